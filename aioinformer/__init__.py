@@ -1,0 +1,111 @@
+"""aioinformer: Kubernetes informers for asyncio.
+
+List once, watch for ever, keep an indexed cache, tell async handlers and streams what changed.
+
+How the parts lie on top of each other, and how data flows up and back down:
+
+    aioinformer        this page: everything public
+    __main__, _cli     the command line
+    testing            an API server to test against, in memory or over HTTP
+    _client            the network: credentials, discovery, requests
+    _runtime           asyncio: reflector -> queue -> pump -> handlers and streams; the factory
+    _core              no I/O: bytes -> objects, the list/watch table, queue, cache, mailboxes
+    errors             every exception
+
+``Client`` is loaded when it is first used, so that importing this package loads no HTTP library.
+"""
+
+from typing import TYPE_CHECKING
+
+from aioinformer import errors as errors
+
+# the parts, usable alone
+from aioinformer._core.backoff import BackoffPolicy as BackoffPolicy
+from aioinformer._core.cursor import ListRequest as ListRequest
+from aioinformer._core.cursor import WatchRequest as WatchRequest
+from aioinformer._core.delta_fifo import DeltaFIFO as DeltaFIFO
+from aioinformer._core.deltas import Bookmark as Bookmark
+from aioinformer._core.deltas import Delta as Delta
+from aioinformer._core.deltas import Replaced as Replaced
+from aioinformer._core.deltas import Resync as Resync
+from aioinformer._core.indexer import Indexer as Indexer
+from aioinformer._core.lister import Lister as Lister
+
+# cached objects, and what is told of them
+from aioinformer._core.objects import Added as Added
+from aioinformer._core.objects import Deleted as Deleted
+from aioinformer._core.objects import DeleteReason as DeleteReason
+from aioinformer._core.objects import Event as Event
+from aioinformer._core.objects import KubeObject as KubeObject
+from aioinformer._core.objects import ObjectKey as ObjectKey
+from aioinformer._core.objects import Updated as Updated
+from aioinformer._core.resources import BUILT_IN as BUILT_IN
+from aioinformer._core.resources import Resource as Resource
+from aioinformer._core.selectors import FieldSelector as FieldSelector
+from aioinformer._core.selectors import LabelSelector as LabelSelector
+from aioinformer._core.store import IndexFunction as IndexFunction
+from aioinformer._runtime.delta_queue import DeltaQueue as DeltaQueue
+
+# informers
+from aioinformer._runtime.factory import ALL_NAMESPACES as ALL_NAMESPACES
+from aioinformer._runtime.factory import SharedInformerFactory as SharedInformerFactory
+from aioinformer._runtime.factory import Source as Source
+from aioinformer._runtime.handlers import Handler as Handler
+from aioinformer._runtime.handlers import Registration as Registration
+from aioinformer._runtime.health import Health as Health
+from aioinformer._runtime.informer import SharedInformer as SharedInformer
+from aioinformer._runtime.listeners import Statistics as Statistics
+from aioinformer._runtime.reflector import ListerWatcher as ListerWatcher
+from aioinformer._runtime.reflector import Reflector as Reflector
+from aioinformer._runtime.streams import EventStream as EventStream
+
+if TYPE_CHECKING:
+    from aioinformer._client.client import Client as Client
+
+__all__ = [
+    "ALL_NAMESPACES",
+    "BUILT_IN",
+    "Added",
+    "BackoffPolicy",
+    "Bookmark",
+    "Client",
+    "DeleteReason",
+    "Deleted",
+    "Delta",
+    "DeltaFIFO",
+    "DeltaQueue",
+    "Event",
+    "EventStream",
+    "FieldSelector",
+    "Handler",
+    "Health",
+    "IndexFunction",
+    "Indexer",
+    "KubeObject",
+    "LabelSelector",
+    "ListRequest",
+    "Lister",
+    "ListerWatcher",
+    "ObjectKey",
+    "Reflector",
+    "Registration",
+    "Replaced",
+    "Resource",
+    "Resync",
+    "SharedInformer",
+    "SharedInformerFactory",
+    "Source",
+    "Statistics",
+    "Updated",
+    "WatchRequest",
+    "errors",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load what brings the network with it."""
+    if name == "Client":
+        from aioinformer._client.client import Client
+
+        return Client
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,214 @@
+"""The cache's only writer: applies what the queue delivers, and says what listeners are to hear.
+
+Whether a change is an add or an update depends on what the cache holds, not on what the server
+called it (client-go's processDeltas), with two differences: a re-created object is a deletion
+and an addition, never an update across uids; and a state that is already held is no event.
+
+A list that replaces everything is staged beside the live state in steps that the caller sizes,
+then swapped in at once; what the old state held is freed in steps too. Reading is ``lister``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from aioinformer._core.deltas import Bookmark, Delta, Replaced
+from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
+from aioinformer._core.store import Index, IndexFunction, State
+from aioinformer.errors import UsageError
+
+__all__ = ["Indexer", "Replacement"]
+
+
+class Indexer:
+    """Holds the state and applies changes to it."""
+
+    def __init__(self, indexers: Mapping[str, IndexFunction] | None = None) -> None:
+        """Make an empty cache.
+
+        Args:
+            indexers: index functions by index name.
+        """
+        self.state = State()
+        """What is held now. Readers pick it up once and stay with it."""
+        self.rejected: dict[ObjectKey, Exception] = {}
+        """Objects whose newest version an index function refused; the one before stays."""
+        self.add_indexers(indexers or {})
+
+    def add_indexers(self, indexers: Mapping[str, IndexFunction]) -> None:
+        """Add indexes. The same function under the same name again is no error.
+
+        Raises:
+            UsageError: a name is taken by another function, or objects are held already.
+        """
+        known = {name: index.function for name, index in self.state.indexes.items()}
+        new = {name: f for name, f in indexers.items() if known.get(name) is not f}
+        taken = sorted(new.keys() & known.keys())
+        if taken:
+            raise UsageError(f"there is an index {taken[0]!r} already, with another function")
+        if new and (self.state.objects or self.state.synced):
+            raise UsageError("an index can't be added to a cache that holds objects already")
+        indexes = {name: Index(name, function) for name, function in new.items()}
+        self.state.indexes = {**self.state.indexes, **indexes}
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.state.objects
+
+    def holds(self, obj: KubeObject) -> bool:
+        """Whether this very object, by uid, is still cached, in whatever version."""
+        held = self.state.objects.get(obj.key)
+        return held is not None and held.uid == obj.uid
+
+    def apply(self, delta: Delta, events: list[Event]) -> Exception | None:
+        """Apply one change and append what it means for listeners.
+
+        Returns:
+            What an index function raised: then the object stays as it was.
+        """
+        state, obj = self.state, delta.obj
+        old = state.objects.get(obj.key)
+        state.resource_version = obj.resource_version or state.resource_version
+        if delta.kind == "Deleted":
+            self._delete(old, obj, events)
+            return None
+        if old is not None and _same(old, obj):
+            return None
+        try:
+            state.put(obj, old)
+        except Exception as error:  # noqa: BLE001 - a program's function may raise anything
+            self.rejected[obj.key] = error
+            return error
+        self.rejected.pop(obj.key, None)
+        if old is None:
+            events.append(Added(obj))
+        else:
+            _append_change(old, obj, events)
+        return None
+
+    def _delete(self, old: KubeObject | None, obj: KubeObject, events: list[Event]) -> None:
+        self.rejected.pop(obj.key, None)
+        if old is None:
+            return
+        self.state.remove(old)
+        # The listener held ``old``; the last state that it is told of is of the same object.
+        events.append(Deleted(obj if obj.uid == old.uid else old))
+
+    def bookmark(self, bookmark: Bookmark) -> None:
+        """Everything up to this version has been applied."""
+        self.state.resource_version = bookmark.resource_version or self.state.resource_version
+
+    def replace(self, replaced: Replaced) -> Replacement:
+        """Start to replace everything that is held."""
+        return Replacement(self, replaced)
+
+    def __repr__(self) -> str:
+        state = self.state
+        return f"<Indexer objects={len(state.objects)} rv={state.resource_version or 'none'}>"
+
+
+class Replacement:
+    """A new state in the making: ``step`` until done, ``commit``, ``step`` until done again.
+
+    Nothing else may be applied to the indexer between the first step and the commit.
+    """
+
+    def __init__(self, indexer: Indexer, replaced: Replaced) -> None:
+        """Stage ``replaced`` beside what ``indexer`` holds."""
+        self._indexer = indexer
+        self._replaced = replaced
+        self._old = indexer.state
+        self._new = indexer.state.empty()
+        self._new.resource_version = replaced.resource_version
+        self._new.synced = True
+        self._changes: list[Event] = []
+        self._deletions: list[Event] = []
+        self._rejected: dict[ObjectKey, Exception] = {}
+        self._work: Iterator[None] = self._stage()
+
+    @property
+    def initial(self) -> bool:
+        """Whether this is the cache's first full state."""
+        return not self._old.synced
+
+    @property
+    def rejected(self) -> Mapping[ObjectKey, Exception]:
+        """What index functions raised."""
+        return self._rejected
+
+    def step(self, n: int) -> bool:
+        """Do about ``n`` objects' worth of work; whether it is done."""
+        return sum(1 for _ in islice(self._work, n)) < n
+
+    def commit(self) -> list[Event]:
+        """Make the new state the cache's, at once.
+
+        Returns:
+            What listeners are to hear: deletions, then the rest in the order of the list.
+        """
+        self._indexer.state = self._new
+        self._indexer.rejected = self._rejected
+        self._work = self._free()
+        return self._deletions + self._changes
+
+    def _stage(self) -> Iterator[None]:
+        for obj in self._replaced.objects:
+            self._stage_one(obj)
+            yield
+        for key, obj in self._old.objects.items():
+            if key not in self._new.objects:
+                self._deletions.append(Deleted(obj, "vanished"))
+            yield
+
+    def _stage_one(self, obj: KubeObject) -> None:
+        staged = self._new.objects.get(obj.key)  # a list should name it once; the last counts
+        old = staged or self._old.objects.get(obj.key)
+        unchanged = old is not None and _same(old, obj)
+        if old is not None and unchanged:
+            obj = old  # its bytes are in memory already
+        try:
+            self._new.put(obj, staged)
+        except Exception as error:  # noqa: BLE001 - a program's function may raise anything
+            self._rejected[obj.key] = error
+            if old is not None:
+                self._new.put(old, staged)  # accepted before, so accepted now
+            return
+        if unchanged:
+            return
+        if old is None:
+            self._changes.append(Added(obj, initial=self.initial))
+        else:
+            _append_change(old, obj, self._changes)
+
+    def _free(self) -> Iterator[None]:
+        """Let go of the old state. Readers may still hold it, so it isn't taken apart: what it
+        refers to is kept alive by lists, and those are emptied in steps.
+        """
+        residue = list(self._old.residue())
+        self._old = self._new
+        self._replaced = Replaced((), self._new.resource_version)
+        yield
+        for batch in residue:
+            while batch:
+                batch.pop()
+                yield
+
+    def __repr__(self) -> str:
+        done, total = len(self._new.objects), len(self._replaced.objects)
+        return f"<Replacement staged={done}/{total} rv={self._new.resource_version}>"
+
+
+def _same(old: KubeObject, new: KubeObject) -> bool:
+    """Whether ``new`` says nothing new. A server stamps a version on every change."""
+    return (
+        old.uid == new.uid
+        and old.resource_version == new.resource_version
+        and bool(new.resource_version)
+    )
+
+
+def _append_change(old: KubeObject, new: KubeObject, events: list[Event]) -> None:
+    if old.uid == new.uid:
+        events.append(Updated(old, new))
+    else:
+        events += (Deleted(old), Added(new))

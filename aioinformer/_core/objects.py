@@ -1,0 +1,295 @@
+"""What is cached and what is told: ``KubeObject``, ``ObjectKey``, and the three events.
+
+A cached object is its own JSON bytes plus the four metadata fields that a cache needs. The rest
+is decoded when somebody asks, and the decoded form is kept only for the objects opened last, so
+that a cache of 100,000 objects costs their bytes, and the garbage collector has nothing to walk
+(``gc=False``: no field of these classes can be part of a cycle).
+
+Cutting objects out of a response is ``wire``'s work, keeping them is ``indexer``'s.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from abc import ABCMeta
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from aioinformer._core.readonly import FrozenMapping, ReadOnly, freeze, thaw
+from aioinformer._core.resources import Resource
+from aioinformer.errors import ObjectDecodeError
+
+__all__ = ["Added", "DeleteReason", "Deleted", "Event", "KubeObject", "ObjectKey", "Updated"]
+
+T = TypeVar("T")
+
+OPEN_OBJECTS = 256
+"""How many decoded bodies are kept. A handler and the code that it calls read one or two objects
+at a time; 256 typical pods are about 3 MB of dicts."""
+
+OPEN_BYTES = 16 * 1024 * 1024
+"""How many bytes of JSON they may stand for: 256 ConfigMaps of 1 MiB must not stay open."""
+
+
+class ObjectKey(Struct, frozen=True, order=True, gc=False):
+    """Which object: its namespace (empty if cluster-scoped) and its name."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @classmethod
+    def parse(cls, text: str) -> ObjectKey:
+        """The key that ``str()`` wrote: ``namespace/name``, or ``name``.
+
+        Raises:
+            ValueError: more than one slash.
+        """
+        namespace, _, name = text.rpartition("/")
+        if "/" in namespace:
+            raise ValueError(f"a key is 'namespace/name' or 'name', not {text!r}")
+        return cls(namespace, name)
+
+
+class _StructMapping(type(Struct), ABCMeta):  # type: ignore[misc]
+    """The metaclass of a msgspec struct that is a ``Mapping`` too."""
+
+
+class KubeObject(
+    Struct,
+    ReadOnly,
+    Mapping[str, Any],
+    metaclass=_StructMapping,
+    frozen=True,
+    eq=False,
+    gc=False,
+    repr_omit_defaults=True,
+):
+    """One object as the server sent it: a read-only mapping over its own JSON bytes.
+
+    ``obj["spec"]["nodeName"]`` reads the body, decoding it at the first use. Two objects are
+    equal iff key, uid and bytes are. Writing is a ``TypeError``; ``to_dict()`` gives a copy.
+    """
+
+    key: ObjectKey
+    uid: str
+    resource_version: str
+    raw: bytes
+    resource: Resource
+    _body: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """``metadata.name``."""
+        return self.key.name
+
+    @property
+    def namespace(self) -> str:
+        """``metadata.namespace``; empty for a cluster-scoped object."""
+        return self.key.namespace
+
+    @property
+    def kind(self) -> str:
+        """The object's type. Items of a list don't carry it; the resource does."""
+        return self.resource.kind
+
+    @property
+    def api_version(self) -> str:
+        """Group and version of the resource through which the object was read."""
+        return self.resource.api_version
+
+    # -- the rest of metadata, from the body --------------------------------------------------
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """``metadata.labels``; empty if there are none."""
+        if self._body is None:  # selectors read the labels of every object, and nothing else
+            return FrozenMapping(_read_labels(self))
+        return self._metadata("labels", {})
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """``metadata.annotations``; empty if there are none."""
+        return self._metadata("annotations", {})
+
+    @property
+    def owner_references(self) -> Sequence[Mapping[str, Any]]:
+        """``metadata.ownerReferences``; empty if there are none."""
+        return self._metadata("ownerReferences", [])
+
+    @property
+    def creation_timestamp(self) -> dt.datetime | None:
+        """When the server created the object."""
+        return _timestamp(self._metadata("creationTimestamp", ""))
+
+    @property
+    def deletion_timestamp(self) -> dt.datetime | None:
+        """When the object is due to go; ``None`` while nobody has asked for that."""
+        return _timestamp(self._metadata("deletionTimestamp", ""))
+
+    def _metadata(self, name: str, default: T) -> T:
+        value = self._open()["metadata"].get(name)
+        frozen: T = freeze(default if value is None else value)
+        return frozen
+
+    # -- the body -----------------------------------------------------------------------------
+
+    def __getitem__(self, key: str) -> Any:
+        return freeze(self._open()[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._open())
+
+    def __len__(self) -> int:
+        return len(self._open())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The body as a dict of one's own, to change or to hand on."""
+        body: dict[str, Any] = thaw(self._open())
+        return body
+
+    def decode(self, model: type[T]) -> T:
+        """The body as a msgspec struct, a dataclass, or whatever else msgspec builds.
+
+        Raises:
+            msgspec.ValidationError: the body doesn't fit the model.
+        """
+        return msgspec.json.decode(self.raw, type=model)
+
+    def _open(self) -> dict[str, Any]:
+        return self._body if self._body is not None else _open_bodies.open(self)
+
+    # -- identity -----------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, KubeObject):
+            return NotImplemented
+        return (self.key, self.uid, self.raw) == (other.key, other.uid, other.raw)
+
+    def __hash__(self) -> int:
+        return hash((self.key, self.uid, self.raw))
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.key} rv={self.resource_version} {len(self.raw)} B>"
+
+    def __reduce__(self) -> tuple[type[KubeObject], tuple[object, ...]]:
+        return KubeObject, (self.key, self.uid, self.resource_version, self.raw, self.resource)
+
+
+class _OpenBodies:
+    """Keeps the decoded bodies of the objects that were opened last.
+
+    First in, first out: an object that is read all day is decoded again once in a while, which
+    costs microseconds, and reading one needs no bookkeeping. Every step is one atomic operation
+    of ``deque``, so that readers in threads may race here: the worst is a body decoded twice.
+    """
+
+    def __init__(self) -> None:
+        self._objects: deque[KubeObject] = deque()
+        self._bytes = 0
+        self._decoder = msgspec.json.Decoder(dict[str, Any])
+
+    def open(self, obj: KubeObject) -> dict[str, Any]:
+        try:
+            body = self._decoder.decode(obj.raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _undecodable(obj, error) from error
+        body.setdefault("apiVersion", obj.api_version)
+        body.setdefault("kind", obj.kind)
+        self._keep(obj, body)
+        return body
+
+    def _keep(self, obj: KubeObject, body: dict[str, Any]) -> None:
+        msgspec.structs.force_setattr(obj, "_body", body)
+        self._objects.append(obj)
+        self._bytes += len(obj.raw)
+        while len(self._objects) > OPEN_OBJECTS or self._bytes > OPEN_BYTES:
+            try:
+                oldest = self._objects.popleft()
+            except IndexError:  # another thread was faster
+                return
+            self._bytes -= len(oldest.raw)
+            msgspec.structs.force_setattr(oldest, "_body", None)
+
+
+_open_bodies = _OpenBodies()
+
+
+class _LabelsMetadata(Struct, gc=False):
+    labels: dict[str, str] | None = None
+
+
+class _Labels(Struct, gc=False):
+    metadata: _LabelsMetadata
+
+
+_decode_labels = msgspec.json.Decoder(_Labels).decode
+
+
+def _read_labels(obj: KubeObject) -> dict[str, str]:
+    try:
+        return _decode_labels(obj.raw).metadata.labels or {}
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _undecodable(obj, error) from error
+
+
+def _undecodable(obj: KubeObject, error: Exception) -> ObjectDecodeError:
+    return ObjectDecodeError(
+        f"{obj.resource} {obj.key} at resourceVersion {obj.resource_version}: "
+        f"its body can't be decoded: {error}",
+        key=str(obj.key),
+        resource_version=obj.resource_version,
+    )
+
+
+def _timestamp(text: str) -> dt.datetime | None:
+    return dt.datetime.fromisoformat(text) if text else None
+
+
+# -- what listeners are told -------------------------------------------------------------------
+
+DeleteReason: TypeAlias = Literal["deleted", "vanished", "resource_gone", "scope_removed"]
+"""Why an object left the cache: the server said so; a fresh list no longer had it (when exactly
+it went, and its last state, are unknown); its resource is gone; its namespace is no longer
+watched."""
+
+
+class Added(Struct, frozen=True, gc=False):
+    """An object that this listener has not held before."""
+
+    obj: KubeObject
+    initial: bool = False
+    """Whether it is part of the state that the listener found when it joined."""
+
+
+class Updated(Struct, frozen=True, gc=False):
+    """A new state of an object with the same uid."""
+
+    old: KubeObject
+    """What the cache held when ``new`` replaced it."""
+    new: KubeObject
+    resync: bool = False
+    """Whether this is the cached state told again (then ``old is new``)."""
+
+    @property
+    def obj(self) -> KubeObject:
+        """The object as it is now; every event has one."""
+        return self.new
+
+
+class Deleted(Struct, frozen=True, gc=False):
+    """An object that left the cache."""
+
+    obj: KubeObject
+    """Its last known state."""
+    reason: DeleteReason = "deleted"
+
+
+Event: TypeAlias = Added | Updated | Deleted
+"""What a listener is told."""

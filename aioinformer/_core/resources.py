@@ -1,0 +1,199 @@
+"""What a URL names: ``Resource``, and the table of resources that every cluster serves.
+
+The table lets ``informers.informer("deploy")`` work with no network: plural, singular, short
+name, kind, ``plural.group`` and ``plural.version.group`` are all understood. Resources that a
+cluster adds (custom resources, aggregated APIs) are found by asking it, which is the client's
+business; a ``Resource`` may also be written by hand.
+
+Source of the table: the discovery documents of Kubernetes 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from aioinformer.errors import UnknownResource
+
+__all__ = ["BUILT_IN", "Resource", "find_built_in"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind of object as the API server's URLs name it.
+
+    Args:
+        group: the API group; empty for the core group.
+        version: the API version, such as ``v1``.
+        plural: the name in the URL, such as ``deployments``.
+        kind: the type of one object, such as ``Deployment``.
+        namespaced: whether objects live in namespaces.
+        singular: the name of one, such as ``deployment``; the kind in lower case by default.
+        short_names: abbreviations, such as ``("deploy",)``.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for part, value in (("version", self.version), ("plural", self.plural)):
+            if not value or "/" in value:
+                raise ValueError(f"a resource's {part} is one URL segment, not {value!r}")
+        if not self.singular:
+            object.__setattr__(self, "singular", self.kind.lower())
+
+    @property
+    def api_version(self) -> str:
+        """``group/version``, or the version alone in the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str | None = None, name: str | None = None) -> str:
+        """The URL path of the collection, or of one object.
+
+        Raises:
+            ValueError: a namespace for a cluster-scoped resource.
+        """
+        if namespace and not self.namespaced:
+            raise ValueError(f"{self} is cluster-scoped: it has no namespace {namespace!r}")
+        root = f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
+        scope = f"/namespaces/{namespace}" if namespace else ""
+        return f"{root}{scope}/{self.plural}" + (f"/{name}" if name else "")
+
+    def names(self) -> Iterator[str]:
+        """Every name that means this resource, in lower case."""
+        plain = (self.plural, self.singular, *self.short_names, self.kind.lower())
+        yield from dict.fromkeys(plain)
+        yield f"{self.plural}.{self.version}.{self.group}".rstrip(".")
+        if self.group:
+            yield f"{self.plural}.{self.group}"
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+# plural, kind, then "-" for cluster-scoped or short names, by group and version.
+_TABLE = """
+v1
+  configmaps ConfigMap cm
+  endpoints Endpoints ep
+  events Event ev
+  limitranges LimitRange limits
+  namespaces Namespace - ns
+  nodes Node - no
+  persistentvolumeclaims PersistentVolumeClaim pvc
+  persistentvolumes PersistentVolume - pv
+  pods Pod po
+  podtemplates PodTemplate
+  replicationcontrollers ReplicationController rc
+  resourcequotas ResourceQuota quota
+  secrets Secret
+  serviceaccounts ServiceAccount sa
+  services Service svc
+apps/v1
+  controllerrevisions ControllerRevision
+  daemonsets DaemonSet ds
+  deployments Deployment deploy
+  replicasets ReplicaSet rs
+  statefulsets StatefulSet sts
+batch/v1
+  cronjobs CronJob cj
+  jobs Job
+autoscaling/v2
+  horizontalpodautoscalers HorizontalPodAutoscaler hpa
+policy/v1
+  poddisruptionbudgets PodDisruptionBudget pdb
+networking.k8s.io/v1
+  ingressclasses IngressClass -
+  ingresses Ingress ing
+  ipaddresses IPAddress - ip
+  networkpolicies NetworkPolicy netpol
+  servicecidrs ServiceCIDR -
+rbac.authorization.k8s.io/v1
+  clusterrolebindings ClusterRoleBinding -
+  clusterroles ClusterRole -
+  rolebindings RoleBinding
+  roles Role
+storage.k8s.io/v1
+  csidrivers CSIDriver -
+  csinodes CSINode -
+  csistoragecapacities CSIStorageCapacity
+  storageclasses StorageClass - sc
+  volumeattachments VolumeAttachment -
+  volumeattributesclasses VolumeAttributesClass - vac
+resource.k8s.io/v1
+  deviceclasses DeviceClass -
+  resourceclaims ResourceClaim
+  resourceclaimtemplates ResourceClaimTemplate
+  resourceslices ResourceSlice -
+scheduling.k8s.io/v1
+  priorityclasses PriorityClass - pc
+node.k8s.io/v1
+  runtimeclasses RuntimeClass -
+coordination.k8s.io/v1
+  leases Lease
+discovery.k8s.io/v1
+  endpointslices EndpointSlice
+certificates.k8s.io/v1
+  certificatesigningrequests CertificateSigningRequest - csr
+flowcontrol.apiserver.k8s.io/v1
+  flowschemas FlowSchema -
+  prioritylevelconfigurations PriorityLevelConfiguration -
+admissionregistration.k8s.io/v1
+  mutatingwebhookconfigurations MutatingWebhookConfiguration -
+  validatingadmissionpolicies ValidatingAdmissionPolicy -
+  validatingadmissionpolicybindings ValidatingAdmissionPolicyBinding -
+  validatingwebhookconfigurations ValidatingWebhookConfiguration -
+apiextensions.k8s.io/v1
+  customresourcedefinitions CustomResourceDefinition - crd crds
+apiregistration.k8s.io/v1
+  apiservices APIService -
+events.k8s.io/v1
+  events Event ev
+"""
+
+
+def _parse(table: str) -> Iterator[Resource]:
+    group = version = ""
+    for line in filter(None, table.splitlines()):
+        if not line.startswith(" "):
+            group, _, version = line.rpartition("/")
+            continue
+        plural, kind, *rest = line.split()
+        cluster_scoped = rest[:1] == ["-"]
+        short_names = tuple(rest[1:] if cluster_scoped else rest)
+        yield Resource(
+            group, version, plural, kind, namespaced=not cluster_scoped, short_names=short_names
+        )
+
+
+BUILT_IN: tuple[Resource, ...] = tuple(_parse(_TABLE))
+"""The resources that every cluster serves, the core group first."""
+
+_BY_NAME: dict[str, Resource] = {}
+for _resource in BUILT_IN:
+    for _name in _resource.names():
+        _BY_NAME.setdefault(_name, _resource)  # the first wins: "events" are the core group's
+
+
+def find_built_in(name: str) -> Resource:
+    """The built-in resource of that name, whatever its form or case.
+
+    Raises:
+        UnknownResource: none has it. The message suggests the nearest names, and how to reach
+            a resource that the cluster adds.
+    """
+    found = _BY_NAME.get(name.lower())
+    if found is None:
+        near = get_close_matches(name.lower(), _BY_NAME, n=3)
+        hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+        raise UnknownResource(
+            f"no built-in resource is called {name!r}{hint}; for a custom resource pass a "
+            f"Resource, or what `await client.resource({name!r})` finds on the server"
+        )
+    return found

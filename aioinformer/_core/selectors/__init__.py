@@ -1,0 +1,28 @@
+"""Label and field selectors: parse, render, match.
+
+An informer's selectors are checked before the first request, rendered in one canonical form (so
+that two spellings of one selector share an informer), and matched here by listers and by the test
+server. The two grammars have nothing in common but their purpose.
+
+    labels    labels.Parser's grammar: ``app=web,tier in (a,b),!canary``
+    fields    ``spec.nodeName=node-1,status.phase!=Running``
+    faults    how a text that doesn't parse is reported
+"""
+
+from __future__ import annotations
+
+from aioinformer._core.selectors.fields import FieldRequirement as FieldRequirement
+from aioinformer._core.selectors.fields import FieldSelector as FieldSelector
+from aioinformer._core.selectors.fields import FieldValues as FieldValues
+from aioinformer._core.selectors.labels import LabelOperator as LabelOperator
+from aioinformer._core.selectors.labels import LabelRequirement as LabelRequirement
+from aioinformer._core.selectors.labels import LabelSelector as LabelSelector
+
+__all__ = [
+    "FieldRequirement",
+    "FieldSelector",
+    "FieldValues",
+    "LabelOperator",
+    "LabelRequirement",
+    "LabelSelector",
+]

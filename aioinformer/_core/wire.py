@@ -1,0 +1,174 @@
+r"""A watch stream's bytes become deltas: the line splitter and the event decoder.
+
+A watch is a stream of JSON objects, one a line. Lines end at ``\n`` and nowhere else: U+0085
+and its kin are legal inside a JSON string, and splitters that follow Unicode cut there. Chunks
+come as the network cut them. A line may be long (Go escapes ``<``, ``>`` and ``&`` to six bytes,
+so that an object of 1.5 MiB can take 9), so there is no limit but a cap against nonsense.
+
+The hot path of the library: a change event costs one pass over the line and one copy of the
+object. Errors inside the stream are raised; what to do about them is ``cursor``'s.
+"""
+
+from __future__ import annotations
+
+from msgspec import DecodeError, Raw, Struct
+from msgspec.json import Decoder
+
+from aioinformer._core.bodies import Body, build, read_body
+from aioinformer._core.deltas import Bookmark, Delta, DeltaKind
+from aioinformer._core.objects import KubeObject
+from aioinformer._core.resources import Resource
+from aioinformer._core.statuses import read_status
+from aioinformer.errors import LineTooLong, ProtocolError, server_error
+
+__all__ = ["LINE_CAP", "EventDecoder", "LineSplitter"]
+
+LINE_CAP = 64 * 1024 * 1024
+"""Bytes: far above the largest event that a server with default limits sends (9 MiB)."""
+
+
+class LineSplitter:
+    """Cuts chunks into lines."""
+
+    def __init__(self, *, cap: int = LINE_CAP) -> None:
+        """Make a splitter.
+
+        Args:
+            cap: the longest line, in bytes, that is still put together.
+        """
+        self._cap = cap
+        self._tail: list[bytes] = []
+        self._tail_size = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that ``chunk`` completes, empty ones left out.
+
+        Raises:
+            LineTooLong: the line under way has passed the cap.
+        """
+        newline = chunk.find(b"\n")
+        if newline == len(chunk) - 1 and not self._tail and newline > 0:
+            return [chunk]  # one event a chunk, as the server flushes them: nothing to copy
+        if newline < 0:
+            self._keep(chunk)
+            return []
+        lines = chunk.split(b"\n")
+        if self._tail:
+            lines[0] = b"".join((*self._tail, lines[0]))
+        self._tail.clear()
+        self._tail_size = 0
+        self._keep(lines.pop())
+        return [line for line in lines if line]
+
+    def _keep(self, part: bytes) -> None:
+        if not part:
+            return
+        self._tail.append(part)
+        self._tail_size += len(part)
+        if self._tail_size > self._cap:
+            raise LineTooLong(
+                f"a watch event is longer than {self._cap} bytes; if objects of this size are "
+                "meant to be, raise the cap on lines",
+                phase="watch",
+            )
+
+    @property
+    def pending(self) -> int:
+        """Bytes of the line under way. If the stream ends now they are dropped: half an event
+        is no event, and the next watch starts before it.
+        """
+        return self._tail_size
+
+    def __repr__(self) -> str:
+        return f"<LineSplitter pending={self._tail_size} B>"
+
+
+class _Change(Struct, forbid_unknown_fields=True, gc=False):
+    """The line of a change, read in one pass. Exactly these keys: then the object is what stands
+    between the known head of the line and its last brace.
+    """
+
+    type: str
+    object: Body
+
+
+class _Envelope(Struct, gc=False):
+    """Any line."""
+
+    type: str
+    object: Raw
+
+
+class _BookmarkMetadata(Struct, gc=False):
+    resourceVersion: str = ""  # noqa: N815 - the key in the JSON
+
+
+class _BookmarkBody(Struct, gc=False):
+    metadata: _BookmarkMetadata
+
+
+_read_change = Decoder(_Change).decode
+_read_envelope = Decoder(_Envelope).decode
+_read_bookmark = Decoder(_BookmarkBody).decode
+
+_KINDS: dict[str, DeltaKind] = {"ADDED": "Added", "MODIFIED": "Updated", "DELETED": "Deleted"}
+_HEADS: dict[bytes, tuple[DeltaKind, int]] = {
+    # The first letter of the type tells which head to expect.
+    name[:1].encode(): (kind, len('{"type":"","object":') + len(name))
+    for name, kind in _KINDS.items()
+}
+_FULL_HEADS = {kind: f'{{"type":"{name}","object":{{'.encode() for name, kind in _KINDS.items()}
+
+
+class EventDecoder:
+    """Decodes the lines of one watch."""
+
+    def __init__(self, resource: Resource, *, managed_fields: bool = False) -> None:
+        """Make a decoder.
+
+        Args:
+            resource: what is watched.
+            managed_fields: whether objects keep their managedFields.
+        """
+        self._resource = resource
+        self._keep = managed_fields
+
+    def decode(self, line: bytes) -> Delta | Bookmark:
+        """The delta or bookmark on ``line``.
+
+        Raises:
+            ServerError: the line is an ERROR event, with the server's Status in it.
+            ProtocolError: the line is no watch event.
+        """
+        head = _HEADS.get(line[9:10])
+        if head is None or not line.startswith(_FULL_HEADS[head[0]]):
+            return self._decode_envelope(line)
+        end = len(line) - (2 if line.endswith(b"\n") else 1)
+        try:
+            metadata = _read_change(line).object.metadata
+        except (DecodeError, UnicodeDecodeError):
+            return self._decode_envelope(line)
+        kind, start = head
+        return Delta(kind, build(self._resource, metadata, line, start, end, keep=self._keep))
+
+    def _decode_envelope(self, line: bytes) -> Delta | Bookmark:
+        """Everything that isn't a change in the server's own spelling."""
+        try:
+            envelope = _read_envelope(line)
+            if envelope.type == "BOOKMARK":
+                return Bookmark(_read_bookmark(envelope.object).metadata.resourceVersion)
+            if envelope.type == "ERROR":
+                raise server_error(read_status(bytes(envelope.object)), phase="watch")
+            return Delta(_KINDS[envelope.type], self._build(bytes(envelope.object)))
+        except KeyError as error:
+            raise ProtocolError(f"a watch event of unknown type {error}", phase="watch") from None
+        except (DecodeError, UnicodeDecodeError) as error:
+            raise ProtocolError(
+                f"a line of {len(line)} bytes in the watch of {self._resource} is no event: "
+                f"{error}",
+                phase="watch",
+            ) from error
+
+    def _build(self, raw: bytes) -> KubeObject:
+        metadata = read_body(raw).metadata
+        return build(self._resource, metadata, raw, 0, len(raw), keep=self._keep)

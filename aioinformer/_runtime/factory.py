@@ -1,0 +1,277 @@
+"""The factory: one informer for each (resource, scope, selectors, shape), and their lifetime.
+
+How tasks are owned and ended is ``supervisor``'s; what an informer is made of is ``informer``'s.
+An informer that is asked for while the factory runs starts at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from aioinformer._core.backoff import BackoffPolicy
+from aioinformer._core.resources import Resource, find_built_in
+from aioinformer._core.selectors import FieldSelector, LabelSelector
+from aioinformer._core.store import IndexFunction
+from aioinformer._runtime.informer import SharedInformer
+from aioinformer._runtime.reflector import ListerWatcher
+from aioinformer._runtime.supervisor import Supervisor
+from aioinformer.errors import SyncTimeout
+
+__all__ = ["ALL_NAMESPACES", "SharedInformerFactory", "Source"]
+
+ALL_NAMESPACES = ""
+"""As ``namespace``: every namespace, also where the factory has one of its own."""
+
+LEAVING = 10.0
+"""Seconds that leaving waits for handlers to honour their cancellation."""
+
+
+class Source(Protocol):
+    """Where informers list and watch: a ``Client``, or a cluster in memory."""
+
+    def lister_watcher(
+        self, resource: Resource, *, namespace: str | None, labels: str, fields: str
+    ) -> ListerWatcher:
+        """The list and the watch of one resource in one scope."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """What makes two requests for an informer mean the same one."""
+
+    resource: Resource
+    namespace: str | None
+    labels: str
+    fields: str
+    managed_fields: bool
+
+    def __str__(self) -> str:
+        parts = [str(self.resource)]
+        parts += [f"in {self.namespace}"] if self.namespace else []
+        selectors = ",".join(filter(None, (self.labels, self.fields)))
+        parts += [f"where {selectors}"] if selectors else []
+        return " ".join(parts)
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    """An informer and who needs it."""
+
+    informer: SharedInformer
+    task: asyncio.Task[None] | None = None
+    users: int = 0
+    kept: bool = False
+    """Whether it was asked for with ``informer()``, and so stays until the end."""
+
+
+class SharedInformerFactory:
+    """Makes informers, shares them, runs them. ``async with``, or await ``run``."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        namespace: str | None = None,
+        resync: float = 0.0,
+        backoff: BackoffPolicy | None = None,
+        shutdown_timeout: float = LEAVING,
+    ) -> None:
+        """Make a factory with no informers.
+
+        Args:
+            source: a ``Client``, for example.
+            namespace: the scope of its informers unless they name another; ``None`` for all.
+            resync: seconds between two resyncs of each informer; 0 for never.
+            backoff: how long informers wait after failures.
+            shutdown_timeout: seconds that leaving waits for handlers that were cancelled.
+        """
+        self._source = source
+        self._namespace = namespace or None
+        self._resync = resync
+        self._backoff = backoff
+        self._shutdown_timeout = shutdown_timeout
+        self._entries: dict[_Identity, _Entry] = {}
+        self._supervisor = Supervisor("informer factory")
+
+    # -- informers -----------------------------------------------------------------------------
+
+    def informer(
+        self,
+        resource: str | Resource,
+        *,
+        namespace: str | None = None,
+        labels: str | Mapping[str, str] = "",
+        fields: str | Mapping[str, str] = "",
+        indexers: Mapping[str, IndexFunction] | None = None,
+        managed_fields: bool = False,
+    ) -> SharedInformer:
+        """The informer of a resource: the one that there is, or a new one. No network is used.
+
+        Args:
+            resource: the name of a built-in resource in any of its forms, or a ``Resource``.
+            namespace: its scope; ``None`` for the factory's, ``ALL_NAMESPACES`` for all.
+            labels: a label selector, applied by the server.
+            fields: a field selector, applied by the server.
+            indexers: index functions by index name, added to those that it has.
+            managed_fields: whether objects keep ``metadata.managedFields``.
+
+        Raises:
+            UnknownResource: no built-in resource has that name.
+            InvalidSelector: a selector doesn't parse.
+            NotRunning: the factory has ended.
+        """
+        entry = self._entry(resource, namespace, labels, fields, indexers, managed_fields)
+        entry.kept = True
+        return entry.informer
+
+    @asynccontextmanager
+    async def use(
+        self,
+        resource: str | Resource,
+        *,
+        namespace: str | None = None,
+        labels: str | Mapping[str, str] = "",
+        fields: str | Mapping[str, str] = "",
+        indexers: Mapping[str, IndexFunction] | None = None,
+        managed_fields: bool = False,
+    ) -> AsyncGenerator[SharedInformer]:
+        """An informer for as long as it is needed: the last one out stops it.
+
+        One that was asked for with ``informer()`` stays. Arguments and errors are the same.
+        """
+        entry = self._entry(resource, namespace, labels, fields, indexers, managed_fields)
+        entry.users += 1
+        try:
+            yield entry.informer
+        finally:
+            entry.users -= 1
+            if not entry.users and not entry.kept:
+                await self._stop(entry)
+
+    def _entry(
+        self,
+        resource: str | Resource,
+        namespace: str | None,
+        labels: str | Mapping[str, str],
+        fields: str | Mapping[str, str],
+        indexers: Mapping[str, IndexFunction] | None,
+        managed_fields: bool,
+    ) -> _Entry:
+        self._supervisor.check_usable()
+        found = find_built_in(resource) if isinstance(resource, str) else resource
+        scope = self._namespace if namespace is None else namespace or None
+        identity = _Identity(
+            found,
+            scope if found.namespaced else None,
+            str(LabelSelector.parse(labels)),
+            str(FieldSelector.parse(fields)),
+            managed_fields,
+        )
+        entry = self._entries.get(identity)
+        if entry is None:
+            entry = self._entries[identity] = _Entry(self._make(identity, indexers))
+            self._start(entry)
+        else:
+            entry.informer.add_indexers(indexers or {})
+        return entry
+
+    def _make(
+        self, identity: _Identity, indexers: Mapping[str, IndexFunction] | None
+    ) -> SharedInformer:
+        source = self._source.lister_watcher(
+            identity.resource,
+            namespace=identity.namespace,
+            labels=identity.labels,
+            fields=identity.fields,
+        )
+        return SharedInformer(
+            source,
+            name=str(identity),
+            namespace=identity.namespace,
+            indexers=indexers,
+            resync=self._resync,
+            backoff=self._backoff,
+            managed_fields=identity.managed_fields,
+        )
+
+    def _start(self, entry: _Entry) -> None:
+        if self._supervisor.running:
+            entry.task = self._supervisor.spawn(
+                entry.informer.run(), name=f"informer of {entry.informer.name}"
+            )
+
+    async def _stop(self, entry: _Entry) -> None:
+        self._entries = {key: each for key, each in self._entries.items() if each is not entry}
+        if entry.task is not None:
+            entry.task.cancel()
+            await asyncio.wait({entry.task})
+
+    def __iter__(self) -> Iterator[SharedInformer]:
+        return iter([entry.informer for entry in self._entries.values()])
+
+    async def wait_synced(self, timeout: float | None = None) -> None:
+        """Wait until every informer's cache holds its first full state.
+
+        Args:
+            timeout: seconds.
+
+        Raises:
+            SyncTimeout: not within that time; it says which informers, and why.
+            NotRunning: an informer ended before.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                for informer in self:
+                    await informer.wait_synced()
+        except TimeoutError:
+            unsynced = {each.name: str(each.health) for each in self if not each.synced}
+            raise SyncTimeout(timeout or 0.0, unsynced) from None
+
+    # -- lifetime ------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Run the informers in this very task until it is cancelled.
+
+        For programs with a task group of their own. What goes wrong is raised as itself.
+
+        Raises:
+            UsageError: the factory was started before.
+        """
+        await self._supervisor.run(self._start_all)
+
+    async def __aenter__(self) -> Self:
+        await self._supervisor.enter(self._start_all)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._supervisor.leave(error, timeout=self._shutdown_timeout, names=self._running)
+
+    def _start_all(self) -> None:
+        for entry in self._entries.values():
+            self._start(entry)
+
+    def _running(self) -> tuple[str, ...]:
+        return tuple(
+            registration.name
+            for informer in self
+            for registration in informer.registrations
+            if registration.running
+        )
+
+    def __repr__(self) -> str:
+        synced = sum(informer.synced for informer in self)
+        return (
+            f"<SharedInformerFactory {self._supervisor.state} informers={len(self._entries)} "
+            f"synced={synced}>"
+        )

@@ -1,0 +1,237 @@
+"""Handlers: a task each, that takes events from a mailbox and calls the program's code.
+
+A handler is an object with any of ``on_add(obj, *, initial)``, ``on_update(old, new, *,
+resync)``, ``on_delete(obj, *, reason)``, or a function of one event; ``async`` or not. Calls of
+one handler come one after the other. What it raises is logged under its name and counted, and
+the next event follows: that a CancelledError is one that it made itself is told by whether
+anybody has asked this task to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextvars import Context, copy_context
+from dataclasses import replace
+from inspect import isawaitable
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from aioinformer._core.mailbox import Mailbox
+from aioinformer._core.objects import Added, Deleted, DeleteReason, Event, KubeObject, Updated
+from aioinformer._runtime.listeners import Gate, Listener, Statistics
+from aioinformer._runtime.pace import Pace
+
+__all__ = [
+    "Handler",
+    "HandlesAdd",
+    "HandlesDelete",
+    "HandlesUpdate",
+    "OnAdd",
+    "OnDelete",
+    "OnUpdate",
+    "Registration",
+    "adds_only",
+    "deletions_only",
+    "handler_name",
+    "updates_only",
+]
+
+log = logging.getLogger("aioinformer.handlers")
+
+
+class HandlesAdd(Protocol):
+    """Hears of objects that are new to it."""
+
+    def on_add(self, obj: KubeObject, /, *, initial: bool) -> Awaitable[None] | None:
+        """``initial``: it was cached when this handler joined."""
+        ...
+
+
+class HandlesUpdate(Protocol):
+    """Hears of objects that have changed."""
+
+    def on_update(
+        self, old: KubeObject, new: KubeObject, /, *, resync: bool
+    ) -> Awaitable[None] | None:
+        """``resync``: nothing has changed, this is the state told again."""
+        ...
+
+
+class HandlesDelete(Protocol):
+    """Hears of objects that are gone."""
+
+    def on_delete(self, obj: KubeObject, /, *, reason: DeleteReason) -> Awaitable[None] | None:
+        """``obj`` is the last known state."""
+        ...
+
+
+class OnAdd(Protocol):
+    """A function for ``SharedInformer.on_add``."""
+
+    def __call__(self, obj: KubeObject, /, *, initial: bool) -> Awaitable[None] | None:
+        """As ``HandlesAdd.on_add``."""
+        ...
+
+
+class OnUpdate(Protocol):
+    """A function for ``SharedInformer.on_update``."""
+
+    def __call__(
+        self, old: KubeObject, new: KubeObject, /, *, resync: bool
+    ) -> Awaitable[None] | None:
+        """As ``HandlesUpdate.on_update``."""
+        ...
+
+
+class OnDelete(Protocol):
+    """A function for ``SharedInformer.on_delete``."""
+
+    def __call__(self, obj: KubeObject, /, *, reason: DeleteReason) -> Awaitable[None] | None:
+        """As ``HandlesDelete.on_delete``."""
+        ...
+
+
+Handler: TypeAlias = (
+    HandlesAdd | HandlesUpdate | HandlesDelete | Callable[[Event], Awaitable[None] | None]
+)
+"""What can be given to ``add_handler``."""
+
+_Call: TypeAlias = Callable[[Event], Any]
+F = TypeVar("F", bound=Callable[[Event], Awaitable[None] | None])
+
+
+class Registration(Listener):
+    """One handler of one informer. ``SharedInformer.add_handler`` makes them."""
+
+    def __init__(self, handler: Handler, name: str, mailbox: Mailbox, gate: Gate) -> None:
+        """Register ``handler``, to run in a copy of the current context."""
+        super().__init__(name, mailbox, gate)
+        self._call = _dispatch(handler)
+        self._context: Context = copy_context()
+        self._errors = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, group: asyncio.TaskGroup) -> None:
+        """Start to call the handler."""
+        self._task = group.create_task(self._run(), name=self.name, context=self._context)
+
+    async def _run(self) -> None:
+        pace = Pace()
+        while True:
+            event = self.next_nowait()
+            if event is None:
+                event = await self.next()
+                pace.rested()
+            if event is None or self._closed:
+                return
+            await self._deliver(event)
+            await pace.breathe()
+
+    async def _deliver(self, event: Event) -> None:
+        try:
+            result = self._call(event)
+            if isawaitable(result):
+                await result
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            self._failed(event, error)
+        except Exception as error:  # noqa: BLE001 - a program's handler may raise anything
+            self._failed(event, error)
+
+    def _failed(self, event: Event, error: BaseException) -> None:
+        self._errors += 1
+        log.error(
+            "handler %s raised at %s of %r", self.name, type(event).__name__, event.obj,
+            exc_info=error,
+        )  # fmt: skip
+
+    # -- the program's side --------------------------------------------------------------------
+
+    def remove(self) -> None:
+        """Hear no more. Returns at once: the call in flight, if any, goes on to its end; what
+        is pending is dropped. May be called from the handler, and more than once.
+        """
+        self.close(drop=True)
+
+    async def aclose(self) -> None:
+        """``remove``, and wait for the call in flight; from inside that call, don't wait."""
+        self.remove()
+        if self._task is not None and self._task is not asyncio.current_task():
+            await asyncio.wait({self._task})
+
+    @property
+    def running(self) -> bool:
+        """Whether its task has yet to end."""
+        return self._task is not None and not self._task.done()
+
+    def statistics(self) -> Statistics:
+        """Its numbers now."""
+        return replace(super().statistics(), errors=self._errors)
+
+
+def handler_name(handler: object) -> str:
+    """What to call a handler in logs: its function's name, or its class's."""
+    name = getattr(handler, "__qualname__", None) or type(handler).__qualname__
+    return str(name).replace("<locals>.", "")
+
+
+def adds_only(function: OnAdd) -> Callable[[Event], Awaitable[None] | None]:
+    """A handler that calls ``function`` for additions."""
+
+    def on_event(event: Event) -> Awaitable[None] | None:
+        return function(event.obj, initial=event.initial) if isinstance(event, Added) else None
+
+    return _named(on_event, function)
+
+
+def updates_only(function: OnUpdate) -> Callable[[Event], Awaitable[None] | None]:
+    """A handler that calls ``function`` for updates."""
+
+    def on_event(event: Event) -> Awaitable[None] | None:
+        if not isinstance(event, Updated):
+            return None
+        return function(event.old, event.new, resync=event.resync)
+
+    return _named(on_event, function)
+
+
+def deletions_only(function: OnDelete) -> Callable[[Event], Awaitable[None] | None]:
+    """A handler that calls ``function`` for deletions."""
+
+    def on_event(event: Event) -> Awaitable[None] | None:
+        return function(event.obj, reason=event.reason) if isinstance(event, Deleted) else None
+
+    return _named(on_event, function)
+
+
+def _named(on_event: F, function: object) -> F:
+    on_event.__qualname__ = handler_name(function)
+    return on_event
+
+
+def _dispatch(handler: Handler) -> _Call:
+    """One function of an event for whatever form the handler has."""
+    on_add = getattr(handler, "on_add", None)
+    on_update = getattr(handler, "on_update", None)
+    on_delete = getattr(handler, "on_delete", None)
+    if not (on_add or on_update or on_delete):
+        if not callable(handler):
+            raise TypeError(
+                f"a handler has on_add, on_update or on_delete, or is a function of one event; "
+                f"{type(handler).__name__} is neither"
+            )
+        return handler
+
+    def call(event: Event) -> Any:
+        match event:
+            case Added(obj, initial):
+                return on_add(obj, initial=initial) if on_add else None
+            case Updated(old, new, resync):
+                return on_update(old, new, resync=resync) if on_update else None
+            case Deleted(obj, reason):
+                return on_delete(obj, reason=reason) if on_delete else None
+
+    return call

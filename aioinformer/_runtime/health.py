@@ -1,0 +1,100 @@
+"""What an informer says about itself: for readiness probes, time-outs and people.
+
+A ``Condition`` is what the reflector keeps up to date; a ``Health`` is a snapshot of it with what
+the cache adds. Times are seconds relative to the snapshot, so that they mean something in a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+__all__ = ["Condition", "Health", "State"]
+
+State: TypeAlias = Literal["new", "listing", "watching", "waiting", "stopped", "failed"]
+"""``new``: not started. ``waiting``: something went wrong, the next attempt is due in
+``retry_in``. ``failed``: a task of the informer ended that should not; a bug, or ``fail_fast``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """An informer at one moment."""
+
+    state: State
+    since: float
+    """Seconds in this state."""
+    error: Exception | None
+    """What went wrong last, with the server's own Status in it if it had one; ``None`` once a
+    list or a watch has worked again."""
+    retry_in: float | None
+    """Seconds to the next attempt, while waiting."""
+    synced: bool
+    """Whether the cache has held a full state. It stays true."""
+    resource_version: str
+    """Up to where the cache has applied everything."""
+    objects: int
+    """How many objects are cached."""
+    rejected: tuple[str, ...]
+    """Keys of objects whose newest version an index function refused."""
+    blocked_by: tuple[str, ...]
+    """Names of the listeners whose full mailbox keeps the watch from being read."""
+
+    def __str__(self) -> str:
+        parts = [f"{self.state} for {self.since:.1f} s"]
+        if self.error is not None:
+            parts.append(f"last error: {self.error}")
+        if self.retry_in is not None:
+            parts.append(f"next attempt in {self.retry_in:.1f} s")
+        if self.blocked_by:
+            parts.append(f"blocked by {', '.join(self.blocked_by)}")
+        return ", ".join(parts)
+
+
+class Condition:
+    """The state of a reflector, as it changes."""
+
+    def __init__(self) -> None:
+        """A reflector that has not started."""
+        self.state: State = "new"
+        self.error: Exception | None = None
+        self._clock: Callable[[], float] = float
+        self._since = 0.0
+        self._retry_at: float | None = None
+
+    def start(self, clock: Callable[[], float]) -> None:
+        """The reflector has started; ``clock`` gives monotonic seconds."""
+        self._clock = clock
+        self._since = clock()
+
+    def enter(self, state: State) -> None:
+        """The reflector now does this."""
+        if state != self.state:
+            self.state, self._since = state, self._clock()
+        self._retry_at = None
+
+    def succeed(self) -> None:
+        """A list or a watch works."""
+        self.error = None
+
+    def fail(self, error: Exception) -> None:
+        """Something went wrong."""
+        self.error = error
+
+    def wait(self, delay: float) -> None:
+        """The next attempt is due in ``delay`` seconds."""
+        self.enter("waiting")
+        self._retry_at = self._clock() + delay
+
+    @property
+    def since(self) -> float:
+        """Seconds in this state."""
+        return self._clock() - self._since
+
+    @property
+    def retry_in(self) -> float | None:
+        """Seconds to the next attempt, while waiting."""
+        return None if self._retry_at is None else max(0.0, self._retry_at - self._clock())
+
+    def __repr__(self) -> str:
+        return f"<Condition {self.state} error={self.error!r}>"

@@ -1,0 +1,150 @@
+"""The pump: from the queue into the cache, and from there into every mailbox.
+
+This is where the order of things is made. An entry is popped, applied and handed to the
+listeners in one step without an await: so the cache leads, a listener that joins between two
+steps misses nothing and hears nothing twice, and client-go's locks have no twin here. A whole
+new state is staged in small steps beside the live one; only its swap is one step.
+
+What the entries mean is decided by ``Indexer``, what a listener has yet to hear by ``Mailbox``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import NoReturn
+
+from aioinformer._core.deltas import Bookmark, Delta, Replaced, Resync
+from aioinformer._core.indexer import Indexer
+from aioinformer._core.objects import Event, ObjectKey
+from aioinformer._runtime.delta_queue import DeltaQueue
+from aioinformer._runtime.listeners import Gate, Listener
+from aioinformer._runtime.pace import STEP, Pace
+
+__all__ = ["Pump"]
+
+log = logging.getLogger("aioinformer.pump")
+
+BATCH = 256
+"""Changes applied between two hand-overs to the mailboxes: about a millisecond."""
+
+
+class Pump:
+    """Drains one queue into one cache, and tells its audience."""
+
+    def __init__(self, name: str, queue: DeltaQueue, indexer: Indexer) -> None:
+        """Make a pump; ``run`` starts it.
+
+        Args:
+            name: the informer's, for logs.
+            queue: what to drain.
+            indexer: what to write to.
+        """
+        self.synced = asyncio.Event()
+        """Set when the first full state has been applied, or will never be."""
+        self.gate = Gate()
+        """What a listener opens when its mailbox has room again."""
+        self._name = name
+        self._queue = queue
+        self._indexer = indexer
+        self._listeners: list[Listener] = []
+
+    def join(self, listener: Listener) -> None:
+        """Tell ``listener`` of what is cached now and of everything from now on."""
+        state = self._indexer.state
+        if state.synced:
+            listener.replay(list(state.objects.values()))
+        self._listeners = [*self.audience, listener]
+
+    @property
+    def audience(self) -> list[Listener]:
+        """The listeners that are still there."""
+        if any(listener.closed for listener in self._listeners):
+            self._listeners = [each for each in self._listeners if not each.closed]
+        return self._listeners
+
+    @property
+    def blocked_by(self) -> tuple[str, ...]:
+        """The names of the listeners for whose full mailbox the pump waits."""
+        if not self.gate.closed:
+            return ()
+        return tuple(each.name for each in self._listeners if each.room <= 0)
+
+    def end(self) -> None:
+        """Nothing more will come. What is pending can still be taken."""
+        self.synced.set()
+        for listener in self._listeners:
+            listener.close(drop=False)
+
+    async def run(self) -> NoReturn:
+        """Drain the queue until cancelled."""
+        pace = Pace()
+        while True:
+            await self._queue.ready()
+            while self._room <= 0:
+                await self.gate.wait()
+            entry = self._apply_changes()
+            if isinstance(entry, Replaced):
+                await self._apply_state(entry, pace)
+            elif isinstance(entry, Resync):
+                self._tell_again()
+            await pace.breathe()
+
+    @property
+    def _room(self) -> int:
+        return min((each.room for each in self.audience), default=BATCH)
+
+    def _apply_changes(self) -> Replaced | Resync | None:
+        """Apply changes and hand over what they mean, up to the first entry of another kind.
+
+        A re-created object is two events, so that a mailbox may go over its limit by one.
+        """
+        events: list[Event] = []
+        room = self._room
+        special: Replaced | Resync | None = None
+        for _ in range(BATCH):
+            if len(events) >= room or (entry := self._queue.pop()) is None:
+                break
+            if isinstance(entry, Delta):
+                if error := self._indexer.apply(entry, events):
+                    self._rejected(entry.obj.key, error)
+            elif isinstance(entry, Bookmark):
+                self._indexer.bookmark(entry)
+            else:
+                special = entry
+                break
+        if events:
+            for listener in self.audience:
+                listener.put(events)
+        return special
+
+    async def _apply_state(self, replaced: Replaced, pace: Pace) -> None:
+        """Stage a new state in steps, then swap it in and tell of it, at once."""
+        replacement = self._indexer.replace(replaced)
+        while not replacement.step(STEP):
+            await pace.breathe()
+        events = replacement.commit()
+        for listener in self.audience:
+            listener.tell(events, initial=replacement.initial)
+        self.synced.set()
+        for key, error in replacement.rejected.items():
+            self._rejected(key, error)
+        log.info("%s: %d objects listed", self._name, len(self._indexer.state.objects))
+        while not replacement.step(STEP):
+            await pace.breathe()
+
+    def _tell_again(self) -> None:
+        objects = list(self._indexer.state.objects.values())
+        for listener in self.audience:
+            listener.resync(objects)
+
+    def _rejected(self, key: ObjectKey, error: Exception) -> None:
+        log.error(
+            "%s: an index function raised at %s; it stays as it was",
+            self._name,
+            key,
+            exc_info=error,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Pump {self._name} listeners={len(self._listeners)} {self._queue!r}>"

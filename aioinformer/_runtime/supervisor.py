@@ -1,0 +1,165 @@
+"""The supervisor: a task that owns a task group, for something that is entered and left.
+
+A task group must be left by the task that entered it, and wraps what goes wrong into groups. A
+pytest fixture, a FastAPI lifespan or an exit stack may leave in another task, and a program's
+``async with`` body wants its own exceptions back as they are. So the group lives inside a task
+of its own: entering starts it, leaving ends it, and a failure inside cancels the body and is
+raised bare where the body is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Literal
+
+from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
+
+__all__ = ["Supervisor"]
+
+
+class Supervisor:
+    """Owns the tasks of one thing that runs once."""
+
+    def __init__(self, name: str) -> None:
+        """Make a supervisor of nothing yet; ``name`` is for errors and the task."""
+        self._name = name
+        self._group: asyncio.TaskGroup | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._leaving = asyncio.Event()
+        self._entered = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._body: asyncio.Task[Any] | None = None
+        self._failure: BaseException | None = None
+        self._children: set[asyncio.Task[None]] = set()
+
+    @property
+    def state(self) -> Literal["new", "running", "ended"]:
+        """How far it is."""
+        if self._leaving.is_set():
+            return "ended"
+        return "new" if self._group is None else "running"
+
+    @property
+    def running(self) -> bool:
+        """Whether tasks can be started."""
+        return self.state == "running"
+
+    def check_usable(self) -> None:
+        """Raise unless it can be used from here.
+
+        Raises:
+            NotRunning: it has ended.
+            UsageError: it runs in another event loop.
+        """
+        if self._leaving.is_set():
+            raise NotRunning(f"the {self._name} has ended; make another one")
+        if self._loop is not None and self._loop is not _this_loop():
+            raise UsageError(f"the {self._name} runs in another event loop; use it from there")
+
+    def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
+        """Start a task. If it raises, everything ends, and that is what is raised."""
+        if self._group is None:
+            work.close()
+            raise NotRunning(f"the {self._name} doesn't run")
+        task = self._group.create_task(work, name=name)
+        self._children.add(task)
+        task.add_done_callback(self._children.discard)
+        return task
+
+    async def run(self, begin: Callable[[], None]) -> None:
+        """Own the tasks from this very task until it is cancelled.
+
+        Args:
+            begin: called once tasks can be started.
+        """
+        self._start()
+        await self._supervise(begin)
+
+    async def enter(self, begin: Callable[[], None]) -> None:
+        """Own the tasks from a task of its own."""
+        self._start()
+        self._body = asyncio.current_task()
+        self._task = asyncio.create_task(self._supervise(begin), name=self._name)
+        self._task.add_done_callback(self._ended)
+        await self._entered.wait()
+
+    async def leave(
+        self,
+        error: BaseException | None,
+        *,
+        timeout: float,
+        names: Callable[[], tuple[str, ...]],
+    ) -> None:
+        """End the tasks and wait for that, also when cancelled meanwhile.
+
+        Args:
+            error: with what the body ended.
+            timeout: seconds to wait.
+            names: what to call that which is still running then.
+
+        Raises:
+            ShutdownIncomplete: something was still running then.
+        """
+        body, self._body = self._body, None
+        ours = self._failure is not None and isinstance(error, asyncio.CancelledError)
+        await self._end(timeout, names)
+        if self._failure is None or (error is not None and not ours):
+            return
+        if ours and body is not None and body is asyncio.current_task() and body.uncancel() > 0:
+            return  # somebody else wants the body to end as well, and goes first
+        raise self._failure from self._failure.__cause__
+
+    def _start(self) -> None:
+        if self._loop is not None:
+            raise UsageError(f"the {self._name} runs once; make another one")
+        self._loop = asyncio.get_running_loop()
+
+    async def _supervise(self, begin: Callable[[], None]) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                begin()
+                self._entered.set()
+                await self._leaving.wait()
+                for task in list(self._children):
+                    task.cancel()
+        except BaseExceptionGroup as failed:
+            error = failed.exceptions[0]
+            raise error from error.__cause__
+        finally:
+            self._leaving.set()
+            self._entered.set()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """If the tasks have ended by a failure, the body is not to go on."""
+        if task.cancelled() or task.exception() is None:
+            return
+        self._failure = task.exception()
+        if self._body is not None and not self._body.done():
+            self._body.cancel(f"the {self._name} failed: {self._failure}")
+
+    async def _end(self, timeout: float, names: Callable[[], tuple[str, ...]]) -> None:
+        clock = _this_loop().time
+        deadline = clock() + timeout
+        cancelled: asyncio.CancelledError | None = None
+        self._leaving.set()
+        while self._task is not None and not self._task.done():
+            if clock() >= deadline:
+                raise ShutdownIncomplete(names(), waited=timeout)
+            try:
+                await asyncio.wait({self._task}, timeout=deadline - clock())
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+
+    def __repr__(self) -> str:
+        return f"<Supervisor {self._name} {self.state} tasks={len(self._children)}>"
+
+
+def _this_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError as error:
+        raise UsageError("this must be called in the event loop, not from a thread") from error

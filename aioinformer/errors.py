@@ -1,0 +1,274 @@
+"""Every exception that aioinformer raises on purpose, by who is at fault.
+
+Foreign exceptions (aiohttp, ssl, msgspec, yaml) become one of these at one border each and are
+kept as ``__cause__``, so that a program needs to know this page alone. A wrong argument that the
+signature already forbids stays the ``TypeError`` or ``ValueError`` that Python users expect.
+No message here ever carries a credential: they are built from hosts, paths, names and the
+server's own ``Status``.
+
+    InformerError
+    ├── UsageError                 the calling program asked for something that can't be
+    │   ├── ConfigurationError     no usable kubeconfig, context or in-cluster files
+    │   ├── InvalidSelector        a label or field selector that doesn't parse
+    │   ├── UnknownResource        no resource of that name
+    │   ├── NotSynced              the cache was read before its first full state
+    │   └── NotRunning             the informer or factory has ended, or never started
+    ├── FetchError                 a request failed; ``phase`` says during what
+    │   ├── ServerError            the API server answered, with an error; ``status`` has it
+    │   │   ├── BadRequest, Unauthorized, Forbidden, NotFound, Conflict, Invalid
+    │   │   ├── Expired            the resourceVersion or continue token is gone (410)
+    │   │   ├── TooManyRequests    429
+    │   │   └── ServerFailure      5xx
+    │   ├── TransportError         the network did not carry the request or the answer
+    │   │   ├── ConnectionFailed   never reached: refused, unknown host, TLS
+    │   │   ├── ConnectionLost     broken off in the middle
+    │   │   └── RequestTimedOut    nothing came within the time allowed
+    │   └── ProtocolError          the answer is not what a Kubernetes API server sends
+    │       └── LineTooLong        one watch event is longer than the cap
+    ├── ObjectDecodeError          a cached body turned out not to be JSON when it was opened
+    ├── SyncTimeout                ``wait_synced`` ran out of time; says which informers, and why
+    └── ShutdownIncomplete         something did not end in the time that leaving allows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = [
+    "BadRequest",
+    "ConfigurationError",
+    "Conflict",
+    "ConnectionFailed",
+    "ConnectionLost",
+    "Expired",
+    "FetchError",
+    "Forbidden",
+    "InformerError",
+    "Invalid",
+    "InvalidSelector",
+    "LineTooLong",
+    "NotFound",
+    "NotRunning",
+    "NotSynced",
+    "ObjectDecodeError",
+    "Phase",
+    "ProtocolError",
+    "RequestTimedOut",
+    "ServerError",
+    "ServerFailure",
+    "ShutdownIncomplete",
+    "Status",
+    "SyncTimeout",
+    "TooManyRequests",
+    "TransportError",
+    "Unauthorized",
+    "UnknownResource",
+    "UsageError",
+    "server_error",
+]
+
+
+Phase = Literal["credentials", "discovery", "list", "watch", "write"]
+"""What a request was for. ``write`` is create, update, patch and delete."""
+
+
+class InformerError(Exception):
+    """Base of every exception that aioinformer raises on purpose."""
+
+
+# -- the calling program ---------------------------------------------------------------------
+
+
+class UsageError(InformerError):
+    """The calling program asked for something that can't be. Trying again doesn't help."""
+
+
+class ConfigurationError(UsageError):
+    """No usable kubeconfig, context or in-cluster files. The message says what was tried."""
+
+
+class InvalidSelector(UsageError, ValueError):
+    """A label or field selector that doesn't parse. The message marks where."""
+
+
+class UnknownResource(UsageError, LookupError):
+    """No resource of that name, in the built-in table or on the server."""
+
+
+class NotSynced(UsageError):
+    """The cache was read before it held its first full state.
+
+    Await ``wait_synced()`` first, or read through ``lister.unsynced`` to accept a partial view.
+    """
+
+
+class NotRunning(UsageError):
+    """The informer, stream or factory has ended, or was never started."""
+
+
+# -- a request ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What an API server says of a failed request: its ``v1.Status`` object.
+
+    A plain-text answer (a missing custom resource gets one) becomes a Status with an empty
+    ``reason`` and the text as ``message``.
+    """
+
+    code: int
+    """The HTTP status code, or the code inside an ERROR watch event."""
+    reason: str = ""
+    """The machine-readable reason, such as ``Expired``; empty if the server gave none."""
+    message: str = ""
+    """The server's sentence."""
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """``details`` as sent: name, kind, causes, retryAfterSeconds."""
+    retry_after: float | None = None
+    """Seconds to wait, from the ``Retry-After`` header or ``details.retryAfterSeconds``."""
+    continue_token: str = ""
+    """A fresh token for the (inconsistent) rest of an expired list; recording 62."""
+
+    def __str__(self) -> str:
+        head = f"{self.code} {self.reason}".rstrip()
+        return f"{head}: {self.message}" if self.message else head
+
+
+class FetchError(InformerError):
+    """A request failed. ``phase`` says what it was for, ``__cause__`` what broke underneath."""
+
+    def __init__(self, message: str, *, phase: Phase | None = None) -> None:
+        super().__init__(message)
+        self.phase: Phase | None = phase
+
+
+class ServerError(FetchError):
+    """The API server answered, with an error."""
+
+    def __init__(self, status: Status, *, phase: Phase | None = None, target: str = "") -> None:
+        super().__init__(f"{target}: {status}" if target else str(status), phase=phase)
+        self.status = status
+        self.target = target
+
+
+class BadRequest(ServerError):
+    """400: the server doesn't accept the request, for example its selector."""
+
+
+class Unauthorized(ServerError):
+    """401: the server doesn't know who is asking."""
+
+
+class Forbidden(ServerError):
+    """403: the server knows who is asking and doesn't allow it (RBAC)."""
+
+
+class NotFound(ServerError):
+    """404: no such object, or no such resource."""
+
+
+class Conflict(ServerError):
+    """409: the object exists already, or has changed since it was read."""
+
+
+class Expired(ServerError):
+    """410: the resourceVersion or the continue token is older than the server's history."""
+
+
+class Invalid(ServerError):
+    """422: understood, but not valid."""
+
+
+class TooManyRequests(ServerError):
+    """429: the server asks for fewer requests; ``status.retry_after`` may say for how long."""
+
+
+class ServerFailure(ServerError):
+    """5xx: the server, or something in front of it, failed."""
+
+
+class TransportError(FetchError):
+    """The network did not carry the request or the answer."""
+
+
+class ConnectionFailed(TransportError):
+    """The server was never reached: refused, unknown host, TLS."""
+
+
+class ConnectionLost(TransportError):
+    """The connection broke in the middle of an answer."""
+
+
+class RequestTimedOut(TransportError):
+    """Nothing came within the time allowed."""
+
+
+class ProtocolError(FetchError):
+    """The answer is not what a Kubernetes API server sends."""
+
+
+class LineTooLong(ProtocolError):
+    """One watch event is longer than the configured cap."""
+
+
+_BY_CODE: dict[int, type[ServerError]] = {
+    400: BadRequest,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Expired,
+    422: Invalid,
+    429: TooManyRequests,
+}
+
+
+def server_error(status: Status, *, phase: Phase | None = None, target: str = "") -> ServerError:
+    """The exception for a server's ``status``.
+
+    The reason wins over the code for ``Expired`` and ``Gone``: an ERROR event may carry either
+    (client-go's ``apierrors.IsResourceExpired`` and ``IsGone``).
+    """
+    if status.reason in ("Expired", "Gone"):
+        return Expired(status, phase=phase, target=target)
+    fallback = ServerFailure if status.code >= 500 else ServerError
+    return _BY_CODE.get(status.code, fallback)(status, phase=phase, target=target)
+
+
+# -- the rest --------------------------------------------------------------------------------
+
+
+class ObjectDecodeError(InformerError):
+    """A cached body turned out not to be valid JSON when it was opened.
+
+    The metadata was readable, so the object is cached under its key; its body is not. The
+    handler that opened it is not to blame.
+    """
+
+    def __init__(self, message: str, *, key: str, resource_version: str) -> None:
+        super().__init__(message)
+        self.key = key
+        self.resource_version = resource_version
+
+
+class SyncTimeout(InformerError, TimeoutError):
+    """``wait_synced`` ran out of time.
+
+    ``unsynced`` maps the name of each informer that is not synced to what its health says.
+    """
+
+    def __init__(self, timeout: float, unsynced: Mapping[str, str]) -> None:
+        listed = "; ".join(f"{name}: {why}" for name, why in unsynced.items())
+        super().__init__(f"not synced after {timeout:g} s: {listed}")
+        self.unsynced = dict(unsynced)
+
+
+class ShutdownIncomplete(InformerError):
+    """Something did not end in the time that leaving allows. ``left`` names it."""
+
+    def __init__(self, left: tuple[str, ...], *, waited: float) -> None:
+        super().__init__(f"still running {waited:g} s after being asked to end: {', '.join(left)}")
+        self.left = left

@@ -1,0 +1,1 @@
+"""The tests of aioinformer: one folder for each part, and the promises across them."""
