@@ -1,0 +1,84 @@
+"""Fixtures for tests against a real API server: the binary, and one server per test.
+
+They exist to keep the waiting in one place.  What a server is and can suffer is
+`process.py`'s part.
+"""
+
+import contextlib
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.apiserver.process import (
+    WIDGET_CRD,
+    Admin,
+    ApiServerProcess,
+    BuildFailed,
+    BuildUnavailable,
+    build,
+    install_crd,
+)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build before the first test: a first build takes minutes, a test may take one."""
+    wanted = any(item.get_closest_marker("apiserver") for item in session.items)
+    if wanted and not session.config.getoption("collectonly"):
+        # The fixture meets the same error again and reports it where it belongs.
+        with contextlib.suppress(BuildUnavailable, BuildFailed):
+            build()
+
+
+@pytest.fixture(scope="session")
+def apiserver_binary() -> Path:
+    try:
+        return build()
+    except BuildUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def data_with_widgets(
+    apiserver_binary: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Data of a server that has the widgets' definition and nothing else.
+
+    A server delays creations for two seconds after it learned of a definition;
+    by starting from a copy, one test pays for that and not all of them.
+    """
+    server = ApiServerProcess(apiserver_binary, tmp_path_factory.mktemp("widgets"))
+    await server.start()
+    try:
+        await install_crd(server, WIDGET_CRD)
+    finally:
+        await server.kill()
+    return server.data_dir
+
+
+@pytest.fixture
+async def api_server(
+    apiserver_binary: Path, data_with_widgets: Path, tmp_path: Path
+) -> AsyncIterator[ApiServerProcess]:
+    """A server of the test's own, with widgets, gone when the test is over."""
+    data = tmp_path / "apiserver"
+    shutil.copytree(data_with_widgets, data, ignore=shutil.ignore_patterns("*.log"))
+    server = ApiServerProcess(apiserver_binary, data)
+    await server.start()
+    try:
+        yield server
+    finally:
+        # Not stop(): nobody needs the data any more, and a polite end takes
+        # the server a second.  pytest keeps the folder for a while; its log
+        # may be of use then, the megabytes of the store are not.
+        await server.kill()
+        shutil.rmtree(data / "etcd")
+
+
+@pytest.fixture
+async def admin(api_server: ApiServerProcess) -> AsyncIterator[Admin]:
+    """The second client, for widgets."""
+    async with Admin(api_server) as client:
+        yield client

@@ -1,0 +1,203 @@
+"""What the other tests in this folder take for granted about their server.
+
+They exist so that a failure here says "the server", and a failure elsewhere
+says "the library".  Nothing of the library is used.
+"""
+
+import asyncio
+from contextlib import aclosing
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+
+from tests.apiserver.process import (
+    AGGREGATED,
+    WIDGET_CRD,
+    WIDGETS,
+    Admin,
+    ApiError,
+    ApiServerProcess,
+    Json,
+    ServerFailed,
+    install_crd,
+    until,
+)
+
+pytestmark = pytest.mark.apiserver
+
+
+def widget(name: str, **spec: object) -> Json:
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+async def first_events(admin: Admin, count: int, **query: str) -> list[Json]:
+    """The first events of a watch in all namespaces."""
+    events: list[Json] = []
+    async with asyncio.timeout(20), aclosing(admin.watch(**query)) as watch:
+        async for event in watch:
+            events.append(event)
+            if len(events) == count:
+                break
+    return events
+
+
+def names(objects: list[Json]) -> list[str]:
+    return [obj["metadata"]["name"] for obj in objects]
+
+
+async def test_a_new_server_has_no_widgets(admin: Admin) -> None:
+    widgets = await admin.list()
+
+    assert widgets["kind"] == "WidgetList"
+    assert widgets["items"] == []
+    assert int(widgets["metadata"]["resourceVersion"]) > 0
+
+
+async def test_a_widget_can_be_written_and_read(admin: Admin) -> None:
+    # Nobody ever made this namespace; without admission nobody asks.
+    made = await admin.create(widget("one", size=1, extra={"kept": True}), namespace="nowhere")
+    assert await admin.get("one", namespace="nowhere") == made
+    assert made["spec"] == {"size": 1, "extra": {"kept": True}}
+
+    made["spec"]["size"] = 2
+    updated = await admin.update(made)
+    with pytest.raises(ApiError) as conflict:
+        await admin.update(made)
+    assert conflict.value.status == 409
+    patched = await admin.merge_patch("one", {"spec": {"colour": "red"}}, namespace="nowhere")
+    assert patched["spec"] == {**updated["spec"], "colour": "red"}
+
+    await admin.delete("one", namespace="nowhere")
+    with pytest.raises(ApiError) as missing:
+        await admin.get("one", namespace="nowhere")
+    assert missing.value.status == 404
+    assert missing.value.body["reason"] == "NotFound"
+
+
+async def test_a_watch_tells_what_happened_since_a_list(admin: Admin) -> None:
+    since = (await admin.list())["metadata"]["resourceVersion"]
+    await admin.create(widget("one", size=1))
+    await admin.merge_patch("one", {"spec": {"size": 2}})
+    await admin.delete("one")
+
+    events = await first_events(admin, 3, resourceVersion=since)
+
+    assert [event["type"] for event in events] == ["ADDED", "MODIFIED", "DELETED"]
+    assert [event["object"]["spec"]["size"] for event in events] == [1, 2, 2]
+
+
+async def test_selectors_and_pages_are_served(admin: Admin) -> None:
+    for name, colour in (("a", "red"), ("b", "blue"), ("c", "red")):
+        await admin.create(widget(name, colour=colour))
+
+    red = await admin.list(fieldSelector="spec.colour=red")
+    assert names(red["items"]) == ["a", "c"]
+    page = await admin.list(limit="2")
+    rest = await admin.list(limit="2", **{"continue": page["metadata"]["continue"]})
+    assert names(page["items"] + rest["items"]) == ["a", "b", "c"]
+
+
+async def test_a_watch_list_ends_its_beginning_with_a_bookmark(admin: Admin) -> None:
+    for name in ("one", "two"):
+        await admin.create(widget(name))
+
+    *initial, bookmark = await first_events(
+        admin,
+        3,
+        sendInitialEvents="true",
+        resourceVersionMatch="NotOlderThan",
+        allowWatchBookmarks="true",
+    )
+
+    assert sorted(names([event["object"] for event in initial])) == ["one", "two"]
+    assert {event["type"] for event in initial} == {"ADDED"}
+    assert bookmark["type"] == "BOOKMARK"
+    assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_a_killed_server_comes_back_with_its_data(
+    api_server: ApiServerProcess, admin: Admin
+) -> None:
+    made = await admin.create(widget("one", size=1))
+    url, ca = api_server.url, api_server.ca_file.read_bytes()
+
+    await api_server.restart()
+
+    assert (api_server.url, api_server.ca_file.read_bytes()) == (url, ca)
+    assert await admin.get("one") == made
+    assert await admin.create(widget("two"))
+
+
+async def test_a_restarted_server_has_forgotten_what_happened_before(
+    api_server: ApiServerProcess, admin: Admin
+) -> None:
+    since = (await admin.list())["metadata"]["resourceVersion"]
+    await admin.create(widget("one"))
+
+    await api_server.restart()
+    (event,) = await first_events(admin, 1, resourceVersion=since)
+
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
+    assert event["object"]["reason"] == "Expired"
+
+
+async def test_a_stopped_server_answers_nobody_until_it_is_started(
+    api_server: ApiServerProcess, admin: Admin
+) -> None:
+    made = await admin.create(widget("one"))
+
+    await api_server.stop()
+    assert not await admin.answers("/livez")
+
+    await api_server.start()
+    assert await admin.get("one") == made
+
+
+async def test_a_definition_can_be_added_later(api_server: ApiServerProcess) -> None:
+    definition = deepcopy(WIDGET_CRD)
+    definition["metadata"]["name"] = "gadgets.example.com"
+    definition["spec"]["names"] = {"kind": "Gadget", "plural": "gadgets"}
+
+    await install_crd(api_server, definition)
+
+    async with Admin(api_server, WIDGETS._replace(plural="gadgets")) as gadgets:
+        assert (await gadgets.list())["kind"] == "GadgetList"
+
+
+async def test_widgets_are_discovered_in_both_forms(admin: Admin) -> None:
+    aggregated = await admin.request("GET", "/apis", accept=AGGREGATED)
+    groups = {group["metadata"]["name"]: group for group in aggregated["items"]}
+    (version,) = groups["example.com"]["versions"]
+    (resource,) = version["resources"]
+    assert aggregated["kind"] == "APIGroupDiscoveryList"
+    assert version["version"] == "v1"
+    assert (resource["resource"], resource["singularResource"]) == ("widgets", "widget")
+    assert (resource["responseKind"]["kind"], resource["scope"]) == ("Widget", "Namespaced")
+    assert resource["shortNames"] == ["wd"]
+
+    legacy = await admin.request("GET", "/apis")
+    preferred = [group["preferredVersion"]["groupVersion"] for group in legacy["groups"]]
+    assert legacy["kind"] == "APIGroupList"
+    assert "example.com/v1" in preferred
+    assert (await admin.request("GET", "/api"))["versions"] == []
+    assert (await admin.request("GET", "/api", accept=AGGREGATED))["items"] == []
+
+
+async def test_readiness_turns_green(admin: Admin) -> None:
+    async with asyncio.timeout(20):
+        await until(lambda: admin.answers("/readyz"))
+
+
+async def test_a_server_that_does_not_come_up_says_why(
+    apiserver_binary: Path, tmp_path: Path
+) -> None:
+    server = ApiServerProcess(apiserver_binary, tmp_path, "--no-such-flag")
+
+    with pytest.raises(ServerFailed, match="not defined: -no-such-flag"):
+        await server.start()
