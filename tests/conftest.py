@@ -1,0 +1,56 @@
+"""What every test is watched for: tasks left behind, a blocked event loop, errors only logged.
+
+An asynchronous test fails if a task that it started outlives it, if one step held the loop for
+half a second (a guard against blocking calls, generous since machines are busy; asyncio's debug
+mode measures it), or if asyncio logged an exception that nobody retrieved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+
+BLOCKED = 0.5
+"""Seconds that one step of the loop may take in a test."""
+
+
+class _Complaints(logging.Handler):
+    """Keeps what asyncio complains about."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@pytest.fixture(autouse=True)
+def _watched(request: pytest.FixtureRequest) -> None:
+    if isinstance(request.node, pytest.Function) and pytest_asyncio.is_async_test(request.node):
+        request.getfixturevalue("_quiet_loop")
+
+
+@pytest.fixture
+def _complaints() -> Iterator[list[str]]:
+    handler = _Complaints()
+    logger = logging.getLogger("asyncio")
+    logger.addHandler(handler)
+    yield handler.lines
+    logger.removeHandler(handler)
+
+
+@pytest_asyncio.fixture
+async def _quiet_loop(_complaints: list[str]) -> AsyncIterator[None]:
+    loop = asyncio.get_running_loop()
+    loop.set_debug(True)
+    loop.slow_callback_duration = BLOCKED
+    before = asyncio.all_tasks()
+    yield
+    left = [task for task in asyncio.all_tasks() - before if task is not asyncio.current_task()]
+    assert not left, f"tasks left behind: {left}"
+    assert not _complaints, f"asyncio complained: {_complaints}"

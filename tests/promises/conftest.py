@@ -1,0 +1,33 @@
+"""A server with pods, a client of it, and patience that suits tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from aioinformer import BackoffPolicy, Client
+from aioinformer.testing import ApiServer
+
+QUICK = BackoffPolicy(initial=0.01, maximum=0.05)
+"""Waits after failures: short, so that a test of many failures doesn't take minutes."""
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: ApiServer) -> AsyncIterator[Client]:
+    async with Client(server.url) as client:
+        yield client
+
+
+async def until(true: Callable[[], bool], *, timeout: float = 10.0) -> None:
+    """Let the loop go on until something is so."""
+    async with asyncio.timeout(timeout):
+        while not true():  # noqa: ASYNC110 - what is waited for is on the other side of a socket
+            await asyncio.sleep(0.002)

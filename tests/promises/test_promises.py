@@ -1,0 +1,416 @@
+"""What the library promises, clause by clause, over HTTP against the embedded server."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import threading
+import warnings
+from collections.abc import Callable
+
+import pytest
+
+from aioinformer import (
+    Added,
+    BackoffPolicy,
+    Client,
+    Deleted,
+    Event,
+    KubeObject,
+    SharedInformer,
+    SharedInformerFactory,
+    Updated,
+)
+from aioinformer.errors import NotSynced, SyncTimeout, Unauthorized
+from aioinformer.testing import ApiServer
+from tests.promises.churn import Churn
+from tests.promises.conftest import QUICK, until
+from tests.promises.histories import Recorder, judge, states, version
+
+
+def node(obj: KubeObject) -> str:
+    """An index function."""
+    name: str = obj["spec"]["nodeName"]
+    return name
+
+
+def converged(informer: SharedInformer, churn: Churn) -> Callable[[], bool]:
+    """Whether the cache holds what the server does."""
+    return lambda: states(informer.lister.unsynced.list()) == churn.now
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_1_convergence_after_any_mix_of_faults(
+    seed: int, server: ApiServer, client: Client
+) -> None:
+    churn = Churn(server.cluster, seed)
+    churn.change(30)
+    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+        pods = informers.informer("pods", indexers={"node": node})
+        first, second = Recorder(pods), Recorder(pods)
+        pods.add_handler(first)
+        await informers.wait_synced(10)
+        pods.add_handler(second)
+        for fault in range(8):
+            churn.change(20)
+            match (fault + seed) % 4:
+                case 0:
+                    server.drop_connections()
+                case 1:
+                    await server.stop()
+                    churn.change(20)
+                    await server.start()
+                case 2:
+                    server.drop_connections()
+                    churn.change(20)
+                    server.cluster.compact()
+                case _:
+                    await until(converged(pods, churn))
+            await asyncio.sleep(0.005)
+        await until(converged(pods, churn))
+        await until(lambda: judge(first.events) == churn.now)
+        await until(lambda: judge(second.events) == churn.now)
+        by_node = {name: pods.lister.by_index("node", name) for name in pods.lister.index_values("node")}
+        assert states(obj for found in by_node.values() for obj in found) == churn.now
+        assert all(node(obj) == name for name, found in by_node.items() for obj in found)
+
+
+async def test_2_order_holds_for_an_object_recreated_while_nobody_was_watching(
+    server: ApiServer, client: Client
+) -> None:
+    cluster = server.cluster
+    cluster.create("pods", {"metadata": {"name": "a"}, "spec": {}}, namespace="web")
+    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+        pods = informers.informer("pods")
+        recorder = Recorder(pods)
+        pods.add_handler(recorder)
+        await informers.wait_synced(10)
+        await server.stop()
+        cluster.delete("pods", "a", namespace="web")
+        cluster.create("pods", {"metadata": {"name": "a"}, "spec": {}}, namespace="web")
+        cluster.compact()  # so that only a list can tell
+        await server.start()
+        await until(lambda: len(recorder.events) == 3)
+    added, deleted, again = recorder.events
+    assert isinstance(added, Added)
+    assert added.initial
+    assert isinstance(deleted, Deleted)
+    assert deleted.obj.uid == added.obj.uid
+    assert isinstance(again, Added)
+    assert not again.initial
+    assert again.obj.uid != added.obj.uid
+
+
+async def test_2_order_is_the_servers_for_each_object(server: ApiServer, client: Client) -> None:
+    churn = Churn(server.cluster, seed=7, names=3)
+    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+        pods = informers.informer("pods")
+        recorder = Recorder(pods)
+        pods.add_handler(recorder)
+        await informers.wait_synced(10)
+        churn.change(500)
+        await until(converged(pods, churn))
+        await until(lambda: judge(recorder.events) == churn.now)
+    told = [version(event.obj) for event in recorder.events]
+    # One watch, no relist: everything was told, in the order of the server's changes.
+    assert told == sorted(told)
+    assert len(told) >= 400
+
+
+async def test_3_the_cache_is_always_a_true_past_state_and_leads(
+    server: ApiServer, client: Client
+) -> None:
+    churn = Churn(server.cluster, seed=3)
+    churn.change(50)
+    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+        pods = informers.informer("pods")
+        recorder = Recorder(pods)  # asserts at each event that the cache leads
+        registration = pods.add_handler(recorder)
+        seen: set[str] = set()
+
+        @pods.on_update
+        def past_state(_old: KubeObject, _new: KubeObject, *, resync: bool) -> None:
+            cached = pods.lister.resource_version
+            seen.add(cached)
+            assert not resync
+            assert states(pods.lister) == churn.past[cached]
+
+        await informers.wait_synced(10)
+        for _ in range(40):
+            churn.change(10)
+            await asyncio.sleep(0.001)
+        server.drop_connections()
+        churn.change(30)
+        server.cluster.compact()
+        await until(converged(pods, churn))
+        await until(lambda: judge(recorder.events) == churn.now)
+        assert [each.statistics().errors for each in pods.registrations] == [0, 0]
+        assert registration.statistics().delivered == len(recorder.events)
+    assert len(seen) > 10
+
+
+async def test_4_readers_see_the_old_set_or_the_new_one(
+    server: ApiServer, client: Client
+) -> None:
+    cluster = server.cluster
+    for i in range(300):
+        cluster.create("pods", {"metadata": {"name": f"old-{i}"}, "spec": {}}, namespace="web")
+    for i in range(100):
+        cluster.create("pods", {"metadata": {"name": f"kept-{i}"}, "spec": {}}, namespace="web")
+    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+        pods = informers.informer("pods")
+        await informers.wait_synced(10)
+        recorder = Recorder(pods)
+        await pods.add_handler(recorder).wait_synced(10)
+        recorder.events.clear()
+        old = {obj.name for obj in pods.lister}
+
+        await server.stop()
+        for i in range(300):
+            cluster.delete("pods", f"old-{i}", namespace="web")
+            cluster.create("pods", {"metadata": {"name": f"new-{i}"}, "spec": {}}, namespace="web")
+        cluster.compact()
+        new = {f"new-{i}" for i in range(300)} | {f"kept-{i}" for i in range(100)}
+        with _Reader(pods) as reader:
+            await server.start()
+            await until(lambda: {obj.name for obj in pods.lister} == new)
+            await until(lambda: len(recorder.events) == 600)
+    assert reader.seen <= {frozenset(old), frozenset(new)}
+    assert frozenset(new) in reader.seen
+    deleted = [event for event in recorder.events if isinstance(event, Deleted)]
+    assert {event.obj.name for event in deleted} == old - new
+    assert {event.reason for event in deleted} == {"vanished"}
+    # What was kept has the version that it had, so nothing is told of it.
+    assert {event.obj.name for event in recorder.events} == old ^ new
+
+
+class _Reader(threading.Thread):
+    """Reads the cache from a thread, over and over."""
+
+    def __init__(self, informer: SharedInformer) -> None:
+        super().__init__()
+        self._informer = informer
+        self._over = threading.Event()
+        self.seen: set[frozenset[str]] = set()
+
+    def run(self) -> None:
+        while not self._over.wait(0.0005):
+            self.seen.add(frozenset(obj.name for obj in self._informer.lister))
+
+    def __enter__(self) -> _Reader:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self.join()
+
+
+async def test_5_a_late_listener_is_told_each_object_once(
+    server: ApiServer, client: Client
+) -> None:
+    churn = Churn(server.cluster, seed=5, names=40)
+    churn.change(100)
+    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+        pods = informers.informer("pods")
+        await informers.wait_synced(10)
+        recorders: list[Recorder] = []
+        streams: list[asyncio.Task[list[Event]]] = []
+        stop = asyncio.Event()
+        for _ in range(15):
+            churn.change(20)
+            await asyncio.sleep(0.002)
+            cached = {obj.uid for obj in pods.lister}
+            recorder = Recorder(pods)
+            pods.add_handler(recorder)
+            recorders.append(recorder)
+            streams.append(asyncio.create_task(_read(pods, churn, stop)))
+            churn.change(20)
+            await until(lambda recorder=recorder: bool(recorder.events))  # type: ignore[misc]
+            initial = [e.obj.uid for e in recorder.events if isinstance(e, Added) and e.initial]
+            assert len(initial) == len(set(initial))
+            assert set(initial) <= cached
+        await until(converged(pods, churn))
+        for recorder in recorders:
+            await until(lambda recorder=recorder: judge(recorder.events) == churn.now)  # type: ignore[misc]
+        stop.set()
+        for events in await asyncio.gather(*streams):
+            assert judge(events) == churn.now
+
+
+async def _read(pods: SharedInformer, churn: Churn, stop: asyncio.Event) -> list[Event]:
+    """What a stream says up to the moment when it has said everything."""
+    events: list[Event] = []
+    async with pods.events() as stream:
+        async for event in stream:
+            events.append(event)
+            if stop.is_set() or judge(events) == churn.now:
+                await stop.wait()
+                if judge(events) == churn.now:
+                    break
+    return events
+
+
+async def test_5_a_late_listener_is_not_told_of_what_went_before_it_got_there(
+    server: ApiServer, client: Client
+) -> None:
+    cluster = server.cluster
+    for i in range(10):
+        cluster.create("pods", {"metadata": {"name": f"pod-{i}"}, "spec": {}}, namespace="web")
+    async with SharedInformerFactory(client, namespace="web", backoff=QUICK) as informers:
+        pods = informers.informer("pods")
+        await informers.wait_synced(10)
+        async with pods.events() as stream:
+            cluster.delete("pods", "pod-3", namespace="web")
+            cluster.create("pods", {"metadata": {"name": "pod-3"}, "spec": {}}, namespace="web")
+            cluster.delete("pods", "pod-4", namespace="web")
+            again = cluster.get("pods", "pod-3", namespace="web")["metadata"]["uid"]
+            await until(lambda: "pod-4" not in pods.lister)
+            told = [await anext(stream) for _ in range(9)]
+    assert all(isinstance(event, Added) for event in told)
+    assert [event.obj.name for event in told].count("pod-3") == 1
+    assert told[-1] == Added(told[-1].obj, initial=False)
+    assert told[-1].obj.uid == again
+    assert "pod-4" not in {event.obj.name for event in told}
+
+
+async def test_6_synced_is_a_latch_of_the_first_full_state(
+    server: ApiServer, client: Client
+) -> None:
+    for i in range(700):  # more than a page would hold
+        server.cluster.create("pods", {"metadata": {"name": f"pod-{i}"}}, namespace="web")
+    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+        pods = informers.informer("pods")
+        assert not pods.synced
+        with pytest.raises(NotSynced):
+            pods.lister.list()
+        await pods.wait_synced(10)
+        assert len(pods.lister) == 700
+        await server.stop()
+        await until(lambda: pods.health.error is not None)
+        assert pods.synced
+        assert len(pods.lister) == 700
+
+
+async def test_6_a_registration_is_synced_when_its_handler_returned_from_all(
+    server: ApiServer, client: Client
+) -> None:
+    for name in "abc":
+        server.cluster.create("pods", {"metadata": {"name": name}}, namespace="web")
+    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+        pods = informers.informer("pods")
+        told: list[str] = []
+        last = asyncio.Event()
+
+        async def slow(event: Event) -> None:
+            told.append(event.obj.name)
+            if len(told) == 3:
+                await last.wait()
+
+        registration = pods.add_handler(slow)
+        await informers.wait_synced(10)
+        await until(lambda: len(told) == 3)
+        with pytest.raises(SyncTimeout, match="slow"):
+            await registration.wait_synced(0.01)
+        assert not registration.synced
+        last.set()
+        await registration.wait_synced(10)
+        assert registration.synced
+
+        async with pods.events() as stream:
+            for _ in range(3):
+                await anext(stream)
+            assert not stream.synced
+            server.cluster.create("pods", {"metadata": {"name": "d"}}, namespace="web")
+            await anext(stream)
+            assert stream.synced
+
+
+async def test_9_leaving_leaves_no_task_socket_or_warning(server: ApiServer) -> None:
+    before = asyncio.all_tasks()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            async with Client(server.url) as client:
+                async with SharedInformerFactory(client, backoff=QUICK) as informers:
+                    for resource in ("pods", "nodes", "services", "configmaps"):
+                        informer = informers.informer(resource)
+                        informer.add_handler(Recorder(informer))
+                    await informers.wait_synced(10)
+                assert [informer.health.state for informer in informers] == ["stopped"] * 4
+        await asyncio.sleep(0)
+        gc.collect()
+    assert not [str(warning.message) for warning in caught]
+    ours = {task for task in asyncio.all_tasks() - before if "aioinformer" in repr(task)}
+    assert not {task for task in ours if "testing" not in repr(task)}
+
+
+async def test_9_every_wait_ends_on_cancellation(server: ApiServer) -> None:
+    await server.stop()  # nothing will ever sync
+    async with Client(server.url) as client, SharedInformerFactory(client) as informers:
+        pods = informers.informer("pods")
+        registration = pods.add_handler(Recorder(pods))
+        async with pods.events() as stream:
+            waits = [
+                asyncio.ensure_future(wait)
+                for wait in (
+                    informers.wait_synced(),
+                    pods.wait_synced(),
+                    registration.wait_synced(),
+                    anext(stream),
+                )
+            ]
+            await asyncio.sleep(0.01)
+            for wait in waits:
+                assert not wait.done()
+                wait.cancel()
+            done, pending = await asyncio.wait(waits, timeout=1)
+            assert len(done) == 4
+            assert not pending
+
+
+TOKEN = "canary-7b1f0c"
+
+
+async def test_12_secrets_reach_no_log_repr_or_exception(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    said: list[str] = []
+    async with ApiServer(token="another") as server:
+        async with Client(server.url, token=TOKEN) as client:
+            async with SharedInformerFactory(client, backoff=QUICK) as informers:
+                pods = informers.informer("pods")
+                with pytest.raises(SyncTimeout) as failure:
+                    await informers.wait_synced(0.2)
+                said += [str(failure.value), repr(failure.value), repr(pods), repr(client)]
+                said += [str(pods.health), repr(pods.health), repr(informers)]
+                assert isinstance(pods.health.error, Unauthorized)
+                assert "Unauthorized" in str(failure.value)
+                await server.stop()
+                await until(lambda: not isinstance(pods.health.error, Unauthorized))
+                said += [repr(pods.health), repr(pods.health.error)]
+    said += [record.getMessage() for record in caplog.records]
+    said += [str(record.exc_text) for record in caplog.records]
+    assert not [text for text in said if TOKEN in text]
+    assert any("Unauthorized" in text for text in said)
+
+
+async def test_12_a_forbidden_list_is_shown_as_such_and_empties_nothing(
+    server: ApiServer, client: Client
+) -> None:
+    server.cluster.create("pods", {"metadata": {"name": "a"}}, namespace="web")
+    async with SharedInformerFactory(client, backoff=BackoffPolicy(initial=0.01)) as informers:
+        pods = informers.informer("pods")
+        await informers.wait_synced(10)
+        server.cluster.remove_resource("pods")
+        await until(lambda: pods.health.state == "waiting")
+        assert "404" in str(pods.health.error)
+        assert pods.synced
+
+
+def test_updated_names_are_what_the_readme_matches_on() -> None:
+    assert Added.__match_args__ == ("obj", "initial")
+    assert Updated.__match_args__ == ("old", "new", "resync")
+    assert Deleted.__match_args__ == ("obj", "reason")
