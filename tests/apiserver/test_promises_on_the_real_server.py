@@ -79,7 +79,7 @@ async def served(admin: Admin) -> dict[ObjectKey, tuple[str, str]]:
 async def read(informer: SharedInformer, events: list[Event]) -> None:
     async with informer.events() as stream:
         async for event in stream:
-            events.append(event)
+            events.append(event)  # noqa: PERF401 - the list is looked at while it grows
 
 
 @pytest.mark.timeout(120)

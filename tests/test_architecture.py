@@ -1,0 +1,61 @@
+"""Imports point downward, importing is cheap, and what is exported is all there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+import pytest
+from importlinter.cli import lint_imports
+
+import aioinformer
+import aioinformer.testing
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_every_import_contract_holds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    status = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True)
+    assert status == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("module", ["aioinformer", "aioinformer.testing", "aioinformer.__main__"])
+def test_importing_loads_no_http_library(module: str) -> None:
+    code = (
+        f"import {module}, sys\n"
+        "heavy = {'aiohttp', 'kubernetes_asyncio', 'anyio', 'yaml'}\n"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("module", [aioinformer, aioinformer.testing], ids=lambda m: m.__name__)
+def test_every_exported_name_is_there(module: ModuleType) -> None:
+    names = cast("list[str]", vars(module)["__all__"])
+    assert len(names) == len(set(names))
+    for name in names:
+        assert getattr(module, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="Infromer"):
+        aioinformer.__getattr__("Infromer")
+
+
+def test_the_wheel_holds_the_package_its_types_and_its_licence(tmp_path: Path) -> None:
+    from hatchling.builders.wheel import WheelBuilder
+
+    (built,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    names = set(zipfile.ZipFile(built).namelist())
+    assert {"aioinformer/__init__.py", "aioinformer/py.typed"} <= names
+    assert {str(path.relative_to(ROOT)) for path in (ROOT / "aioinformer").rglob("*.py")} <= names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert not [name for name in names if name.startswith(("tests/", "examples/"))]
