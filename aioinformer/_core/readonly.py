@@ -9,29 +9,35 @@ It leaves decoding, and the question of how long a decoded body is kept, to ``ob
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn, overload
+from typing import Any, NoReturn, TypeGuard, overload
 
 _ADVICE = "a cached object is read-only; take a copy of your own with to_dict()"
 
 
 def freeze(value: Any) -> Any:
     """The read-only view of a decoded JSON value; scalars are returned as they are."""
-    kind: type[object] = type(value)
-    if kind is dict:
+    if _is_object(value):
         return FrozenMapping(value)
-    if kind is list:
+    if _is_array(value):
         return FrozenSequence(value)
     return value
 
 
 def thaw(value: Any) -> Any:
     """A deep copy of decoded JSON, which shares no container with it. Not for views."""
-    kind: type[object] = type(value)
-    if kind is dict:
+    if _is_object(value):
         return {key: thaw(item) for key, item in value.items()}
-    if kind is list:
+    if _is_array(value):
         return [thaw(item) for item in value]
     return value
+
+
+def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_array(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
 
 
 class ReadOnly:
