@@ -20,6 +20,7 @@ from aioinformer._core.resources import Resource
 __all__ = ["Body", "Metadata", "build", "read_body", "without_managed_fields"]
 
 _MANAGED = b'"managedFields"'
+_COMPACT = _MANAGED + b":"
 _METADATA = b'"metadata":{'
 _SPACE = b" \t\r\n"
 
@@ -72,17 +73,15 @@ def without_managed_fields(raw: bytes, value: bytes) -> bytes:
     A key of that name elsewhere stays, with the same value even; if the right one can't be
     told, nothing is cut.
     """
-    candidates = _occurrences(raw, value)
-    first = next(candidates, None)
-    if first is None:  # an escaped spelling of the key: leave the object as it is
-        return raw
-    if _metadata_leads(raw, first[0]):
-        return _cut(raw, *first)
-    for start, end in (first, *candidates):
+    start = raw.find(_COMPACT)
+    end = start + len(_COMPACT) + len(value)
+    if raw[start:end] == _COMPACT + value and _metadata_leads(raw, start):
+        return _cut(raw, start, end)
+    for start, end in _occurrences(raw, value):
         shorter = _cut(raw, start, end)
         if read_body(shorter).metadata.managedFields is UNSET:
             return shorter
-    return raw
+    return raw  # an escaped spelling of the key: leave the object as it is
 
 
 def _metadata_leads(raw: bytes, managed_at: int) -> bool:

@@ -22,6 +22,8 @@ __all__ = ["LIMIT", "Mailbox", "Overflow"]
 LIMIT = 1024
 """Live events a mailbox holds by default; client-go's buffer begins at this and has no end."""
 
+_LIVE = (Added, Updated, Deleted)
+
 Overflow: TypeAlias = Literal["block"]
 """What happens when a mailbox is full."""
 
@@ -109,7 +111,7 @@ class Mailbox:
         return None
 
     def _next(self, head: Event | Iterator[Event] | _Mark) -> Event | None:
-        if isinstance(head, Added | Updated | Deleted):
+        if isinstance(head, _LIVE):
             self._items.popleft()
             self._live -= 1
             return head
