@@ -15,6 +15,7 @@ How the parts lie on top of each other, and how data flows up and back down:
 ``Client`` is loaded when it is first used, so that importing this package loads no HTTP library.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from aioinformer import errors as errors
@@ -61,6 +62,7 @@ from aioinformer._runtime.streams import EventStream as EventStream
 
 if TYPE_CHECKING:
     from aioinformer._client.client import Client as Client
+    from aioinformer._client.transport import Timeouts as Timeouts
 
 __all__ = [
     "ALL_NAMESPACES",
@@ -96,16 +98,21 @@ __all__ = [
     "SharedInformerFactory",
     "Source",
     "Statistics",
+    "Timeouts",
     "Updated",
     "WatchRequest",
     "errors",
 ]
 
 
+_NETWORK = {
+    "Client": "aioinformer._client.client",
+    "Timeouts": "aioinformer._client.transport",
+}
+
+
 def __getattr__(name: str) -> object:
     """Load what brings the network with it."""
-    if name == "Client":
-        from aioinformer._client.client import Client
-
-        return Client
+    if name in _NETWORK:
+        return getattr(import_module(_NETWORK[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,13 +19,12 @@ class _Metadata(msgspec.Struct, rename={"continue_token": "continue"}):
     continue_token: str = ""
 
 
-class _Status(msgspec.Struct):
+class _Status(msgspec.Struct, tag_field="kind", tag="Status"):
     code: int = 0
     reason: str = ""
     message: str = ""
     details: dict[str, Any] | None = None
     metadata: _Metadata | None = None
-    kind: str = ""
 
 
 _decode = msgspec.json.Decoder(_Status).decode
@@ -39,7 +38,8 @@ def read_status(body: bytes, *, code: int = 500) -> Status:
         code: what to assume if the body names none; an HTTP response has its own.
 
     Raises:
-        msgspec.DecodeError: the body is not a JSON object of that form.
+        msgspec.DecodeError: the body is no ``Status`` object.
+        UnicodeDecodeError: a string in it is no UTF-8.
     """
     found = _decode(body)
     details = found.details or {}
@@ -49,6 +49,6 @@ def read_status(body: bytes, *, code: int = 500) -> Status:
         found.reason,
         found.message,
         details,
-        retry_after=float(retry_after) if isinstance(retry_after, int | float) else None,
+        retry_after=float(retry_after) if isinstance(retry_after, int) and retry_after else None,
         continue_token=found.metadata.continue_token if found.metadata else "",
     )

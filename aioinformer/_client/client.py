@@ -1,0 +1,252 @@
+"""``Client``: one connection's worth of an API server, opened and closed by the program.
+
+It holds what the parts of this package make: credentials, a transport, a catalogue of what the
+server serves. It hands out ``lister_watcher``s, which is all that the runtime knows of it.
+Reconnecting and retrying are the reflector's business, not the client's.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl as tls
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import MappingProxyType, TracebackType
+from typing import Self
+
+from aioinformer._client.credentials import CredentialSource, ExplicitServer, server_url
+from aioinformer._client.discovery import Discovery
+from aioinformer._client.kubeconfig import Kubeconfig
+from aioinformer._client.transport import JSON, Body, Call, Timeouts, Transport
+from aioinformer._core.cursor import ListRequest, WatchRequest
+from aioinformer._core.resources import Resource
+from aioinformer.errors import NotRunning, Phase
+
+__all__ = ["Client", "ResourceReader"]
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Client:
+    """A client of one API server. Enter it with ``async with``, once.
+
+    ``Client(server, ...)`` is for a server that the program knows; ``Client.connect()`` finds one
+    as kubectl does. Neither opens a file or a socket before it is entered.
+
+    Args:
+        server: the URL of the API server, such as ``https://10.0.0.1:6443``.
+        token: a bearer token. One that rotates needs ``Client.connect()``.
+        ssl: trusted certificates and one's own; the system's trusted ones by default.
+        headers: headers to add to every request, such as ``Impersonate-User``.
+        timeouts: how long to wait for what.
+
+    Raises:
+        ConfigurationError: ``server`` is not the URL of an HTTP server.
+        ValueError: the token has a space or a newline in it.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        token: str | None = None,
+        ssl: tls.SSLContext | None = None,
+        headers: Mapping[str, str] = NOTHING,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        source = ExplicitServer(server_url(server), token or "", ssl)
+        self._prepare(source, server, headers, timeouts)
+
+    @classmethod
+    def connect(
+        cls,
+        *,
+        kubeconfig: str | os.PathLike[str] | None = None,
+        context: str | None = None,
+        headers: Mapping[str, str] = NOTHING,
+        timeouts: Timeouts | None = None,
+    ) -> Self:
+        """A client of the cluster that kubectl would speak to, or of the one it runs in.
+
+        The configuration is read when the client is entered: ``kubeconfig`` if given, else the
+        files that ``$KUBECONFIG`` names, else ``~/.kube/config`` if there is one, else what a
+        pod finds mounted. Entering raises ``ConfigurationError`` if that yields nothing usable.
+        The token of a service account is renewed as it rotates; that of an exec plugin is not
+        yet: when it expires, requests fail with ``Unauthorized``.
+
+        Args:
+            kubeconfig: the path of one file.
+            context: the name of a context in it; its current one by default.
+            headers: as for ``Client``.
+            timeouts: as for ``Client``.
+        """
+        client = cls.__new__(cls)
+        client._prepare(Kubeconfig(kubeconfig, context), "", headers, timeouts)
+        return client
+
+    def _prepare(
+        self,
+        source: CredentialSource,
+        server: str,
+        headers: Mapping[str, str],
+        timeouts: Timeouts | None,
+    ) -> None:
+        self._source = source
+        self._server = server
+        self._headers = dict(headers)
+        self._timeouts = timeouts or Timeouts()
+        self._transport: Transport | None = None
+        self._discovery = Discovery(self._document)
+        self._state = "new"
+
+    # -- life ----------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        if self._state != "new":
+            raise NotRunning(f"{self!r} can be entered once; make another one")
+        self._state = "opening"
+        try:
+            credentials = await self._source.load()
+            self._transport = Transport(credentials, headers=self._headers, timeouts=self._timeouts)
+        except BaseException:
+            self._state = "closed"
+            raise
+        self._server = str(credentials.server)
+        self._state = "open"
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        transport, self._transport = self._transport, None
+        self._state = "closed"
+        if transport is not None:
+            await transport.close()
+
+    @property
+    def server(self) -> str:
+        """The URL of the API server; empty while ``connect()`` has yet to find it."""
+        return self._server
+
+    def __repr__(self) -> str:
+        return f"<Client {self._server or 'of a server to be found'} {self._state}>"
+
+    # -- asking --------------------------------------------------------------------------------
+
+    def lister_watcher(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        labels: str = "",
+        fields: str = "",
+    ) -> ResourceReader:
+        """What lists and watches a resource. Needs no network, and no entered client yet.
+
+        Args:
+            resource: what to read.
+            namespace: the one namespace to read; all of them by default.
+            labels: a label selector, such as ``app=shop,tier!=cache``.
+            fields: a field selector, such as ``spec.nodeName=node-1``.
+
+        Raises:
+            ValueError: a namespace for a cluster-scoped resource.
+        """
+        selectors = {"labelSelector": labels, "fieldSelector": fields}
+        chosen = {name: value for name, value in selectors.items() if value}
+        return ResourceReader(self, resource, resource.path(namespace), chosen)
+
+    async def resource(self, name: str) -> Resource:
+        """The resource that the server serves under a name.
+
+        Args:
+            name: plural, singular, short name or kind, in any case, alone or followed by
+                ``.group`` or ``.version.group``. A name alone means the core group's
+                resource if there is one.
+
+        Raises:
+            UnknownResource: the server has none of that name, or several groups have one.
+            FetchError: the server could not be asked.
+            NotRunning: the client is not open.
+        """
+        return await self._discovery.find(name)
+
+    async def get(
+        self,
+        path: str,
+        query: Mapping[str, str] = NOTHING,
+        *,
+        accept: str = JSON,
+        phase: Phase = "list",
+    ) -> bytes:
+        """The whole body of what the server answers to a GET.
+
+        Args:
+            path: an absolute path, such as ``/version``.
+            query: the URL query, unquoted.
+            accept: the media types to ask for.
+            phase: what an error shall say that this was for.
+
+        Raises:
+            FetchError: any answer but 200, or none.
+            NotRunning: the client is not open.
+        """
+        async with self.request(Call(phase, path, query, accept)) as body:
+            return b"".join([chunk async for chunk in body])
+
+    @asynccontextmanager
+    async def request(self, call: Call) -> AsyncGenerator[Body]:
+        """Send a GET; its open answer. See ``Transport.request``.
+
+        Raises:
+            NotRunning: the client is not open.
+        """
+        if self._transport is None:
+            raise NotRunning(f"{self!r} is not open: use it inside `async with`")
+        async with self._transport.request(call) as body:
+            yield body
+
+    async def _document(self, path: str, accept: str) -> bytes:
+        return await self.get(path, accept=accept, phase="discovery")
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceReader:
+    """Lists and watches one resource in one scope: the runtime's ``ListerWatcher``."""
+
+    client: Client
+    resource: Resource
+    """What is read."""
+    path: str
+    """The URL path of the collection."""
+    selectors: Mapping[str, str]
+    """``labelSelector`` and ``fieldSelector``, those that are set."""
+
+    @asynccontextmanager
+    async def list(self, request: ListRequest) -> AsyncGenerator[Body]:
+        """One page, as an open answer.
+
+        Raises:
+            FetchError: any answer but 200, or none (phase ``list``).
+            NotRunning: the client is not open.
+        """
+        query = {**request.query(), **self.selectors}
+        async with self.client.request(Call("list", self.path, query)) as body:
+            yield body
+
+    @asynccontextmanager
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[Body]:
+        """A stream of changes, as an open answer. Leaving it drops its connection.
+
+        Raises:
+            FetchError: any answer but 200, or none (phase ``watch``).
+            NotRunning: the client is not open.
+        """
+        query = {**request.query(), **self.selectors}
+        call = Call("watch", self.path, query, watch=request.timeout)
+        async with self.client.request(call) as body:
+            yield body

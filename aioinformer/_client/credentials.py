@@ -1,0 +1,203 @@
+"""Where the API server is, and how to be known there: ``Credentials``, and where they come from.
+
+A source finds credentials once, when a client is entered; an ``Authorization`` is asked before
+every request, since tokens rotate. What a program says explicitly is ``ExplicitServer``; files
+are ``kubeconfig``'s work. Nothing here shows a secret in its repr.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+from yarl import URL
+
+from aioinformer.errors import ConfigurationError
+
+__all__ = [
+    "Authorization",
+    "CredentialSource",
+    "Credentials",
+    "ExplicitServer",
+    "FixedAuthorization",
+    "RenewedAuthorization",
+    "off_loop",
+    "proxy_url",
+    "secure_context",
+    "server_url",
+]
+
+T = TypeVar("T")
+
+
+class Authorization(Protocol):
+    """Says who is asking."""
+
+    async def header(self) -> str:
+        """The value of the ``Authorization`` header for a request now; empty for none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """All that is needed to speak with one API server."""
+
+    server: URL
+    """Where it is; may have a path, behind which a proxy serves the API."""
+    authorization: Authorization = field(repr=False)
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    """Which certificates are trusted, and which is shown; ``None`` for plain HTTP."""
+    tls_server_name: str | None = None
+    """The name to check the server's certificate for, if it is not the host's."""
+    proxy: URL | None = None
+    """An HTTP proxy, without user and password."""
+    proxy_authorization: str = field(default="", repr=False)
+    """The ``Proxy-Authorization`` header; empty for none. Kept out of the URL, since aiohttp
+    shows that in the repr of its exceptions."""
+
+
+class CredentialSource(Protocol):
+    """Finds credentials."""
+
+    async def load(self) -> Credentials:
+        """Find them, without blocking the loop.
+
+        Raises:
+            ConfigurationError: there are none, or they can't be used. Says what was tried.
+        """
+        ...
+
+
+# -- authorizations ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FixedAuthorization:
+    """The same header for ever; empty for none."""
+
+    value: str = field(default="", repr=False)
+
+    async def header(self) -> str:
+        """The header."""
+        return self.value
+
+
+@dataclass(eq=False, slots=True)
+class RenewedAuthorization:
+    """A header that is renewed before each request, with one renewal at a time.
+
+    Requests that ask while a renewal is under way share its result: three requests at once are
+    one run of an exec plugin, not three.
+    """
+
+    renew: Callable[[], Awaitable[str]] = field(repr=False)
+    _value: str = field(default="", init=False, repr=False)
+    _renewals: int = field(default=0, init=False)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
+
+    async def header(self) -> str:
+        """The header, renewed.
+
+        Raises:
+            FetchError: it can't be renewed now (phase ``credentials``).
+        """
+        before = self._renewals
+        async with self._lock:
+            if self._renewals == before:
+                self._value = await self.renew()
+                self._renewals += 1
+        return self._value
+
+
+# -- an explicit server ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ExplicitServer:
+    """What the program said itself.
+
+    Args:
+        server: the URL of the API server.
+        token: a bearer token.
+        tls: trusted certificates and one's own; the system's trusted ones by default.
+
+    Raises:
+        ValueError: the token has a space or a newline in it.
+    """
+
+    server: URL
+    token: str = field(default="", repr=False)
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if any(char.isspace() for char in self.token):
+            raise ValueError("a token is one word; the one given has a space or a newline in it")
+
+    async def load(self) -> Credentials:
+        """Nothing to find; the system's certificates are read in a thread."""
+        tls = self.tls
+        if self.server.scheme == "https" and tls is None:
+            tls = await off_loop(secure_context)
+        authorization = FixedAuthorization(f"Bearer {self.token}" if self.token else "")
+        return Credentials(self.server, authorization, tls)
+
+
+def server_url(text: str) -> URL:
+    """The URL of an API server.
+
+    Raises:
+        ConfigurationError: not the URL of an HTTP server, or one with a password in it.
+    """
+    try:
+        url = URL(text.rstrip("/"))
+    except ValueError:
+        url = URL()
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ConfigurationError("a server is a URL such as https://10.0.0.1:6443")
+    if url.user is not None or url.password is not None:
+        raise ConfigurationError(f"the URL of server {url.host} has a user or password in it")
+    return url
+
+
+def proxy_url(text: str) -> tuple[URL, str]:
+    """The URL of a proxy without user and password, and the header that carries those.
+
+    Raises:
+        ConfigurationError: not the URL of an HTTP proxy.
+    """
+    try:
+        url = URL(text)
+    except ValueError:
+        url = URL()
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ConfigurationError("a proxy is a URL such as http://10.0.0.1:3128")
+    if url.user is None:
+        return url, ""
+    pair = f"{url.user}:{url.password or ''}".encode()
+    return url.with_user(None), f"Basic {base64.b64encode(pair).decode()}"
+
+
+def secure_context(authority: str | None = None) -> ssl.SSLContext:
+    """A TLS context that trusts the certificates in the file ``authority``, or the system's.
+
+    Reads files: call it in a thread.
+    """
+    context = ssl.create_default_context(cafile=authority)
+    if authority is not None:
+        # Python 3.13 asks more of a certificate than Go does, for whose checks clusters make
+        # theirs: many lack the key identifiers that this flag insists on.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.set_alpn_protocols(["http/1.1"])  # all that aiohttp speaks
+    return context
+
+
+async def off_loop(blocking: Callable[[], T]) -> T:
+    """What ``blocking`` returns, run in a thread. A cancellation leaves it behind."""
+    # A limiter of its own: the threads that anyio shares may all be endpoints of a web service,
+    # waiting for the very cache that needs this thread to be filled.
+    return await to_thread.run_sync(blocking, abandon_on_cancel=True, limiter=CapacityLimiter(1))

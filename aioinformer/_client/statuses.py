@@ -1,0 +1,210 @@
+"""Failures of the network, as our errors: HTTP answers and aiohttp's exceptions.
+
+This is the one border where foreign exceptions of a request are mapped. A message names the
+method, the host and the path of what was asked, never its query (a continue token is nobody's
+business) and never a header. Asking, and reading the body of an answer, is ``transport``'s work;
+what follows from an error is the cursor's.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import socket
+import ssl
+from collections.abc import Mapping
+from dataclasses import replace
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+import aiohttp
+import msgspec
+from aiohttp.http import HttpProcessingError
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
+
+from aioinformer._core.statuses import read_status
+from aioinformer.errors import (
+    ConnectionFailed,
+    ConnectionLost,
+    FetchError,
+    Phase,
+    ProtocolError,
+    RequestTimedOut,
+    Status,
+    TransportError,
+)
+
+__all__ = ["FAILURES", "TEXT_CAP", "failure", "interruption", "status_of", "without_headers"]
+
+TEXT_CAP = 1024
+"""Characters kept of an answer that is no Status: the page of a proxy may be a megabyte, and its
+first lines say what it is."""
+
+FAILURES = (aiohttp.ClientError, HttpProcessingError, OSError, TimeoutError)
+"""What aiohttp raises when a request or an open answer fails. ``HttpProcessingError`` is not a
+``ClientError``: a malformed chunk arrives as one."""
+
+
+# -- answers -----------------------------------------------------------------------------------
+
+
+def status_of(code: int, headers: Mapping[str, str], body: bytes) -> Status:
+    """What an answer other than 200 says.
+
+    Args:
+        code: its HTTP status code.
+        headers: its headers, looked up in the spelling of the RFCs.
+        body: its body, or the beginning of it. A ``v1.Status`` is taken apart; anything else
+            (a removed custom resource is answered with plain text, recording 53; proxies send
+            HTML) becomes the message, on one line and cut to ``TEXT_CAP`` characters.
+    """
+    waits = _seconds(headers.get("Retry-After", ""))
+    if 300 <= code < 400:
+        return Status(code, "", _redirection(headers.get("Location", "")), retry_after=waits)
+    try:
+        status = read_status(body, code=code)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return Status(code, "", _one_line(body) or _phrase(code), retry_after=waits)
+    return status if waits is None else replace(status, retry_after=waits)
+
+
+def _redirection(location: str) -> str:
+    try:
+        host = URL(location).host
+    except ValueError:
+        host = None
+    where = f"to {host}" if host else "elsewhere on the same host"
+    return f"redirected {where}, which is not followed: credentials are not sent there"
+
+
+def _one_line(body: bytes) -> str:
+    text = body.decode("utf-8", "replace")
+    # Control characters of a foreign page could forge log lines or drive a terminal.
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    line = " ".join(printable.split())
+    return line if len(line) <= TEXT_CAP else f"{line[:TEXT_CAP]}…"
+
+
+def _phrase(code: int) -> str:
+    try:
+        return HTTPStatus(code).phrase
+    except ValueError:
+        return "no body"
+
+
+def _seconds(retry_after: str) -> float | None:
+    """``Retry-After`` in either of its forms. Kubernetes sends seconds; proxies may send a date."""
+    if retry_after.isdecimal():
+        return float(retry_after)
+    try:
+        date = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return None
+    date = date if date.tzinfo else date.replace(tzinfo=dt.UTC)
+    return max(0.0, (date - dt.datetime.now(dt.UTC)).total_seconds())
+
+
+# -- exceptions --------------------------------------------------------------------------------
+
+
+def failure(error: BaseException, url: URL, *, phase: Phase, proxy: URL | None) -> FetchError:
+    """Our error for a request that got no answer. Raise it ``from error``.
+
+    Args:
+        error: one of ``FAILURES``.
+        url: what was asked; its query is not told.
+        phase: what it was asked for.
+        proxy: through which proxy, if through one.
+    """
+    host, target = _host(url), f"GET {url.with_query(None)}"
+    match error:
+        case aiohttp.ClientHttpProxyError():
+            answer = f"{error.status} {error.message}".rstrip()
+            said = f"{host}: the proxy {_host(proxy)} answered {answer}"
+            return ConnectionFailed(said, phase=phase)
+        case aiohttp.ClientProxyConnectionError():
+            said = f"{host}: the proxy {_host(proxy)} can't be reached: {_reason(error.os_error)}"
+            return ConnectionFailed(said, phase=phase)
+        case aiohttp.ClientConnectorCertificateError():
+            return ConnectionFailed(f"{host}: {_certificate(error)}", phase=phase)
+        case aiohttp.ClientSSLError():
+            return ConnectionFailed(f"{host}: {_tls(error.os_error)}", phase=phase)
+        case aiohttp.ClientConnectorDNSError():
+            return ConnectionFailed(
+                f"{host}: the name is not known: {_reason(error.os_error)}", phase=phase
+            )
+        case aiohttp.ClientConnectorError():
+            return ConnectionFailed(f"{host}: {_reason(error.os_error)}", phase=phase)
+        case aiohttp.ConnectionTimeoutError():
+            return RequestTimedOut(f"{host}: no connection in the time allowed", phase=phase)
+        case TimeoutError():
+            return RequestTimedOut(f"{target}: no answer in the time allowed", phase=phase)
+        case aiohttp.ClientResponseError() | HttpProcessingError():
+            return ProtocolError(f"{target}: the answer is not HTTP{_https(url)}", phase=phase)
+        case aiohttp.ServerDisconnectedError():
+            said = f"{target}: the server hung up without an answer{_https(url)}"
+            return ConnectionLost(said, phase=phase)
+        case _:
+            return ConnectionLost(f"{target}: {_reason(error)}", phase=phase)
+
+
+def without_headers(error: BaseException) -> BaseException:
+    """``error``, relieved of the headers of the request: its repr shows them, credentials too."""
+    if isinstance(error, aiohttp.ClientResponseError):
+        no_headers = CIMultiDictProxy(CIMultiDict[str]())
+        error.request_info = error.request_info._replace(headers=no_headers)
+        error.args = (error.request_info, error.history)
+    return error
+
+
+def interruption(error: BaseException, url: URL, *, phase: Phase) -> TransportError | ProtocolError:
+    """Our error for an answer that broke off. Raise it ``from error``."""
+    target = f"GET {url.with_query(None)}"
+    match error:
+        case TimeoutError():
+            return RequestTimedOut(f"{target}: the answer stopped coming", phase=phase)
+        case HttpProcessingError():
+            return ProtocolError(f"{target}: the answer is not well-formed HTTP", phase=phase)
+        case _:
+            said = f"{target}: the answer broke off: {_reason(error)}"
+            return ConnectionLost(said, phase=phase)
+
+
+def _host(url: URL | None) -> str:
+    return f"{url.host}:{url.port}" if url else ""
+
+
+def _reason(error: BaseException) -> str:
+    """What the system says. asyncio's own text of a refused connection lacks the reason."""
+    if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror):
+        return os.strerror(error.errno)
+    said = error.strerror if isinstance(error, OSError) else None
+    return said or str(error) or type(error).__name__
+
+
+def _certificate(error: aiohttp.ClientConnectorCertificateError) -> str:
+    cause = error.certificate_error
+    check = cause.verify_message if isinstance(cause, ssl.SSLCertVerificationError) else str(cause)
+    return f"its certificate was not accepted: {check}"
+
+
+_NOT_TLS = (
+    "WRONG_VERSION_NUMBER",
+    "HTTP_REQUEST",
+    "RECORD_LAYER_FAILURE",
+    "PACKET_LENGTH_TOO_LONG",
+)
+"""How OpenSSL, by version, calls bytes that are not TLS at all."""
+
+
+def _tls(cause: OSError) -> str:
+    name = (cause.reason if isinstance(cause, ssl.SSLError) else None) or str(cause)
+    if name in _NOT_TLS:
+        return "it answers in plain HTTP, not TLS: is the server's URL meant to be http://?"
+    return f"the TLS handshake failed: {name}"
+
+
+def _https(url: URL) -> str:
+    """What may be behind it: a TLS server answers plain HTTP with an alert, or with nothing."""
+    return "; is the server's URL meant to be https://?" if url.scheme == "http" else ""

@@ -1,0 +1,1 @@
+"""The client, against small servers on real sockets."""

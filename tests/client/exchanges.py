@@ -1,0 +1,97 @@
+"""A transport to a server of the tests, and what can be done and seen with it."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from yarl import URL
+
+from aioinformer._client.credentials import Credentials, FixedAuthorization
+from aioinformer._client.transport import (
+    Call,
+    Timeouts,
+    Transport,
+)
+from aioinformer.errors import (
+    FetchError,
+)
+
+CANARY = "canary-3f9a"
+LIST = Call("list", "/api/v1/pods", {"limit": "500"})
+WATCH = Call("watch", "/api/v1/pods", {"watch": "true"}, watch=300)
+BRISK = Timeouts(connect=0.05, silence=0.05, watch_start=0.05, grace=0.05)
+
+
+@asynccontextmanager
+async def transport_to(
+    server: str,
+    *,
+    tls: ssl.SSLContext | None = None,
+    timeouts: Timeouts | None = None,
+    tls_server_name: str | None = None,
+    proxy: str | None = None,
+    proxy_authorization: str = "",
+) -> AsyncGenerator[Transport]:
+    credentials = Credentials(
+        URL(server),
+        FixedAuthorization(f"Bearer {CANARY}"),
+        tls,
+        tls_server_name,
+        URL(proxy) if proxy else None,
+        proxy_authorization,
+    )
+    transport = Transport(credentials, headers={}, timeouts=timeouts or Timeouts())
+    try:
+        yield transport
+    finally:
+        await transport.close()
+
+
+async def read(transport: Transport, call: Call = LIST) -> bytes:
+    async with transport.request(call) as body:
+        return b"".join([chunk async for chunk in body])
+
+
+async def refused(transport: Transport, call: Call = LIST) -> FetchError:
+    with pytest.raises(FetchError) as caught:
+        await read(transport, call)
+    return caught.value
+
+
+def sockets_of_the_system() -> list[list[str]]:
+    return [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+
+
+def established(here: int, there: int) -> bool:
+    """Whether a socket of this port is connected to that port."""
+    return any(
+        line[1].endswith(f":{here:04X}") and line[2].endswith(f":{there:04X}") and line[3] == "01"
+        for line in sockets_of_the_system()
+    )
+
+
+async def eventually_closed(reader: asyncio.StreamReader) -> None:
+    """Return when the peer is gone; a broken connection is as good as a closed one."""
+    try:
+        await reader.read()
+    except ConnectionError:
+        return
+
+
+def everything_said(error: BaseException | None) -> list[str]:
+    """The text and the repr of an exception and of all that it came from."""
+    said: list[str] = []
+    while error is not None:
+        said += [str(error), repr(error), repr(vars(error))]
+        error = error.__cause__ or error.__context__
+    return said
+
+
+async def pong(request: web.Request) -> web.Response:
+    return web.Response(text="pong")

@@ -1,0 +1,92 @@
+"""Small servers for the tests of the client: over HTTP, and over bare TCP for what HTTP forbids."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+from aiohttp import web
+
+from tests.client.recordings import Recording
+
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Talk: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def serving(handler: Handler, *, tls: ssl.SSLContext | None = None) -> AsyncGenerator[str]:
+    """An HTTP server that gives every request to ``handler``; its URL."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handler)
+    # A handler ends when its client hangs up, as kube-apiserver's do.
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01, handler_cancellation=True)
+    await runner.setup()
+    if tls is not None:
+        asyncio.get_running_loop().set_exception_handler(_expect_failed_handshakes)
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+def _expect_failed_handshakes(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    # A client that doesn't trust this server hangs up, which asyncio reports as an error here.
+    if context.get("message") != "Error on transport creation for incoming connection":
+        loop.default_exception_handler(context)
+
+
+@asynccontextmanager
+async def talking(talk: Talk, *, tls: ssl.SSLContext | None = None) -> AsyncGenerator[str]:
+    """A TCP server that gives every connection to ``talk``; its address."""
+    talks: set[asyncio.Task[None]] = set()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.set_name("talk")
+        talks.add(task)
+        try:
+            await talk(reader, writer)
+        except (ConnectionError, asyncio.CancelledError):
+            pass  # the client or the test is done
+        finally:
+            writer.transport.abort()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for task in talks:
+            task.cancel()
+        await asyncio.gather(*talks)
+        await server.wait_closed()
+
+
+async def free_address() -> str:
+    """An address on which nobody listens."""
+
+    async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None: ...
+
+    async with talking(never) as address:
+        return address
+
+
+def replay(recording: Recording) -> web.Response:
+    """What was recorded, as an answer."""
+    return web.Response(
+        status=recording.status, headers=dict(recording.headers), body=recording.body
+    )
+
+
+async def streamed(request: web.Request, *chunks: bytes) -> web.StreamResponse:
+    """A started answer with these chunks sent; it goes on until the handler returns."""
+    response = web.StreamResponse()
+    await response.prepare(request)
+    for chunk in chunks:
+        await response.write(chunk)
+    return response

@@ -1,0 +1,289 @@
+"""The client as a program uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import ssl
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from aiohttp import web
+
+from aioinformer._client.client import Client
+from aioinformer._core.cursor import ListRequest, WatchRequest
+from aioinformer._core.resources import Resource, find_built_in
+from aioinformer.errors import ConfigurationError, Forbidden, NotFound, NotRunning, UnknownResource
+from tests.client.conftest import Certificates
+from tests.client.recordings import recorded
+from tests.client.servers import replay, serving, streamed
+
+CANARY = "canary-51de"
+PODS = find_built_in("pods")
+
+
+class ListerWatcher(Protocol):
+    """What the runtime asks of a client."""
+
+    @property
+    def resource(self) -> Resource: ...
+
+    def list(self, request: ListRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]: ...
+
+    def watch(self, request: WatchRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]: ...
+
+
+def lists_and_watches(source: ListerWatcher) -> ListerWatcher:
+    """``source``: type checkers see here that a reader is a ``ListerWatcher``."""
+    return source
+
+
+async def discovery(request: web.Request) -> web.Response:
+    match request.path:
+        case "/api":
+            return web.json_response({"kind": "APIVersions", "versions": ["v1"]})
+        case "/api/v1":
+            return replay(recorded("01-core-v1-resources"))
+        case "/apis":
+            return replay(recorded("02-aggregated-discovery"))
+        case path:
+            return web.Response(status=404, text=path)
+
+
+async def url(request: web.Request) -> web.Response:
+    return web.Response(text=str(request.rel_url))
+
+
+# -- life --------------------------------------------------------------------------------------
+
+
+async def test_a_client_is_open_inside_its_context_and_nowhere_else() -> None:
+    async with serving(url) as server:
+        client = Client(server)
+        with pytest.raises(NotRunning, match=r"is not open: use it inside `async with`"):
+            await client.get("/version")
+        async with client:
+            assert await client.get("/version") == b"/version"
+        with pytest.raises(NotRunning, match="closed> is not open"):
+            await client.get("/version")
+
+
+async def test_a_client_is_entered_once() -> None:
+    client = Client("http://10.0.0.1")
+    async with client:
+        with pytest.raises(NotRunning, match="can be entered once"):
+            await client.__aenter__()
+    with pytest.raises(NotRunning, match="make another one"):
+        await client.__aenter__()
+
+
+async def test_a_client_may_be_left_in_another_task_than_it_was_entered_in() -> None:
+    """As fixtures of pytest and lifespans of web frameworks do."""
+    async with serving(url) as server:
+        client = Client(server)
+        await asyncio.create_task(client.__aenter__())
+        assert await client.get("/version") == b"/version"
+        await asyncio.create_task(client.__aexit__(None, None, None))
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
+async def test_leaving_a_client_leaves_no_socket_open(
+    secure: bool, certificates: Certificates
+) -> None:
+    tls = certificates.server_context() if secure else None
+    trust = certificates.client_context() if secure else None
+    async with serving(url, tls=tls) as server:
+        async with Client(server, ssl=trust) as client:
+            await asyncio.gather(*(client.get("/version") for _ in range(5)))
+        del client
+        gc.collect()  # an unclosed session, connector or transport would warn here, and fail
+
+
+async def test_leaving_a_client_ends_the_watches_of_other_tasks() -> None:
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = await streamed(request, b"event\n")
+        await asyncio.Event().wait()
+        return response
+
+    async with serving(endless) as server:
+        started = asyncio.Event()
+        async with Client(server) as client:
+
+            async def watch() -> None:
+                async with client.lister_watcher(PODS).watch(WatchRequest("1", 300)) as stream:
+                    async for _ in stream:
+                        started.set()
+
+            watching = asyncio.create_task(watch())
+            await started.wait()
+        with pytest.raises(NotRunning, match="the client was closed"):
+            await watching
+
+
+async def test_a_client_that_finds_no_configuration_stays_closed(tmp_path: Path) -> None:
+    client = Client.connect(kubeconfig=tmp_path / "missing")
+
+    with pytest.raises(ConfigurationError, match="does not exist"):
+        await client.__aenter__()
+    with pytest.raises(NotRunning):
+        await client.get("/version")
+    assert repr(client) == "<Client of a server to be found closed>"
+
+
+async def test_a_client_connects_with_a_kubeconfig(tmp_path: Path) -> None:
+    async def whoami(request: web.Request) -> web.Response:
+        return web.Response(text=request.headers["Authorization"])
+
+    async with serving(whoami) as server:
+        config = tmp_path / "config"
+        config.write_text(
+            f"""
+            current-context: main
+            clusters: [{{name: main, cluster: {{server: {server}}}}}]
+            users: [{{name: me, user: {{token: abc}}}}]
+            contexts: [{{name: main, context: {{cluster: main, user: me}}}}]
+            """
+        )
+        async with Client.connect(kubeconfig=config) as client:
+            assert client.server == server
+            assert await client.get("/") == b"Bearer abc"
+
+
+def test_a_server_that_is_no_url_is_refused_at_once() -> None:
+    with pytest.raises(ConfigurationError):
+        Client("10.0.0.1:6443")
+
+
+async def test_a_repr_shows_server_and_state_and_no_secret() -> None:
+    client = Client("http://10.0.0.1", token=CANARY, headers={"Impersonate-User": CANARY})
+
+    assert repr(client) == "<Client http://10.0.0.1 new>"
+    async with client:
+        assert repr(client) == "<Client http://10.0.0.1 open>"
+        assert CANARY not in repr(client.lister_watcher(PODS, labels="app=shop"))
+    assert repr(client) == "<Client http://10.0.0.1 closed>"
+
+
+# -- asking ------------------------------------------------------------------------------------
+
+
+async def test_headers_of_the_program_go_with_every_request() -> None:
+    async def whoami(request: web.Request) -> web.Response:
+        return web.Response(text=request.headers["Impersonate-User"])
+
+    async with (
+        serving(whoami) as server,
+        Client(server, headers={"Impersonate-User": "jane"}) as client,
+    ):
+        assert await client.get("/") == b"jane"
+
+
+async def test_a_get_that_fails_says_what_it_was_for() -> None:
+    async with serving(discovery) as server, Client(server) as client:
+        with pytest.raises(NotFound) as caught:
+            await client.get("/nowhere", phase="discovery")
+    assert caught.value.phase == "discovery"
+
+
+async def test_a_list_is_asked_for_with_its_query_scope_and_selectors() -> None:
+    async with serving(url) as server, Client(server) as client:
+        reader = lists_and_watches(
+            client.lister_watcher(
+                PODS, namespace="web", labels="app=shop", fields="spec.nodeName=node-1"
+            )
+        )
+        async with reader.list(ListRequest("0", 500)) as body:
+            asked = b"".join([chunk async for chunk in body]).decode()
+
+    assert reader.resource is PODS
+    assert asked == (
+        "/api/v1/namespaces/web/pods?limit=500&resourceVersion=0"
+        "&labelSelector=app%3Dshop&fieldSelector=spec.nodeName%3Dnode-1"
+    )
+
+
+async def test_a_watch_is_asked_for_with_bookmarks_and_an_end() -> None:
+    async with (
+        serving(url) as server,
+        Client(server) as client,
+        client.lister_watcher(PODS).watch(WatchRequest("41", 300)) as body,
+    ):
+        asked = b"".join([chunk async for chunk in body])
+
+    assert asked == (
+        b"/api/v1/pods?watch=true&allowWatchBookmarks=true&resourceVersion=41&timeoutSeconds=300"
+    )
+
+
+@pytest.mark.parametrize("verb", ["list", "watch"])
+async def test_a_refusal_is_raised_on_entering(verb: str) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return replay(recorded("25-list-forbidden"))
+
+    async with serving(answer) as server, Client(server) as client:
+        reader = client.lister_watcher(PODS)
+        opening = (
+            reader.list(ListRequest()) if verb == "list" else reader.watch(WatchRequest("1", 300))
+        )
+        with pytest.raises(Forbidden) as caught:
+            async with opening:
+                pytest.fail("entered")
+    assert caught.value.phase == verb
+
+
+def test_a_reader_can_be_made_before_the_client_is_entered() -> None:
+    reader = Client("http://10.0.0.1").lister_watcher(PODS)
+
+    assert reader.path == "/api/v1/pods"
+
+
+def test_a_namespace_of_a_cluster_scoped_resource_is_an_error() -> None:
+    with pytest.raises(ValueError, match="cluster-scoped"):
+        Client("http://10.0.0.1").lister_watcher(find_built_in("nodes"), namespace="web")
+
+
+# -- discovery ---------------------------------------------------------------------------------
+
+
+async def test_a_resource_is_found_on_the_server() -> None:
+    async with serving(discovery) as server, Client(server) as client:
+        assert (await client.resource("deploy")).path() == "/apis/apps/v1/deployments"
+        assert (await client.resource("PODS")).path() == "/api/v1/pods"
+        with pytest.raises(UnknownResource, match="did you mean"):
+            await client.resource("deploymets")
+
+
+async def test_discovery_needs_an_open_client() -> None:
+    with pytest.raises(NotRunning):
+        await Client("http://10.0.0.1").resource("pods")
+
+
+# -- what is imported --------------------------------------------------------------------------
+
+
+def test_importing_the_client_does_not_import_kubernetes_asyncio() -> None:
+    """Its models take longer to import than everything else together."""
+    program = (
+        "import sys, aioinformer._client.client\n"
+        "print([name in sys.modules for name in ('aiohttp', 'kubernetes_asyncio', 'yaml')])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.strip() == "[True, False, False]"
+
+
+async def test_an_explicit_server_may_bring_its_own_trust(certificates: Certificates) -> None:
+    trust: ssl.SSLContext = certificates.client_context()
+    async with (
+        serving(url, tls=certificates.server_context()) as server,
+        Client(server, token="abc", ssl=trust) as client,
+    ):
+        assert await client.get("/version") == b"/version"

@@ -1,0 +1,173 @@
+"""Explicit servers, and headers that are renewed."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+import pytest
+from yarl import URL
+
+from aioinformer._client.credentials import (
+    Credentials,
+    ExplicitServer,
+    FixedAuthorization,
+    RenewedAuthorization,
+    proxy_url,
+    secure_context,
+    server_url,
+)
+from aioinformer.errors import ConfigurationError, FetchError
+
+SERVER = URL("https://10.0.0.1:6443")
+
+
+class Renewal:
+    """Renews only when it is let, and counts."""
+
+    def __init__(self) -> None:
+        self.let = asyncio.Event()
+        self.runs = 0
+
+    async def __call__(self) -> str:
+        await self.let.wait()
+        self.runs += 1
+        return f"Bearer token-{self.runs}"
+
+
+async def test_three_requests_at_once_are_one_renewal() -> None:
+    renewal = Renewal()
+    authorization = RenewedAuthorization(renewal)
+
+    asking = [asyncio.create_task(authorization.header()) for _ in range(3)]
+    await asyncio.sleep(0)
+    renewal.let.set()
+
+    assert await asyncio.gather(*asking) == ["Bearer token-1"] * 3
+    assert renewal.runs == 1
+
+
+async def test_a_later_request_renews_again() -> None:
+    renewal = Renewal()
+    renewal.let.set()
+    authorization = RenewedAuthorization(renewal)
+
+    assert await authorization.header() == "Bearer token-1"
+    assert await authorization.header() == "Bearer token-2"
+
+
+async def test_when_the_renewing_request_is_cancelled_the_next_one_renews() -> None:
+    renewal = Renewal()
+    authorization = RenewedAuthorization(renewal)
+    first, second = (asyncio.create_task(authorization.header()) for _ in range(2))
+    await asyncio.sleep(0)
+
+    first.cancel()
+    renewal.let.set()
+
+    assert await second == "Bearer token-1"
+    assert first.cancelled()
+
+
+async def test_a_failed_renewal_fails_that_request_and_not_the_next() -> None:
+    answers: list[FetchError | str] = ["Bearer again", FetchError("gone", phase="credentials")]
+
+    async def renew() -> str:
+        answer = answers.pop()
+        if isinstance(answer, FetchError):
+            raise answer
+        return answer
+
+    authorization = RenewedAuthorization(renew)
+
+    with pytest.raises(FetchError, match="gone"):
+        await authorization.header()
+    assert await authorization.header() == "Bearer again"
+
+
+async def test_an_explicit_token_is_a_bearer_token() -> None:
+    credentials = await ExplicitServer(SERVER, "abc").load()
+
+    assert await credentials.authorization.header() == "Bearer abc"
+
+
+async def test_no_token_is_no_header() -> None:
+    credentials = await ExplicitServer(SERVER).load()
+
+    assert await credentials.authorization.header() == ""
+
+
+async def test_https_without_a_context_trusts_what_the_system_trusts() -> None:
+    tls = (await ExplicitServer(SERVER).load()).tls
+
+    assert tls is not None
+    assert tls.verify_mode is ssl.CERT_REQUIRED
+    assert tls.check_hostname
+
+
+async def test_plain_http_needs_no_certificates() -> None:
+    assert (await ExplicitServer(URL("http://10.0.0.1"), "abc").load()).tls is None
+
+
+@pytest.mark.parametrize("token", ["abc\n", "abc def", "a\r\nX-Evil: 1"])
+def test_a_token_of_several_words_is_refused_without_being_shown(token: str) -> None:
+    with pytest.raises(ValueError, match="a token is one word") as caught:
+        ExplicitServer(SERVER, token)
+    assert "abc" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "10.0.0.1:6443", "ftp://host", "https://", "unix:///run/api", "http://[bad"]
+)
+def test_a_server_is_the_url_of_an_http_server(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"a server is a URL such as https://10\.0\.0\.1"):
+        server_url(text)
+
+
+def test_a_password_in_a_server_url_is_refused_without_being_shown() -> None:
+    with pytest.raises(ConfigurationError, match=r"server host\.example has a user") as caught:
+        server_url("https://admin:canary@host.example")
+    assert "canary" not in str(caught.value)
+
+
+def test_a_slash_at_the_end_of_a_server_url_means_nothing() -> None:
+    assert str(server_url("https://host/k8s/")) == "https://host/k8s"
+
+
+def test_the_password_of_a_proxy_is_parted_from_its_url() -> None:
+    url, header = proxy_url("http://user:pa%3Ass@proxy.example:3128")
+
+    assert str(url) == "http://proxy.example:3128"
+    assert header == "Basic dXNlcjpwYTpzcw=="  # user:pa:ss
+
+
+def test_a_proxy_without_a_user_needs_no_header() -> None:
+    assert proxy_url("http://proxy.example:3128") == (URL("http://proxy.example:3128"), "")
+
+
+@pytest.mark.parametrize("text", ["socks5://proxy:1080", "proxy:3128", "http://[bad"])
+def test_a_proxy_that_is_no_http_proxy_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="a proxy is a URL such as"):
+        proxy_url(text)
+
+
+def test_no_repr_shows_a_secret() -> None:
+    async def renew() -> str:
+        return "canary"
+
+    fixed, renewed = FixedAuthorization("Bearer canary"), RenewedAuthorization(renew)
+    shown = [
+        fixed,
+        renewed,
+        ExplicitServer(SERVER, "canary"),
+        Credentials(SERVER, fixed, proxy_authorization="Basic canary"),
+    ]
+
+    assert not any("canary" in repr(each) for each in shown)
+    assert "10.0.0.1" in repr(shown[-1])
+
+
+def test_a_clusters_own_certificate_is_not_checked_more_strictly_than_by_kubectl() -> None:
+    context = secure_context(ssl.get_default_verify_paths().cafile)
+
+    assert not context.verify_flags & ssl.VERIFY_X509_STRICT

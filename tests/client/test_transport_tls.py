@@ -1,0 +1,177 @@
+"""TLS and proxies between the client and its server."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import ssl
+
+from aiohttp import web
+
+from aioinformer.errors import (
+    ConnectionFailed,
+)
+from tests.client.conftest import Certificates
+from tests.client.exchanges import (
+    CANARY,
+    WATCH,
+    eventually_closed,
+    everything_said,
+    pong,
+    read,
+    refused,
+    transport_to,
+)
+from tests.client.servers import free_address, serving, talking
+
+# -- TLS ---------------------------------------------------------------------------------------
+
+
+async def test_a_trusted_server_is_spoken_to(certificates: Certificates) -> None:
+    async with (
+        serving(pong, tls=certificates.server_context()) as server,
+        transport_to(server, tls=certificates.client_context()) as transport,
+    ):
+        assert await read(transport) == b"pong"
+
+
+async def test_an_untrusted_certificate_names_the_failed_check(certificates: Certificates) -> None:
+    async with (
+        serving(pong, tls=certificates.server_context()) as server,
+        transport_to(server, tls=ssl.create_default_context()) as transport,
+    ):
+        error = await refused(transport)
+
+    assert type(error) is ConnectionFailed
+    assert "its certificate was not accepted: " in str(error)
+    assert "certificate" in str(error).partition("accepted: ")[2]
+
+
+async def test_a_certificate_of_another_name_says_so(certificates: Certificates) -> None:
+    other = certificates.authority.issue_cert("kubernetes.example")
+    async with (
+        serving(pong, tls=certificates.server_context(other)) as server,
+        transport_to(server, tls=certificates.client_context()) as transport,
+    ):
+        assert "not valid for '127.0.0.1'" in str(await refused(transport))
+
+
+async def test_the_certificate_may_be_checked_for_another_name(certificates: Certificates) -> None:
+    other = certificates.authority.issue_cert("kubernetes.example")
+    async with (
+        serving(pong, tls=certificates.server_context(other)) as server,
+        transport_to(
+            server, tls=certificates.client_context(), tls_server_name="kubernetes.example"
+        ) as transport,
+    ):
+        assert await read(transport) == b"pong"
+
+
+async def test_tls_to_a_plain_http_port_says_what_is_wrong(certificates: Certificates) -> None:
+    async with serving(pong) as server:
+        https = server.replace("http://", "https://")
+        async with transport_to(https, tls=certificates.client_context()) as transport:
+            error = await refused(transport)
+
+    assert type(error) is ConnectionFailed
+    assert "plain HTTP, not TLS: is the server's URL meant to be http://?" in str(error)
+
+
+async def test_plain_http_to_a_tls_port_asks_whether_https_is_meant(
+    certificates: Certificates,
+) -> None:
+    async with (
+        serving(pong, tls=certificates.server_context()) as server,
+        transport_to(server.replace("https://", "http://")) as transport,
+    ):
+        error = await refused(transport)
+
+    assert "is the server's URL meant to be https://?" in str(error)
+
+
+# -- proxies -----------------------------------------------------------------------------------
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(2**16):
+        writer.write(data)
+    writer.write_eof()
+
+
+async def test_a_proxy_carries_plain_requests_with_its_own_credentials() -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append((request.headers["Host"], request.headers["Proxy-Authorization"]))
+        return web.Response(text="through")
+
+    async with (
+        serving(answer) as proxy,
+        transport_to(
+            "http://kubernetes.example", proxy=proxy, proxy_authorization="Basic abc"
+        ) as transport,
+    ):
+        assert await read(transport) == b"through"
+
+    assert seen == [("kubernetes.example", "Basic abc")]
+
+
+async def test_a_proxy_carries_tls_through_a_tunnel(certificates: Certificates) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).split()
+        assert head[0] == b"CONNECT"
+        host, _, port = head[1].decode().partition(":")
+        onward_reader, onward_writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        try:
+            async with asyncio.TaskGroup() as both_ways:
+                both_ways.create_task(pump(reader, onward_writer))
+                both_ways.create_task(pump(onward_reader, writer))
+        finally:
+            onward_writer.transport.abort()
+
+    async with (
+        serving(pong, tls=certificates.server_context()) as server,
+        talking(talk) as address,
+        transport_to(
+            server, tls=certificates.client_context(), proxy=f"http://{address}"
+        ) as transport,
+    ):
+        assert await read(transport) == b"pong"
+        async with transport.request(WATCH):
+            pass
+    gc.collect()
+
+
+async def test_a_proxy_that_refuses_a_tunnel_is_named(certificates: Certificates) -> None:
+    heads: list[bytes] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+        await eventually_closed(reader)
+
+    async with (
+        talking(talk) as address,
+        transport_to(
+            "https://kubernetes.example",
+            tls=certificates.client_context(),
+            proxy=f"http://{address}",
+            proxy_authorization=f"Basic {CANARY}",
+        ) as transport,
+    ):
+        error = await refused(transport)
+
+    assert type(error) is ConnectionFailed
+    assert f"the proxy {address} answered 407" in str(error)
+    assert f"Proxy-Authorization: Basic {CANARY}".encode() in heads[0]
+    assert not any(CANARY in said for said in everything_said(error))
+
+
+async def test_a_proxy_that_is_not_there_is_named() -> None:
+    address = await free_address()
+    async with transport_to("http://kubernetes.example", proxy=f"http://{address}") as transport:
+        error = await refused(transport)
+
+    assert type(error) is ConnectionFailed
+    assert f"the proxy {address} can't be reached" in str(error)
