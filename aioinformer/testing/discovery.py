@@ -1,0 +1,125 @@
+"""What a cluster says it serves: discovery in both forms, as documents without HTTP.
+
+The aggregated form (one document for everything) is asked for by ``Accept``; the legacy one is a
+document a group version. Recordings 01 to 03.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+from aioinformer._core.resources import Resource
+from aioinformer.testing.encoding import Encoding
+
+Document = dict[str, Any]
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+"""The content type of the aggregated form."""
+
+VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
+"""What can be done here with any resource."""
+
+
+def aggregated(resources: Iterable[Resource], *, core: bool) -> Document:
+    """Everything in the core group (``/api``), or in all the others (``/apis``)."""
+    wanted = [resource for resource in resources if (resource.group == "") is core]
+    items = [_group_discovery(group, served) for group, served in _by_group(wanted)]
+    head = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
+    return head | {"metadata": _document(), "items": items}
+
+
+def core_versions(address: str) -> Document:
+    """The legacy form of ``/api``."""
+    reachable = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
+    head: Document = {"kind": "APIVersions", "versions": ["v1"]}
+    return head | {"serverAddressByClientCIDRs": reachable}
+
+
+def groups(resources: Iterable[Resource]) -> Document:
+    """The legacy form of ``/apis``."""
+    named = [resource for resource in resources if resource.group]
+    listed = [_group(name, served) for name, served in _by_group(named)]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
+
+
+def group(resources: Iterable[Resource], name: str) -> Document | None:
+    """``/apis/GROUP``; ``None`` if nothing of it is served."""
+    served = [resource for resource in resources if resource.group == name]
+    if not served or not name:
+        return None
+    return {"kind": "APIGroup", "apiVersion": "v1"} | _group(name, served)
+
+
+def group_version(resources: Iterable[Resource], api_version: str) -> Document | None:
+    """``/api/v1`` or ``/apis/GROUP/VERSION``; ``None`` if nothing of it is served."""
+    served = [resource for resource in resources if resource.api_version == api_version]
+    if not served:
+        return None
+    head: Document = {"kind": "APIResourceList"}
+    if served[0].group:
+        head["apiVersion"] = "v1"  # the core group's document has none (recording 01)
+    return head | {"groupVersion": api_version, "resources": [_entry(one) for one in served]}
+
+
+def version() -> Document:
+    """``/version``."""
+    return {"major": "1", "minor": "36", "gitVersion": "v1.36.0", "platform": "linux/amd64"}
+
+
+def _by_group(resources: Iterable[Resource]) -> Iterator[tuple[str, list[Resource]]]:
+    ordered = sorted(resources, key=lambda resource: resource.group)
+    for name, served in groupby(ordered, key=lambda resource: resource.group):
+        yield name, list(served)
+
+
+def _by_version(resources: Iterable[Resource]) -> Iterator[tuple[str, list[Resource]]]:
+    versions: dict[str, list[Resource]] = {}
+    for resource in resources:
+        versions.setdefault(resource.version, []).append(resource)
+    yield from versions.items()
+
+
+def _group_discovery(name: str, resources: list[Resource]) -> Document:
+    versions = [
+        {"version": version, "resources": [_found(one) for one in served], "freshness": "Current"}
+        for version, served in _by_version(resources)
+    ]
+    return {"metadata": {"name": name} if name else _document(), "versions": versions}
+
+
+def _found(resource: Resource) -> Document:
+    # Built-in types don't say their group and version again; custom ones do.
+    custom = Encoding(resource).custom
+    kind = {
+        "group": resource.group if custom else "",
+        "version": resource.version if custom else "",
+        "kind": resource.kind,
+    }
+    entry: Document = {"resource": resource.plural, "responseKind": kind}
+    entry |= {"scope": "Namespaced" if resource.namespaced else "Cluster"}
+    entry |= {"singularResource": resource.singular, "verbs": VERBS}
+    return entry | _short_names(resource)
+
+
+def _group(name: str, resources: list[Resource]) -> Document:
+    versions = [
+        {"groupVersion": f"{name}/{version}", "version": version}
+        for version, _ in _by_version(resources)
+    ]
+    return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+
+
+def _entry(resource: Resource) -> Document:
+    entry: Document = {"name": resource.plural, "singularName": resource.singular}
+    entry |= {"namespaced": resource.namespaced, "kind": resource.kind, "verbs": VERBS}
+    return entry | _short_names(resource)
+
+
+def _short_names(resource: Resource) -> Document:
+    return {"shortNames": list(resource.short_names)} if resource.short_names else {}
+
+
+def _document() -> Document:
+    return {}

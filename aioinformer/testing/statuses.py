@@ -1,0 +1,217 @@
+"""What an API server says when it refuses: one function a refusal, in the server's own words.
+
+The texts and details are those of a kube-apiserver 1.36 (recordings 20 to 27, 34, 41, 53 and 61
+to 64); ``document`` is the ``v1.Status`` object that carries them. Who refuses what, and when, is
+decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from aioinformer._core.resources import Resource
+from aioinformer.errors import InvalidSelector, Phase, ServerError, Status, server_error
+
+_MODIFIED = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+_INCONSISTENT_REST = (
+    "The provided continue parameter is too old to display a consistent list result. You can "
+    "start a new list without the continue parameter, or use the continue token in this response "
+    "to retrieve the remainder of the results. Continuing with the provided token results in an "
+    "inconsistent list - objects that were created, modified, or deleted between the time the "
+    "first chunk was returned and now may show up in the list."
+)
+
+
+def document(status: Status) -> dict[str, Any]:
+    """The ``v1.Status`` object, its keys in the server's order."""
+    metadata = {"continue": status.continue_token} if status.continue_token else {}
+    body: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": metadata}
+    body |= {"status": "Failure", "message": status.message}
+    if status.reason:
+        body["reason"] = status.reason
+    # An empty `details` is left out, except where the server has one (recording 26).
+    if status.details or status.reason == "NotFound":
+        body["details"] = dict(status.details)
+    return body | {"code": status.code}
+
+
+def success(resource: Resource, name: str, uid: str) -> dict[str, Any]:
+    """What a finished deletion is answered with."""
+    details = _details(resource, name) | {"uid": uid}
+    head: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
+    return head | {"status": "Success", "details": details}
+
+
+@contextmanager
+def during(phase: Phase) -> Generator[None]:
+    """Note in a refusal what the request was for."""
+    try:
+        yield
+    except ServerError as error:
+        error.phase = phase
+        raise
+
+
+def _details(resource: Resource, name: str, *, kind: str = "") -> dict[str, Any]:
+    details = {"name": name, "group": resource.group, "kind": kind or resource.plural}
+    return {key: value for key, value in details.items() if value}
+
+
+# -- 400, 401, 404, 415 --------------------------------------------------------------------------
+
+
+def bad_request(message: str) -> ServerError:
+    """400, in these words."""
+    return server_error(Status(400, "BadRequest", message))
+
+
+def bad_selector(error: InvalidSelector) -> ServerError:
+    """A selector that doesn't parse: its first line is the server's text (recording 21)."""
+    return bad_request(str(error).partition("\n")[0])
+
+
+def unauthorized() -> ServerError:
+    """No token, or a wrong one (recording 24)."""
+    return server_error(Status(401, "Unauthorized", "Unauthorized"))
+
+
+def object_not_found(resource: Resource, name: str) -> ServerError:
+    """No such object (recording 27)."""
+    message = f'{resource} "{name}" not found'
+    return server_error(Status(404, "NotFound", message, _details(resource, name)))
+
+
+def resource_not_found() -> ServerError:
+    """A group version that is served has no such resource (recording 26)."""
+    message = "the server could not find the requested resource"
+    return server_error(Status(404, "NotFound", message))
+
+
+def page_not_found() -> ServerError:
+    """No such group version, or one that only custom resources had: plain text (recording 53)."""
+    return server_error(Status(404, "", "404 page not found"))
+
+
+def method_not_allowed() -> ServerError:
+    """A verb that the resource doesn't have."""
+    message = "the server does not allow this method on the requested resource"
+    return server_error(Status(405, "MethodNotAllowed", message))
+
+
+def unsupported_media_type(accepted: str) -> ServerError:
+    """A body in a format that isn't read here."""
+    unknown = "the body of the request was in an unknown format"
+    message = f"{unknown} - accepted media types include: {accepted}"
+    return server_error(Status(415, "UnsupportedMediaType", message))
+
+
+def body_too_large(limit: int) -> ServerError:
+    """A body that is longer than a server reads."""
+    message = f"Request entity too large: limit is {limit}"
+    return server_error(Status(413, "RequestEntityTooLarge", message))
+
+
+def not_acceptable(offered: str) -> ServerError:
+    """An answer is wanted in formats that aren't written here."""
+    message = f"only the following media types are accepted: {offered}"
+    return server_error(Status(406, "NotAcceptable", message))
+
+
+# -- 409, 422 ------------------------------------------------------------------------------------
+
+
+def already_exists(resource: Resource, name: str) -> ServerError:
+    """Created twice."""
+    message = f'{resource} "{name}" already exists'
+    return server_error(Status(409, "AlreadyExists", message, _details(resource, name)))
+
+
+def conflict(resource: Resource, name: str, why: str = _MODIFIED) -> ServerError:
+    """Written from a state that is no longer the newest, or a precondition that doesn't hold."""
+    message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
+    return server_error(Status(409, "Conflict", message, _details(resource, name)))
+
+
+def failed_precondition(
+    resource: Resource, name: str, field: str, expected: str, found: str
+) -> ServerError:
+    """Written for another object of that name (``UID``), or another version of it."""
+    held = f"{field} in precondition: {expected}, {field} in object meta: {found}"
+    return conflict(resource, name, f"Precondition failed: {held}")
+
+
+def invalid(
+    kind: str, name: str, field: str, reason: str, text: str, *, group: str = ""
+) -> ServerError:
+    """422, for one field (recording 34)."""
+    qualified = f"{kind}.{group}" if group else kind
+    causes = [{"reason": reason, "message": text, "field": field}]
+    details = {"name": name, "group": group, "kind": kind, "causes": causes}
+    message = f'{qualified} "{name}" is invalid: {field}: {text}'
+    kept = {key: value for key, value in details.items() if value}
+    return server_error(Status(422, "Invalid", message, kept))
+
+
+def invalid_option(field: str, text: str) -> ServerError:
+    """A combination of query parameters that the server forbids (recording 34)."""
+    return _option(field, "FieldValueForbidden", f"Forbidden: {text}")
+
+
+def unsupported_option(field: str, value: str, known: tuple[str, ...]) -> ServerError:
+    """A query parameter with a value that the server doesn't know."""
+    listed = ", ".join(f'"{one}"' for one in known)
+    text = f'Unsupported value: "{value}": supported values: {listed}'
+    return _option(field, "FieldValueNotSupported", text)
+
+
+def _option(field: str, reason: str, text: str) -> ServerError:
+    return invalid("ListOptions", "", field, reason, text, group="meta.k8s.io")
+
+
+# -- resource versions ---------------------------------------------------------------------------
+
+
+def malformed_version(text: str) -> ServerError:
+    """A resourceVersion that is no number: 500, not 400 (recording 41)."""
+    parsing = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+    return server_error(Status(500, "", f'resourceVersion: Invalid value: "{text}": {parsing}'))
+
+
+def too_large_version(version: int, current: int) -> ServerError:
+    """A resourceVersion that isn't reached yet (recording 20)."""
+    text = "Too large resource version"
+    cause = {"reason": "ResourceVersionTooLarge", "message": text}
+    return server_error(
+        Status(
+            504,
+            "Timeout",
+            f"Timeout: {text}: {version}, current: {current}",
+            {"causes": [cause], "retryAfterSeconds": 1},
+            retry_after=1.0,
+        )
+    )
+
+
+def too_old_version(version: int, oldest: int) -> ServerError:
+    """A watch from before the history that is kept (recordings 61 and 64)."""
+    return server_error(Status(410, "Expired", f"too old resource version: {version} ({oldest})"))
+
+
+def version_gone() -> ServerError:
+    """A list at exactly a resourceVersion that is forgotten (recording 63)."""
+    message = "The resourceVersion for the provided list is too old."
+    return server_error(Status(410, "Expired", message))
+
+
+def token_gone(fresh: str) -> ServerError:
+    """A continue token of a forgotten snapshot; ``fresh`` goes on without one (recording 62)."""
+    return server_error(Status(410, "Expired", _INCONSISTENT_REST, continue_token=fresh))
+
+
+def bad_token(why: str) -> ServerError:
+    """A continue token that this server didn't make (recording 23)."""
+    return bad_request(f"invalid continue token: continue key is not valid: {why}")

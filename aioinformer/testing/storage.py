@@ -1,0 +1,131 @@
+"""What a cluster holds: a collection a resource, one resourceVersion counter, history, watches.
+
+``store`` is the one place where anything changes; everything that is told of a change follows
+from it there, in one order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aioinformer._core.resources import BUILT_IN, Resource, find_built_in
+from aioinformer.testing import statuses
+from aioinformer.testing.collection import Collection
+from aioinformer.testing.encoding import Encoding, Stored
+from aioinformer.testing.history import Change, History
+from aioinformer.testing.watches import Watch
+
+__all__ = ["Storage"]
+
+FIRST_VERSION = 1
+"""The resourceVersion of an empty cluster; 0 means "any" in requests."""
+
+_BUILT_IN_VERSIONS = frozenset(resource.api_version for resource in BUILT_IN)
+
+
+class Storage:
+    """Everything a cluster knows."""
+
+    def __init__(self, window: int) -> None:
+        """Make an empty storage that serves the built-in resources.
+
+        Args:
+            window: changes that are remembered.
+        """
+        self.version = FIRST_VERSION
+        """The newest resourceVersion: that of the last write."""
+        self.history = History(window, FIRST_VERSION)
+        self.collections: dict[tuple[str, str, str], Collection] = {}
+        self._names: dict[str, Resource] = {}
+        self._watches: dict[Resource, list[Watch]] = {}
+        for resource in BUILT_IN:
+            self.collections[_identity(resource)] = Collection(Encoding(resource))
+        self._index_names()
+
+    # -- resources ----------------------------------------------------------------------------
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """Everything that is served."""
+        return tuple(collection.encoding.resource for collection in self.collections.values())
+
+    def add(self, resource: Resource) -> None:
+        """Serve a resource."""
+        self.collections.setdefault(_identity(resource), Collection(Encoding(resource)))
+        self._index_names()
+
+    def remove(self, collection: Collection) -> None:
+        """Serve it no longer: its objects are deleted one by one, then its watches end."""
+        resource = collection.encoding.resource
+        for stored in list(collection.objects.values()):
+            self.store(collection, stored, None)
+        del self.collections[_identity(resource)]
+        self._index_names()
+        for watch in self._watches.pop(resource, []):
+            watch.finish(bookmark=True)
+
+    def find(self, resource: str | Resource) -> Collection:
+        """The objects of a resource.
+
+        Raises:
+            UnknownResource: nothing that is served has this name.
+            NotFound: the ``Resource`` isn't served.
+        """
+        if isinstance(resource, str):
+            resource = self._named(resource)
+        found = self.collections.get(_identity(resource))
+        if found is not None:
+            return found
+        known = resource.api_version in _BUILT_IN_VERSIONS
+        raise statuses.resource_not_found() if known else statuses.page_not_found()
+
+    def _named(self, name: str) -> Resource:
+        found = self._names.get(name.lower())
+        return found or find_built_in(name)  # which knows how to say that there is none
+
+    def _index_names(self) -> None:
+        self._names.clear()
+        for resource in self.resources:
+            for name in resource.names():
+                self._names.setdefault(name, resource)  # built-in names come first
+
+    # -- changes ------------------------------------------------------------------------------
+
+    def store(
+        self, collection: Collection, old: Stored | None, body: dict[str, Any] | None
+    ) -> Stored:
+        """Write an object's next state, or remove it (``None``); what watches are shown of it."""
+        version = self.version + 1
+        new = None
+        if body is not None:
+            metadata = body["metadata"] | {"resourceVersion": str(version)}
+            new = Stored(collection.encoding, body | {"metadata": metadata}, version)
+        change = Change(version, collection.encoding.resource, old, new)
+        self.version = version  # from here on nothing can fail
+        if new is not None:
+            collection.put(new)
+        elif old is not None:
+            collection.remove(old.key)
+        self.history.append(change)
+        for watch in list(self._watches.get(change.resource, ())):
+            watch.offer(change)
+        return new or change.gone
+
+    def attach(self, watch: Watch) -> None:
+        """Tell a watch of every change from now on."""
+        self._watches.setdefault(watch.encoding.resource, []).append(watch)
+
+    def detach(self, watch: Watch) -> None:
+        """Tell it nothing more."""
+        watches = self._watches.get(watch.encoding.resource, [])
+        if watch in watches:
+            watches.remove(watch)
+
+    def __repr__(self) -> str:
+        objects = sum(map(len, self.collections.values()))
+        watches = sum(map(len, self._watches.values()))
+        return f"<Storage rv={self.version} {objects} objects {watches} watches>"
+
+
+def _identity(resource: Resource) -> tuple[str, str, str]:
+    return resource.group, resource.version, resource.plural

@@ -1,0 +1,61 @@
+"""A URL path as what it names: a collection or an object of a resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from aioinformer._core.resources import BUILT_IN, Resource
+from aioinformer.testing import statuses
+
+_BUILT_IN_VERSIONS = frozenset(resource.api_version for resource in BUILT_IN)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a request is about."""
+
+    resource: Resource
+    namespace: str | None = None
+    name: str = ""
+    """Empty for the collection."""
+
+    @classmethod
+    def parse(cls, path: str, resources: Iterable[Resource]) -> Target:
+        """The target of a decoded URL path.
+
+        Raises:
+            NotFound: no such resource; in plain text if its whole group version is unknown.
+        """
+        api_version, rest = _split(path)
+        served = {one.plural: one for one in resources if one.api_version == api_version}
+        if not served:
+            raise statuses.page_not_found()
+        namespace, rest = _scope(rest)
+        plural, name, *deeper = *rest, "", ""
+        resource = served.get(plural)
+        misplaced = resource is not None and namespace is not None and not resource.namespaced
+        if resource is None or misplaced or any(deeper):
+            known = api_version in _BUILT_IN_VERSIONS
+            raise statuses.resource_not_found() if known else statuses.page_not_found()
+        return cls(resource, namespace, name)
+
+
+def _split(path: str) -> tuple[str, list[str]]:
+    """The group version, and the segments after it."""
+    match path.strip("/").split("/"):
+        case ["api", version, *rest]:
+            return version, rest
+        case ["apis", group, version, *rest]:
+            return f"{group}/{version}", rest
+        case _:
+            return "", []
+
+
+def _scope(segments: list[str]) -> tuple[str | None, list[str]]:
+    """The namespace, and the segments after it. ``namespaces/web`` alone is an object."""
+    match segments:
+        case ["namespaces", namespace, plural, *rest]:
+            return namespace, [plural, *rest]
+        case _:
+            return None, segments

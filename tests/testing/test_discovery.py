@@ -1,0 +1,112 @@
+"""Discovery in both forms, against what a real server says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+import pytest_asyncio
+
+from aioinformer.testing import ApiServer
+from tests.client.recordings import recorded
+from tests.testing.exchanges import WIDGETS, asked
+
+AGGREGATED = {
+    "Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
+    "application/json"
+}
+
+
+@pytest_asyncio.fixture
+async def http() -> AsyncIterator[aiohttp.ClientSession]:
+    async with ApiServer() as server, aiohttp.ClientSession(server.url) as session:
+        server.cluster.add_resource(WIDGETS)
+        yield session
+
+
+async def get(
+    http: aiohttp.ClientSession, path: str, headers: dict[str, str] | None = None
+) -> dict[str, Any]:
+    async with http.get(path, headers=headers) as response:
+        assert response.status == 200
+        document: dict[str, Any] = await response.json()
+        return document
+
+
+def comparable(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry without what this server doesn't have."""
+    missing = ("verbs", "categories", "storageVersionHash", "subresources")
+    return {key: value for key, value in entry.items() if key not in missing}
+
+
+@pytest.mark.parametrize("name", ["01-core-v1-resources", "03-group-version-resources"])
+async def test_a_group_version_lists_its_resources_as_a_real_server_does(
+    http: aiohttp.ClientSession, name: str
+) -> None:
+    """Recordings 01 and 03; subresources and what can't be listed are left out."""
+    expected = msgspec.json.decode(recorded(name).body)
+    document = await get(http, asked(name))
+    assert list(document) == list(expected)
+    assert document["groupVersion"] == expected["groupVersion"]
+    listed = [one for one in expected["resources"] if "watch" in one["verbs"]]
+    assert [comparable(one) for one in document["resources"]] == [comparable(one) for one in listed]
+
+
+async def test_the_aggregated_form_has_every_group_in_one_document(
+    http: aiohttp.ClientSession,
+) -> None:
+    """Recording 02."""
+    expected = msgspec.json.decode(recorded("02-aggregated-discovery").body)
+    async with http.get("/apis", headers=AGGREGATED) as response:
+        assert (
+            response.headers["Content-Type"]
+            == recorded("02-aggregated-discovery").headers["Content-Type"]
+        )
+        document = await response.json()
+    assert list(document) == list(expected)
+    found = {item["metadata"]["name"]: item["versions"] for item in document["items"]}
+    known = {item["metadata"]["name"]: item["versions"] for item in expected["items"]}
+    apps, apps_known = found["apps"][0], known["apps"][0]
+    assert list(apps) == list(apps_known)
+    assert [comparable(one) for one in apps["resources"]] == [
+        comparable(one) for one in apps_known["resources"]
+    ]
+    [widgets] = found["example.com"][0]["resources"]
+    assert widgets["responseKind"] == {"group": "example.com", "version": "v1", "kind": "Widget"}
+
+
+async def test_the_core_group_is_aggregated_under_its_own_root(
+    http: aiohttp.ClientSession,
+) -> None:
+    document = await get(http, "/api", AGGREGATED)
+    [item] = document["items"]
+    assert [version["version"] for version in item["versions"]] == ["v1"]
+
+
+async def test_the_legacy_form_leads_from_groups_to_versions_to_resources(
+    http: aiohttp.ClientSession,
+) -> None:
+    assert (await get(http, "/api"))["versions"] == ["v1"]
+    groups = (await get(http, "/apis"))["groups"]
+    [widgets] = [group for group in groups if group["name"] == "example.com"]
+    assert widgets["preferredVersion"] == {"groupVersion": "example.com/v1", "version": "v1"}
+    assert (await get(http, "/apis/example.com"))["kind"] == "APIGroup"
+    [entry] = (await get(http, "/apis/example.com/v1"))["resources"]
+    assert (entry["name"], entry["kind"], entry["namespaced"]) == ("widgets", "Widget", True)
+
+
+@pytest.mark.parametrize("path", ["/apis/nope", "/apis/nope/v1", "/api/v2"])
+async def test_an_unknown_group_is_a_plain_text_404(http: aiohttp.ClientSession, path: str) -> None:
+    async with http.get(path) as response:
+        assert response.status == 404
+        assert response.content_type == "text/plain"
+
+
+async def test_health_and_version_are_there(http: aiohttp.ClientSession) -> None:
+    for path in ("/healthz", "/readyz", "/livez"):
+        async with http.get(path) as response:
+            assert await response.text() == "ok"
+    assert (await get(http, "/version"))["major"] == "1"

@@ -1,0 +1,260 @@
+"""Requests and answers over HTTP, by a plain HTTP client, against what a real server says."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+import pytest_asyncio
+
+from aioinformer.testing import ApiServer
+from tests.client.recordings import recorded
+from tests.testing.exchanges import WIDGETS, asked, normal
+
+POD = {"metadata": {"name": "web-0", "labels": {"app": "shop"}}, "spec": {"nodeName": "node-1"}}
+PODS = "/api/v1/namespaces/default/pods"
+MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as server:
+        yield server
+
+
+@pytest_asyncio.fixture
+async def http(server: ApiServer) -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(server.url) as session:
+        yield session
+
+
+async def get(http: aiohttp.ClientSession, path: str) -> dict[str, Any]:
+    async with http.get(path) as response:
+        assert response.status == 200
+        body: dict[str, Any] = await response.json()
+        return body
+
+
+# -- refusals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "20-list-too-large-resource-version",
+        "21-list-bad-label-selector",
+        "22-list-bad-field-selector",
+        "23-list-bad-continue",
+        "26-list-unknown-resource",
+        "27-get-not-found",
+        "34-watch-list-without-match",
+        "41-watch-bad-rv",
+        "53-cr-list-after-crd-is-deleted",
+    ],
+)
+async def test_a_refusal_is_worded_as_a_real_server_words_it(
+    http: aiohttp.ClientSession, name: str
+) -> None:
+    expected = recorded(name)
+    async with http.get(asked(name)) as response:
+        assert response.status == expected.status
+        assert response.content_type == expected.headers["Content-Type"].partition(";")[0]
+        assert response.headers.get("Retry-After") == expected.headers.get("Retry-After")
+        assert normal(await response.read()) == normal(expected.body)
+
+
+async def test_an_expired_token_is_answered_as_a_real_server_answers(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    """Recording 62, whose token says version 406, after web-236."""
+    server.cluster.compact()
+    for number in range(500):
+        server.cluster.create("pods", {"metadata": {"name": f"web-{number}"}})
+    server.cluster.compact()
+    expected = recorded("62-list-expired-continue")
+    async with http.get(asked("62-list-expired-continue")) as response:
+        assert response.status == expected.status
+        assert normal(await response.read()).replace(b'"rv":-1', b'"rv":N') == normal(
+            expected.body
+        ).replace(b'"rv":-1', b'"rv":N')
+
+
+async def test_a_wrong_or_missing_token_is_unauthorized() -> None:
+    """Recording 24."""
+    expected = recorded("24-list-unauthorized")
+    async with ApiServer(token="right") as server, aiohttp.ClientSession(server.url) as http:
+        for headers in ({}, {"Authorization": "Bearer wrong"}):
+            async with http.get(PODS, headers=headers) as response:
+                assert response.status == 401
+                assert await response.read() == expected.body
+        async with http.get(PODS, headers={"Authorization": "Bearer right"}) as response:
+            assert response.status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "body", "status"),
+    [
+        ("POST", PODS, {"Content-Type": "application/yaml"}, b"a: b", 415),
+        ("POST", PODS, {"Content-Type": "application/json"}, b"[1]", 400),
+        ("POST", f"{PODS}?dryRun=All", {"Content-Type": "application/json"}, b"{}", 400),
+        ("PATCH", f"{PODS}/a", {"Content-Type": "application/json-patch+json"}, b"[]", 415),
+        ("PUT", f"{PODS}/a", {"Content-Type": "application/json"}, b'{"metadata":1}', 400),
+        ("PUT", f"{PODS}/a", {}, b'{"metadata":{"name":"b"}}', 400),
+        ("DELETE", f"{PODS}/a", {}, b'{"preconditions":1}', 400),
+        ("DELETE", PODS, {}, b"", 405),
+        ("POST", "/api/v1/pods", {"Content-Type": "application/json"}, b"{}", 405),
+        ("GET", PODS, {"Accept": "application/vnd.kubernetes.protobuf"}, b"", 406),
+        ("GET", "/api/v1/namespaces/web/nodes", {}, b"", 404),
+        ("GET", f"{PODS}/a/log", {}, b"", 404),
+        ("GET", f"{PODS}?limit=x", {}, b"", 400),
+        ("GET", f"{PODS}?sendInitialEvents=true", {}, b"", 422),
+        ("GET", "/nowhere", {}, b"", 404),
+    ],
+)
+async def test_a_request_that_can_not_be_served_is_refused_with_a_status(
+    http: aiohttp.ClientSession,
+    method: str,
+    path: str,
+    headers: dict[str, str],
+    body: bytes,
+    status: int,
+) -> None:
+    async with http.request(method, path, headers=headers, data=body) as response:
+        assert response.status == status
+        if response.content_type == "application/json":
+            assert (await response.json())["code"] == status
+
+
+async def test_a_body_that_is_too_long_is_refused(http: aiohttp.ClientSession) -> None:
+    headers = {"Content-Type": "application/json"}
+    body = io.BytesIO(b" " * (3 * 1024 * 1024 + 1))
+    async with http.post(PODS, headers=headers, data=body) as response:
+        assert response.status == 413
+        assert (await response.json())["reason"] == "RequestEntityTooLarge"
+
+
+# -- objects -----------------------------------------------------------------------------------
+
+
+async def test_an_object_lives_from_post_to_delete(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    async with http.post(PODS, json=POD) as response:
+        assert response.status == 201
+        created = await response.json()
+    assert created == server.cluster.get("pods", "web-0")
+    created["spec"]["nodeName"] = "node-2"
+    async with http.put(f"{PODS}/web-0", json=created) as response:
+        assert (await response.json())["spec"] == {"nodeName": "node-2"}
+    async with http.put(f"{PODS}/web-0", json=created) as response:
+        assert response.status == 409
+    patch = b'{"metadata":{"labels":{"app":null}}}'
+    async with http.patch(f"{PODS}/web-0", data=patch, headers=MERGE_PATCH) as response:
+        assert (await response.json())["metadata"]["labels"] == {}
+    assert (await get(http, f"{PODS}/web-0"))["metadata"]["generation"] == 2
+    async with http.delete(f"{PODS}/web-0") as response:
+        done = await response.json()
+    assert (done["kind"], done["status"], done["details"]["name"]) == ("Status", "Success", "web-0")
+    async with http.get(f"{PODS}/web-0") as response:
+        assert response.status == 404
+
+
+async def test_a_deletion_that_waits_for_finalizers_is_answered_with_the_object(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    server.cluster.create("nodes", {"metadata": {"name": "n", "finalizers": ["a.b/c"]}})
+    async with http.delete("/api/v1/nodes/n") as response:
+        assert (await response.json())["metadata"]["deletionTimestamp"]
+
+
+async def test_a_deletion_heeds_its_preconditions(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    server.cluster.create("pods", POD)
+    options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "other"}}
+    async with http.delete(f"{PODS}/web-0", json=options) as response:
+        assert response.status == 409
+
+
+async def test_a_namespace_is_an_object_too(server: ApiServer, http: aiohttp.ClientSession) -> None:
+    server.cluster.create("namespaces", {"metadata": {"name": "web"}})
+    assert (await get(http, "/api/v1/namespaces/web"))["kind"] == "Namespace"
+    assert (await get(http, "/api/v1/namespaces"))["kind"] == "NamespaceList"
+    assert (await get(http, "/api/v1/namespaces/web/pods"))["kind"] == "PodList"
+
+
+async def test_custom_resources_come_and_go(server: ApiServer, http: aiohttp.ClientSession) -> None:
+    server.cluster.add_resource(WIDGETS)
+    server.cluster.create(WIDGETS, {"metadata": {"name": "w"}})
+    path = "/apis/example.com/v1/widgets"
+    assert (await get(http, path))["kind"] == "WidgetList"
+    server.cluster.remove_resource(WIDGETS)
+    async with http.get(path) as response:
+        assert response.status == 404
+        assert await response.text() == "404 page not found\n"
+
+
+async def test_a_long_list_is_chunked_and_compressed_for_those_who_accept_it(
+    server: ApiServer,
+) -> None:
+    """Recordings 55 and 56."""
+    server.cluster.create("configmaps", {"metadata": {"name": "c"}, "data": {"x": "y" * 140_000}})
+    expected = server.cluster.list("configmaps")
+    async with aiohttp.ClientSession(server.url, auto_decompress=False) as http:
+        for accepted in ("gzip", "identity"):
+            headers = {"Accept-Encoding": accepted}
+            async with http.get("/api/v1/configmaps", headers=headers) as response:
+                assert response.headers["Transfer-Encoding"] == "chunked"
+                body = await response.read()
+            assert response.headers.get("Content-Encoding", "identity") == accepted
+            assert (gzip.decompress(body) if accepted == "gzip" else body) == expected
+
+
+# -- watches -----------------------------------------------------------------------------------
+
+
+async def test_a_watch_sends_each_event_as_one_chunk_when_it_happens(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    async with http.get("/api/v1/pods?watch=1&resourceVersion=1") as response:
+        assert response.status == 200  # the head is there before any event
+        assert response.headers["Transfer-Encoding"] == "chunked"
+        for number in range(3):
+            server.cluster.create("pods", {"metadata": {"name": f"web-{number}"}})
+            chunk, ends_chunk = await response.content.readchunk()
+            assert ends_chunk
+            assert msgspec.json.decode(chunk)["object"]["metadata"]["name"] == f"web-{number}"
+
+
+async def test_a_watch_ends_cleanly_after_its_timeout(http: aiohttp.ClientSession) -> None:
+    query = "watch=true&resourceVersion=1&timeoutSeconds=1&allowWatchBookmarks=true"
+    async with http.get(f"/api/v1/pods?{query}") as response:
+        assert await response.read() == b""
+
+
+async def test_a_watch_from_a_forgotten_version_is_an_event_under_200(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    server.cluster.create("pods", POD)
+    server.cluster.compact()
+    async with http.get("/api/v1/pods?watch=1&resourceVersion=1") as response:
+        assert response.status == 200
+        assert normal(await response.read()) == normal(recorded("61-watch-expired-rv").body)
+
+
+async def test_a_client_that_goes_ends_its_watch(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    async with http.get("/api/v1/pods?watch=1&resourceVersion=1"):
+        assert "1 watches" in repr(server)
+    for _ in range(1000):
+        if "0 watches" in repr(server):
+            return
+        await asyncio.sleep(0.001)
+    pytest.fail(f"{server} still has the watch")

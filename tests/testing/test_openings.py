@@ -1,0 +1,204 @@
+"""How watches start, and the bytes that they send."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from aioinformer.errors import BadRequest, Invalid, NotFound, ServerFailure
+from aioinformer.testing import Cluster
+from tests.testing.exchanges import WIDGETS, normal, recorded_lines, sent
+from tests.testing.watching import create, label, newest, read, taken, told
+
+INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    cluster = Cluster()
+    for name in ("b", "a"):
+        create(cluster, name)
+    return cluster
+
+
+# -- the bytes ---------------------------------------------------------------------------------
+
+
+def test_the_events_of_a_pod_are_written_as_a_real_server_writes_them() -> None:
+    """Recording 30, up to the graceful deletion, which is the kubelet's and not modelled."""
+    expected = recorded_lines("30-watch-from-rv")
+    objects = [msgspec.json.decode(line)["object"] for line in expected[:3]]
+    cluster = Cluster()
+    watch = cluster.watch(
+        "pods", now=0, resource_version=newest(cluster), bookmarks=True, timeout=5
+    )
+    cluster.create("pods", sent(objects[0]))
+    for changed in objects[1:]:
+        cluster.update("pods", sent(changed))
+    assert [normal(line) for line in taken(watch)] == expected[:3]
+    assert [normal(line) for line in taken(watch, now=3.0)] == expected[-1:]
+
+
+def test_an_object_that_leaves_the_selection_is_written_as_a_real_server_writes_it() -> None:
+    """Recording 31: DELETED with the last state that was selected, at the new version."""
+    expected = recorded_lines("31-watch-label-selector-leaves")[:3]
+    objects = [msgspec.json.decode(line)["object"] for line in expected[:2]]
+    cluster = Cluster()
+    watch = cluster.watch("pods", now=0, resource_version="1", labels="app=web-2")
+    cluster.create("pods", sent(objects[0]))
+    cluster.update("pods", sent(objects[1]))
+    label(cluster, "web-50", app="other")
+    lines = taken(watch)
+    assert [normal(line) for line in lines] == expected
+    assert read(lines)[-1]["object"]["metadata"]["resourceVersion"] == newest(cluster)
+
+
+def test_a_removed_resource_ends_its_watches_as_a_real_server_does() -> None:
+    """Recording 52: the initial state, its end, a DELETED each, a bookmark, the end."""
+    cluster = Cluster()
+    cluster.add_resource(WIDGETS)
+    expected = recorded_lines("52-cr-watch-while-crd-is-deleted")
+    untouched, changed = (msgspec.json.decode(line)["object"] for line in expected[:2])
+    cluster.create(WIDGETS, sent(untouched))
+    cluster.create(WIDGETS, sent(changed) | {"spec": {}})
+    cluster.merge_patch(WIDGETS, "w1", {"spec": changed["spec"]})
+    watch = cluster.watch(WIDGETS, now=0, namespace="default", resource_version="0", bookmarks=True)
+    cluster.remove_resource(WIDGETS)
+    assert [normal(line) for line in taken(watch)] == expected
+    assert watch.ended
+    with pytest.raises(NotFound):
+        cluster.watch(WIDGETS, now=0)
+
+
+def test_a_watch_list_of_nothing_is_its_end_alone() -> None:
+    """Recording 42."""
+    watch = Cluster().watch(
+        "pods",
+        now=0,
+        namespace="kube-public",
+        send_initial_events=True,
+        match="NotOlderThan",
+        bookmarks=True,
+    )
+    expected = recorded_lines("42-watch-empty-namespace-list-streaming")
+    assert [normal(line) for line in taken(watch)] == expected
+
+
+def test_a_watch_from_a_forgotten_version_is_one_error() -> None:
+    """Recordings 61 and 64: the head says 200, the first event 410."""
+    cluster = Cluster()
+    create(cluster, "a")
+    cluster.compact()
+    watch = cluster.watch("pods", now=0, resource_version="1")
+    assert [normal(line) for line in taken(watch)] == recorded_lines("61-watch-expired-rv")
+    assert watch.ended
+
+
+# -- how a watch starts ------------------------------------------------------------------------
+
+
+def test_a_watch_from_a_version_tells_what_came_after_it(cluster: Cluster) -> None:
+    """Recording 38."""
+    label(cluster, "a", x="y")
+    cluster.delete("pods", "a")
+    watch = cluster.watch("pods", now=0, resource_version="2")
+    assert told(watch) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+
+
+@pytest.mark.parametrize("version", ["", "0"])
+def test_a_watch_from_nowhere_starts_with_all_there_is(cluster: Cluster, version: str) -> None:
+    """Recordings 35 and 36: in key order, not in the order of writes, and with no end mark."""
+    watch = cluster.watch("pods", now=0, resource_version=version)
+    assert told(watch) == [("ADDED", "a"), ("ADDED", "b")]
+
+
+@pytest.mark.parametrize("version", ["", "0", "2"])
+def test_a_watch_list_marks_the_end_of_the_initial_state(cluster: Cluster, version: str) -> None:
+    """Recordings 33 and 51."""
+    watch = cluster.watch(
+        "pods",
+        now=0,
+        resource_version=version,
+        match="NotOlderThan",
+        send_initial_events=True,
+        bookmarks=True,
+    )
+    create(cluster, "c")
+    events = read(taken(watch))
+    assert [event["type"] for event in events] == ["ADDED", "ADDED", "BOOKMARK", "ADDED"]
+    mark = events[2]["object"]["metadata"]
+    assert mark == {"resourceVersion": "3", "annotations": INITIAL_EVENTS_END}
+
+
+def test_initial_events_show_the_state_at_the_start_however_late_they_are_read(
+    cluster: Cluster,
+) -> None:
+    watch = cluster.watch("pods", now=0)
+    cluster.delete("pods", "a")
+    assert told(watch) == [("ADDED", "a"), ("ADDED", "b"), ("DELETED", "a")]
+
+
+def test_a_watch_that_declines_initial_events_starts_with_nothing(cluster: Cluster) -> None:
+    watch = cluster.watch("pods", now=0, match="NotOlderThan", send_initial_events=False)
+    assert told(watch) == []
+    create(cluster, "c")
+    assert told(watch) == [("ADDED", "c")]
+
+
+def test_a_watch_from_the_future_is_silent_until_then(cluster: Cluster) -> None:
+    """Recording 37."""
+    watch = cluster.watch("pods", now=0, resource_version="5", bookmarks=True, timeout=100)
+    create(cluster, "c")
+    assert told(watch, now=60.0) == []
+    create(cluster, "d")
+    create(cluster, "e")
+    assert told(watch, now=61.0) == [("ADDED", "e")]
+
+
+def test_a_watch_list_from_the_future_is_an_error_in_the_stream(cluster: Cluster) -> None:
+    watch = cluster.watch(
+        "pods", now=0, resource_version="9", match="NotOlderThan", send_initial_events=True
+    )
+    [event] = read(taken(watch))
+    assert event["type"] == "ERROR"
+    assert event["object"]["code"] == 504
+    assert watch.ended
+
+
+def test_the_last_version_that_is_remembered_is_good_to_start_from() -> None:
+    cluster = Cluster(window=1)
+    for name in "abc":
+        create(cluster, name)
+    assert told(cluster.watch("pods", now=0, resource_version="3")) == [("ADDED", "c")]
+    assert told(cluster.watch("pods", now=0, resource_version="2")) == [("ERROR", "")]
+
+
+def test_compaction_does_not_touch_an_open_watch(cluster: Cluster) -> None:
+    watch = cluster.watch("pods", now=0, resource_version=newest(cluster))
+    create(cluster, "c")
+    cluster.compact()
+    create(cluster, "d")
+    assert told(watch) == [("ADDED", "c"), ("ADDED", "d")]
+
+
+def test_sending_initial_events_requires_a_match(cluster: Cluster) -> None:
+    """Recording 34."""
+    with pytest.raises(Invalid, match="sendInitialEvents requires setting") as caught:
+        cluster.watch("pods", now=0, send_initial_events=True)
+    assert caught.value.phase == "watch"
+
+
+def test_a_match_requires_initial_events(cluster: Cluster) -> None:
+    with pytest.raises(Invalid, match="forbidden for watch unless sendInitialEvents"):
+        cluster.watch("pods", now=0, match="NotOlderThan", resource_version="1")
+
+
+def test_a_malformed_version_is_a_failure_of_the_server(cluster: Cluster) -> None:
+    """Recording 41."""
+    with pytest.raises(ServerFailure, match=r'strconv\.ParseUint: parsing "abc"'):
+        cluster.watch("pods", now=0, resource_version="abc")
+
+
+def test_a_bad_selector_is_refused_before_the_watch(cluster: Cluster) -> None:
+    with pytest.raises(BadRequest):
+        cluster.watch("pods", now=0, fields="spec.nope=1")

@@ -1,0 +1,139 @@
+"""The server as a process: restarts, broken connections, ports, certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import stat
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+import pytest_asyncio
+import trustme
+
+from aioinformer.errors import NotRunning
+from aioinformer.testing import ApiServer, Cluster
+
+POD = {"metadata": {"name": "web-0"}}
+PODS = "/api/v1/namespaces/default/pods"
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as server:
+        yield server
+
+
+@pytest_asyncio.fixture
+async def http(server: ApiServer) -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(server.url) as session:
+        yield session
+
+
+async def get(http: aiohttp.ClientSession, path: str) -> dict[str, Any]:
+    async with http.get(path) as response:
+        assert response.status == 200
+        body: dict[str, Any] = await response.json()
+        return body
+
+
+async def test_a_server_that_restarts_breaks_its_watches_and_keeps_its_objects(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    server.cluster.create("pods", POD)
+    url = server.url
+    async with http.get("/api/v1/pods?watch=1") as response:
+        assert b"web-0" in await response.content.readline()
+        await server.stop()
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await response.content.read()
+    with pytest.raises(aiohttp.ClientConnectorError):
+        await http.get(PODS)
+    await server.start()
+    assert server.url == url
+    assert len((await get(http, PODS))["items"]) == 1
+
+
+async def test_dropped_connections_do_not_stop_the_server(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    async with http.get("/api/v1/pods?watch=1&resourceVersion=1") as response:
+        server.drop_connections()
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await response.content.read()
+    assert (await get(http, PODS))["items"] == []
+
+
+async def test_leaving_ends_open_watches_at_once() -> None:
+    loop = asyncio.get_running_loop()
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(ApiServer())
+        http = await stack.enter_async_context(aiohttp.ClientSession(server.url))
+        for _ in range(3):
+            await stack.enter_async_context(http.get("/api/v1/pods?watch=1&resourceVersion=1"))
+        assert "3 watches" in repr(server)
+        before = loop.time()
+        await server.stop()
+        assert loop.time() - before < 1
+        assert "0 watches" in repr(server)
+
+
+async def test_two_servers_can_share_a_cluster() -> None:
+    cluster = Cluster()
+    async with ApiServer(cluster) as one, ApiServer(cluster) as other:
+        assert one.url != other.url
+        cluster.create("pods", POD)
+        for server in (one, other):
+            async with aiohttp.ClientSession(server.url) as http:
+                assert len((await get(http, PODS))["items"]) == 1
+
+
+async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing_behind(
+    server: ApiServer,
+) -> None:
+    other = ApiServer(port=int(server.url.rpartition(":")[2]))
+    with pytest.raises(OSError, match="Address already in use"):
+        await other.start()
+    assert not other.running
+
+
+def test_a_server_without_a_port_has_no_url() -> None:
+    with pytest.raises(NotRunning):
+        _ = ApiServer().url
+    assert "no port yet stopped" in repr(ApiServer())
+
+
+async def test_the_kubeconfig_leads_to_the_server_and_is_its_owners_alone(tmp_path: Path) -> None:
+    async with ApiServer(token="sesame") as server:
+        path = server.kubeconfig(tmp_path / "config")
+        config = msgspec.yaml.decode(path.read_bytes())
+        assert config["clusters"][0]["cluster"] == {"server": server.url}
+        assert config["users"][0]["user"] == {"token": "sesame"}
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert "sesame" not in repr(server)
+
+
+async def test_it_serves_https_with_a_context_of_ones_own(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    with authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.tempfile() as chain:
+        serving.load_cert_chain(chain)
+    asking = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
+    async with ApiServer(tls=serving) as server, aiohttp.ClientSession(server.url) as http:
+        assert server.url.startswith("https://")
+        async with http.get("/api/v1/pods?watch=1", ssl=asking) as response:
+            assert response.status == 200
+            server.drop_connections()
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await response.content.read()
+        for ca, expected in (
+            (None, {"server": server.url, "insecure-skip-tls-verify": True}),
+            (tmp_path / "ca", {"server": server.url, "certificate-authority": f"{tmp_path}/ca"}),
+        ):
+            path = server.kubeconfig(tmp_path / "config", certificate_authority=ca)
+            assert msgspec.yaml.decode(path.read_bytes())["clusters"][0]["cluster"] == expected
