@@ -1,0 +1,49 @@
+"""The command line: ``aioinformer demo``, ``aioinformer watch pods -n web -l app=shop``.
+
+It reads the arguments and hands over. Commands are imported when they run: ``--help`` loads no
+HTTP library.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from aioinformer._cli.arguments import DemoOptions, Options, help_text, parse
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command to its end; the exit code. ``--help`` says what each code means.
+
+    Args:
+        argv: the arguments; ``sys.argv`` by default.
+
+    Raises:
+        SystemExit: the arguments are wrong, or ask for help or the version.
+    """
+    options = parse(argv)
+    if options is None:
+        sys.stdout.write(help_text())
+        return 0
+    try:
+        return _run(options)
+    except KeyboardInterrupt:  # while the imports ran; from then on, process.run has the signals
+        return 130
+
+
+def _run(options: Options) -> int:
+    from aioinformer._cli import process
+
+    if isinstance(options, DemoOptions):
+        from aioinformer._cli.demo import run_demo
+
+        return process.run(lambda terminal: run_demo(options, terminal), verbose=options.verbose)
+    from aioinformer._cli.watch import run_watch
+
+    return process.run(lambda terminal: run_watch(options, terminal), verbose=options.verbose)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+"""What the demo's pods look like: 2 to 3 kB each, as a small shop's cluster would have them.
+
+A pod is made as a Deployment's would be, and then goes through its life: placed on a node,
+running, ready or not, restarted, ended. Each step is a function from a body to the next one.
+Which pod takes which step, and when, is ``churn``'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeAlias
+
+__all__ = [
+    "APPS",
+    "NODES",
+    "App",
+    "Body",
+    "ended",
+    "flapped",
+    "new_pod",
+    "placed",
+    "restarted",
+    "started",
+]
+
+Body: TypeAlias = dict[str, Any]
+
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+"""What Kubernetes ends generated names with."""
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """Something that runs as many pods."""
+
+    namespace: str
+    name: str
+    revision: str
+    """The hash of its ReplicaSet."""
+    port: int
+    weight: int
+    """How many of its pods there are, relative to the others."""
+
+
+APPS = (
+    App("shop", "web", "7d9f8c6b54", 8080, 9),
+    App("shop", "cart", "5b6c9f7d88", 8081, 5),
+    App("shop", "catalog", "6f4d5c9b7f", 8082, 4),
+    App("payments", "gateway", "84c7d6f59b", 8443, 4),
+    App("payments", "ledger", "59d8b7c6f4", 9090, 2),
+    App("search", "query", "7c5f9d8b6b", 9200, 4),
+    App("search", "indexer", "66b9c7d5f8", 9300, 2),
+    App("media", "thumbnailer", "9f7b6d5c84", 8000, 4),
+    App("identity", "login", "5d9c8b7f6d", 8444, 3),
+    App("batch", "report", "6b8f7d9c55", 7000, 2),
+    App("monitoring", "prober", "8c6d5f7b9b", 9115, 2),
+)
+
+NODES = tuple(f"node-{number:02}" for number in range(1, 13))
+
+
+def new_pod(app: App, random: Random) -> Body:
+    """A pod that waits for a node. Its name is new as far as chance goes."""
+    suffix = "".join(random.choices(_LETTERS, k=5))
+    return {
+        "metadata": {
+            "name": f"{app.name}-{app.revision}-{suffix}",
+            "namespace": app.namespace,
+            "labels": _labels(app),
+            "annotations": {
+                "prometheus.io/scrape": "true",
+                "prometheus.io/port": str(app.port),
+                "kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z",
+            },
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": f"{app.name}-{app.revision}",
+                    "uid": f"{random.getrandbits(32):08x}-52f4-4c8e-9d4b-3b1f0c6a7e21",
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": {
+            "containers": [_container(app)],
+            "volumes": [{"name": "config", "configMap": {"name": app.name, "defaultMode": 420}}],
+            "restartPolicy": "Always",
+            "terminationGracePeriodSeconds": 30,
+            "dnsPolicy": "ClusterFirst",
+            "serviceAccountName": app.name,
+            "schedulerName": "default-scheduler",
+            "tolerations": [_toleration("not-ready"), _toleration("unreachable")],
+        },
+        "status": {"phase": "Pending", "qosClass": "Burstable"},
+    }
+
+
+def _labels(app: App) -> dict[str, str]:
+    return {
+        "app.kubernetes.io/name": app.name,
+        "app.kubernetes.io/part-of": app.namespace,
+        "app.kubernetes.io/managed-by": "Helm",
+        "pod-template-hash": app.revision,
+    }
+
+
+def _toleration(condition: str) -> Body:
+    key = f"node.kubernetes.io/{condition}"
+    return {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+
+
+def _container(app: App) -> Body:
+    return {
+        "name": app.name,
+        "image": _image(app),
+        "ports": [{"name": "http", "containerPort": app.port, "protocol": "TCP"}],
+        "env": [
+            {"name": "LOG_LEVEL", "value": "info"},
+            {"name": "DATABASE_HOST", "value": f"postgres.{app.namespace}.svc.cluster.local"},
+            {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        ],
+        "resources": {
+            "requests": {"cpu": "100m", "memory": "128Mi"},
+            "limits": {"memory": "256Mi"},
+        },
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/app", "readOnly": True}],
+        "readinessProbe": _probe("/ready", 5),
+        "livenessProbe": _probe("/live", 20),
+        "imagePullPolicy": "IfNotPresent",
+        "terminationMessagePath": "/dev/termination-log",
+    }
+
+
+def _image(app: App) -> str:
+    return f"registry.example/{app.namespace}/{app.name}:v1.{app.port % 100}"
+
+
+def _probe(path: str, period: int) -> Body:
+    return {
+        "httpGet": {"path": path, "port": "http", "scheme": "HTTP"},
+        "periodSeconds": period,
+        "timeoutSeconds": 1,
+        "failureThreshold": 3,
+    }
+
+
+# -- its life ----------------------------------------------------------------------------------
+
+
+def placed(pod: Body, node: str, stamp: str) -> Body:
+    """The pod on a node, not running yet."""
+    status = pod["status"] | {"conditions": [_condition("PodScheduled", "True", stamp)]}
+    return pod | {"spec": pod["spec"] | {"nodeName": node}, "status": status}
+
+
+def started(pod: Body, address: str, stamp: str) -> Body:
+    """The pod, running and ready."""
+    container = pod["spec"]["containers"][0]
+    state = {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": f"{container['image']}@sha256:{'4f' * 32}",
+        "ready": True,
+        "started": True,
+        "restartCount": 0,
+        "state": {"running": {"startedAt": stamp}},
+    }
+    conditions = [
+        _condition(kind, "True", stamp) for kind in ("PodScheduled", "Initialized", "Ready")
+    ]
+    running = {
+        "phase": "Running",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "startTime": stamp,
+        "conditions": conditions,
+        "containerStatuses": [state],
+    }
+    return pod | {"status": pod["status"] | running}
+
+
+def flapped(pod: Body, stamp: str) -> Body:
+    """The pod, ready if it wasn't, not ready if it was."""
+    *others, last = pod["status"]["conditions"]
+    now = "False" if last["status"] == "True" else "True"
+    return _with_status(pod, conditions=[*others, _condition("Ready", now, stamp)])
+
+
+def restarted(pod: Body, stamp: str) -> Body:
+    """The pod with its container started once more."""
+    container: Mapping[str, Any] = pod["status"]["containerStatuses"][0]
+    again = {
+        "restartCount": container["restartCount"] + 1,
+        "state": {"running": {"startedAt": stamp}},
+        "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": stamp}},
+    }
+    return _with_status(pod, containerStatuses=[{**container, **again}])
+
+
+def ended(pod: Body, phase: str, stamp: str) -> Body:
+    """The pod, ``Succeeded`` or ``Failed``."""
+    *others, _ = pod["status"]["conditions"]
+    conditions = [*others, _condition("Ready", "False", stamp)]
+    return _with_status(pod, phase=phase, conditions=conditions)
+
+
+def _with_status(pod: Body, **changes: object) -> Body:
+    return pod | {"status": pod["status"] | changes}
+
+
+def _condition(kind: str, status: str, stamp: str) -> Body:
+    return {"type": kind, "status": status, "lastProbeTime": None, "lastTransitionTime": stamp}

@@ -1,0 +1,163 @@
+"""The command line as a process: on pipes, and in a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import aioinformer
+
+ROOT = Path(aioinformer.__file__).parents[1]
+COMMAND = (sys.executable, "-m", "aioinformer")
+
+PATIENCE = 15.0
+"""Seconds for a line to come: the machine may be busy."""
+
+
+def environment(home: Path) -> dict[str, str]:
+    """What a process needs, and nothing that names a cluster."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "TERM": "xterm",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONWARNINGS": "error::ResourceWarning",
+    }
+
+
+@dataclass(slots=True)
+class Run:
+    """A process that runs, or what is left of it."""
+
+    process: Process
+
+    async def line(self) -> str:
+        """Its next line on stdout."""
+        assert self.process.stdout is not None
+        async with asyncio.timeout(PATIENCE):
+            return (await self.process.stdout.readline()).decode()
+
+    async def complaint(self) -> str:
+        """Its next line on stderr."""
+        assert self.process.stderr is not None
+        async with asyncio.timeout(PATIENCE):
+            return (await self.process.stderr.readline()).decode()
+
+    async def end(self) -> tuple[int, str, str]:
+        """Its exit code and what it wrote since, on stdout and stderr."""
+        async with asyncio.timeout(PATIENCE):
+            out, err = await self.process.communicate()
+        assert self.process.returncode is not None
+        return self.process.returncode, (out or b"").decode(), err.decode()
+
+
+@asynccontextmanager
+async def started(*argv: str, env: Mapping[str, str], stdout: int = PIPE) -> AsyncGenerator[Run]:
+    """``aioinformer`` with these arguments; killed if it is left running."""
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, *argv, env=env, cwd=ROOT, stdout=stdout, stderr=PIPE
+    )
+    try:
+        yield Run(process)
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.communicate()
+
+
+@dataclass(slots=True)
+class TerminalRun:
+    """A process in a terminal of its own."""
+
+    process: Process
+    master: int
+    _read: asyncio.Queue[str]
+    written: str = ""
+
+    async def until(self, text: str) -> str:
+        """Wait until it has written ``text``; all that it wrote."""
+        async with asyncio.timeout(PATIENCE):
+            while text not in self.written:
+                self.written += await self._read.get()
+        return self.written
+
+    async def end(self) -> tuple[int, str]:
+        """Its exit code and all that it wrote."""
+        async with asyncio.timeout(PATIENCE):
+            while more := await self._read.get():
+                self.written += more
+            return await self.process.wait(), self.written
+
+    def type(self, keys: bytes) -> None:
+        """Type something."""
+        os.write(self.master, keys)
+
+
+@asynccontextmanager
+async def in_terminal(
+    *argv: str, env: Mapping[str, str], columns: int = 80, lines: int = 24
+) -> AsyncGenerator[TerminalRun]:
+    """``aioinformer`` with these arguments in a terminal of that size."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    loop, received = asyncio.get_running_loop(), asyncio.Queue[str]()
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    # Ctrl-C makes a terminal drop what it has yet to show, halves of characters included.
+
+    def read() -> None:
+        try:
+            text = decoder.decode(os.read(master, 65_536))
+        except OSError:  # the process has ended, and its side is closed
+            loop.remove_reader(master)
+            received.put_nowait("")
+            return
+        if text:
+            received.put_nowait(text)
+
+    loop.add_reader(master, read)
+    process = await asyncio.create_subprocess_exec(
+        *_with_terminal(),
+        *COMMAND,
+        *argv,
+        env=env,
+        cwd=ROOT,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+    )
+    os.close(slave)
+    try:
+        yield TerminalRun(process, master, received)
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        loop.remove_reader(master)
+        os.close(master)
+
+
+def _with_terminal() -> tuple[str, ...]:
+    """What makes the terminal the process's own, so that Ctrl-C is a signal to it."""
+    take = "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    return sys.executable, "-c", f"{take}os.execv(sys.argv[1], sys.argv[1:])"
+
+
+def imported(module: str) -> set[str]:
+    """The names of the modules that importing ``module`` loads."""
+    code = f"import sys, {module}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    return set(done.stdout.split())

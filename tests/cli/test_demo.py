@@ -1,0 +1,49 @@
+"""The demo as a process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.processes import environment, in_terminal, started
+
+SHOW, HIDE = "\x1b[?25h", "\x1b[?25l"
+
+
+async def test_without_a_terminal_it_writes_a_line_a_second_and_a_verdict(tmp_path: Path) -> None:
+    argv = ("demo", "--seconds", "2", "--objects", "60")
+    async with started(*argv, env=environment(tmp_path)) as run:
+        code, out, _ = await run.end()
+
+    lines = out.splitlines()
+    assert code == 0
+    assert [line[:8] for line in lines[:3]] == ["   0.0 s", "   1.0 s", "   2.0 s"]
+    assert " events delivered: " in lines[-3]
+    assert lines[-2] == "1 interruption, 1 recovered from"
+    assert lines[-1].startswith("cache equals the server: ")
+    assert "\x1b" not in out
+
+
+async def test_in_a_terminal_it_repaints_in_place_and_restores_the_cursor(tmp_path: Path) -> None:
+    argv = ("demo", "--seconds", "2", "--objects", "60")
+    async with in_terminal(*argv, env=environment(tmp_path)) as run:
+        code, out = await run.end()
+
+    assert code == 0
+    assert out.index(HIDE) < out.index("BY NAMESPACE") < out.rindex(SHOW)
+    assert out.rindex(HIDE) < out.rindex(SHOW)
+    assert out.count("\x1b[22A") >= 5, "23 of 24 lines are painted again and again"
+    assert "waiting for " in out, "it was interrupted once"
+    assert "cache equals the server: " in out[out.rindex(SHOW) :]
+
+
+async def test_control_c_ends_it_at_once_with_130_and_a_cursor(tmp_path: Path) -> None:
+    env = environment(tmp_path) | {"NO_COLOR": "1"}
+    async with in_terminal("demo", "--seconds", "0", env=env, columns=100, lines=30) as run:
+        await run.until("BY NODE")
+        run.type(b"\x03")
+        code, out = await run.end()
+
+    assert code == 130
+    assert out.rindex(HIDE) < out.rindex(SHOW)
+    assert "Traceback" not in out
+    assert "\x1b[32m" not in out, "NO_COLOR"

@@ -1,0 +1,306 @@
+"""``aioinformer watch`` as a process, against servers on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import fcntl
+import json
+import os
+import signal
+import termios
+import time
+from array import array
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from aioinformer.testing import ApiServer, Cluster
+from tests.cli.processes import environment, in_terminal, started
+from tests.client.servers import serving
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    cluster = Cluster(clock=lambda: dt.datetime.now(dt.UTC))
+    cluster.create("pods", {"metadata": {"name": "first"}, "status": {"phase": "Running"}})
+    cluster.create("pods", {"metadata": {"name": "other", "namespace": "web"}})
+    async with ApiServer(cluster) as server:
+        yield server
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    return environment(tmp_path)
+
+
+@pytest.fixture
+def config(server: ApiServer, tmp_path: Path) -> str:
+    return str(server.kubeconfig(tmp_path / "config"))
+
+
+# -- what it prints ----------------------------------------------------------------------------
+
+
+async def test_the_state_comes_first_and_then_each_change_at_once(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    async with started("watch", "po", "--kubeconfig", config, env=env) as run:
+        header, first = await run.line(), await run.line()
+        server.cluster.create("pods", {"metadata": {"name": "second"}})
+        async with asyncio.timeout(1):
+            second = await run.line()
+        server.cluster.delete("pods", "first")
+        third = await run.line()
+        run.process.send_signal(signal.SIGINT)
+        code, out, err = await run.end()
+
+    assert header.split() == ["EVENT", "NAME", "STATUS", "AGE", "RESOURCEVERSION"]
+    assert first.split()[:3] == ["ADDED", "first", "Running"]
+    assert second.split()[:3] == ["ADDED", "second", "-"]
+    assert third.split()[:2] == ["DELETED", "first"]
+    assert (code, out, err) == (130, "", "")
+
+
+async def test_json_of_all_namespaces_by_label_until_terminated(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    body = {"metadata": {"name": "third", "namespace": "web", "labels": {"app": "shop"}}}
+    server.cluster.create("pods", body)
+    argv = ("watch", "pods", "-A", "-l", "app in (shop)", "-o", "json", "--kubeconfig", config)
+    async with started(*argv, env=env) as run:
+        first = json.loads(await run.line())
+        patch = {"metadata": {"annotations": {"a": "b"}}}
+        server.cluster.merge_patch("pods", "third", patch, namespace="web")
+        second = json.loads(await run.line())
+        run.process.send_signal(signal.SIGTERM)
+        code, out, err = await run.end()
+
+    assert (first["type"], second["type"]) == ("ADDED", "MODIFIED")
+    assert list(first["object"])[:2] == ["apiVersion", "kind"]
+    assert second["object"]["metadata"]["annotations"] == {"a": "b"}
+    assert (code, out, err) == (143, "", "")
+
+
+async def test_it_ends_quietly_when_nobody_reads_it_any_more(
+    config: str, env: dict[str, str]
+) -> None:
+    """Like ``| head -1``; nothing further has to happen in the cluster for it."""
+    reading, writing = os.pipe()
+    async with started("watch", "pods", "--kubeconfig", config, env=env, stdout=writing) as run:
+        os.close(writing)
+        assert (await asyncio.to_thread(os.read, reading, 5)) == b"EVENT"
+        os.close(reading)
+        code, _, err = await run.end()
+
+    assert (code, err) == (141, "")
+
+
+def _until_full(reading: int) -> None:
+    """Wait until a pipe takes no more; 64 KiB on Linux."""
+    waiting = array("i", [0])
+    while waiting[0] < 60_000:
+        time.sleep(0.002)
+        fcntl.ioctl(reading, termios.FIONREAD, waiting)
+
+
+async def test_a_reader_that_pauses_does_not_keep_it_from_ending(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    for number in range(2000):  # more than a pipe takes
+        server.cluster.create("pods", {"metadata": {"name": f"pod-{number}-{'x' * 40}"}})
+    reading, writing = os.pipe()
+    async with started("watch", "pods", "--kubeconfig", config, env=env, stdout=writing) as run:
+        os.close(writing)
+        assert (await asyncio.to_thread(os.read, reading, 5)) == b"EVENT"
+        await asyncio.to_thread(_until_full, reading)
+        run.process.send_signal(signal.SIGTERM)
+        code, _, err = await run.end()
+        os.close(reading)
+
+    assert (code, err) == (143, "")
+
+
+async def test_a_lost_connection_is_told_in_a_line_and_the_watch_goes_on(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    async with started("watch", "pods", "--kubeconfig", config, env=env) as run:
+        await run.line()
+        await run.line()
+        server.cluster.create("pods", {"metadata": {"name": "second"}})
+        await run.line()  # so it watches
+        server.drop_connections()
+        said = await run.complaint()
+        server.cluster.create("pods", {"metadata": {"name": "third"}})
+        line = await run.line()
+
+    assert said.startswith("aioinformer: pods: ConnectionLost: ")
+    assert line.split()[:2] == ["ADDED", "third"]
+
+
+async def test_cluster_scoped_resources_ignore_the_namespace(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    server.cluster.create("nodes", {"metadata": {"name": "node-1"}})
+    argv = ("watch", "nodes", "-n", "web", "--kubeconfig", config)
+    async with started(*argv, env=env) as run:
+        assert "NAMESPACE" not in await run.line()
+        assert (await run.line()).split()[:2] == ["ADDED", "node-1"]
+
+
+# -- a list that is forbidden ------------------------------------------------------------------
+
+DOCUMENTS = {
+    "/api": {"kind": "APIVersions", "versions": ["v1"]},
+    "/api/v1": {
+        "kind": "APIResourceList",
+        "groupVersion": "v1",
+        "resources": [
+            {
+                "name": "pods",
+                "singularName": "pod",
+                "kind": "Pod",
+                "namespaced": True,
+                "verbs": ["list", "watch"],
+            }
+        ],
+    },
+}
+FORBIDDEN = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "pods is forbidden"}
+
+
+async def _forbid(request: web.Request) -> web.Response:
+    """A server that says what it has and lets nobody list it."""
+    if request.path in DOCUMENTS:
+        return web.json_response(DOCUMENTS[request.path])
+    missing = not request.path.endswith("/pods")
+    return web.Response(status=404) if missing else web.json_response(FORBIDDEN, status=403)
+
+
+def _config(path: Path, server: str) -> str:
+    config: dict[str, Any] = {
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "c",
+    }
+    path.write_text(json.dumps(config))
+    return str(path)
+
+
+async def test_a_forbidden_list_is_told_and_tried_again(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    async with serving(_forbid) as server:
+        config = _config(tmp_path / "config", server)
+        async with started("watch", "pods", "--kubeconfig", config, env=env) as run:
+            first, second = await run.complaint(), await run.complaint()
+            run.process.send_signal(signal.SIGINT)
+            code, out, err = await run.end()
+
+    assert first == second
+    assert first.startswith("aioinformer: pods: Forbidden: ")
+    assert first.endswith("403 Forbidden: pods is forbidden\n")
+    assert (code, out) == (130, "")
+    assert "Traceback" not in err
+
+
+async def test_in_a_terminal_it_says_what_it_waits_for(env: dict[str, str], tmp_path: Path) -> None:
+    async with serving(_forbid) as server:
+        config = _config(tmp_path / "config", server)
+        argv = ("watch", "pods", "--kubeconfig", config)
+        async with in_terminal(*argv, env=env, columns=250) as run:
+            out = await run.until("next attempt in ")
+            run.type(b"\x03")
+            code, _ = await run.end()
+
+    assert "waiting for pods in default: waiting for " in out
+    assert code == 130
+
+
+async def test_verbose_logs_everything(server: ApiServer, config: str, env: dict[str, str]) -> None:
+    async with started("watch", "pods", "-v", "--kubeconfig", config, env=env) as run:
+        await run.line()
+        said = await run.complaint()
+
+    assert " aioinformer." in said
+
+
+# -- what can't be -----------------------------------------------------------------------------
+
+
+async def _refusal(*argv: str, env: dict[str, str]) -> tuple[int, str]:
+    """The exit code, and the one line that it said."""
+    async with started("watch", *argv, env=env) as run:
+        code, out, err = await run.end()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("aioinformer: ")
+    return code, err.removeprefix("aioinformer: ").rstrip()
+
+
+async def test_without_a_cluster_it_says_what_was_tried(env: dict[str, str]) -> None:
+    code, said = await _refusal("pods", env=env)
+
+    assert code == 2
+    assert said.startswith("no cluster is configured: ")
+    assert "$KUBECONFIG" in said
+    assert f"{env['HOME']}/.kube/config" in said
+
+
+async def test_a_context_that_does_not_exist_is_named(config: str, env: dict[str, str]) -> None:
+    code, said = await _refusal("pods", "--kubeconfig", config, "--context", "mars", env=env)
+
+    assert code == 2
+    assert "'mars'" in said
+
+
+async def test_an_unknown_resource_gets_suggestions(config: str, env: dict[str, str]) -> None:
+    code, said = await _refusal("podz", "--kubeconfig", config, env=env)
+
+    assert code == 2
+    assert "'podz'" in said
+    assert "did you mean pod" in said
+
+
+async def test_a_bad_selector_is_refused_before_a_cluster_is_looked_for(
+    env: dict[str, str],
+) -> None:
+    code, said = await _refusal("pods", "-l", "a in (", env=env)
+
+    assert code == 2
+    assert said.startswith("--selector 'a in (': ")
+
+
+async def test_a_field_that_the_server_does_not_know_ends_it(
+    config: str, env: dict[str, str]
+) -> None:
+    argv = ("pods", "--field-selector", "spec.colour=red", "--kubeconfig", config)
+    code, said = await _refusal(*argv, env=env)
+
+    assert code == 2
+    assert "field label not supported: spec.colour" in said
+
+
+async def test_a_server_that_is_not_there_is_named(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    await server.stop()
+    code, said = await _refusal("pods", "--kubeconfig", config, env=env)
+
+    assert code == 1
+    assert server.url.removeprefix("http://") in said
+
+
+async def test_a_wrong_token_is_told_without_the_token(env: dict[str, str], tmp_path: Path) -> None:
+    async with ApiServer(token="right") as server:
+        wrong = ApiServer(server.cluster, port=int(server.url.rpartition(":")[2]), token="secret-1")
+        config = str(wrong.kubeconfig(tmp_path / "wrong"))
+        code, said = await _refusal("pods", "--kubeconfig", config, env=env)
+
+    assert code == 1
+    assert "401 Unauthorized" in said
+    assert "secret-1" not in said
