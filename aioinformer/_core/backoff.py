@@ -33,8 +33,8 @@ class BackoffPolicy:
     def __post_init__(self) -> None:
         if not 0 < self.initial <= self.maximum:
             raise ValueError(f"initial must be in (0, maximum], not {self.initial:g}")
-        if self.factor < 1 or self.jitter < 0 or self.reset_after < 0:
-            raise ValueError("factor must be at least 1, jitter and reset_after at least 0")
+        if self.factor < 1 or self.jitter < 0 or self.reset_after <= 0:
+            raise ValueError("factor must be at least 1, jitter at least 0, reset_after above 0")
 
 
 @dataclass(slots=True)
@@ -56,14 +56,14 @@ class Backoff:
         self._quiet_since = now
         return 0.0
 
-    def next(self, now: float, jitter: float) -> float:
-        """Count a failure; the seconds to wait before the next attempt."""
+    def next(self, now: float, jitter: float, *, least: float = 0.0) -> float:
+        """Count a failure; the seconds to wait before the next attempt, ``least`` at least."""
         if self.first(now):
             self.failures = 0
         policy = self.policy
         # Capped in the exponent too: 2.0 ** 1024 is an OverflowError after days of outage.
         bare = policy.initial * policy.factor ** min(self.failures, 64)
-        delay = min(policy.maximum, bare) * (1 + policy.jitter * jitter)
+        delay = max(least, min(policy.maximum, bare) * (1 + policy.jitter * jitter))
         self.failures += 1
         self._quiet_since = now + delay
         return delay

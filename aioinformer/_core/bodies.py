@@ -11,18 +11,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from sys import intern
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from aioinformer._core.objects import KubeObject, ObjectKey
 from aioinformer._core.resources import Resource
 
-__all__ = ["Body", "Metadata", "build", "read_body", "without_managed_fields"]
+__all__ = ["UNREADABLE", "Body", "Metadata", "build", "read_body", "without_managed_fields"]
+
+UNREADABLE = (DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for bytes that are no JSON of the form expected. A thousand arrays inside
+each other are a ``RecursionError``."""
 
 _MANAGED = b'"managedFields"'
 _COMPACT = _MANAGED + b":"
 _METADATA = b'"metadata":{'
 _SPACE = b" \t\r\n"
+_COMMA = ord(",")
+_BEFORE_KEY = b"{,"  # anything else and the quote is an escaped one, inside a longer key
 
 
 class Metadata(Struct, gc=False):
@@ -74,9 +80,11 @@ def without_managed_fields(raw: bytes, value: bytes) -> bytes:
     told, nothing is cut.
     """
     start = raw.find(_COMPACT)
-    end = start + len(_COMPACT) + len(value)
-    if raw[start:end] == _COMPACT + value and _metadata_leads(raw, start):
-        return _cut(raw, start, end)
+    begin = start + len(_COMPACT)
+    if start > 0 and raw.startswith(value, begin) and _metadata_leads(raw, start):
+        end = begin + len(value)
+        # As servers write it there is no space, and seldom no comma behind.
+        return raw[:start] + raw[end + 1 :] if raw[end] == _COMMA else _cut(raw, start, end)
     for start, end in _occurrences(raw, value):
         shorter = _cut(raw, start, end)
         if read_body(shorter).metadata.managedFields is UNSET:
@@ -92,18 +100,24 @@ def _metadata_leads(raw: bytes, managed_at: int) -> bool:
     """
     opened = raw.find(b"{", 1)
     metadata_at = opened + 1 - len(_METADATA)
-    return opened < managed_at and raw.startswith(_METADATA, metadata_at)
+    return (
+        opened < managed_at
+        and raw.startswith(_METADATA, metadata_at)
+        and raw[metadata_at - 1] in _BEFORE_KEY
+        and raw[managed_at - 1] in _BEFORE_KEY
+    )
 
 
 def _occurrences(raw: bytes, value: bytes) -> Iterator[tuple[int, int]]:
     """Where ``"managedFields": value`` stands. A quote inside a string is escaped, so text that
-    looks like this key never matches.
+    looks like this key never matches; a key that ends in it after an escaped quote is told apart.
     """
     at = raw.find(_MANAGED)
     while at >= 0:
         colon = _skip_space(raw, at + len(_MANAGED))
         begin = _skip_space(raw, colon + 1)
-        if raw.startswith(b":", colon) and raw.startswith(value, begin):
+        whole = not raw.startswith(b"\\", at - 1)  # not the end of a longer key
+        if whole and raw.startswith(b":", colon) and raw.startswith(value, begin):
             yield at, begin + len(value)
         at = raw.find(_MANAGED, at + 1)
 

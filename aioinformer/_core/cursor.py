@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from aioinformer._core.backoff import Backoff
 from aioinformer._core.outcomes import Outcome
+from aioinformer.errors import ProtocolError
 
 __all__ = [
     "RULES",
@@ -215,7 +216,13 @@ class Cursor:
         return Phase.PAGE if self.request.continue_token else Phase.LIST
 
     def page(self, resource_version: str, continue_token: str) -> Outcome:
-        """A page came; the outcome to advance with."""
+        """A page came; the outcome to advance with.
+
+        Raises:
+            ProtocolError: it has no version. A watch from none would begin with everything.
+        """
+        if not resource_version:
+            raise ProtocolError("the list has no resourceVersion to watch from", phase="list")
         self._token = continue_token
         if continue_token:
             # A list from the cache is never cut into pages, so this server has no cache.
@@ -244,13 +251,13 @@ class Cursor:
         """
         rule = RULES[self.phase][outcome]
         goto = self._unless_stubborn(rule.goto, outcome)
-        delay = self._pause(rule.pause, now, jitter)
-        if rule.pause is not Pause.NONE:
-            delay = max(delay, retry_after or 0.0)
+        delay = self._pause(rule.pause, now, jitter, retry_after or 0.0)
         self.request = self._request(goto, jitter)
         return Step(self.request, delay)
 
     def _unless_stubborn(self, goto: Goto, outcome: Outcome) -> Goto:
+        if outcome is Outcome.ENDED:
+            self._unserved = 0
         if goto is not Goto.WATCH or outcome not in (Outcome.UNSERVED, Outcome.FAILED):
             return goto
         self._unserved += 1
@@ -259,12 +266,12 @@ class Cursor:
         self._unserved = 0
         return Goto.LIST
 
-    def _pause(self, pause: Pause, now: float, jitter: float) -> float:
+    def _pause(self, pause: Pause, now: float, jitter: float, least: float) -> float:
         if pause is Pause.NONE:
             return 0.0
-        if pause is Pause.IF_AGAIN and self.backoff.first(now):
+        if pause is Pause.IF_AGAIN and not least and self.backoff.first(now):
             return self.backoff.skip(now)
-        return self.backoff.next(now, jitter)
+        return self.backoff.next(now, jitter, least=least)
 
     def _request(self, goto: Goto, jitter: float) -> Request:
         match goto:

@@ -40,7 +40,9 @@ class DeltaFIFO:
 
         Args:
             known: the keys in the store behind the queue. With it, the deletion of an object
-                that is neither known nor queued is dropped.
+                that is neither known nor queued is dropped. Only for a store that applies an
+                entry before anything more is queued: one that stages a whole state in steps
+                doesn't know meanwhile what it will hold.
             high_mark: entries from which on the queue is ``full``.
             high_bytes: bytes of JSON from which on it is.
         """

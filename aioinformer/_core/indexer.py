@@ -79,7 +79,8 @@ class Indexer:
         except Exception as error:  # noqa: BLE001 - a program's function may raise anything
             self.rejected[obj.key] = error
             return error
-        self.rejected.pop(obj.key, None)
+        if self.rejected:
+            self.rejected.pop(obj.key, None)
         if old is None:
             events.append(Added(obj))
         else:
@@ -161,8 +162,10 @@ class Replacement:
             yield
 
     def _stage_one(self, obj: KubeObject) -> None:
-        staged = self._new.objects.get(obj.key)  # a list should name it once; the last counts
-        old = staged or self._old.objects.get(obj.key)
+        staged = self._new.objects.get(obj.key)
+        if staged is not None or obj.key in self._rejected:
+            self._forget(obj.key)
+        old = self._old.objects.get(obj.key)
         unchanged = old is not None and _same(old, obj)
         if old is not None and unchanged:
             obj = old  # its bytes are in memory already
@@ -172,6 +175,8 @@ class Replacement:
             self._rejected[obj.key] = error
             if old is not None:
                 self._new.put(old, staged)  # accepted before, so accepted now
+            elif staged is not None:
+                self._new.remove(staged)
             return
         if unchanged:
             return
@@ -179,6 +184,11 @@ class Replacement:
             self._changes.append(Added(obj, initial=self.initial))
         else:
             _append_change(old, obj, self._changes)
+
+    def _forget(self, key: ObjectKey) -> None:
+        """A list should name an object once; of several times the last one counts."""
+        self._changes = [event for event in self._changes if event.obj.key != key]
+        self._rejected.pop(key, None)
 
     def _free(self) -> Iterator[None]:
         """Let go of the old state. Readers may still hold it, so it isn't taken apart: what it

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import re
 
-from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
-from aioinformer._core.bodies import Metadata, build, read_body
+from aioinformer._core.bodies import UNREADABLE, Metadata, build, read_body
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.resources import Resource
 from aioinformer.errors import ProtocolError
@@ -124,7 +124,7 @@ class ListDecoder:
             raise self._garbage("it broke off")
         try:
             frame = _read_frame(self._head + self._buffer)
-        except (DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise self._garbage(str(error)) from error
         if frame.items is UNSET or frame.kind == "Table":
             raise self._garbage(f"it is a {frame.kind or 'JSON object'} without items")
@@ -136,7 +136,7 @@ class ListDecoder:
             head = self._buffer[: match.end()]
             try:
                 _read_head(head + b"]}")
-            except (DecodeError, UnicodeDecodeError):
+            except UNREADABLE:
                 continue  # a look-alike inside something else
             self._head, self._buffer = head, self._buffer[match.end() :]
             self._in_items = True
@@ -181,7 +181,7 @@ class ListDecoder:
                 return None  # not here yet, perhaps
             try:
                 return end, read_body(memoryview(self._buffer)[self._at : end]).metadata
-            except (DecodeError, UnicodeDecodeError):
+            except UNREADABLE:
                 continue
         self._measure = _Measure()
         return None
@@ -198,7 +198,7 @@ class ListDecoder:
         self._measure = None
         try:
             metadata = read_body(memoryview(self._buffer)[self._at : end]).metadata
-        except (DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise self._garbage(str(error)) from error
         self._learn(end)
         return end, metadata

@@ -158,7 +158,10 @@ class Lister:
         if isinstance(key, ObjectKey):
             return key
         if "/" in key:
-            return ObjectKey.parse(key)
+            parsed = ObjectKey.parse(key)
+            if namespace not in (None, parsed.namespace):
+                raise UsageError(f"{key!r} is not in the namespace {namespace!r}")
+            return parsed
         if not self._resource.namespaced:
             return ObjectKey("", key)
         scope = namespace or self._namespace

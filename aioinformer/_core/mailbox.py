@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import length_hint
 from typing import Literal, TypeAlias
 
 from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
@@ -22,7 +23,7 @@ __all__ = ["LIMIT", "Mailbox", "Overflow"]
 LIMIT = 1024
 """Live events a mailbox holds by default; client-go's buffer begins at this and has no end."""
 
-_LIVE = (Added, Updated, Deleted)
+_LIVE = (Updated, Added, Deleted)  # the likeliest first: the others are slow to rule out
 
 Overflow: TypeAlias = Literal["block"]
 """What happens when a mailbox is full."""
@@ -62,6 +63,8 @@ class Mailbox:
         self._holds = holds
         self._items: deque[Event | Iterator[Event] | _Mark] = deque()
         self._live = 0
+        self._told_again: Iterator[KubeObject] = iter(())
+        """What the resync under way has yet to tell."""
         self._gone: set[tuple[ObjectKey, str]] = set()
 
     # -- filling -------------------------------------------------------------------------------
@@ -87,12 +90,19 @@ class Mailbox:
             self._items.append(iter(events))
 
     def resync(self, objects: Sequence[KubeObject]) -> None:
-        """Queue the state again. It doesn't count against the limit."""
-        self._items.append(Updated(obj, obj, resync=True) for obj in objects)
+        """Queue the state again, unless some of an earlier resync is still to be told: a listener
+        that doesn't come back would hold another state a period. It doesn't count against the
+        limit.
+        """
+        if length_hint(self._told_again):
+            return
+        self._told_again = left = iter(objects)
+        self._items.append(Updated(obj, obj, resync=True) for obj in left)
 
     def clear(self) -> None:
         """Drop everything that is pending."""
         self._items.clear()
+        self._told_again = iter(())
         self._gone.clear()
         self._live = 0
 
@@ -104,17 +114,20 @@ class Mailbox:
         Asking says that the event before was dealt with: that is how ``synced`` is known.
         """
         while self._items:
-            event = self._next(self._items[0])
+            head = self._items[0]
+            if isinstance(head, _LIVE):
+                self._items.popleft()
+                self._live -= 1
+                event: Event | None = head
+            else:
+                event = self._advance(head)
             if event is not None and not (self._gone and self._annihilated(event)):
                 self.delivered += 1
                 return event
         return None
 
-    def _next(self, head: Event | Iterator[Event] | _Mark) -> Event | None:
-        if isinstance(head, _LIVE):
-            self._items.popleft()
-            self._live -= 1
-            return head
+    def _advance(self, head: Iterator[Event] | _Mark) -> Event | None:
+        """The next event of something longer, which is dropped at its end."""
         event = None if isinstance(head, _Mark) else next(head, None)
         if event is None:
             self._items.popleft()

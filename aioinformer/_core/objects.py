@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import Struct
 
-from aioinformer._core.readonly import FrozenMapping, ReadOnly, freeze, thaw
+from aioinformer._core.readonly import FrozenMapping, ReadOnly, freeze
 from aioinformer._core.resources import Resource
 from aioinformer.errors import ObjectDecodeError
 
@@ -31,8 +31,13 @@ OPEN_OBJECTS = 256
 """How many decoded bodies are kept. A handler and the code that it calls read one or two objects
 at a time; 256 typical pods are about 3 MB of dicts."""
 
-OPEN_BYTES = 16 * 1024 * 1024
-"""How many bytes of JSON they may stand for: 256 ConfigMaps of 1 MiB must not stay open."""
+LARGE = 64 * 1024
+"""Bytes of JSON from which on a body counts as large."""
+
+OPEN_LARGE_OBJECTS = 8
+"""How many large ones are kept beside them: 256 ConfigMaps of 1 MiB must not stay open."""
+
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class ObjectKey(Struct, frozen=True, order=True, gc=False):
@@ -151,19 +156,25 @@ class KubeObject(
 
     def to_dict(self) -> dict[str, Any]:
         """The body as a dict of one's own, to change or to hand on."""
-        body: dict[str, Any] = thaw(self._open())
-        return body
+        return _decode_body(self)  # three times as fast as a deep copy of an open body
 
     def decode(self, model: type[T]) -> T:
         """The body as a msgspec struct, a dataclass, or whatever else msgspec builds.
 
         Raises:
             msgspec.ValidationError: the body doesn't fit the model.
+            ObjectDecodeError: the body is no JSON.
         """
-        return msgspec.json.decode(self.raw, type=model)
+        try:
+            return msgspec.json.decode(self.raw, type=model)
+        except msgspec.ValidationError:
+            raise
+        except _UNREADABLE as error:
+            raise _undecodable(self, error) from error
 
     def _open(self) -> dict[str, Any]:
-        return self._body if self._body is not None else _open_bodies.open(self)
+        body = self._body  # read once: another thread may close it in between
+        return body if body is not None else _open_bodies.open(self)
 
     # -- identity -----------------------------------------------------------------------------
 
@@ -172,8 +183,17 @@ class KubeObject(
             return NotImplemented
         return (self.key, self.uid, self.raw) == (other.key, other.uid, other.raw)
 
+    def __ne__(self, other: object) -> bool:  # the struct's own compares identities
+        return not self == other
+
     def __hash__(self) -> int:
         return hash((self.key, self.uid, self.raw))
+
+    def __copy__(self) -> KubeObject:
+        return self
+
+    def __deepcopy__(self, memo: object) -> KubeObject:
+        return self
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.key} rv={self.resource_version} {len(self.raw)} B>"
@@ -191,34 +211,41 @@ class _OpenBodies:
     """
 
     def __init__(self) -> None:
-        self._objects: deque[KubeObject] = deque()
-        self._bytes = 0
-        self._decoder = msgspec.json.Decoder(dict[str, Any])
+        self._small: deque[KubeObject] = deque()
+        self._large: deque[KubeObject] = deque()
 
     def open(self, obj: KubeObject) -> dict[str, Any]:
-        try:
-            body = self._decoder.decode(obj.raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _undecodable(obj, error) from error
-        body.setdefault("apiVersion", obj.api_version)
-        body.setdefault("kind", obj.kind)
-        self._keep(obj, body)
+        body = _decode_body(obj)
+        msgspec.structs.force_setattr(obj, "_body", body)
+        if len(obj.raw) < LARGE:
+            self._keep(obj, self._small, OPEN_OBJECTS)
+        else:
+            self._keep(obj, self._large, OPEN_LARGE_OBJECTS)
         return body
 
-    def _keep(self, obj: KubeObject, body: dict[str, Any]) -> None:
-        msgspec.structs.force_setattr(obj, "_body", body)
-        self._objects.append(obj)
-        self._bytes += len(obj.raw)
-        while len(self._objects) > OPEN_OBJECTS or self._bytes > OPEN_BYTES:
+    def _keep(self, obj: KubeObject, kept: deque[KubeObject], limit: int) -> None:
+        kept.append(obj)
+        while len(kept) > limit:
             try:
-                oldest = self._objects.popleft()
+                oldest = kept.popleft()
             except IndexError:  # another thread was faster
                 return
-            self._bytes -= len(oldest.raw)
             msgspec.structs.force_setattr(oldest, "_body", None)
 
 
 _open_bodies = _OpenBodies()
+
+_read_body = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def _decode_body(obj: KubeObject) -> dict[str, Any]:
+    try:
+        body = _read_body(obj.raw)
+    except _UNREADABLE as error:
+        raise _undecodable(obj, error) from error
+    body.setdefault("apiVersion", obj.api_version)
+    body.setdefault("kind", obj.kind)
+    return body
 
 
 class _LabelsMetadata(Struct, gc=False):
@@ -235,7 +262,7 @@ _decode_labels = msgspec.json.Decoder(_Labels).decode
 def _read_labels(obj: KubeObject) -> dict[str, str]:
     try:
         return _decode_labels(obj.raw).metadata.labels or {}
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise _undecodable(obj, error) from error
 
 

@@ -85,7 +85,8 @@ def _classify_status(error: ServerError, *, in_stream: bool) -> Outcome:
 
 def _too_large(error: ServerError) -> bool:
     """'Too large resource version' in the three dialects of server that client-go knows."""
-    causes: list[dict[str, Any]] = error.status.details.get("causes") or []
+    sent: list[Any] = error.status.details.get("causes") or []
+    causes: list[dict[str, Any]] = [cause for cause in sent if isinstance(cause, dict)]
     if any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes):
         return True
     if error.status.reason != "Timeout":

@@ -40,7 +40,14 @@ class Index:
         for value in old - new:
             self._remove(value, key)
         for value in new - old:
-            self.keys.setdefault(value, set()).add(key)
+            self._add(value, key)
+
+    def _add(self, value: str, key: ObjectKey) -> None:
+        keys = self.keys.get(value)
+        if keys is None:
+            self.keys[value] = {key}
+        else:
+            keys.add(key)
 
     def _remove(self, value: str, key: ObjectKey) -> None:
         keys = self.keys.get(value)
@@ -95,7 +102,8 @@ class State:
                 values = index.values(old)
             except Exception:  # noqa: BLE001 - it didn't raise when the object was filed
                 values = frozenset(value for value, keys in index.keys.items() if old.key in keys)
-            index.move(old.key, values, values & kept)
+            if values != kept:  # most changes move nothing
+                index.move(old.key, values, values & kept)
 
     def residue(self) -> Iterator[list[object]]:
         """Lists that keep alive what dropping this state would free, to be emptied in steps."""

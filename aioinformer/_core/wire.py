@@ -11,10 +11,10 @@ object. Errors inside the stream are raised; what to do about them is ``cursor``
 
 from __future__ import annotations
 
-from msgspec import DecodeError, Raw, Struct
+from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
-from aioinformer._core.bodies import Body, build, read_body
+from aioinformer._core.bodies import UNREADABLE, Body, build, read_body
 from aioinformer._core.deltas import Bookmark, Delta, DeltaKind
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.resources import Resource
@@ -144,9 +144,11 @@ class EventDecoder:
         if head is None or not line.startswith(_FULL_HEADS[head[0]]):
             return self._decode_envelope(line)
         end = len(line) - (2 if line.endswith(b"\n") else 1)
+        if line[end - 1 : end + 1] != b"}}":  # white space where servers write none
+            return self._decode_envelope(line)
         try:
             metadata = _read_change(line).object.metadata
-        except (DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             return self._decode_envelope(line)
         kind, start = head
         return Delta(kind, build(self._resource, metadata, line, start, end, keep=self._keep))
@@ -162,7 +164,7 @@ class EventDecoder:
             return Delta(_KINDS[envelope.type], self._build(bytes(envelope.object)))
         except KeyError as error:
             raise ProtocolError(f"a watch event of unknown type {error}", phase="watch") from None
-        except (DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise ProtocolError(
                 f"a line of {len(line)} bytes in the watch of {self._resource} is no event: "
                 f"{error}",

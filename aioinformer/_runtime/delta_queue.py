@@ -24,6 +24,7 @@ class DeltaQueue:
         self.fifo = DeltaFIFO(known)
         self._filled = asyncio.Event()
         self._drained = asyncio.Event()
+        self._waited_for = False
 
     def feed(self, entries: Sequence[Delta | Bookmark]) -> None:
         """Queue what a chunk of a watch brought."""
@@ -47,15 +48,17 @@ class DeltaQueue:
     def pop(self) -> Entry | None:
         """The oldest entry, or ``None``."""
         entry = self.fifo.pop()
-        if not self.fifo.full:
+        if self._waited_for and not self.fifo.full:
             self._drained.set()
         return entry
 
     async def room(self) -> None:
         """Wait until the queue is below its high mark."""
         while self.fifo.full:
+            self._waited_for = True
             self._drained.clear()
             await self._drained.wait()
+        self._waited_for = False
 
     async def ready(self) -> None:
         """Wait until there is something to pop."""

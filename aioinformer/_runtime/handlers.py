@@ -3,8 +3,7 @@
 A handler is an object with any of ``on_add(obj, *, initial)``, ``on_update(old, new, *,
 resync)``, ``on_delete(obj, *, reason)``, or a function of one event; ``async`` or not. Calls of
 one handler come one after the other. What it raises is logged under its name and counted, and
-the next event follows: that a CancelledError is one that it made itself is told by whether
-anybody has asked this task to end.
+the next event follows; a CancelledError too, unless it is the informer that ends.
 """
 
 from __future__ import annotations
@@ -111,12 +110,24 @@ class Registration(Listener):
         self._context: Context = copy_context()
         self._errors = 0
         self._task: asyncio.Task[None] | None = None
+        self._ending: Callable[[], bool] | None = None
 
-    def start(self, group: asyncio.TaskGroup) -> None:
-        """Start to call the handler."""
+    def start(
+        self, group: asyncio.TaskGroup, ending: Callable[[], bool] | None = None
+    ) -> asyncio.Task[None]:
+        """Start to call the handler.
+
+        Args:
+            group: what owns the task.
+            ending: whether a cancellation is meant: a handler may cancel the task that it runs
+                in. By default every one is.
+        """
+        self._ending = ending
         self._task = group.create_task(self._run(), name=self.name, context=self._context)
+        return self._task
 
     async def _run(self) -> None:
+        task = asyncio.current_task()
         pace = Pace()
         while True:
             event = self.next_nowait()
@@ -125,28 +136,49 @@ class Registration(Listener):
                 pace.rested()
             if event is None or self._closed:
                 return
-            await self._deliver(event)
-            await pace.breathe()
+            unfinished = self._begin(event)
+            if unfinished is not None:
+                await self._finish(event, unfinished)
+                if task is not None and task.cancelling() and self._asked_to_end(task):
+                    return  # the handler swallowed it, and a task group asks only once
+            if pace.due:
+                await pace.breathe()
 
-    async def _deliver(self, event: Event) -> None:
+    def _begin(self, event: Event) -> Awaitable[None] | None:
+        """Call the handler; what is left to await, if it is async."""
         try:
-            result = self._call(event)
-            if isawaitable(result):
-                await result
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
+            result: Awaitable[None] | None = self._call(event)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a program's code
             self._failed(event, error)
-        except Exception as error:  # noqa: BLE001 - a program's handler may raise anything
+            return None
+        # Functions that aren't async mostly return None, and isawaitable is slow to reject it.
+        return result if result is not None and isawaitable(result) else None
+
+    async def _finish(self, event: Event, unfinished: Awaitable[None]) -> None:
+        try:
+            await unfinished
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a program's code
             self._failed(event, error)
 
     def _failed(self, event: Event, error: BaseException) -> None:
+        """Log and count what the handler raised, unless it is this task being told to end."""
+        if isinstance(error, asyncio.CancelledError):
+            task = asyncio.current_task()
+            if task is None or self._asked_to_end(task):
+                raise error
         self._errors += 1
         log.error(
             "handler %s raised at %s of %r", self.name, type(event).__name__, event.obj,
             exc_info=error,
         )  # fmt: skip
+
+    def _asked_to_end(self, task: asyncio.Task[Any]) -> bool:
+        """Whether a cancellation came from outside. One that the handler made is undone."""
+        if task.cancelling() and (self._ending is None or self._ending()):
+            return True
+        while task.cancelling():
+            task.uncancel()
+        return False
 
     # -- the program's side --------------------------------------------------------------------
 

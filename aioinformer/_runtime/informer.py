@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from aioinformer._core.backoff import BackoffPolicy
 from aioinformer._core.indexer import Indexer
@@ -37,6 +37,7 @@ from aioinformer._runtime.listeners import Listener
 from aioinformer._runtime.pump import Pump
 from aioinformer._runtime.reflector import ListerWatcher, Reflector
 from aioinformer._runtime.streams import EventStream
+from aioinformer._runtime.supervisor import this_loop
 from aioinformer.errors import NotRunning, SyncTimeout, UsageError
 
 __all__ = ["SharedInformer"]
@@ -89,7 +90,9 @@ class SharedInformer:
         self.resource: Resource = source.resource
         self.name = name or str(source.resource)
         self._indexer = Indexer(indexers)
-        self._queue = DeltaQueue(self._indexer)
+        # The queue can't know what will be cached while a whole state is being staged, so it is
+        # the indexer that ignores the deletion of what it doesn't hold.
+        self._queue = DeltaQueue()
         self._pump = Pump(self.name, self._queue, self._indexer)
         self._reflector = Reflector(
             source,
@@ -104,6 +107,8 @@ class SharedInformer:
         self._resync = resync
         self._group: asyncio.TaskGroup | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._owner: asyncio.Task[Any] | None = None
+        self._failing = False
         self._ended = False
 
     # -- listeners -----------------------------------------------------------------------------
@@ -127,7 +132,7 @@ class SharedInformer:
         registration = Registration(handler, name, self._mailbox(limit, overflow), self._pump.gate)
         self._join(registration)
         if self._group is not None:
-            registration.start(self._group)
+            self._start(registration, self._group)
         return registration
 
     def on_add(self, function: F_add) -> F_add:
@@ -168,9 +173,9 @@ class SharedInformer:
         return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds)
 
     def _join(self, listener: Listener) -> None:
-        if self._ended:
+        if self._ending():
             raise NotRunning(f"the informer of {self.name} has ended")
-        if self._loop is not None and self._loop is not asyncio.get_running_loop():
+        if self._loop is not None and self._loop is not this_loop():
             raise UsageError(f"the informer of {self.name} runs in another event loop")
         self._pump.join(listener)
 
@@ -247,6 +252,8 @@ class SharedInformer:
         except BaseExceptionGroup as group:
             error = group.exceptions[0]
             self._reflector.condition.enter("failed")
+            if isinstance(error, Exception):
+                self._reflector.condition.fail(error)
             log.critical("the informer of %s failed", self.name, exc_info=error)
             raise error from error.__cause__
         finally:
@@ -254,14 +261,39 @@ class SharedInformer:
             self._pump.end()
 
     async def _run_tasks(self) -> None:
+        self._owner = asyncio.current_task()
+        parts = {"reflector": self._reflector.run, "pump": self._pump.run}
+        if self._resync:
+            parts["resync"] = self._tick
         async with asyncio.TaskGroup() as group:
             self._group = group
             for registration in self.registrations:
-                registration.start(group)
-            group.create_task(self._reflector.run(), name=f"reflector of {self.name}")
-            group.create_task(self._pump.run(), name=f"pump of {self.name}")
-            if self._resync:
-                group.create_task(self._tick(), name=f"resync of {self.name}")
+                self._start(registration, group)
+            for part, run in parts.items():
+                self._watch_over(group.create_task(run(), name=f"{part} of {self.name}"), group)
+
+    def _start(self, registration: Registration, group: asyncio.TaskGroup) -> None:
+        self._watch_over(registration.start(group, self._ending), group)
+
+    def _watch_over(self, task: asyncio.Task[None], group: asyncio.TaskGroup) -> None:
+        """Make it a failure if a task ends cancelled on its own: a task group forgives that, and
+        the informer would live on without its reflector, silently.
+        """
+
+        async def fail() -> None:
+            raise RuntimeError(f"the {task.get_name()} was cancelled, but not by the informer")
+
+        def over(task: asyncio.Task[None]) -> None:
+            if task.cancelled() and not self._ending():
+                group.create_task(fail())
+            self._failing = self._failing or task.cancelled() or task.exception() is not None
+
+        task.add_done_callback(over)
+
+    def _ending(self) -> bool:
+        """Whether its tasks are to end."""
+        cancelled = self._owner is not None and self._owner.cancelling() > 0
+        return self._ended or self._failing or cancelled
 
     async def _tick(self) -> NoReturn:
         while True:

@@ -42,18 +42,17 @@ class Gate:
         """An open gate."""
         self._open = asyncio.Event()
         self._open.set()
-
-    @property
-    def closed(self) -> bool:
-        """Whether the pump is waiting."""
-        return not self._open.is_set()
+        self.closed = False
+        """Whether the pump is waiting. Listeners look at it after every event."""
 
     def open(self) -> None:
         """Some mailbox has room again, or is gone."""
+        self.closed = False
         self._open.set()
 
     async def wait(self) -> None:
         """Close the gate and wait until somebody opens it."""
+        self.closed = True
         self._open.clear()
         await self._open.wait()
 

@@ -48,6 +48,7 @@ class Pump:
         self._queue = queue
         self._indexer = indexer
         self._listeners: list[Listener] = []
+        self._full: list[Listener] = []
 
     def join(self, listener: Listener) -> None:
         """Tell ``listener`` of what is cached now and of everything from now on."""
@@ -65,10 +66,10 @@ class Pump:
 
     @property
     def blocked_by(self) -> tuple[str, ...]:
-        """The names of the listeners for whose full mailbox the pump waits."""
-        if not self.gate.closed:
-            return ()
-        return tuple(each.name for each in self._listeners if each.room <= 0)
+        """The names of the listeners for whose mailbox the pump waits: it was full, and isn't
+        drained yet.
+        """
+        return tuple(each.name for each in self._full if not each.closed)
 
     def end(self) -> None:
         """Nothing more will come. What is pending can still be taken."""
@@ -81,8 +82,10 @@ class Pump:
         pace = Pace()
         while True:
             await self._queue.ready()
-            while self._room <= 0:
+            while full := [each for each in self.audience if each.room <= 0]:
+                self._full = full
                 await self.gate.wait()
+            self._full = []
             entry = self._apply_changes()
             if isinstance(entry, Replaced):
                 await self._apply_state(entry, pace)

@@ -31,7 +31,7 @@ from aioinformer._core.wire import LINE_CAP, EventDecoder, LineSplitter
 from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.health import Condition
 from aioinformer._runtime.pace import Pace
-from aioinformer.errors import ConnectionLost, FetchError, ProtocolError, ServerError
+from aioinformer.errors import ConnectionLost, FetchError, ServerError
 
 __all__ = ["ListerWatcher", "Reflector"]
 
@@ -144,13 +144,11 @@ class Reflector:
                 page += decoder.feed(chunk)
                 await pace.breathe()
         rest, frame = decoder.close()
-        if not frame.resource_version:
-            raise ProtocolError("the list has no resourceVersion to watch from", phase="list")
+        outcome = self._cursor.page(frame.resource_version, frame.continue_token)
         # Only now: a page that broke off is asked for again.
         self._listed += page
         self._listed += rest
         self.condition.succeed()
-        outcome = self._cursor.page(frame.resource_version, frame.continue_token)
         if outcome is Outcome.COMPLETE:
             listed, self._listed = self._listed, []
             self._queue.replace(listed, frame.resource_version)

@@ -10,12 +10,19 @@ raised bare where the body is left.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal
 
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
 
-__all__ = ["Supervisor"]
+__all__ = ["Supervisor", "this_loop"]
+
+log = logging.getLogger("aioinformer.supervisor")
+
+ABANDONED = 1.0
+"""Seconds to wait for the tasks of something whose entering was cancelled: they have hardly begun.
+"""
 
 
 class Supervisor:
@@ -30,7 +37,7 @@ class Supervisor:
         self._entered = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._body: asyncio.Task[Any] | None = None
-        self._failure: BaseException | None = None
+        self._interrupted = False
         self._children: set[asyncio.Task[None]] = set()
 
     @property
@@ -54,7 +61,7 @@ class Supervisor:
         """
         if self._leaving.is_set():
             raise NotRunning(f"the {self._name} has ended; make another one")
-        if self._loop is not None and self._loop is not _this_loop():
+        if self._loop is not None and self._loop is not this_loop():
             raise UsageError(f"the {self._name} runs in another event loop; use it from there")
 
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
@@ -82,7 +89,12 @@ class Supervisor:
         self._body = asyncio.current_task()
         self._task = asyncio.create_task(self._supervise(begin), name=self._name)
         self._task.add_done_callback(self._ended)
-        await self._entered.wait()
+        try:
+            await self._entered.wait()
+        except asyncio.CancelledError:  # what isn't entered won't be left either
+            self._body = None
+            await self._end(ABANDONED, names=tuple)
+            raise
 
     async def leave(
         self,
@@ -102,13 +114,31 @@ class Supervisor:
             ShutdownIncomplete: something was still running then.
         """
         body, self._body = self._body, None
-        ours = self._failure is not None and isinstance(error, asyncio.CancelledError)
-        await self._end(timeout, names)
-        if self._failure is None or (error is not None and not ours):
+        try:
+            await self._end(timeout, names)
+        except ShutdownIncomplete as incomplete:
+            if error is None or self._interrupted:
+                raise
+            log.error("%s", incomplete)
+        failure = self._failure
+        if failure is None:
             return
-        if ours and body is not None and body is asyncio.current_task() and body.uncancel() > 0:
-            return  # somebody else wants the body to end as well, and goes first
-        raise self._failure from self._failure.__cause__
+        others = 0
+        if self._interrupted and body is not None and body is asyncio.current_task():
+            others = body.uncancel()
+        # NotRunning is how the body may have heard of the failure first.
+        if error is None or isinstance(error, NotRunning):
+            raise failure from failure.__cause__
+        # If somebody else wants the body to end as well, that goes first.
+        if self._interrupted and isinstance(error, asyncio.CancelledError) and not others:
+            raise failure from failure.__cause__
+
+    @property
+    def _failure(self) -> BaseException | None:
+        """With what the tasks have ended."""
+        if self._task is None or not self._task.done() or self._task.cancelled():
+            return None
+        return self._task.exception()
 
     def _start(self) -> None:
         if self._loop is not None:
@@ -131,22 +161,22 @@ class Supervisor:
             self._leaving.set()
             self._entered.set()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, _: asyncio.Task[None]) -> None:
         """If the tasks have ended by a failure, the body is not to go on."""
-        if task.cancelled() or task.exception() is None:
-            return
-        self._failure = task.exception()
-        if self._body is not None and not self._body.done():
-            self._body.cancel(f"the {self._name} failed: {self._failure}")
+        failure = self._failure
+        if failure is not None and self._body is not None and not self._body.done():
+            self._interrupted = True
+            self._body.cancel(f"the {self._name} failed: {failure}")
 
     async def _end(self, timeout: float, names: Callable[[], tuple[str, ...]]) -> None:
-        clock = _this_loop().time
+        clock = this_loop().time
         deadline = clock() + timeout
         cancelled: asyncio.CancelledError | None = None
         self._leaving.set()
         while self._task is not None and not self._task.done():
             if clock() >= deadline:
-                raise ShutdownIncomplete(names(), waited=timeout)
+                left = names() or tuple(sorted(task.get_name() for task in self._children))
+                raise ShutdownIncomplete(left, waited=timeout)
             try:
                 await asyncio.wait({self._task}, timeout=deadline - clock())
             except asyncio.CancelledError as error:
@@ -158,7 +188,12 @@ class Supervisor:
         return f"<Supervisor {self._name} {self.state} tasks={len(self._children)}>"
 
 
-def _this_loop() -> asyncio.AbstractEventLoop:
+def this_loop() -> asyncio.AbstractEventLoop:
+    """The running event loop.
+
+    Raises:
+        UsageError: there is none, in a thread for example.
+    """
     try:
         return asyncio.get_running_loop()
     except RuntimeError as error:

@@ -1,0 +1,131 @@
+"""Objects, lines and lists as a server would send them, with everything but the point defaulted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from aioinformer._core.deltas import Delta, DeltaKind, Replaced
+from aioinformer._core.objects import KubeObject, ObjectKey
+from aioinformer._core.resources import Resource, find_built_in
+from aioinformer.errors import Phase, ServerError, Status, server_error
+
+PODS = find_built_in("pods")
+NODES = find_built_in("nodes")
+WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
+
+EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
+
+
+def encode(value: object) -> bytes:
+    """Compact JSON, not escaped: what a server writes."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def pod_body(
+    name: str,
+    *,
+    rv: str = "1",
+    uid: str | None = None,
+    namespace: str = "web",
+    node: str = "node-1",
+    labels: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The JSON of a pod."""
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": namespace,
+        "uid": f"uid-{name}" if uid is None else uid,
+        "resourceVersion": rv,
+    }
+    if labels is not None:
+        metadata["labels"] = dict(labels)
+    return {"metadata": metadata, "spec": {"nodeName": node}}
+
+
+def pod(
+    name: str,
+    *,
+    rv: str = "1",
+    uid: str | None = None,
+    namespace: str = "web",
+    node: str = "node-1",
+    labels: Mapping[str, str] | None = None,
+) -> KubeObject:
+    """A pod."""
+    body = pod_body(name, rv=rv, uid=uid, namespace=namespace, node=node, labels=labels)
+    return cached(body)
+
+
+def cached(body: Mapping[str, Any], *, resource: Resource = PODS) -> KubeObject:
+    """The object that ``body`` is, as the wire would make it."""
+    metadata = body["metadata"]
+    return KubeObject(
+        ObjectKey(metadata.get("namespace", ""), metadata["name"]),
+        metadata.get("uid", ""),
+        metadata.get("resourceVersion", ""),
+        encode(body),
+        resource,
+    )
+
+
+def unreadable(name: str = "web-0", *, rv: str = "7") -> KubeObject:
+    """A pod whose metadata can be read, and nothing else: a string of it is no UTF-8."""
+    raw = b'{"metadata":{"name":"%s"},"data":"\xff"}' % name.encode()
+    return KubeObject(ObjectKey("web", name), "uid", rv, raw, PODS)
+
+
+def key(name: str, namespace: str = "web") -> ObjectKey:
+    """The key of a pod."""
+    return ObjectKey(namespace, name)
+
+
+def added(obj: KubeObject) -> Delta:
+    """The server says that it was added."""
+    return Delta("Added", obj)
+
+
+def updated(obj: KubeObject) -> Delta:
+    """The server says that it has changed."""
+    return Delta("Updated", obj)
+
+
+def deleted(obj: KubeObject) -> Delta:
+    """The server says that it was deleted."""
+    return Delta("Deleted", obj)
+
+
+def delta(kind: DeltaKind, obj: KubeObject) -> Delta:
+    """The server says any of these."""
+    return Delta(kind, obj)
+
+
+def replaced(objects: Iterable[KubeObject], rv: str = "100") -> Replaced:
+    """A list was read."""
+    return Replaced(tuple(objects), rv)
+
+
+def line(kind: EventType | str, body: object) -> bytes:
+    """One watch event in the server's own spelling, without the line's end."""
+    return b'{"type":"%s","object":%s}' % (kind.encode(), encode(body))
+
+
+def pod_list(
+    items: Iterable[Mapping[str, Any]] | None, *, rv: str = "100", token: str = "", **more: object
+) -> dict[str, Any]:
+    """A list in the key order of built-in resources."""
+    metadata: dict[str, Any] = {"resourceVersion": rv} | more
+    if token:
+        metadata["continue"] = token
+    return {
+        "kind": "PodList",
+        "apiVersion": "v1",
+        "metadata": metadata,
+        "items": None if items is None else list(items),
+    }
+
+
+def failure(code: int, reason: str = "", *, phase: Phase = "list", **more: Any) -> ServerError:
+    """The exception for a server's answer."""
+    return server_error(Status(code, reason, **more), phase=phase)

@@ -1,0 +1,132 @@
+"""How a request ended, as far as the next one depends on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aioinformer._core.outcomes import Outcome, classify
+from aioinformer._core.statuses import read_status
+from aioinformer.errors import (
+    ConnectionFailed,
+    ConnectionLost,
+    FetchError,
+    LineTooLong,
+    ProtocolError,
+    RequestTimedOut,
+    Status,
+    server_error,
+)
+from tests.client.recordings import recorded
+from tests.core.builders import failure
+
+TOO_LARGE = "Too large resource version: 9, current: 8"
+
+ANSWERS = [
+    (400, "BadRequest", Outcome.REJECTED),
+    (401, "Unauthorized", Outcome.DENIED),
+    (403, "Forbidden", Outcome.DENIED),
+    (404, "NotFound", Outcome.REJECTED),
+    (405, "MethodNotAllowed", Outcome.REJECTED),
+    (409, "Conflict", Outcome.REJECTED),
+    (410, "Expired", Outcome.EXPIRED),
+    (410, "Gone", Outcome.EXPIRED),
+    (410, "", Outcome.EXPIRED),
+    (500, "Expired", Outcome.EXPIRED),
+    (422, "Invalid", Outcome.REJECTED),
+    (429, "TooManyRequests", Outcome.BUSY),
+    (302, "", Outcome.REJECTED),
+    (500, "InternalError", Outcome.FAILED),
+    (503, "ServiceUnavailable", Outcome.FAILED),
+    (504, "Timeout", Outcome.FAILED),
+]
+
+IN_STREAM = [
+    (410, "Expired", Outcome.EXPIRED),
+    (410, "Gone", Outcome.EXPIRED),
+    (410, "", Outcome.EXPIRED),
+    (429, "TooManyRequests", Outcome.BUSY),
+    (403, "Forbidden", Outcome.BROKEN),
+    (500, "InternalError", Outcome.BROKEN),
+    (504, "Timeout", Outcome.BROKEN),
+    (400, "BadRequest", Outcome.BROKEN),
+]
+
+
+@pytest.mark.parametrize(("code", "reason", "outcome"), ANSWERS)
+def test_an_answer_means(code: int, reason: str, outcome: Outcome) -> None:
+    assert classify(failure(code, reason)) is outcome
+
+
+@pytest.mark.parametrize(("code", "reason", "outcome"), IN_STREAM)
+def test_an_error_event_means(code: int, reason: str, outcome: Outcome) -> None:
+    """Whatever it is but 410 and 429, what was missed is unknown."""
+    assert classify(failure(code, reason, phase="watch"), in_stream=True) is outcome
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (ConnectionFailed("refused"), Outcome.UNREACHABLE),
+        (ConnectionLost("reset"), Outcome.UNREACHABLE),
+        (RequestTimedOut("silence"), Outcome.UNREACHABLE),
+        (ProtocolError("no JSON"), Outcome.BROKEN),
+        (LineTooLong("long"), Outcome.BROKEN),
+        (FetchError("anything else"), Outcome.REJECTED),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_failure_without_an_answer_means(error: FetchError, outcome: Outcome) -> None:
+    assert classify(error) is outcome
+
+
+@pytest.mark.parametrize("in_stream", [False, True], ids=["answer", "event"])
+@pytest.mark.parametrize(
+    ("code", "reason", "details", "message"),
+    [
+        (504, "Timeout", {"causes": [{"reason": "ResourceVersionTooLarge"}]}, ""),
+        (504, "Timeout", {"causes": [{"message": "Too large resource version"}]}, ""),
+        (504, "Timeout", {}, TOO_LARGE),
+        (500, "", {"causes": [{"reason": "Other"}, {"reason": "ResourceVersionTooLarge"}]}, ""),
+    ],
+    ids=["cause", "message of a cause", "message", "second cause"],
+)
+def test_a_version_from_the_future_is_known_in_every_dialect(
+    code: int, reason: str, details: dict[str, Any], message: str, *, in_stream: bool
+) -> None:
+    """client-go's isTooLargeResourceVersionError: three generations of servers."""
+    error = failure(code, reason, details=details, message=message)
+
+    assert classify(error, in_stream=in_stream) is Outcome.AHEAD
+
+
+def test_the_words_alone_do_not_make_a_version_from_the_future() -> None:
+    error = failure(500, "InternalError", message=TOO_LARGE)
+
+    assert classify(error) is Outcome.FAILED
+
+
+def test_causes_that_are_null_are_none() -> None:
+    assert classify(failure(504, "Timeout", details={"causes": None})) is Outcome.FAILED
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome"),
+    [
+        ("20-list-too-large-resource-version", Outcome.AHEAD),
+        ("25-list-forbidden", Outcome.DENIED),
+        ("62-list-expired-continue", Outcome.EXPIRED),
+    ],
+)
+def test_a_recorded_answer_means(name: str, outcome: Outcome) -> None:
+    recording = recorded(name)
+
+    error = server_error(read_status(recording.body, code=recording.status))
+
+    assert classify(error) is outcome
+
+
+def test_causes_of_another_shape_say_nothing() -> None:
+    error = server_error(Status(504, "Timeout", details={"causes": ["x", None]}))
+    assert classify(error) is Outcome.FAILED

@@ -1,0 +1,546 @@
+"""Ending at each await: nothing is lost, nothing is left.
+
+Each point is ended in each of the ways in which programs do that: by cancelling a task, by
+``asyncio.timeout``, by an anyio scope, which cancels again and again until it is left; with plain
+tasks, and with tasks that begin to run as they are made. That no task is left is checked after
+every test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Literal, TypeAlias
+
+import anyio
+import pytest
+import pytest_asyncio
+
+from aioinformer import (
+    Added,
+    Delta,
+    DeltaQueue,
+    Event,
+    EventStream,
+    Indexer,
+    KubeObject,
+    Reflector,
+    SharedInformer,
+    SharedInformerFactory,
+)
+from aioinformer._core.delta_fifo import HIGH_MARK
+from aioinformer._core.mailbox import Mailbox
+from aioinformer._runtime.handlers import Registration
+from aioinformer._runtime.listeners import Gate, Listener
+from aioinformer._runtime.pace import BUDGET
+from aioinformer._runtime.pump import Pump
+from aioinformer.errors import ConnectionFailed, ServerFailure, Status
+from aioinformer.testing import ClusterSource
+from tests.runtime.running import BRISK, SLUGGISH, informing, pods_of, with_pods
+from tests.runtime.sources import (
+    Page,
+    Refusal,
+    added,
+    body,
+    door,
+    page,
+    pod,
+    script,
+    settle,
+    stream,
+    until,
+)
+
+Way: TypeAlias = Literal["task", "timeout", "scope"]
+Work: TypeAlias = Callable[[], Awaitable[object]]
+
+
+@pytest_asyncio.fixture(params=["plain", "eager"], autouse=True)
+async def _tasks(request: pytest.FixtureRequest) -> AsyncIterator[None]:
+    if request.param == "eager":
+        if sys.version_info < (3, 12):
+            pytest.skip("tasks are never eager before Python 3.12")
+        else:
+            asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+    yield
+    asyncio.get_running_loop().set_task_factory(None)
+
+
+class Ending:
+    """Runs work in a task, and ends it one way or another when it is told to."""
+
+    def __init__(self, way: Way) -> None:
+        self._way: Way = way
+        self._end: Callable[[], object] | None = None
+
+    def now(self) -> None:
+        """End the work, wherever it is. It may say so itself."""
+        assert self._end is not None, "it has not begun"
+        self._end()
+
+    async def at(self, parked: Callable[[], bool], work: Work) -> None:
+        """Run ``work`` until ``parked``, give the loop the time to get there, and end it."""
+        task = self.begin(work)
+        await until(lambda: parked() or task.done())
+        await settle()
+        if task.done():
+            raise AssertionError(f"it ended by itself, with {task.result()}")
+        self.now()
+        await self.ended(task)
+
+    def begin(self, work: Work) -> asyncio.Task[object]:
+        """Run ``work``."""
+        runs = {"task": self._in_task, "timeout": self._in_timeout, "scope": self._in_scope}
+        return asyncio.create_task(runs[self._way](work))
+
+    async def ended(self, task: asyncio.Task[object]) -> None:
+        """Wait for the end, which must be of the kind that was asked for."""
+        await asyncio.wait({task})
+        assert task.cancelled() == (self._way == "task")
+        if not task.cancelled():
+            assert task.result() == "ended from outside"
+
+    async def _in_task(self, work: Work) -> object:
+        task = asyncio.current_task()
+        assert task is not None
+        self._end = task.cancel
+        return await work()
+
+    async def _in_timeout(self, work: Work) -> object:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(None) as timeout:
+                self._end = lambda: timeout.reschedule(loop.time())
+                return await work()
+        except TimeoutError:
+            return "ended from outside"
+
+    async def _in_scope(self, work: Work) -> object:
+        with anyio.move_on_after(60) as scope:
+            self._end = scope.cancel
+            return await work()
+        return "ended from outside"
+
+
+@pytest.fixture(params=["task", "timeout", "scope"])
+def ending(request: pytest.FixtureRequest) -> Ending:
+    return Ending(request.param)
+
+
+# -- the reflector ----------------------------------------------------------------------------
+
+
+async def test_a_reflector_that_waits_for_a_list_to_be_answered(ending: Ending) -> None:
+    source = script()
+    reflector = Reflector(source, DeltaQueue())
+
+    await ending.at(lambda: len(source.requests) == 1, reflector.run)
+
+    assert source.open == 0
+
+
+async def test_a_reflector_in_the_middle_of_a_list(ending: Ending) -> None:
+    source, queue = script(Page((b'{"metadata":{},"items":[',), hangs=True)), DeltaQueue()
+    reflector = Reflector(source, queue)
+
+    await ending.at(lambda: source.chunks_read == 1, reflector.run)
+
+    assert source.open == 0
+    assert not queue.fifo
+
+
+async def test_a_reflector_in_a_watch(ending: Ending) -> None:
+    source, queue = script(page(), stream(added("a", 11), hangs=True)), DeltaQueue()
+    reflector = Reflector(source, queue)
+
+    await ending.at(lambda: source.chunks_read == 3, reflector.run)
+
+    assert source.open == 0
+    assert len(queue.fifo) == 2, "what was read is queued"
+    assert reflector.resource_version == "11"
+
+
+async def test_a_reflector_that_sits_out_a_failure(ending: Ending) -> None:
+    source = script(Refusal(ConnectionFailed("refused")))
+    reflector = Reflector(source, DeltaQueue(), backoff=SLUGGISH)
+
+    await ending.at(lambda: reflector.condition.state == "waiting", reflector.run)
+
+    assert source.open == 0
+    assert len(source.requests) == 1
+
+
+async def test_a_reflector_that_waits_for_room(ending: Ending) -> None:
+    flood = b"".join(added(f"p-{n}", 11 + n) for n in range(HIGH_MARK))
+    source, queue = script(page(), stream(flood, added("last", 99_999), hangs=True)), DeltaQueue()
+    reflector = Reflector(source, queue)
+
+    await ending.at(lambda: queue.fifo.full, reflector.run)
+
+    assert source.open == 0
+    assert len(queue.fifo) == HIGH_MARK + 1, "what was read is queued"
+    assert reflector.resource_version == str(10 + HIGH_MARK), "what was not is asked for again"
+
+
+# -- the pump ---------------------------------------------------------------------------------
+
+
+def works(limit: int = 10) -> tuple[DeltaQueue, Indexer, Pump, Listener]:
+    indexer = Indexer({"slow": slow_index})
+    queue = DeltaQueue(indexer)
+    pump = Pump("pods", queue, indexer)
+    listener = Listener("a stream", Mailbox(limit=limit, holds=indexer.holds), pump.gate)
+    pump.join(listener)
+    return queue, indexer, pump, listener
+
+
+def slow_index(obj: KubeObject) -> str:
+    end = time.perf_counter() + BUDGET / 30
+    while time.perf_counter() < end:
+        pass
+    return obj.name
+
+
+def taken(listener: Listener) -> list[Event]:
+    events: list[Event] = []
+    while event := listener.next_nowait():
+        events.append(event)
+    return events
+
+
+async def pump_on(pump: Pump, queue: DeltaQueue) -> None:
+    """Pump what is queued."""
+    task = asyncio.create_task(_only(pump.run))
+    await until(lambda: not queue.fifo)
+    await settle()
+    task.cancel()
+    await asyncio.wait({task})
+
+
+async def _only(work: Work) -> None:
+    await work()
+
+
+async def test_a_pump_that_waits_for_entries(ending: Ending) -> None:
+    queue, _, pump, listener = works()
+
+    await ending.at(lambda: True, pump.run)
+    queue.feed([Delta("Added", pod("a", 1))])
+    await pump_on(pump, queue)
+
+    assert taken(listener) == [Added(pod("a", 1))]
+
+
+async def test_a_pump_that_is_ended_as_an_entry_comes(ending: Ending) -> None:
+    queue, _, pump, listener = works()
+
+    task = ending.begin(pump.run)
+    await settle()
+    ending.now()
+    queue.feed([Delta("Added", pod("a", 1))])
+    await ending.ended(task)
+    await pump_on(pump, queue)
+
+    assert taken(listener) == [Added(pod("a", 1))]
+
+
+async def test_a_pump_at_the_gate(ending: Ending) -> None:
+    queue, indexer, pump, listener = works(limit=1)
+    queue.feed([Delta("Added", pod("a", 1)), Delta("Added", pod("b", 2))])
+
+    await ending.at(lambda: bool(pump.blocked_by), pump.run)
+    assert len(indexer.state.objects) == 1
+    assert taken(listener) == [Added(pod("a", 1))]
+    await pump_on(pump, queue)
+
+    assert taken(listener) == [Added(pod("b", 2))]
+
+
+async def test_a_pump_in_the_middle_of_staging_a_state(ending: Ending) -> None:
+    queue, indexer, pump, listener = works()
+    queue.replace([pod("old", 1)], "10")
+    await pump_on(pump, queue)
+    taken(listener)
+
+    queue.replace([pod(f"p-{n}", n) for n in range(600)], "1000")
+    task = ending.begin(pump.run)
+    await until(lambda: not queue.fifo)
+    ending.now()
+    await ending.ended(task)
+
+    assert [obj.name for obj in indexer.state.objects.values()] == ["old"]
+    assert indexer.state.resource_version == "10"
+    assert taken(listener) == []
+
+
+# -- handlers ---------------------------------------------------------------------------------
+
+
+async def test_a_handler_in_flight(ending: Ending) -> None:
+    informer, log = pods_of(with_pods("a", "b")), list[str]()
+
+    async def handler(event: Event) -> None:
+        log.append("begin")
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            log.append("end")
+
+    registration = informer.add_handler(handler)
+
+    await ending.at(lambda: log == ["begin"], informer.run)
+
+    assert log == ["begin", "end"]
+    assert registration.statistics().errors == 0
+    assert not registration.running
+    assert informer.health.state == "stopped"
+
+
+async def test_a_handler_that_waits_for_its_next_event(ending: Ending) -> None:
+    informer, seen = pods_of(with_pods("a")), list[Event]()
+    registration = informer.add_handler(seen.append)
+
+    await ending.at(lambda: len(seen) == 1, informer.run)
+
+    assert not registration.running
+
+
+async def test_who_waits_for_a_call_in_flight_to_end(ending: Ending) -> None:
+    free, seen = asyncio.Event(), list[Event]()
+
+    async def handler(event: Event) -> None:
+        seen.append(event)
+        await free.wait()
+
+    async with informing(pods_of(with_pods("a"))) as informer:
+        registration = informer.add_handler(handler)
+        await until(lambda: len(seen) == 1)
+
+        await ending.at(lambda: True, registration.aclose)
+
+        assert registration.running, "the call goes on"
+        free.set()
+        await registration.aclose()
+        assert not registration.running
+
+
+# -- streams ----------------------------------------------------------------------------------
+
+
+def stream_of(*events: Event) -> tuple[EventStream, Listener]:
+    listener = Listener("a stream", Mailbox(limit=100, holds=lambda _: True), Gate())
+    listener.put(events)
+    return EventStream("a stream", lambda: listener), listener
+
+
+async def test_a_stream_that_waits(ending: Ending) -> None:
+    events, listener = stream_of()
+    async with events:
+        await ending.at(lambda: True, lambda: anext(events))
+        listener.put([Added(pod("a", 1))])
+
+        assert await anext(events) == Added(pod("a", 1))
+
+
+@pytest.mark.parametrize("first", ["the end", "the event"])
+async def test_a_stream_that_is_ended_as_an_event_comes(ending: Ending, first: str) -> None:
+    events, listener = stream_of()
+    heard: list[Event] = []
+
+    async def consume() -> None:
+        heard.append(await anext(events))
+        await asyncio.get_running_loop().create_future()
+
+    async with events:
+        task = ending.begin(consume)
+        await settle()
+        if first == "the event":
+            listener.put([Added(pod("a", 1))])
+            ending.now()
+        else:
+            ending.now()
+            listener.put([Added(pod("a", 1))])
+        await ending.ended(task)
+        listener.close(drop=False)
+        heard += [event async for event in events]
+
+    assert heard == [Added(pod("a", 1))], "once, by this consumer or the next"
+
+
+async def test_a_stream_that_gives_way(ending: Ending) -> None:
+    events, listener = stream_of(Added(pod("a", 1)), Added(pod("b", 2)))
+    heard: list[Event] = []
+
+    async def consume() -> None:
+        time.sleep(BUDGET)  # noqa: ASYNC251 - a consumer that is busy, so that a pause is due
+        ending.now()
+        heard.append(await anext(events))
+
+    async with events:
+        await ending.ended(ending.begin(consume))
+        assert heard == []
+        listener.close(drop=False)
+
+        assert [event async for event in events] == [Added(pod("a", 1)), Added(pod("b", 2))]
+
+
+async def test_the_body_of_a_stream(ending: Ending) -> None:
+    async with informing(pods_of(with_pods("a"))) as informer:
+
+        async def consume() -> None:
+            async with informer.events() as events:
+                async for _ in events:
+                    pass
+
+        await ending.at(lambda: "listeners=1" in repr(informer), consume)
+
+        assert "listeners=0" in repr(informer)
+
+
+# -- waiting for the first state --------------------------------------------------------------
+
+
+async def test_who_waits_for_an_informer_to_be_synced(ending: Ending) -> None:
+    source = script(Refusal(ServerFailure(Status(500))), page(body("a", 1)))
+    informer = SharedInformer(source, backoff=BRISK)
+
+    await ending.at(lambda: True, informer.wait_synced)
+
+    async with informing(informer):
+        await informer.wait_synced()
+
+
+async def test_who_waits_for_a_factory_to_be_synced(ending: Ending) -> None:
+    informers = SharedInformerFactory(door(pods=[page()]))
+    informers.informer("pods")
+
+    await ending.at(lambda: True, informers.wait_synced)
+
+    async with informers:
+        await informers.wait_synced(timeout=5)
+
+
+async def test_who_waits_for_a_handler_to_be_synced(ending: Ending) -> None:
+    async with informing(pods_of(with_pods("a"))) as informer:
+        free = asyncio.Event()
+
+        async def handler(event: Event) -> None:
+            await free.wait()
+
+        registration = informer.add_handler(handler)
+
+        await ending.at(lambda: True, registration.wait_synced)
+
+        free.set()
+        await registration.wait_synced(timeout=5)
+
+
+# -- the factory ------------------------------------------------------------------------------
+
+
+async def test_a_factory_that_is_entered(ending: Ending) -> None:
+    source = door(pods=[page(), stream(hangs=True)])
+    informers = SharedInformerFactory(source)
+    informers.informer("pods")
+
+    async def enter() -> None:
+        ending.now()
+        async with informers:
+            await asyncio.get_running_loop().create_future()
+
+    await ending.ended(ending.begin(enter))
+
+    assert source.scripts["pods"].open == 0
+    assert repr(informers).startswith("<SharedInformerFactory ended")
+
+
+async def test_the_body_of_a_factory(ending: Ending) -> None:
+    informers = SharedInformerFactory(ClusterSource(with_pods("a")))
+    pods = informers.informer("pods")
+
+    async def use() -> None:
+        async with informers:
+            await asyncio.get_running_loop().create_future()
+
+    await ending.at(lambda: pods.synced, use)
+
+    assert pods.health.state == "stopped"
+
+
+async def test_a_factory_that_is_left(ending: Ending) -> None:
+    informers = SharedInformerFactory(ClusterSource(with_pods("a")))
+    log, free = list[str](), asyncio.Event()
+
+    async def handler(event: Event) -> None:
+        log.append("called")
+        with suppress(asyncio.CancelledError):
+            await asyncio.get_running_loop().create_future()
+        log.append("cancelled")
+        await free.wait()
+        log.append("ended")
+
+    pods = informers.informer("pods")
+    registration = pods.add_handler(handler)
+
+    async def enter_and_leave() -> None:
+        async with informers:
+            await until(lambda: "called" in log)
+
+    task = ending.begin(enter_and_leave)
+    await until(lambda: "cancelled" in log)
+    ending.now()
+    await settle()
+    assert not task.done(), "it waits for the handler all the same"
+    free.set()
+    await ending.ended(task)
+
+    assert log[-1] == "ended"
+    assert pods.health.state == "stopped"
+    assert not registration.running
+
+
+async def test_a_factory_that_runs_in_the_caller_s_task(ending: Ending) -> None:
+    informers = SharedInformerFactory(ClusterSource(with_pods("a")))
+    pods = informers.informer("pods")
+
+    await ending.at(lambda: pods.synced, informers.run)
+
+    assert pods.health.state == "stopped"
+
+
+async def test_who_uses_an_informer_and_goes(ending: Ending) -> None:
+    async with SharedInformerFactory(ClusterSource(with_pods("a"))) as informers:
+        used: list[SharedInformer] = []
+
+        async def use() -> None:
+            async with informers.use("pods") as pods:
+                used.append(pods)
+                await asyncio.get_running_loop().create_future()
+
+        await ending.at(lambda: bool(used) and used[0].synced, use)
+        await until(lambda: used[0].health.state == "stopped")
+
+        assert list(informers) == []
+
+
+async def test_a_handler_alone(ending: Ending) -> None:
+    mailbox = Mailbox(limit=10, holds=lambda _: True)
+    seen: list[Event] = []
+    registration = Registration(seen.append, "a handler", mailbox, Gate())
+
+    async def run() -> None:
+        async with asyncio.TaskGroup() as group:
+            registration.start(group)
+
+    task = ending.begin(run)
+    await settle()
+    ending.now()
+    registration.put([Added(pod("a", 1))])
+    await ending.ended(task)
+    registration.close(drop=False)
+
+    left = registration.next_nowait()
+    assert [*seen, *([left] if left else [])] == [Added(pod("a", 1))]

@@ -1,0 +1,609 @@
+"""One reflector, one cache, many listeners."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import cast
+
+import pytest
+
+from aioinformer import Added, Deleted, Event, Handler, KubeObject, SharedInformer, Updated
+from aioinformer.errors import Forbidden, NotRunning, NotSynced, SyncTimeout, UsageError
+from aioinformer.testing import Cluster
+from tests.runtime.running import (
+    BRISK,
+    SLUGGISH,
+    informing,
+    names,
+    pods_of,
+    running,
+    touch,
+    with_pods,
+)
+from tests.runtime.sources import (
+    PODS,
+    Refusal,
+    added,
+    body,
+    deleted,
+    page,
+    refused,
+    script,
+    settle,
+    stream,
+    until,
+)
+
+
+def in_short(events: list[Event]) -> list[str]:
+    return [f"{type(event).__name__} {event.obj.name}" for event in events]
+
+
+def create(cluster: Cluster, *pods: str) -> None:
+    for name in pods:
+        cluster.create("pods", {"metadata": {"name": name}})
+
+
+# -- the cache --------------------------------------------------------------------------------
+
+
+async def test_the_cache_follows_the_server() -> None:
+    cluster = with_pods("a", "b")
+    async with informing(pods_of(cluster)) as informer:
+        assert names(informer.lister.list()) == ["a", "b"]
+        create(cluster, "c")
+        cluster.delete("pods", "a")
+        await until(lambda: names(informer.lister.list()) == ["b", "c"])
+        assert informer.health.resource_version == str(cluster.resource_version)
+
+
+async def test_reading_before_the_first_state_is_refused() -> None:
+    informer = pods_of(with_pods("a"))
+
+    with pytest.raises(NotSynced):
+        informer.lister.list()
+    assert informer.lister.unsynced.list() == []
+
+
+async def test_what_fails_later_never_empties_the_cache() -> None:
+    source = script(
+        page(body("a", 3)),
+        refused(403, "Forbidden", "pods is forbidden"),
+        refused(500, "InternalError"),
+        refused(410, "Expired"),
+        refused(403, "Forbidden", "pods is forbidden"),
+    )
+    informer = SharedInformer(source, backoff=BRISK)
+
+    async with informing(informer):
+        await source.asked(6)
+        assert names(informer.lister.list()) == ["a"]
+        assert isinstance(informer.health.error, Forbidden)
+        assert informer.health.error.status.message == "pods is forbidden"
+
+
+async def test_a_relist_swaps_the_state_and_tells_the_difference() -> None:
+    source = script(
+        page(body("a", 3), body("b", 4), version="10"),
+        refused(410, "Expired"),
+        page(body("b", 4), body("c", 25), version="30"),
+    )
+    heard: list[Event] = []
+    informer = SharedInformer(source, backoff=BRISK)
+    informer.add_handler(heard.append)
+
+    async with running(informer.run()):
+        await until(lambda: len(heard) == 4)
+
+    assert in_short(heard) == ["Added a", "Added b", "Deleted a", "Added c"]
+    assert isinstance(heard[2], Deleted)
+    assert heard[2].reason == "vanished"
+
+
+async def test_indexes_find_objects() -> None:
+    informer = pods_of(with_pods("a", "b"))
+    informer.add_indexers({"name": lambda obj: obj.name})
+
+    async with informing(informer):
+        assert names(informer.lister.by_index("name", "a")) == ["a"]
+        with pytest.raises(UsageError):
+            informer.add_indexers({"late": lambda obj: obj.name})
+
+
+async def test_an_object_that_an_index_function_refuses_stays_as_it_was() -> None:
+    cluster = with_pods("a")
+
+    def picky(obj: KubeObject) -> str:
+        if obj.labels.get("value") == "bad":
+            raise ValueError("bad")
+        return obj.labels.get("value", "")
+
+    informer = pods_of(cluster)
+    informer.add_indexers({"value": picky})
+    async with informing(informer):
+        touch(cluster, "a", "bad")
+        await until(lambda: informer.health.rejected == ("default/a",))
+        assert informer.lister.by_index("value", "") == informer.lister.list()
+        assert informer.lister.list()[0].labels == {}
+
+        touch(cluster, "a", "good")
+        await until(lambda: informer.health.rejected == ())
+        assert names(informer.lister.by_index("value", "good")) == ["a"]
+
+
+async def test_the_cache_may_be_read_from_threads_while_it_changes() -> None:
+    cluster = with_pods("p-0")
+    informer = pods_of(cluster)
+    informer.add_indexers({"all": lambda obj: ["all", obj.labels.get("value", "none")]})
+    stop, failures, reads = threading.Event(), list[Exception](), list[int]()
+
+    def read() -> None:
+        lister = informer.lister
+        try:
+            while not stop.is_set():
+                assert lister.get("default/p-0") is not None
+                assert "p-0" in names(lister.list())
+                assert "p-0" in names(lister.by_index("all", "all"))
+                reads.append(len(lister.index_values("all")) + len(lister.keys()))
+        except Exception as error:  # noqa: BLE001 - it is for the test's own thread to raise
+            failures.append(error)
+
+    async with informing(informer):
+        threads = [threading.Thread(target=read) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for round_ in range(100):
+            create(cluster, f"q-{round_}")
+            touch(cluster, "p-0", str(round_))
+            await settle(3)
+            cluster.delete("pods", f"q-{round_}")
+        enough = len(reads) + 10
+        await until(lambda: len(reads) > enough or bool(failures))
+        stop.set()
+        for thread in threads:
+            await asyncio.to_thread(thread.join)
+
+    assert failures == []
+
+
+# -- handlers ---------------------------------------------------------------------------------
+
+
+async def test_a_handler_from_before_the_start_hears_everything() -> None:
+    cluster, heard = with_pods("a"), list[Event]()
+    informer = pods_of(cluster)
+    registration = informer.add_handler(heard.append)
+
+    async with informing(informer):
+        await registration.wait_synced(timeout=5)
+        create(cluster, "b")
+        await until(lambda: len(heard) == 2)
+
+    assert heard[0] == Added(heard[0].obj, initial=True)
+    assert in_short(heard) == ["Added a", "Added b"]
+
+
+async def test_a_handler_from_later_hears_the_cached_state_first() -> None:
+    cluster, heard = with_pods("a", "b"), list[Event]()
+    async with informing(pods_of(cluster)) as informer:
+        registration = informer.add_handler(heard.append)
+        create(cluster, "c")
+        await registration.wait_synced(timeout=5)
+        await until(lambda: len(heard) == 3)
+
+    assert sorted(in_short(heard[:2])) == ["Added a", "Added b"]
+    assert all(isinstance(event, Added) and event.initial for event in heard[:2])
+    assert heard[2] == Added(heard[2].obj)
+
+
+async def test_a_handler_may_add_another() -> None:
+    cluster, heard = with_pods("a"), list[Event]()
+    informer = pods_of(cluster)
+
+    async def first(event: Event) -> None:
+        if isinstance(event, Added):
+            informer.add_handler(heard.append)
+
+    informer.add_handler(first)
+    async with informing(informer):
+        await until(lambda: len(heard) == 1)
+        assert len(informer.registrations) == 2
+
+    assert in_short(heard) == ["Added a"]
+
+
+async def test_a_handler_may_remove_itself_and_another() -> None:
+    cluster, heard = with_pods("a"), list[Event]()
+    informer = pods_of(cluster)
+
+    async def first(event: Event) -> None:
+        mine.remove()
+        other.remove()
+
+    mine = informer.add_handler(first)
+    other = informer.add_handler(heard.append)
+    async with informing(informer):
+        await until(lambda: informer.registrations == ())
+        create(cluster, "b")
+        await until(lambda: len(informer.lister) == 2)
+        await settle()
+
+    assert len(heard) <= 1, "removed before the second event"
+
+
+async def test_calls_come_in_order_and_one_at_a_time() -> None:
+    cluster, log = with_pods("a"), list[str]()
+    informer = pods_of(cluster)
+
+    async def slow(event: Event) -> None:
+        log.append("begin")
+        await settle(3)
+        log.append(event.obj.labels.get("value", "none"))
+
+    informer.add_handler(slow)
+    async with informing(informer):
+        for value in "123":
+            touch(cluster, "a", value)
+        await until(lambda: len(log) == 8)
+
+    assert log == ["begin", "none", "begin", "1", "begin", "2", "begin", "3"]
+
+
+async def test_the_decorators_hear_what_their_names_say() -> None:
+    cluster, heard = with_pods("a"), list[str]()
+    informer = pods_of(cluster)
+
+    @informer.on_add
+    async def appeared(obj: KubeObject, *, initial: bool) -> None:
+        heard.append(f"add {obj.name} initial={initial}")
+
+    @informer.on_update
+    def moved(old: KubeObject, new: KubeObject, *, resync: bool) -> None:
+        heard.append(f"update {old.labels.get('value')} {new.labels.get('value')} {resync}")
+
+    @informer.on_delete
+    async def went(obj: KubeObject, *, reason: str) -> None:
+        heard.append(f"delete {obj.name} {reason}")
+
+    async with informing(informer):
+        touch(cluster, "a", "1")
+        await until(lambda: len(heard) == 2)
+        cluster.delete("pods", "a")
+        await until(lambda: len(heard) == 3)
+
+    assert heard == ["add a initial=True", "update None 1 False", "delete a deleted"]
+    assert [callable(each) for each in (appeared, moved, went)] == [True] * 3
+
+
+async def test_what_is_no_handler_is_refused_and_not_registered() -> None:
+    informer = pods_of(with_pods())
+
+    with pytest.raises(TypeError):
+        informer.add_handler(cast("Handler", object()))
+
+    assert informer.registrations == ()
+
+
+async def test_a_handler_that_raises_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    cluster, heard = with_pods("a"), list[Event]()
+    informer = pods_of(cluster)
+
+    def clumsy(event: Event) -> None:
+        raise ValueError("clumsy")
+
+    registration = informer.add_handler(clumsy)
+    informer.add_handler(heard.append)
+    async with informing(informer):
+        touch(cluster, "a", "1")
+        await until(lambda: len(heard) == 2 and registration.statistics().errors == 2)
+        assert informer.health.state == "watching"
+
+    errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert len(errors) == 2
+    assert "clumsy of pods raised at Added of <Pod default/a" in errors[0].getMessage()
+
+
+REQUEST = ContextVar("REQUEST", default="none")
+
+
+async def test_a_handler_sees_the_context_in_which_it_was_added() -> None:
+    seen: list[str] = []
+    informer = pods_of(with_pods("a"))
+
+    token = REQUEST.set("early")
+    informer.add_handler(lambda _: seen.append(REQUEST.get()))
+    REQUEST.reset(token)
+    async with informing(informer):
+        token = REQUEST.set("late")
+        informer.add_handler(lambda _: seen.append(REQUEST.get()))
+        REQUEST.reset(token)
+        await until(lambda: len(seen) == 2)
+
+    assert seen == ["early", "late"]
+
+
+# -- a handler that doesn't keep up -----------------------------------------------------------
+
+
+async def test_a_stuck_handler_stops_the_cache_at_its_limit_until_it_is_freed() -> None:
+    cluster, free = with_pods(), asyncio.Event()
+    heard, brisk = list[Event](), list[Event]()
+    informer = pods_of(cluster)
+
+    async def stuck(event: Event) -> None:
+        heard.append(event)
+        await free.wait()
+
+    informer.add_handler(stuck, limit=2, overflow="block")
+    informer.add_handler(brisk.append)
+    async with informing(informer):
+        create(cluster, "a")
+        await until(lambda: len(heard) == 1)
+        create(cluster, "b", "c", "d", "e")
+        await until(lambda: bool(informer.health.blocked_by))
+        await settle()
+
+        (blocker,) = informer.health.blocked_by
+        assert blocker.endswith("stuck of pods")
+        assert blocker in str(informer.health)
+        assert names(informer.lister.list()) == ["a", "b", "c"]
+        assert in_short(brisk) == ["Added a", "Added b", "Added c"]
+
+        free.set()
+        await until(lambda: len(heard) == len(brisk) == 5)
+        assert informer.health.blocked_by == ()
+        assert len(informer.lister) == 5
+
+
+async def test_a_stuck_handler_that_is_removed_lets_the_cache_go_on() -> None:
+    cluster = with_pods()
+    informer = pods_of(cluster)
+
+    async def stuck(event: Event) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    registration = informer.add_handler(stuck, limit=1)
+    async with informing(informer):
+        create(cluster, "a", "b", "c")
+        await until(lambda: bool(informer.health.blocked_by))
+
+        registration.remove()
+
+        await until(lambda: len(informer.lister) == 3)
+        assert informer.health.blocked_by == ()
+
+
+async def test_a_limit_is_at_least_one() -> None:
+    informer = pods_of(with_pods())
+
+    with pytest.raises(ValueError, match="limit must be at least 1"):
+        informer.add_handler(print, limit=0)
+
+
+# -- resync -----------------------------------------------------------------------------------
+
+
+async def test_a_resync_tells_the_state_again_and_asks_the_server_nothing() -> None:
+    source = script(page(body("a", 3)), stream(hangs=True))
+    informer = SharedInformer(source, resync=0.002, backoff=SLUGGISH)
+    heard: list[Event] = []
+    informer.add_handler(heard.append)
+
+    async with informing(informer):
+        await until(lambda: len(heard) >= 3)
+
+    obj = heard[0].obj
+    assert heard[1] == heard[2] == Updated(obj, obj, resync=True)
+    assert len(source.requests) == 2
+
+
+def test_a_resync_period_is_not_negative() -> None:
+    with pytest.raises(ValueError, match="resync must be seconds"):
+        SharedInformer(script(), resync=-1)
+
+
+# -- waiting for the first state --------------------------------------------------------------
+
+
+async def test_a_sync_that_takes_too_long_names_the_informer_and_the_cause() -> None:
+    source = script(refused(403, "Forbidden", "pods is forbidden: User x cannot list"))
+    informer = SharedInformer(source, name="pods of x", backoff=SLUGGISH)
+
+    async with running(informer.run()):
+        await until(lambda: informer.health.state == "waiting")
+        with pytest.raises(SyncTimeout) as caught:
+            await informer.wait_synced(timeout=0.001)
+
+    assert list(caught.value.unsynced) == ["pods of x"]
+    assert "403 Forbidden: pods is forbidden: User x cannot list" in str(caught.value)
+    assert "next attempt in 60.0 s" in str(caught.value)
+
+
+async def test_synced_stays_true_whatever_happens_later() -> None:
+    source = script(page(), refused(500, "InternalError"))
+    informer = SharedInformer(source, backoff=SLUGGISH)
+
+    async with informing(informer):
+        await until(lambda: informer.health.state == "waiting")
+        assert informer.synced
+        await informer.wait_synced(timeout=0)
+    assert informer.synced
+
+
+async def test_who_waits_for_an_informer_that_ends_is_told_so() -> None:
+    informer = SharedInformer(script())
+
+    async with running(informer.run()):
+        waiting = asyncio.create_task(informer.wait_synced())
+        await settle()
+
+    with pytest.raises(NotRunning, match="the informer of pods ended before it was synced"):
+        await waiting
+
+
+# -- running and ending -----------------------------------------------------------------------
+
+
+async def test_it_runs_once() -> None:
+    informer = pods_of(with_pods())
+    async with informing(informer):
+        with pytest.raises(UsageError, match="was started before"):
+            await informer.run()
+
+    with pytest.raises(UsageError, match="was started before"):
+        await informer.run()
+
+
+async def test_an_informer_that_has_ended_takes_no_listeners() -> None:
+    informer = pods_of(with_pods("a"))
+    async with informing(informer):
+        pass
+
+    assert informer.health.state == "stopped"
+    assert names(informer.lister.list()) == ["a"], "it can still be read"
+    with pytest.raises(NotRunning, match="the informer of pods has ended"):
+        informer.add_handler(print)
+
+
+async def test_an_informer_is_not_used_from_a_thread() -> None:
+    async with informing(pods_of(with_pods())) as informer:
+        with pytest.raises(UsageError, match="in the event loop, not from a thread"):
+            await asyncio.to_thread(informer.add_handler, print)
+        with pytest.raises(UsageError, match="runs in another event loop"):
+            await asyncio.to_thread(_add_handler_in_another_loop, informer)
+
+        assert informer.registrations == ()
+
+
+def _add_handler_in_another_loop(informer: SharedInformer) -> None:
+    async def add() -> None:
+        informer.add_handler(print)
+
+    asyncio.run(add())
+
+
+async def test_ending_leaves_no_answer_open() -> None:
+    source = script(page(), stream(added("a", 11), hangs=True))
+
+    async with informing(SharedInformer(source)):
+        await source.asked(2)
+        assert source.open == 1
+
+    assert source.open == 0
+
+
+async def test_a_bug_in_a_source_fails_the_informer_and_is_raised_as_itself(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bug = RuntimeError("a bug")
+    informer = SharedInformer(script(page(), Refusal(bug)))
+    registration = informer.add_handler(print)
+    async with informer.events() as events:
+        with pytest.raises(RuntimeError, match="a bug") as caught:
+            await informer.run()
+        assert [event async for event in events] == []
+
+    assert caught.value is bug
+    assert informer.health.state == "failed"
+    assert informer.health.error is bug
+    assert not registration.running
+    critical = [record for record in caplog.records if record.levelno == logging.CRITICAL]
+    assert [record.getMessage() for record in critical] == ["the informer of pods failed"]
+
+
+async def test_who_waits_for_an_informer_that_fails_is_told_so() -> None:
+    informer = SharedInformer(script(Refusal(RuntimeError("a bug"))))
+    waiting = asyncio.create_task(informer.wait_synced())
+
+    with suppress(RuntimeError):
+        await informer.run()
+
+    with pytest.raises(NotRunning):
+        await waiting
+
+
+async def test_its_health_and_repr_say_how_it_is() -> None:
+    informer = pods_of(with_pods("a"))
+    assert repr(informer) == "<SharedInformer pods new synced=False objects=0 listeners=0>"
+    assert (informer.health.state, informer.health.synced) == ("new", False)
+
+    async with informing(informer):
+        await until(lambda: informer.health.state == "watching")
+        health = informer.health
+        assert (health.objects, health.synced, health.error) == (1, True, None)
+        assert repr(informer) == "<SharedInformer pods watching synced=True objects=1 listeners=0>"
+    assert repr(informer) == "<SharedInformer pods stopped synced=True objects=1 listeners=0>"
+
+
+def test_it_is_named_after_its_resource_unless_told_otherwise() -> None:
+    assert SharedInformer(script()).name == "pods"
+    assert SharedInformer(script(), name="mine").name == "mine"
+    assert SharedInformer(script()).resource == PODS
+
+
+async def test_a_part_that_ends_by_a_cancellation_of_its_own_is_a_failure_and_not_silent() -> None:
+    informer = SharedInformer(script(Refusal(asyncio.CancelledError())))
+
+    with pytest.raises(RuntimeError, match="reflector of pods was cancelled, but not by"):
+        await informer.run()
+
+    assert informer.health.state == "failed"
+    assert "reflector of pods" in str(informer.health.error)
+
+
+async def test_a_handler_that_cancels_its_own_task_is_a_failed_handler(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    informer = pods_of(with_pods("a", "b"))
+    told: list[str] = []
+
+    async def suicidal(event: Event) -> None:
+        told.append(event.obj.name)
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+
+    registration = informer.add_handler(suicidal)
+    async with informing(informer):
+        await registration.wait_synced(5)
+        assert sorted(told) == ["a", "b"]
+        assert registration.statistics().errors == 2
+        assert informer.health.state == "watching"
+    assert "suicidal" in caplog.text
+
+
+async def test_a_listener_can_not_join_an_informer_that_is_ending() -> None:
+    informer = pods_of(with_pods("a"))
+    refused: list[NotRunning] = []
+
+    async def stubborn(_event: Event) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            with pytest.raises(NotRunning) as caught:
+                informer.add_handler(stubborn)
+            refused.append(caught.value)
+
+    informer.add_handler(stubborn)
+    async with informing(informer):
+        await settle(10)
+    assert len(refused) == 1
+
+
+async def test_what_is_deleted_while_a_state_is_being_staged_does_not_come_back() -> None:
+    """Staging takes many turns of the loop; the watch goes on meanwhile."""
+    many = [body(f"web-{number}", 5) for number in range(20_000)]
+    informer = SharedInformer(
+        script(page(*many, version="5"), stream(deleted("web-0", 6), hangs=True))
+    )
+
+    async with informing(informer):
+        await until(lambda: informer.health.resource_version == "6")
+
+        assert "web/web-0" not in informer.lister
+        assert len(informer.lister) == 19_999

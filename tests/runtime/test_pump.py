@@ -1,0 +1,473 @@
+"""From the queue into the cache, and from there into every mailbox."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from aioinformer import (
+    Added,
+    Bookmark,
+    Deleted,
+    Delta,
+    DeltaQueue,
+    Event,
+    Indexer,
+    IndexFunction,
+    KubeObject,
+    Updated,
+)
+from aioinformer._core.mailbox import Mailbox
+from aioinformer._runtime.listeners import Listener
+from aioinformer._runtime.pump import BATCH, Pump
+from tests.runtime.running import running
+from tests.runtime.sources import pod, settle, until
+
+
+@dataclass(slots=True, eq=False)
+class Works:
+    """A pump between a queue and a cache."""
+
+    index: IndexFunction | None = None
+    queue: DeltaQueue = field(init=False)
+    indexer: Indexer = field(init=False)
+    pump: Pump = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.indexer = Indexer({"index": self.index} if self.index else None)
+        self.queue = DeltaQueue(self.indexer)
+        self.pump = Pump("pods", self.queue, self.indexer)
+
+    def listener(self, name: str = "a stream", limit: int = 4) -> Listener:
+        mailbox = Mailbox(limit=limit, holds=self.indexer.holds)
+        listener = Listener(name, mailbox, self.pump.gate)
+        self.pump.join(listener)
+        return listener
+
+    def add(self, *objects: KubeObject) -> None:
+        self.queue.feed([Delta("Added", obj) for obj in objects])
+
+    @asynccontextmanager
+    async def pumping(self) -> AsyncGenerator[None]:
+        async with running(self.pump.run()):
+            await self.drained()
+            yield
+
+    async def drained(self) -> None:
+        """Everything that was queued has been applied and told."""
+        await until(lambda: not self.queue.fifo)
+        await settle()
+
+    def version(self) -> str:
+        return self.indexer.state.resource_version
+
+    def blocked_by(self) -> tuple[str, ...]:
+        return self.pump.blocked_by
+
+    @property
+    def cached(self) -> dict[str, str]:
+        """The version of each cached object."""
+        return {obj.name: obj.resource_version for obj in self.indexer.state.objects.values()}
+
+
+def taken(listener: Listener) -> list[Event]:
+    events: list[Event] = []
+    while event := listener.next_nowait():
+        events.append(event)
+    return events
+
+
+# -- changes ----------------------------------------------------------------------------------
+
+
+async def test_what_is_queued_is_applied_and_told_to_everybody() -> None:
+    works = Works()
+    one, other = works.listener(), works.listener()
+    old, new = pod("a", 1), pod("a", 2)
+
+    async with works.pumping():
+        works.queue.feed([Delta("Added", old), Delta("Updated", new), Delta("Deleted", new)])
+        await works.drained()
+
+    assert taken(one) == taken(other) == [Added(old), Updated(old, new), Deleted(new)]
+    assert works.cached == {}
+
+
+async def test_a_bookmark_moves_the_version_of_the_cache_when_its_turn_comes() -> None:
+    works = Works()
+    listener = works.listener(limit=1)
+
+    async with works.pumping():
+        works.add(pod("a", 1), pod("b", 2))
+        works.queue.feed([Bookmark("9")])
+        await settle()
+        assert works.version() == "1", "the mailbox is full"
+        taken(listener)
+        await settle()
+        assert works.version() == "2", "full again"
+        taken(listener)
+        await works.drained()
+        assert works.version() == "9"
+
+
+async def test_a_change_is_cached_before_it_is_told() -> None:
+    works = Works()
+    listener = works.listener()
+    seen: list[str] = []
+
+    async def consume() -> None:
+        event = await listener.next()
+        assert event is not None
+        seen.append(works.cached[event.obj.name])
+
+    async with works.pumping():
+        consumer = asyncio.create_task(consume())
+        works.add(pod("a", 7))
+        await consumer
+
+    assert seen == ["7"]
+
+
+async def test_more_changes_than_one_batch_are_all_told() -> None:
+    works = Works()
+    listener = works.listener(limit=BATCH * 4)
+
+    async with works.pumping():
+        works.add(*(pod(f"p-{n}", n) for n in range(BATCH * 3 + 1)))
+        await works.drained()
+
+    assert [event.obj.name for event in taken(listener)] == [f"p-{n}" for n in range(BATCH * 3 + 1)]
+
+
+async def test_a_pump_without_listeners_fills_the_cache_all_the_same() -> None:
+    works = Works()
+
+    async with works.pumping():
+        works.add(pod("a", 1))
+        await works.drained()
+
+    assert works.cached == {"a": "1"}
+
+
+# -- whole states -----------------------------------------------------------------------------
+
+
+async def test_the_first_state_is_told_as_initial_and_makes_the_cache_synced() -> None:
+    works = Works()
+    listener = works.listener()
+
+    async with works.pumping():
+        assert not works.pump.synced.is_set()
+        works.queue.replace([pod("a", 1)], "10")
+        await works.drained()
+        assert works.pump.synced.is_set()
+
+    assert taken(listener) == [Added(pod("a", 1), initial=True)]
+    assert listener.synced
+
+
+async def test_a_later_state_is_told_as_its_difference() -> None:
+    works = Works()
+    listener = works.listener()
+
+    async with works.pumping():
+        works.queue.replace([pod("a", 1), pod("b", 2), pod("c", 3)], "10")
+        await works.drained()
+        taken(listener)
+        works.queue.replace([pod("a", 1), pod("b", 12), pod("d", 13)], "20")
+        await works.drained()
+
+    assert taken(listener) == [
+        Deleted(pod("c", 3), "vanished"),
+        Updated(pod("b", 2), pod("b", 12)),
+        Added(pod("d", 13)),
+    ]
+
+
+async def test_a_state_larger_than_a_mailbox_does_not_wait_for_room() -> None:
+    works = Works()
+    listener = works.listener(limit=1)
+
+    async with works.pumping():
+        works.queue.replace([pod(f"p-{n}", n) for n in range(50)], "100")
+        await works.drained()
+
+    assert len(works.cached) == len(taken(listener)) == 50
+
+
+def slow_index(obj: KubeObject) -> str:
+    """Takes so long that staging a state of some hundred objects has to pause."""
+    end = time.perf_counter() + 0.0001
+    while time.perf_counter() < end:
+        pass
+    return obj.name
+
+
+async def test_a_large_state_is_staged_in_steps_and_appears_at_once() -> None:
+    works = Works(slow_index)
+    listener = works.listener()
+    sizes: set[int] = set()
+
+    async with works.pumping():
+        works.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
+        while not works.pump.synced.is_set():
+            sizes.add(len(works.cached))
+            await asyncio.sleep(0)
+        await works.drained()
+
+    assert sizes == {0}
+    assert len(works.cached) == 300
+    assert len(taken(listener)) == 300
+
+
+async def test_the_loop_turns_while_a_large_state_is_staged() -> None:
+    works = Works(slow_index)
+    turns = 0
+
+    async with works.pumping():
+        works.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
+        await settle(2)
+        while not works.pump.synced.is_set():
+            turns += 1
+            await asyncio.sleep(0)
+
+    assert turns >= 3, "30 ms of work, 4 ms at a time"
+
+
+async def test_a_large_old_state_is_let_go_of_in_steps_after_the_new_one_is_told() -> None:
+    works = Works()
+    listener = works.listener()
+
+    async with works.pumping():
+        works.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
+        works.queue.replace([pod("new", 1001)], "1001")
+        works.add(pod("next", 1002))
+        await works.drained()
+
+    assert works.cached == {"new": "1001", "next": "1002"}
+    assert taken(listener)[-2:] == [Added(pod("new", 1001)), Added(pod("next", 1002))]
+
+
+async def test_who_joins_while_a_state_is_staged_hears_the_old_one_then_the_change() -> None:
+    works = Works(slow_index)
+
+    async with works.pumping():
+        works.queue.replace([pod("old", 1)], "10")
+        await works.drained()
+        works.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
+        await settle(3)
+        assert works.cached == {"old": "1"}
+        listener = works.listener()
+        first = listener.next_nowait()
+        await works.drained()
+
+    rest = taken(listener)
+    assert first == Added(pod("old", 1), initial=True)
+    assert rest[0] == Deleted(pod("old", 1), "vanished")
+    assert len(rest) == 301
+
+
+# -- joining, resync, the end -----------------------------------------------------------------
+
+
+async def test_a_late_listener_hears_each_cached_object_once() -> None:
+    works = Works()
+
+    async with works.pumping():
+        works.queue.replace([pod("a", 1)], "10")
+        await works.drained()
+        listener = works.listener()
+        works.add(pod("b", 11))
+        await works.drained()
+
+    assert taken(listener) == [Added(pod("a", 1), initial=True), Added(pod("b", 11))]
+
+
+async def test_a_listener_from_before_the_first_state_is_not_synced_until_then() -> None:
+    works = Works()
+    listener = works.listener()
+
+    assert taken(listener) == []
+    assert not listener.statistics().synced
+    async with works.pumping():
+        works.queue.replace([], "10")
+        await works.drained()
+
+    assert taken(listener) == []
+    assert listener.statistics().synced
+
+
+async def test_a_resync_tells_the_cached_state_again() -> None:
+    works = Works()
+    listener = works.listener()
+    obj = pod("a", 1)
+
+    async with works.pumping():
+        works.queue.replace([obj], "10")
+        works.queue.resync()
+        await works.drained()
+
+    assert taken(listener) == [Added(obj, initial=True), Updated(obj, obj, resync=True)]
+
+
+async def test_a_listener_that_was_closed_is_not_in_the_audience() -> None:
+    works = Works()
+    one, other = works.listener(), works.listener()
+
+    one.close(drop=True)
+
+    assert works.pump.audience == [other]
+
+
+async def test_the_end_closes_every_listener_and_wakes_who_waits_for_the_first_state() -> None:
+    works = Works()
+    listener = works.listener()
+    works.queue.replace([pod("a", 1)], "10")
+    async with works.pumping():
+        pass
+
+    works.pump.end()
+
+    assert works.pump.synced.is_set()
+    assert await listener.next() == Added(pod("a", 1), initial=True)
+    assert await listener.next() is None
+
+
+# -- a full mailbox ---------------------------------------------------------------------------
+
+
+async def test_a_full_mailbox_stops_the_cache_and_others_hear_what_was_applied() -> None:
+    works = Works()
+    works.listener("slow", limit=2)
+    brisk = works.listener("brisk", limit=100)
+
+    async with works.pumping():
+        works.add(*(pod(f"p-{n}", n) for n in range(5)))
+        await settle()
+        assert list(works.cached) == ["p-0", "p-1"]
+        assert [event.obj.name for event in taken(brisk)] == ["p-0", "p-1"]
+        assert works.blocked_by() == ("slow",)
+
+
+async def test_who_is_stuck_is_named_also_after_taking_a_little() -> None:
+    """The gate opens at half a mailbox, so that being full isn't what keeps it closed."""
+    works = Works()
+    slow = works.listener("slow", limit=4)
+    works.listener("brisk", limit=5)
+
+    async with works.pumping():
+        works.add(*(pod(f"p-{n}", n) for n in range(9)))
+        await settle()
+        slow.next_nowait()
+        await settle()
+        assert len(works.cached) == 4
+        assert works.blocked_by() == ("slow",)
+
+
+async def test_it_goes_on_when_the_full_mailbox_is_drained() -> None:
+    works = Works()
+    slow = works.listener("slow", limit=2)
+
+    async with works.pumping():
+        works.add(*(pod(f"p-{n}", n) for n in range(5)))
+        await settle()
+        names: list[str] = []
+        while len(names) < 5:
+            event = await slow.next()
+            assert event is not None
+            names.append(event.obj.name)
+        assert works.blocked_by() == ()
+
+    assert names == [f"p-{n}" for n in range(5)]
+
+
+async def test_it_goes_on_when_the_full_mailbox_is_gone() -> None:
+    works = Works()
+    slow = works.listener("slow", limit=2)
+
+    async with works.pumping():
+        works.add(*(pod(f"p-{n}", n) for n in range(5)))
+        await settle()
+        slow.close(drop=True)
+        await works.drained()
+        assert works.blocked_by() == ()
+
+    assert len(works.cached) == 5
+
+
+async def test_of_two_full_mailboxes_both_have_to_be_drained() -> None:
+    works = Works()
+    one, other = works.listener("one", limit=2), works.listener("other", limit=2)
+
+    async with works.pumping():
+        works.add(*(pod(f"p-{n}", n) for n in range(3)))
+        await settle()
+        assert works.blocked_by() == ("one", "other")
+        taken(one)
+        await settle()
+        assert works.blocked_by() == ("other",)
+        taken(other)
+        await works.drained()
+
+    assert len(works.cached) == 3
+
+
+async def test_a_recreated_object_may_put_a_mailbox_over_its_limit_by_one() -> None:
+    works = Works()
+    listener = works.listener(limit=2)
+
+    async with works.pumping():
+        works.add(pod("a", 1, uid="first"), pod("a", 2, uid="second"), pod("b", 3))
+        await settle()
+        assert listener.statistics().pending == 3
+        assert works.cached == {"a": "2"}
+
+
+# -- rejected objects -------------------------------------------------------------------------
+
+
+def picky_index(obj: KubeObject) -> str:
+    if int(obj.resource_version) % 2:
+        raise KeyError("odd")
+    return obj.name
+
+
+async def test_a_change_that_an_index_function_refuses_is_logged_and_the_next_one_follows(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    works = Works(picky_index)
+    listener = works.listener()
+
+    async with works.pumping():
+        works.add(pod("a", 2), pod("a", 3), pod("b", 4))
+        await works.drained()
+
+    assert works.cached == {"a": "2", "b": "4"}
+    assert taken(listener) == [Added(pod("a", 2)), Added(pod("b", 4))]
+    (record,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
+    assert record.getMessage() == "pods: an index function raised at web/a; it stays as it was"
+    assert record.exc_info is not None
+
+
+async def test_so_is_an_object_of_a_list(caplog: pytest.LogCaptureFixture) -> None:
+    works = Works(picky_index)
+
+    async with works.pumping():
+        works.queue.replace([pod("a", 1), pod("b", 2)], "10")
+        await works.drained()
+
+    assert works.cached == {"b": "2"}
+    assert "raised at web/a" in caplog.text
+
+
+async def test_its_repr_says_for_whom_it_works() -> None:
+    works = Works()
+    works.listener()
+
+    assert repr(works.pump).startswith("<Pump pods listeners=1 <DeltaQueue ")
