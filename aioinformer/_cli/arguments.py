@@ -48,8 +48,10 @@ class WatchOptions:
     """``aioinformer watch``."""
 
     resource: str
-    namespace: str | None
-    """``None`` for all of them."""
+    namespace: str = ""
+    """Empty for the one that the kubeconfig's context names, else ``default``."""
+    everywhere: bool = False
+    """All namespaces."""
     labels: str = ""
     fields: str = ""
     output: Output = "table"
@@ -75,7 +77,8 @@ def parse(argv: Sequence[str] | None) -> Options | None:
     if found.command == "watch":
         return WatchOptions(
             resource=found.resource,
-            namespace=None if found.all_namespaces else found.namespace,
+            namespace=found.namespace or "",
+            everywhere=found.all_namespaces,
             labels=found.selector,
             fields=found.field_selector,
             output=cast("Output", found.output),
@@ -145,9 +148,8 @@ def _add_watch(watch: argparse.ArgumentParser) -> None:
         "-n",
         "--namespace",
         type=_text,
-        default="default",
         metavar="NS",
-        help="the namespace (default: %(default)s); cluster-scoped resources ignore it",
+        help="the namespace; without it the context's, else `default`",
     )
     scope.add_argument("-A", "--all-namespaces", action="store_true", help="every namespace")
     watch.add_argument(

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from itertools import count
 
 from aioinformer import (
+    ALL_NAMESPACES,
     Added,
     Client,
     FieldSelector,
@@ -27,6 +28,8 @@ from aioinformer.errors import BadRequest, InvalidSelector, SyncTimeout
 
 __all__ = ["run_watch"]
 
+DEFAULT = "default"
+"""The namespace if nobody names one."""
 PATIENCE = 1.5
 """Seconds of silence before it is said what is being waited for."""
 REFRESH = 0.25
@@ -47,7 +50,7 @@ async def run_watch(options: WatchOptions, terminal: Terminal) -> int:
         async with SharedInformerFactory(client) as informers:
             informer = informers.informer(
                 resource,
-                namespace=options.namespace,
+                namespace=_scope(options, client),
                 labels=options.labels,
                 fields=options.fields,
             )
@@ -55,6 +58,13 @@ async def run_watch(options: WatchOptions, terminal: Terminal) -> int:
                 return UNUSABLE
             await _print(informer, options, terminal)
     return 0
+
+
+def _scope(options: WatchOptions, client: Client) -> str:
+    """The namespace to watch, as kubectl chooses it."""
+    return (
+        ALL_NAMESPACES if options.everywhere else options.namespace or client.namespace or DEFAULT
+    )
 
 
 def _check(option: str, parse: Callable[[str], object], text: str) -> None:
@@ -87,7 +97,7 @@ async def _synced(informer: SharedInformer, notices: Notices) -> bool:
 
 
 async def _print(informer: SharedInformer, options: WatchOptions, terminal: Terminal) -> None:
-    several = options.namespace is None and informer.resource.namespaced
+    several = options.everywhere and informer.resource.namespaced
     table = Table(namespaces=several)
     as_json = options.output == "json"
     if not as_json:

@@ -94,6 +94,7 @@ class Client:
     ) -> None:
         self._source = source
         self._server = server
+        self._namespace = ""
         self._headers = dict(headers)
         self._timeouts = timeouts or Timeouts()
         self._transport: Transport | None = None
@@ -113,6 +114,7 @@ class Client:
             self._state = "closed"
             raise
         self._server = str(credentials.server)
+        self._namespace = credentials.namespace
         self._state = "open"
         return self
 
@@ -131,6 +133,14 @@ class Client:
     def server(self) -> str:
         """The URL of the API server; empty while ``connect()`` has yet to find it."""
         return self._server
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that the kubeconfig context or the pod names; empty for none.
+
+        Informers don't use it by themselves: ``SharedInformerFactory(client, namespace=...)``.
+        """
+        return self._namespace
 
     def __repr__(self) -> str:
         return f"<Client {self._server or 'of a server to be found'} {self._state}>"

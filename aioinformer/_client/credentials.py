@@ -59,6 +59,8 @@ class Credentials:
     proxy_authorization: str = field(default="", repr=False)
     """The ``Proxy-Authorization`` header; empty for none. Kept out of the URL, since aiohttp
     shows that in the repr of its exceptions."""
+    namespace: str = ""
+    """The namespace that goes with them: a kubeconfig context's, or the pod's own."""
 
 
 class CredentialSource(Protocol):

@@ -18,7 +18,7 @@ import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -132,7 +132,8 @@ class Kubeconfig:
             # The context has read the certificates when the temporary files go. Those of an exec
             # plugin that yields certificates stay until the process ends: kubernetes_asyncio
             # made them, remembers their paths for the next load, and removes them at exit.
-            return _credentials(loaded, f"{where}: context {context!r}")
+            found = _credentials(loaded, f"{where}: context {context!r}")
+            return replace(found, namespace=files.namespace(context))
 
     # -- a pod ---------------------------------------------------------------------------------
 
@@ -157,7 +158,9 @@ class Kubeconfig:
                 f"($KUBERNETES_SERVICE_HOST, $KUBERNETES_SERVICE_PORT, {token}, {authority}): "
                 f"{error}"
             ) from error
-        return _credentials(loaded, str(self.mount))
+        own = self.mount / "namespace"
+        namespace = own.read_text().strip() if own.is_file() else ""
+        return replace(_credentials(loaded, str(self.mount)), namespace=namespace)
 
 
 def _credentials(loaded: Loaded, where: str) -> Credentials:

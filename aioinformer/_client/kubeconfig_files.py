@@ -111,6 +111,11 @@ class KubeconfigFiles:
             raise ConfigurationError(f"{self.where} has no context {chosen!r}; {has}")
         return chosen
 
+    def namespace(self, context: str) -> str:
+        """The namespace that a context names; empty if it names none."""
+        (chosen,) = [node for node in self._nodes("contexts") if node.value["name"] == context]
+        return str(chosen.value["context"].get("namespace") or "")
+
     def _current(self) -> str:
         files: dict[str, dict[str, Any]] = self.merger.config_files
         named = (str(each.get("current-context") or "") for each in files.values())

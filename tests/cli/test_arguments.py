@@ -22,12 +22,12 @@ def test_the_demo_takes_numbers() -> None:
     assert parse(argv) == DemoOptions(seconds=1.5, objects=9, seed=3, verbose=True)
 
 
-def test_a_watch_is_of_the_default_namespace() -> None:
-    assert parse(["watch", "pods"]) == WatchOptions(resource="pods", namespace="default")
+def test_a_watch_leaves_the_namespace_to_the_context() -> None:
+    assert parse(["watch", "pods"]) == WatchOptions(resource="pods", namespace="")
 
 
-def test_all_namespaces_are_none() -> None:
-    assert parse(["watch", "po", "-A"]) == WatchOptions(resource="po", namespace=None)
+def test_all_namespaces_can_be_asked_for() -> None:
+    assert parse(["watch", "po", "-A"]) == WatchOptions(resource="po", everywhere=True)
 
 
 def test_a_watch_takes_every_option() -> None:

@@ -133,6 +133,16 @@ async def test_a_context_is_chosen_by_name(tmp_path: Path) -> None:
     assert str((await load(path, "two")).server) == "http://two"
 
 
+async def test_the_namespace_is_the_chosen_contexts(tmp_path: Path) -> None:
+    content = document()
+    content["contexts"][0]["context"]["namespace"] = "web"
+    content["contexts"].append({"name": "bare", "context": {"cluster": "main", "user": "main"}})
+    path = written(tmp_path, content)
+
+    assert (await load(path)).namespace == "web"
+    assert (await load(path, "bare")).namespace == ""
+
+
 async def test_the_first_file_that_sets_a_current_context_wins(tmp_path: Path) -> None:
     """As for kubectl; for kubernetes_asyncio the last one does."""
     first = written(tmp_path, document(name="a", cluster={"server": "http://a"}), "a")
@@ -257,8 +267,16 @@ async def test_a_pod_uses_its_service_account(tmp_path: Path, certificates: Cert
     credentials = await mounted(tmp_path, certificates).load()
 
     assert str(credentials.server) == "https://[fd00::1]"
+    assert credentials.namespace == ""
     assert await credentials.authorization.header() == f"Bearer {CANARY}"
     assert credentials.tls is not None
+
+
+async def test_a_pods_namespace_is_its_own(tmp_path: Path, certificates: Certificates) -> None:
+    source = mounted(tmp_path, certificates)
+    (tmp_path / "namespace").write_text("shop")
+
+    assert (await source.load()).namespace == "shop"
 
 
 async def test_a_mount_without_a_token_is_told(tmp_path: Path, certificates: Certificates) -> None:
