@@ -7,10 +7,9 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -75,12 +74,6 @@ async def test_the_first_screen_of_the_readme_runs_as_it_stands(tmp_path: Path) 
             assert told[1] == b"stream: updated web-0 {'nodeName': 'node-9'}\n"
             server.cluster.delete("pods", "web-1", namespace="default")
             assert await output.readline() == b"stream: deleted web-1 deleted\n"
-
-
-async def test_the_test_in_the_readme_passes() -> None:
-    names: dict[str, object] = {}
-    exec(compile(block("test_my_handler"), "README.md", "exec"), names)  # noqa: S102 - our own text
-    await cast("Callable[[], Awaitable[None]]", names["test_my_handler"])()
 
 
 async def test_print_pods_prints_pods(tmp_path: Path) -> None:
