@@ -30,7 +30,12 @@ def test_a_cluster_is_new_for_each_test(cluster):
 @pytest.fixture
 def users(pytester: pytest.Pytester) -> pytest.Pytester:
     """A project of a user's."""
-    pytester.makeini("[pytest]\nasyncio_mode = auto\nfilterwarnings = error")
+    pytester.makeini(
+        "[pytest]\n"
+        "asyncio_mode = auto\n"
+        "asyncio_default_fixture_loop_scope = function\n"
+        "filterwarnings = error\n"
+    )
     pytester.makeconftest('pytest_plugins = ["aioinformer.testing.plugin"]')
     return pytester
 
