@@ -15,21 +15,23 @@ anything, keeps no managedFields, and needs no Namespace object for a namespace 
 from __future__ import annotations
 
 import datetime as dt
-import uuid
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from random import Random
-from typing import Any
-
-import msgspec
+from typing import Any, Literal
 
 from aioinformer._core.resources import Resource
-from aioinformer.testing import statuses, writes
+from aioinformer.testing import statuses
 from aioinformer.testing.collection import Collection
-from aioinformer.testing.encoding import Stored
+from aioinformer.testing.encoding import Form
+from aioinformer.testing.features import Features
+from aioinformer.testing.forms import MetadataForm
 from aioinformer.testing.openings import WatchOptions, open_watch
 from aioinformer.testing.pages import PageOptions, page
+from aioinformer.testing.registry import Conditions, Registry
 from aioinformer.testing.selection import Selection
-from aioinformer.testing.storage import Storage
+from aioinformer.testing.storage import Snapshot, Storage
+from aioinformer.testing.tables import TableForm
 from aioinformer.testing.watches import Schedule, Watch
 
 __all__ = ["Cluster"]
@@ -40,9 +42,6 @@ EPOCH = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 WATCH_SECONDS = 1800.0
 """How long a watch lasts if its client doesn't say (``--min-request-timeout``; a real server adds
 up to as much again at random)."""
-
-_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-"""What generated names end with (apimachinery's ``rand``: no vowels, so no words)."""
 
 
 class Cluster:
@@ -60,6 +59,7 @@ class Cluster:
         watch_buffer: int = 100_000,
         seed: int = 0,
         clock: Callable[[], dt.datetime] | None = None,
+        features: Features | None = None,
     ) -> None:
         """Make an empty cluster that serves the built-in resources.
 
@@ -69,10 +69,12 @@ class Cluster:
             seed: decides uids and generated names.
             clock: the time for creation and deletion stamps; by default it is ``EPOCH`` plus a
                 second a resourceVersion.
+            features: what it can do, and the version of Kubernetes that it imitates.
         """
+        self.features = features or Features()
         self._storage = Storage(window)
-        self._random = Random(seed)
-        self._clock = clock or self._count_seconds
+        self._clock = clock or (lambda: EPOCH + dt.timedelta(seconds=self.resource_version))
+        self._registry = Registry(self._storage, Random(seed), self._clock)
         self._buffer = watch_buffer
 
     @property
@@ -87,6 +89,30 @@ class Cluster:
         """
         newest = self._storage.version
         self._storage.history.compact(newest if to is None else min(to, newest))
+
+    def empty_watch_cache(self) -> None:
+        """Forget the past of watches alone, as a restarted server has.
+
+        Watches from before are answered with 410; lists of before aren't touched, and neither
+        are the watches that are open.
+        """
+        self._storage.history.empty_watch_cache(self.resource_version)
+
+    def snapshot(self) -> Snapshot:
+        """The present state, to ``restore`` later: a backup."""
+        return self._storage.snapshot()
+
+    def restore(self, snapshot: Snapshot | None = None) -> None:
+        """Go back to an earlier state; without one, to that of a new cluster.
+
+        Objects, resources and the resourceVersion are those of then; versions are given a second
+        time. Open watches end, without a word. No history is left.
+        """
+        self._storage.restore(snapshot or Storage(0).snapshot())
+
+    def expecting(self, version: int, reached: Callable[[], None]) -> AbstractContextManager[None]:
+        """Within the context, have ``reached`` called once this resourceVersion is there."""
+        return self._storage.expecting(version, reached)
 
     # -- resources ----------------------------------------------------------------------------
 
@@ -117,7 +143,7 @@ class Cluster:
         Raises:
             NotFound: there is none of that name.
         """
-        return _copy(self._find(self._storage.find(resource), name, namespace))
+        return self._registry.get(resource, name, namespace)
 
     def create(
         self, resource: str | Resource, body: Mapping[str, Any], *, namespace: str | None = None
@@ -128,16 +154,7 @@ class Cluster:
             Conflict: it exists.
             BadRequest, Invalid, ServerFailure: the body can't be created.
         """
-        with statuses.during("write"):
-            collection = self._storage.find(resource)
-            suffix = "".join(self._random.choices(_SUFFIX_LETTERS, k=5))
-            uid = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
-            birth = writes.Birth(uid, suffix, self._clock())
-            new = writes.created(collection.encoding, body, birth, namespace=namespace)
-            metadata = new["metadata"]
-            if _key(collection, metadata["name"], metadata.get("namespace")) in collection.objects:
-                raise statuses.already_exists(collection.encoding.resource, metadata["name"])
-            return _copy(self._storage.store(collection, None, new))
+        return self._registry.create(resource, body, namespace)
 
     def update(
         self, resource: str | Resource, body: Mapping[str, Any], *, namespace: str | None = None
@@ -149,13 +166,7 @@ class Cluster:
             Conflict: the body carries a resourceVersion that isn't the newest, or another uid.
             BadRequest, Invalid: the body isn't acceptable.
         """
-        with statuses.during("write"):
-            collection = self._storage.find(resource)
-            whole = writes.accepted(collection.encoding, body)
-            metadata = whole["metadata"]
-            place = namespace or metadata.get("namespace")
-            stored = self._find(collection, metadata.get("name") or "", place)
-            return self._replace(collection, stored, whole)
+        return self._registry.update(resource, body, namespace)
 
     def merge_patch(
         self,
@@ -171,11 +182,7 @@ class Cluster:
             NotFound: there is none of that name.
             Conflict: the patch carries a resourceVersion that isn't the newest, or another uid.
         """
-        with statuses.during("write"):
-            collection = self._storage.find(resource)
-            stored = self._find(collection, name, namespace)
-            whole = writes.accepted(collection.encoding, writes.merged(stored.body, patch))
-            return self._replace(collection, stored, whole)
+        return self._registry.merge_patch(resource, name, patch, namespace)
 
     def delete(
         self,
@@ -185,6 +192,7 @@ class Cluster:
         namespace: str | None = None,
         uid: str | None = None,
         resource_version: str | None = None,
+        graceful: bool = False,
     ) -> dict[str, Any]:
         """Remove an object, or mark it if it has finalizers; its last state.
 
@@ -194,41 +202,17 @@ class Cluster:
             namespace: where.
             uid: delete no other object of that name.
             resource_version: delete no other state of it.
+            graceful: mark it first, as a pod's deletion does: a MODIFIED, then the DELETED
+                (recording 30).
 
         Raises:
             NotFound: there is none of that name.
             Conflict: it is another object, or in another state.
         """
-        with statuses.during("write"):
-            collection = self._storage.find(resource)
-            stored = self._find(collection, name, namespace)
-            writes.check_deletion(collection.encoding, stored, uid, resource_version)
-            if not stored.body["metadata"].get("finalizers"):
-                return _copy(self._storage.store(collection, stored, None))
-            if "deletionTimestamp" in stored.body["metadata"]:
-                return _copy(stored)
-            return _copy(
-                self._storage.store(collection, stored, writes.condemned(stored, self._clock()))
-            )
-
-    def _find(self, collection: Collection, name: str, namespace: str | None) -> Stored:
-        found = collection.objects.get(_key(collection, name, namespace))
-        if found is None:
-            raise statuses.object_not_found(collection.encoding.resource, name)
-        return found
-
-    def _replace(
-        self, collection: Collection, stored: Stored, whole: dict[str, Any]
-    ) -> dict[str, Any]:
-        new = writes.replaced(collection.encoding, stored, whole)
-        if new == stored.body:
-            return _copy(stored)
-        return _copy(
-            self._storage.store(collection, stored, None if writes.is_finished(new) else new)
+        conditions = Conditions(uid, resource_version)
+        return self._registry.delete(
+            resource, name, namespace, conditions=conditions, graceful=graceful
         )
-
-    def _count_seconds(self) -> dt.datetime:
-        return EPOCH + dt.timedelta(seconds=self.resource_version)
 
     # -- many objects -------------------------------------------------------------------------
 
@@ -243,6 +227,8 @@ class Cluster:
         match: str = "",
         limit: int = 0,
         continue_token: str = "",
+        shard: str = "",
+        form: Literal["whole", "metadata", "table"] = "whole",
     ) -> bytes:
         """A list, or one page of it, as the server's JSON.
 
@@ -256,6 +242,8 @@ class Cluster:
             match: ``resourceVersionMatch``: ``Exact`` or ``NotOlderThan``.
             limit: objects a page; 0 for all.
             continue_token: ``metadata.continue`` of the page before.
+            shard: a shard selector; ignored without that feature.
+            form: whole objects, their metadata, or a table for people.
 
         Raises:
             BadRequest: a selector or token is wrong.
@@ -265,10 +253,19 @@ class Cluster:
         """
         with statuses.during("list"):
             collection = self._storage.find(resource)
-            selection = Selection.parse(collection.encoding, namespace, labels, fields)
-            options = PageOptions(resource_version, match, limit, continue_token)
             return page(
-                collection, self._storage.history, selection, options, current=self.resource_version
+                collection,
+                self._storage.history,
+                self._selection(collection, namespace, labels, fields, shard),
+                PageOptions(
+                    resource_version, match, limit, continue_token, self.features.watch_list
+                ),
+                current=self.resource_version,
+                form=(
+                    TableForm(collection.encoding, self._clock())
+                    if form == "table"
+                    else _form(collection, form)
+                ),
             )
 
     def watch(
@@ -284,6 +281,8 @@ class Cluster:
         bookmarks: bool = False,
         send_initial_events: bool | None = None,
         timeout: float | None = None,
+        shard: str = "",
+        form: Literal["whole", "metadata"] = "whole",
     ) -> Watch:
         """What changes after a resourceVersion.
 
@@ -300,6 +299,8 @@ class Cluster:
             send_initial_events: start with an ADDED for all there is, then a bookmark that says
                 so, if bookmarks are understood (a WatchList).
             timeout: seconds until it ends.
+            shard: a shard selector; ignored without that feature.
+            form: whole objects, or their metadata.
 
         Raises:
             BadRequest: a selector is wrong.
@@ -312,23 +313,28 @@ class Cluster:
             return open_watch(
                 self._storage,
                 collection,
-                Selection.parse(collection.encoding, namespace, labels, fields),
-                WatchOptions(resource_version, match, bookmarks, send_initial_events),
+                self._selection(collection, namespace, labels, fields, shard),
+                WatchOptions(
+                    resource_version,
+                    match,
+                    bookmarks,
+                    self.features.watch_list,
+                    send_initial_events,
+                ),
+                form=_form(collection, form),
                 schedule=Schedule.start(now, lasting, bookmarks=bookmarks),
                 buffer=self._buffer,
             )
+
+    def _selection(
+        self, collection: Collection, namespace: str | None, labels: str, fields: str, shard: str
+    ) -> Selection:
+        shard = shard if self.features.sharding else ""
+        return Selection.parse(collection.encoding, namespace, labels, fields, shard)
 
     def __repr__(self) -> str:
         return repr(self._storage).replace("Storage", "Cluster")
 
 
-def _key(collection: Collection, name: str, namespace: str | None) -> str:
-    resource = collection.encoding.resource
-    if namespace and not resource.namespaced:
-        raise statuses.resource_not_found()
-    return f"{namespace or 'default'}/{name}" if resource.namespaced else name
-
-
-def _copy(stored: Stored) -> dict[str, Any]:
-    body: dict[str, Any] = msgspec.json.decode(stored.encoding.whole(stored.raw))
-    return body
+def _form(collection: Collection, form: Literal["whole", "metadata"]) -> Form:
+    return collection.encoding if form == "whole" else MetadataForm()

@@ -11,7 +11,7 @@ from aioinformer.testing.history import Change
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class View:
     """A state of a collection: keys in order, and what each held."""
 
     keys: Sequence[str]
@@ -43,7 +43,7 @@ class Collection:
         del self.objects[key]
         del self._keys[bisect_left(self._keys, key)]
 
-    def snapshot(self, later: Iterable[Change], *, prefix: str = "", start: str = "") -> Snapshot:
+    def view(self, later: Iterable[Change], *, prefix: str = "", start: str = "") -> View:
         """The state before the changes ``later``, which are given oldest first.
 
         Args:
@@ -63,7 +63,7 @@ class Collection:
             there = {key for key in undone if key >= start and key.startswith(prefix)}
             keys = sorted(there.union(keys))
             keys = [key for key in keys if undone.get(key, _PRESENT) is not None]
-        return Snapshot(keys, self.objects, undone)
+        return View(keys, self.objects, undone)
 
     def __len__(self) -> int:
         return len(self._keys)

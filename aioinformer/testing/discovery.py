@@ -63,9 +63,10 @@ def group_version(resources: Iterable[Resource], api_version: str) -> Document |
     return head | {"groupVersion": api_version, "resources": [_entry(one) for one in served]}
 
 
-def version() -> Document:
-    """``/version``."""
-    return {"major": "1", "minor": "36", "gitVersion": "v1.36.0", "platform": "linux/amd64"}
+def version(minor: int) -> Document:
+    """``/version`` of Kubernetes 1.``minor``."""
+    git = f"v1.{minor}.0"
+    return {"major": "1", "minor": str(minor), "gitVersion": git, "platform": "linux/amd64"}
 
 
 def _by_group(resources: Iterable[Resource]) -> Iterator[tuple[str, list[Resource]]]:

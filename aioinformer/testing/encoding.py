@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 import msgspec
 
@@ -41,6 +41,10 @@ _METADATA_ORDER = (
 """The fields of ObjectMeta as declared in apimachinery."""
 _RANK = {name: rank for rank, name in enumerate(_METADATA_ORDER)}
 
+_MAPS = ("labels", "annotations", "data", "binaryData")
+"""Fields that are maps in Go, whose keys its encoder sorts: those of ObjectMeta, ConfigMap and
+Secret. Maps deeper in an object keep the order in which they were sent."""
+
 _NOT_OMITTED: dict[str, dict[str, Any]] = {"Pod": {"spec": {"containers": None}, "status": {}}}
 """What a bookmark of a built-in type shows of its zero values (recording 30)."""
 
@@ -61,8 +65,50 @@ def json_bytes(value: object, *, by_key: bool = False) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """What a list says of itself."""
+
+    version: int
+    token: str = ""
+    remaining: int = 0
+    shard: str = ""
+    """The shard selector that was applied; empty if none was (recording 65)."""
+
+    def metadata(self) -> dict[str, Any]:
+        """The ``ListMeta``, in its order."""
+        metadata: dict[str, Any] = {"resourceVersion": str(self.version)}
+        if self.token:
+            metadata["continue"] = self.token
+        if self.remaining:
+            metadata["remainingItemCount"] = self.remaining
+        if self.shard:
+            metadata["shardInfo"] = {"selector": self.shard}
+        return metadata
+
+
+class ListForm(Protocol):
+    """How a list is shown: its objects whole, or in one of the forms that ``Accept`` asks for."""
+
+    def page(self, rows: Iterable[Stored], frame: Frame) -> bytes:
+        """A list, or one page of it."""
+        ...
+
+
+class Form(ListForm, Protocol):
+    """One in which objects can be watched, too."""
+
+    def line(self, event: EventType, stored: Stored) -> bytes:
+        """One event of a watch."""
+        ...
+
+    def bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
+        """A bookmark."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Encoding:
-    """How one resource is written."""
+    """How one resource is written: the form in which objects are stored."""
 
     resource: Resource
     custom: bool = field(init=False)
@@ -75,49 +121,41 @@ class Encoding:
         """One object as a list has it."""
         if self.custom:
             return json_bytes(body, by_key=True)
-        rest = {key: body[key] for key in body if key not in ("kind", "apiVersion", "metadata")}
-        return json_bytes({"metadata": _ordered(body["metadata"]), **rest})
+        rest = {
+            key: _sorted(body[key]) if key in _MAPS else body[key]
+            for key in body
+            if key not in ("kind", "apiVersion", "metadata")
+        }
+        return json_bytes({"metadata": ordered(body["metadata"]), **rest})
 
     def whole(self, item: bytes) -> bytes:
         """One object as a response or an event has it: with its type."""
         return item if self.custom else self._head + item[1:]
 
-    def line(self, event: EventType, item: bytes) -> bytes:
+    def line(self, event: EventType, stored: Stored) -> bytes:
         """One event of a watch."""
-        return b'{"type":"%s","object":%s}\n' % (event.encode(), self.whole(item))
+        return event_line(event, self.whole(stored.raw))
 
     def bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
         """A bookmark: an object of the watched type with nothing but a resourceVersion."""
-        metadata: dict[str, Any] = {"resourceVersion": str(version)}
-        if initial_events_end:
-            metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
-        body: dict[str, Any] = {"metadata": metadata}
+        body: dict[str, Any] = {"metadata": bookmark_metadata(version, initial_events_end)}
         if self.custom:
             body |= {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
         else:
             body |= _NOT_OMITTED.get(self.resource.kind, {})
-        return self.line("BOOKMARK", self.item(body))
+        return event_line("BOOKMARK", self.whole(self.item(body)))
 
-    def page(self, items: Iterable[bytes], version: int, token: str, remaining: int) -> bytes:
+    def page(self, rows: Iterable[Stored], frame: Frame) -> bytes:
         """A list, or one page of it."""
-        metadata: dict[str, Any] = {"resourceVersion": str(version)}
-        if token or self.custom:
-            metadata["continue"] = token
-        if remaining:
-            metadata["remainingItemCount"] = remaining
-        joined = b",".join(items)
+        joined = b",".join(stored.raw for stored in rows)
         kind = json_bytes(f"{self.resource.kind}List")
         api_version = json_bytes(self.resource.api_version)
         if self.custom:
+            metadata = json_bytes({"continue": ""} | frame.metadata(), by_key=True)
             head = b'{"apiVersion":%s,"items":[' % api_version
-            return b'%s%s],"kind":%s,"metadata":%s}\n' % (
-                head,
-                joined,
-                kind,
-                json_bytes(metadata, by_key=True),
-            )
+            return b'%s%s],"kind":%s,"metadata":%s}\n' % (head, joined, kind, metadata)
         head = b'{"kind":%s,"apiVersion":%s,' % (kind, api_version)
-        return b'%s"metadata":%s,"items":[%s]}\n' % (head, json_bytes(metadata), joined)
+        return b'%s"metadata":%s,"items":[%s]}\n' % (head, json_bytes(frame.metadata()), joined)
 
     @property
     def _head(self) -> bytes:
@@ -125,8 +163,27 @@ class Encoding:
         return json_bytes(head)[:-1] + b","
 
 
-def _ordered(metadata: dict[str, Any]) -> dict[str, Any]:
-    return dict(sorted(metadata.items(), key=lambda pair: _RANK.get(pair[0], len(_RANK))))
+def bookmark_metadata(version: int, initial_events_end: bool) -> dict[str, Any]:
+    """All that a bookmark says."""
+    metadata: dict[str, Any] = {"resourceVersion": str(version)}
+    if initial_events_end:
+        metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
+    return metadata
+
+
+def event_line(event: EventType, whole: bytes) -> bytes:
+    """One event of a watch, about an object with its type."""
+    return b'{"type":"%s","object":%s}\n' % (event.encode(), whole)
+
+
+def ordered(metadata: dict[str, Any]) -> dict[str, Any]:
+    """ObjectMeta with its fields in the order of their declaration, and its maps sorted."""
+    fields = sorted(metadata.items(), key=lambda pair: _RANK.get(pair[0], len(_RANK)))
+    return {name: _sorted(value) if name in _MAPS else value for name, value in fields}
+
+
+def _sorted(value: Any) -> Any:
+    return dict(sorted(cast("dict[str, Any]", value).items())) if isinstance(value, dict) else value
 
 
 @dataclass(slots=True, eq=False)
@@ -169,10 +226,6 @@ class Stored:
         """The same state under another resourceVersion: what a DELETED event shows."""
         metadata = self.body["metadata"] | {"resourceVersion": str(version)}
         return Stored(self.encoding, self.body | {"metadata": metadata}, version)
-
-    def line(self, event: EventType) -> bytes:
-        """An event that shows this state. Not kept here: that would double the memory."""
-        return self.encoding.line(event, self.raw)
 
     def __repr__(self) -> str:
         return f"<Stored {self.encoding.resource} {self.key} rv={self.version}>"

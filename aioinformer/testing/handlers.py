@@ -1,26 +1,33 @@
-"""Requests to a cluster as aiohttp handlers: verbs, formats, and how bytes are sent.
-
-Every answer with a body of some size and every watch goes through ``_stream``, so that whatever
-shall happen to bytes on their way has one place.
-"""
+"""Requests to a cluster: which verb, which object, and the answer. ``replies`` sends it."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Mapping
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from hmac import compare_digest
 from typing import Any
 
 import msgspec
 from aiohttp import web
-from aiohttp.typedefs import Handler, Middleware
 
-from aioinformer.errors import ServerError
+from aioinformer.errors import ServerError, TransportError
 from aioinformer.testing import discovery, queries, statuses, writes
+from aioinformer.testing.clock import Clock
 from aioinformer.testing.cluster import Cluster
-from aioinformer.testing.encoding import Encoding, document_bytes
-from aioinformer.testing.list_watcher import chunks_of, lines_of
+from aioinformer.testing.encoding import Encoding, json_bytes
+from aioinformer.testing.exchange import Exchange
+from aioinformer.testing.faults import Faults, Verb
+from aioinformer.testing.forms import partial_object
+from aioinformer.testing.negotiation import (
+    JSON,
+    accepts_gzip,
+    list_form,
+    object_form,
+    wants_aggregated,
+)
+from aioinformer.testing.passage import Passage
+from aioinformer.testing.replies import Reply, cut, document, refusal, send, stream
 from aioinformer.testing.targets import Target
 
 __all__ = ["application"]
@@ -28,140 +35,195 @@ __all__ = ["application"]
 
 BODY_LIMIT = 3 * 1024 * 1024
 """The longest body of a write (the API server's ``MaxRequestBodyBytes``)."""
-INLINE = 2048
-"""Answers up to this size carry a Content-Length; longer ones are chunked (Go's net/http)."""
-GZIP_FROM = 128 * 1024
-"""Lists from this size on are compressed for those who accept it (recording 55)."""
 
-JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
-_PRIVATE = {"Cache-Control": "no-cache, private"}
+_WRITES: Mapping[str, Verb] = {
+    "POST": "create",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
 
 
-def application(cluster: Cluster, *, token: str | None) -> web.Application:
+def application(
+    cluster: Cluster, *, faults: Faults, clock: Clock, token: str | None
+) -> web.Application:
     """The HTTP side of a cluster; with ``token``, for those who bear it."""
-    app = web.Application(middlewares=[_refusals, _bearer(token)], client_max_size=BODY_LIMIT)
-    endpoint = _Endpoint(cluster)
-    for path in ("/healthz", "/readyz", "/livez"):
-        app.router.add_get(path, _ok)
-    app.router.add_get("/version", endpoint.version)
-    app.router.add_get("/api", endpoint.core)
-    app.router.add_get("/apis", endpoint.groups)
-    app.router.add_get("/api/{version}", endpoint.group_version)
-    app.router.add_get("/apis/{group}", endpoint.group)
-    app.router.add_get("/apis/{group}/{version}", endpoint.group_version)
-    app.router.add_route("*", "/{path:.*}", endpoint.objects)
+    app = web.Application(client_max_size=BODY_LIMIT)
+    app.router.add_route("*", "/{path:.*}", _Front(cluster, faults, clock, token).serve)
     return app
 
 
-# -- around every request ----------------------------------------------------------------------
+class _Front:
+    """Every request comes in here, and every answer goes out."""
 
+    def __init__(self, cluster: Cluster, faults: Faults, clock: Clock, token: str | None) -> None:
+        self._cluster = cluster
+        self._faults = faults
+        self._clock = clock
+        self._token = token
+        self._documents = _Documents(cluster)
+        self._objects = _Objects(cluster)
 
-@web.middleware
-async def _refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """A refusal as the server words it: a Status, or plain text where that is what it sends."""
-    try:
-        return await handler(request)
-    except ServerError as error:
-        status = error.status
-        headers = dict(_PRIVATE)
-        if status.retry_after is not None:
-            headers["Retry-After"] = f"{status.retry_after:g}"
-        if status.code == 404 and not status.reason:
-            headers["X-Content-Type-Options"] = "nosniff"
-            return web.Response(status=404, text=f"{status.message}\n", headers=headers)
-        body = document_bytes(statuses.document(status))
-        return web.Response(status=status.code, body=body, content_type=JSON, headers=headers)
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        target = _target(request, self._cluster)
+        place = (target.resource, target.namespace) if target else (None, None)
+        with Exchange(self._faults, _verb(request, target), *place) as exchange:
+            passage = Passage(exchange, self._clock)
+            try:
+                try:
+                    return await self._answer(request, passage)
+                except ServerError as error:
+                    return await send(request, refusal(error), passage)
+            except (TransportError, ConnectionResetError):  # broken on purpose; by the client
+                return cut(request)
 
+    async def _answer(self, request: web.Request, passage: Passage) -> web.StreamResponse:
+        await passage.admit()
+        self._check_token(request)
+        found = self._documents.find(request)
+        if found is not None:
+            return await send(request, found, passage)
+        target = Target.parse(request.path, self._cluster.resources)
+        if request.method == "GET" and not target.name:
+            await passage.fresh(self._cluster, queries.wanted_version(request.query))
+            if queries.is_watch(request.query):
+                return await self._watch(request, target, passage)
+            return await send(request, self._list(request, target), passage)
+        return await send(request, await self._objects.answer(request, target), passage)
 
-def _bearer(token: str | None) -> Middleware:
-    """Lets those through who bear the token; everyone if there is none."""
-
-    @web.middleware
-    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        shown = request.headers.get("Authorization", "")
+    def _check_token(self, request: web.Request) -> None:
+        """Let those through who bear the token; everyone if there is none."""
+        shown, token = request.headers.get("Authorization", ""), self._token
         if token is not None and not compare_digest(shown.encode(), f"Bearer {token}".encode()):
             raise statuses.unauthorized()
-        return await handler(request)
 
-    return check
+    def _list(self, request: web.Request, target: Target) -> Reply:
+        form = list_form(request.headers.get("Accept", ""), target.resource)
+        place = (target.resource, target.namespace)
+        return Reply(queries.list_page(self._cluster, *place, request.query, form=form))
+
+    async def _watch(
+        self, request: web.Request, target: Target, passage: Passage
+    ) -> web.StreamResponse:
+        accept, query = request.headers.get("Accept", ""), request.query
+        form = object_form(accept, watched=True)
+        place, now = (target.resource, target.namespace), self._clock.now
+        watch = queries.start_watch(self._cluster, *place, query, now=now, form=form)
+        zipped = (
+            self._cluster.features.gzipped_watch_lists
+            and queries.is_watch_list(query)
+            and accepts_gzip(request.headers)
+        )
+        try:
+            async with aclosing(passage.lines(watch)) as lines:
+                return await stream(request, lines, passage, zipped=zipped)
+        finally:
+            watch.close()
 
 
-async def _ok(_: web.Request) -> web.StreamResponse:
-    return web.Response(text="ok", headers=_PRIVATE)
+def _target(request: web.Request, cluster: Cluster) -> Target | None:
+    """What a request is about, if it is about objects."""
+    try:
+        return Target.parse(request.path, cluster.resources)
+    except ServerError:
+        return None
 
 
-# -- what can be asked -------------------------------------------------------------------------
+def _verb(request: web.Request, target: Target | None) -> Verb:
+    if request.method in _WRITES:
+        return _WRITES[request.method]
+    if target is None or target.name:
+        return "get"
+    return "watch" if queries.is_watch(request.query) else "list"
 
 
-class _Endpoint:
-    """A cluster as handlers."""
+# -- documents ---------------------------------------------------------------------------------
+
+
+class _Documents:
+    """What is no object: discovery, health, version."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    async def version(self, _: web.Request) -> web.StreamResponse:
-        return _document(discovery.version())
+    def find(self, request: web.Request) -> Reply | None:
+        """The document at a path; ``None`` if none belongs there.
 
-    async def core(self, request: web.Request) -> web.StreamResponse:
-        if _wants_aggregated(request):
-            return self._aggregated(core=True)
-        return _document(discovery.core_versions(request.host))
-
-    async def groups(self, request: web.Request) -> web.StreamResponse:
-        if _wants_aggregated(request):
-            return self._aggregated(core=False)
-        return _document(discovery.groups(self._cluster.resources))
-
-    async def group(self, request: web.Request) -> web.StreamResponse:
-        return _document(discovery.group(self._cluster.resources, request.match_info["group"]))
-
-    async def group_version(self, request: web.Request) -> web.StreamResponse:
-        parts = (request.match_info.get("group", ""), request.match_info["version"])
-        api_version = "/".join(filter(None, parts))
-        return _document(discovery.group_version(self._cluster.resources, api_version))
-
-    def _aggregated(self, *, core: bool) -> web.StreamResponse:
-        found = discovery.aggregated(self._cluster.resources, core=core)
-        response = _document(found)
-        response.headers["Content-Type"] = discovery.AGGREGATED
-        response.headers["Vary"] = "Accept"
-        return response
-
-    async def objects(self, request: web.Request) -> web.StreamResponse:
-        """Everything below a group version."""
-        target = Target.parse(request.path, self._cluster.resources)
-        _check_accept(request)
-        match request.method, bool(target.name):
-            case "GET", True:
-                return self._get(target)
-            case "GET", False:
-                watching = queries.is_watch(request.query)
-                return await (self._watch if watching else self._list)(request, target)
-            case "POST", False:
-                return await self._create(request, target)
-            case "PUT", True:
-                return await self._update(request, target)
-            case "PATCH", True:
-                return await self._patch(request, target)
-            case "DELETE", True:
-                return await self._delete(request, target)
+        Raises:
+            NotFound: one would, but it isn't there.
+        """
+        served = self._cluster.resources
+        aggregated = wants_aggregated(request.headers.get("Accept", ""))
+        match request.path.strip("/").split("/"):
+            case ["healthz" | "readyz" | "livez"]:
+                return Reply(b"ok", content_type="text/plain; charset=utf-8")
+            case ["version"]:
+                return document(discovery.version(self._cluster.features.minor))
+            case ["api" | "apis" as root] if aggregated:
+                return self._aggregated(request, core=root == "api")
+            case ["api"]:
+                return document(discovery.core_versions(request.host))
+            case ["apis"]:
+                return document(discovery.groups(served))
+            case ["apis", group]:
+                return document(discovery.group(served, group))
+            case ["api", version]:
+                return document(discovery.group_version(served, version))
+            case ["apis", group, version]:
+                return document(discovery.group_version(served, f"{group}/{version}"))
             case _:
-                raise statuses.method_not_allowed()
+                return None
 
-    # -- one object ---------------------------------------------------------------------------
+    def _aggregated(self, request: web.Request, *, core: bool) -> Reply:
+        """Everything at once, with a tag to ask whether it is still so (recording 02)."""
+        body = json_bytes(discovery.aggregated(self._cluster.resources, core=core)) + b"\n"
+        tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
+        headers = {"Etag": tag, "Vary": "Accept", "Cache-Control": "public"}
+        if request.headers.get("If-None-Match") == tag:
+            return Reply(b"", 304, discovery.AGGREGATED, headers)
+        return Reply(body, 200, discovery.AGGREGATED, headers)
 
-    def _get(self, target: Target) -> web.StreamResponse:
+
+# -- one object --------------------------------------------------------------------------------
+
+
+class _Objects:
+    """Reads and writes of single objects."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def answer(self, request: web.Request, target: Target) -> Reply:
+        """The answer to anything but a list or a watch."""
+        accept = request.headers.get("Accept", "")
+        verbs: dict[tuple[str, bool], Callable[[web.Request, Target], Awaitable[Reply]]] = {
+            ("GET", True): self._get,
+            ("POST", False): self._create,
+            ("PUT", True): self._update,
+            ("PATCH", True): self._patch,
+            ("DELETE", True): self._delete,
+        }
+        verb = verbs.get((request.method, bool(target.name)))
+        if verb is None:
+            raise statuses.method_not_allowed()
+        object_form(accept)  # refuses what can't be written
+        return await verb(request, target)
+
+    async def _get(self, request: web.Request, target: Target) -> Reply:
         where = self._namespace(target)
-        return _object(target, self._cluster.get(target.resource, target.name, namespace=where))
+        body = self._cluster.get(target.resource, target.name, namespace=where)
+        if object_form(request.headers.get("Accept", "")) == "metadata":
+            return document(partial_object(body["metadata"]))
+        return _object(target, body)
 
-    async def _create(self, request: web.Request, target: Target) -> web.StreamResponse:
+    async def _create(self, request: web.Request, target: Target) -> Reply:
         body = await _body(request, JSON)
         where = self._namespace(target)
         created = self._cluster.create(target.resource, body, namespace=where)
         return _object(target, created, status=201)
 
-    async def _update(self, request: web.Request, target: Target) -> web.StreamResponse:
+    async def _update(self, request: web.Request, target: Target) -> Reply:
         body = await _body(request, JSON)
         where = self._namespace(target)
         whole = writes.checked(body)
@@ -173,13 +235,13 @@ class _Endpoint:
             )
         return _object(target, self._cluster.update(target.resource, whole, namespace=where))
 
-    async def _patch(self, request: web.Request, target: Target) -> web.StreamResponse:
+    async def _patch(self, request: web.Request, target: Target) -> Reply:
         patch = await _body(request, MERGE_PATCH)
         where = self._namespace(target)
         patched = self._cluster.merge_patch(target.resource, target.name, patch, namespace=where)
         return _object(target, patched)
 
-    async def _delete(self, request: web.Request, target: Target) -> web.StreamResponse:
+    async def _delete(self, request: web.Request, target: Target) -> Reply:
         options = _options(await _body(request, JSON) if request.can_read_body else {})
         preconditions = options.preconditions or _Preconditions()
         last = self._cluster.delete(
@@ -192,7 +254,7 @@ class _Endpoint:
         metadata = last["metadata"]
         if metadata.get("finalizers"):
             return _object(target, last)  # it is still there
-        return _document(statuses.success(target.resource, target.name, metadata["uid"]))
+        return document(statuses.success(target.resource, target.name, metadata["uid"]))
 
     def _namespace(self, target: Target) -> str | None:
         """The namespace in the URL; over HTTP there is no default one."""
@@ -200,56 +262,10 @@ class _Endpoint:
             raise statuses.method_not_allowed()
         return target.namespace
 
-    # -- many objects -------------------------------------------------------------------------
 
-    async def _list(self, request: web.Request, target: Target) -> web.StreamResponse:
-        body = queries.list_page(self._cluster, target.resource, target.namespace, request.query)
-        if len(body) <= INLINE:
-            return web.Response(body=body, content_type=JSON, headers=_PRIVATE)
-        zipped = len(body) > GZIP_FROM and "gzip" in request.headers.get("Accept-Encoding", "")
-        return await _stream(request, chunks_of(body), zipped=zipped)
-
-    async def _watch(self, request: web.Request, target: Target) -> web.StreamResponse:
-        now = asyncio.get_running_loop().time()
-        watch = queries.start_watch(
-            self._cluster, target.resource, target.namespace, request.query, now=now
-        )
-        try:
-            return await _stream(request, lines_of(watch))
-        finally:
-            watch.close()
-
-
-# -- formats -----------------------------------------------------------------------------------
-
-
-async def _stream(
-    request: web.Request, chunks: AsyncGenerator[bytes], *, zipped: bool = False
-) -> web.StreamResponse:
-    """Send bytes as they come, each piece as one HTTP chunk; the head goes out at once."""
-    response = web.StreamResponse(headers={"Content-Type": JSON} | _PRIVATE)
-    response.enable_chunked_encoding()
-    if zipped:
-        response.enable_compression(web.ContentCoding.gzip)
-    async with aclosing(chunks):
-        await response.prepare(request)
-        async for chunk in chunks:
-            await response.write(chunk)
-    await response.write_eof()
-    return response
-
-
-def _document(document: Mapping[str, Any] | None) -> web.Response:
-    if document is None:
-        raise statuses.page_not_found()
-    body = document_bytes(dict(document))
-    return web.Response(body=body, content_type=JSON, headers=_PRIVATE)
-
-
-def _object(target: Target, body: dict[str, Any], *, status: int = 200) -> web.Response:
+def _object(target: Target, body: dict[str, Any], *, status: int = 200) -> Reply:
     encoding = Encoding(target.resource)
-    whole = encoding.whole(encoding.item(body)) + b"\n"
-    return web.Response(status=status, body=whole, content_type=JSON, headers=_PRIVATE)
+    return Reply(encoding.whole(encoding.item(body)) + b"\n", status)
 
 
 async def _body(request: web.Request, content_type: str) -> dict[str, Any]:
@@ -281,23 +297,3 @@ def _options(body: dict[str, Any]) -> _DeleteOptions:
         return msgspec.convert(body, _DeleteOptions)
     except msgspec.ValidationError as error:
         raise statuses.bad_request(str(error)) from error
-
-
-def _check_accept(request: web.Request) -> None:
-    """JSON is all there is: whoever takes other formats only must learn of it."""
-    wanted = request.headers.get("Accept", "*/*")
-    offers = [offer.replace(" ", "").partition(";") for offer in wanted.split(",")]
-    if not any(
-        kind in (JSON, "application/*", "*/*") and "as=" not in rest for kind, _, rest in offers
-    ):
-        raise statuses.not_acceptable(JSON)
-
-
-def _wants_aggregated(request: web.Request) -> bool:
-    """Whether the first format asked for that exists here is the aggregated one."""
-    wanted = request.headers.get("Accept", "").replace(" ", "")
-    needed = ("g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList")
-    return any(
-        set(needed) <= set(offer.split(";")) and offer.startswith(JSON)
-        for offer in wanted.split(",")
-    )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from aioinformer._core.resources import Resource
-from aioinformer.testing.encoding import EventType, Stored
+from aioinformer.testing.encoding import EventType, Form, Stored
 
 __all__ = ["Change", "History"]
 
@@ -27,24 +27,26 @@ class Change:
     resource: Resource
     old: Stored | None
     new: Stored | None
-    _lines: dict[EventType, bytes] = field(default_factory=dict[EventType, bytes])
-    """Events already encoded: one encoding for all watches."""
+    _lines: dict[tuple[EventType, Form], bytes] = field(
+        default_factory=dict[tuple[EventType, Form], bytes]
+    )
+    """Events already encoded: one encoding for all watches of a form."""
 
-    def line(self, seen_before: bool, seen_after: bool) -> bytes | None:
+    def line(self, form: Form, *, seen_before: bool, seen_after: bool) -> bytes | None:
         """The event for a watch that selects the old state, the new one, both or neither.
 
         An object that leaves a selection is DELETED for it, one that enters is ADDED; DELETED
         shows the last state that was selected, at this change's version (recording 31).
         """
         if seen_after:
-            return self._event("MODIFIED" if seen_before else "ADDED")
-        return self._event("DELETED") if seen_before else None
+            return self._event(form, "MODIFIED" if seen_before else "ADDED")
+        return self._event(form, "DELETED") if seen_before else None
 
-    def _event(self, event: EventType) -> bytes:
-        line = self._lines.get(event)
+    def _event(self, form: Form, event: EventType) -> bytes:
+        line = self._lines.get((event, form))
         if line is None:
             shown = self.gone if event == "DELETED" or self.new is None else self.new
-            line = self._lines[event] = shown.line(event)
+            line = self._lines[event, form] = form.line(event, shown)
         return line
 
     @property
@@ -69,8 +71,21 @@ class History:
             raise ValueError(f"window is a number of changes, not {window}")
         self.window = window
         self.compacted = start
-        """The newest resourceVersion whose change is forgotten; a watch may start from it."""
+        """The newest resourceVersion whose change is forgotten; a list may still show it."""
+        self._cached_from = start
         self._changes: deque[Change] = deque()
+
+    @property
+    def watchable(self) -> int:
+        """The oldest resourceVersion that a watch may start from."""
+        return max(self.compacted, self._cached_from)
+
+    def empty_watch_cache(self, newest: int) -> None:
+        """Serve no watch from before ``newest`` any more; lists aren't touched.
+
+        A restarted server begins so: its lists are etcd's, its watches its own cache's.
+        """
+        self._cached_from = newest
 
     def append(self, change: Change) -> None:
         """Remember a change, and forget the oldest if there are too many."""

@@ -1,26 +1,28 @@
 """A ``Cluster`` in the place of a client: lists and watches without sockets.
 
 For informers under simulated time, and for tests that shouldn't need a port. Time is the event
-loop's. What the network does to a connection has no place here; that is ``server``'s.
+loop's unless another clock is given. Faults are those of ``Faults``, as far as they can be told
+without a socket: what breaks a connection there is a ``TransportError`` here.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
 
 from aioinformer._core.cursor import ListRequest, WatchRequest
 from aioinformer._core.resources import Resource
-from aioinformer.testing import queries, statuses
+from aioinformer.errors import FetchError
+from aioinformer.testing import queries
+from aioinformer.testing.clock import Clock, LoopClock
 from aioinformer.testing.cluster import Cluster
-from aioinformer.testing.watches import Watch
+from aioinformer.testing.exchange import Exchange
+from aioinformer.testing.faults import Faults
+from aioinformer.testing.passage import Passage, chunks_of
 
-__all__ = ["ClusterListWatcher", "ClusterSource", "chunks_of", "lines_of"]
-
-CHUNK = 64 * 1024
-"""Bytes of a list at a time: an HTTP client reads about as much."""
+__all__ = ["ClusterListWatcher", "ClusterSource"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,9 @@ class ClusterSource:
     """Gives informers a cluster to list and watch: ``SharedInformerFactory(ClusterSource(c))``."""
 
     cluster: Cluster
+    faults: Faults = field(default_factory=Faults)
+    """What goes wrong, for all that come from here."""
+    clock: Clock = field(default_factory=LoopClock)
 
     def lister_watcher(
         self,
@@ -45,7 +50,9 @@ class ClusterSource:
             labels: a label selector.
             fields: a field selector.
         """
-        return ClusterListWatcher(self.cluster, resource, namespace, labels, fields)
+        return ClusterListWatcher(
+            self.cluster, resource, namespace, labels, fields, self.faults, self.clock
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,8 @@ class ClusterListWatcher:
     namespace: str | None = None
     labels: str = ""
     fields: str = ""
+    faults: Faults = field(default_factory=Faults)
+    clock: Clock = field(default_factory=LoopClock)
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
@@ -64,12 +73,14 @@ class ClusterListWatcher:
 
         Raises:
             ServerError: on entering, what the server answers instead; its phase is ``list``.
+            TransportError: there is no answer, or not all of it.
         """
         query = request.query() | self._selectors()
-        with statuses.during("list"):
+        with self._passage("list") as passage:
+            await self._begin(passage, query)
             body = queries.list_page(self.cluster, self.resource, self.namespace, query)
-        async with aclosing(chunks_of(body)) as chunks:
-            yield chunks
+            async with aclosing(passage.carry(chunks_of(body))) as chunks:
+                yield chunks
 
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
@@ -77,45 +88,33 @@ class ClusterListWatcher:
 
         Raises:
             ServerError: on entering, what the server answers instead; its phase is ``watch``.
+            TransportError: there is no answer, or it breaks off.
         """
-        now = asyncio.get_running_loop().time()
         query = request.query() | self._selectors()
-        watch = queries.start_watch(self.cluster, self.resource, self.namespace, query, now=now)
-        try:
-            async with aclosing(lines_of(watch)) as lines:
-                yield lines
-        finally:
-            watch.close()
+        with self._passage("watch") as passage:
+            await self._begin(passage, query)
+            watch = queries.start_watch(
+                self.cluster, self.resource, self.namespace, query, now=self.clock.now
+            )
+            try:
+                async with aclosing(passage.carry(passage.lines(watch))) as lines:
+                    yield lines
+            finally:
+                watch.close()
+
+    @contextmanager
+    def _passage(self, verb: Literal["list", "watch"]) -> Generator[Passage]:
+        with Exchange(self.faults, verb, self.resource, self.namespace) as exchange:
+            try:
+                yield Passage(exchange, self.clock)
+            except FetchError as error:
+                error.phase = verb
+                raise
+
+    async def _begin(self, passage: Passage, query: Mapping[str, str]) -> None:
+        await passage.admit()
+        await passage.fresh(self.cluster, queries.wanted_version(query))
 
     def _selectors(self) -> dict[str, str]:
         selectors = {"labelSelector": self.labels, "fieldSelector": self.fields}
         return {name: text for name, text in selectors.items() if text}
-
-
-async def chunks_of(body: bytes) -> AsyncGenerator[bytes]:
-    """A body in the pieces in which it is sent."""
-    for start in range(0, len(body), CHUNK):
-        yield body[start : start + CHUNK]
-        await asyncio.sleep(0)  # a list of any size leaves the loop to others
-
-
-async def lines_of(watch: Watch) -> AsyncGenerator[bytes]:
-    """The lines of a watch as they come, until it ends. The caller closes the watch."""
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    watch.on_ready = ready.set
-    while not watch.ended:
-        ready.clear()
-        lines = watch.take(loop.time())
-        for line in lines:
-            yield line
-        if not lines and not watch.ended:
-            await _until(ready, watch.next_deadline)
-
-
-async def _until(ready: asyncio.Event, deadline: float) -> None:
-    try:
-        async with asyncio.timeout_at(deadline):
-            await ready.wait()
-    except TimeoutError:
-        return  # something is due

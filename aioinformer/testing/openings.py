@@ -13,7 +13,7 @@ from itertools import chain
 from aioinformer.errors import ServerError
 from aioinformer.testing import statuses
 from aioinformer.testing.collection import Collection
-from aioinformer.testing.encoding import error_line
+from aioinformer.testing.encoding import Form, error_line
 from aioinformer.testing.pages import parse_version
 from aioinformer.testing.selection import Selection
 from aioinformer.testing.storage import Storage
@@ -29,6 +29,8 @@ class WatchOptions:
     resource_version: str = ""
     match: str = ""
     bookmarks: bool = False
+    watch_list: bool = True
+    """Whether the storage can serve a WatchList."""
     send_initial_events: bool | None = None
     """``None`` is what an old client sends: yes, iff it has no resourceVersion to start from."""
 
@@ -39,6 +41,7 @@ def open_watch(
     selection: Selection,
     options: WatchOptions,
     *,
+    form: Form,
     schedule: Schedule,
     buffer: int,
 ) -> Watch:
@@ -49,13 +52,14 @@ def open_watch(
         ServerFailure: the resourceVersion is no number.
     """
     _check(options)
-    version = parse_version(options.resource_version)
+    version = parse_version(options.resource_version, watched=True)
     initial = options.send_initial_events
     if initial is None:
         initial = version == 0  # the server's SetListOptionsDefaults; recordings 35, 36 and 52
     watch = Watch(
         collection.encoding,
         selection,
+        form=form,
         start=max(version, storage.version),
         schedule=schedule,
         buffer=buffer,
@@ -63,15 +67,18 @@ def open_watch(
         on_close=storage.detach,
     )
     refusal = _refusal(storage, version, initial=initial)
+    if options.send_initial_events and not options.watch_list:
+        refusal = statuses.watch_list_unserved()
     if refusal is not None:
         watch.open_with([error_line(statuses.document(refusal.status))])
         watch.finish()
         return watch
     storage.attach(watch)
     if initial:
-        watch.open_with(_initial(storage, collection, selection, bookmarks=options.bookmarks))
+        marked = options.bookmarks
+        watch.open_with(_initial(storage, collection, selection, form, marked=marked))
     elif version:
-        watch.open_with(_missed(storage, collection, selection, version))
+        watch.open_with(_missed(storage, collection, selection, form, version))
     return watch
 
 
@@ -82,8 +89,7 @@ def _check(options: WatchOptions) -> None:
         text = f"{name} is forbidden for watch unless sendInitialEvents is provided"
         raise statuses.invalid_option(name, text)
     if options.send_initial_events is not None and options.match != required:
-        text = f"sendInitialEvents requires setting {name} to {required}"
-        raise statuses.invalid_option(name, text)
+        raise statuses.unmatched_watch_list(options.match)
 
 
 def _refusal(storage: Storage, version: int, *, initial: bool) -> ServerError | None:
@@ -91,28 +97,32 @@ def _refusal(storage: Storage, version: int, *, initial: bool) -> ServerError | 
     if initial:
         newest = storage.version
         return statuses.too_large_version(version, newest) if version > newest else None
-    oldest = storage.history.compacted
+    oldest = storage.history.watchable
     return statuses.too_old_version(version, oldest) if 0 < version < oldest else None
 
 
 def _initial(
-    storage: Storage, collection: Collection, selection: Selection, *, bookmarks: bool
+    storage: Storage, collection: Collection, selection: Selection, form: Form, *, marked: bool
 ) -> Iterable[bytes]:
     """ADDED for all there is, in key order; the state is that of now, whenever it is read."""
-    snapshot = collection.snapshot((), prefix=selection.prefix)
-    there = [snapshot[key] for key in snapshot.keys]
-    lines = (stored.line("ADDED") for stored in there if selection.matches(stored))
-    end = collection.encoding.bookmark(storage.version, initial_events_end=True)
-    return chain(lines, [end] if bookmarks else [])
+    state = collection.view((), prefix=selection.prefix)
+    there = [state[key] for key in state.keys]
+    lines = (form.line("ADDED", stored) for stored in there if selection.matches(stored))
+    end = form.bookmark(storage.version, initial_events_end=True)
+    return chain(lines, [end] if marked else [])
 
 
 def _missed(
-    storage: Storage, collection: Collection, selection: Selection, version: int
+    storage: Storage, collection: Collection, selection: Selection, form: Form, version: int
 ) -> Iterator[bytes]:
     """What happened since, as this selection sees it."""
     changes = list(storage.history.since(version, collection.encoding.resource))
     lines = (
-        change.line(selection.matches(change.old), selection.matches(change.new))
+        change.line(
+            form,
+            seen_before=selection.matches(change.old),
+            seen_after=selection.matches(change.new),
+        )
         for change in changes
     )
     return filter(None, lines)

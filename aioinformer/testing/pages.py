@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import msgspec
 
 from aioinformer.testing import statuses
-from aioinformer.testing.collection import Collection, Snapshot
+from aioinformer.testing.collection import Collection, View
+from aioinformer.testing.encoding import Frame, ListForm, Stored
 from aioinformer.testing.history import History
 from aioinformer.testing.selection import Selection
 
@@ -33,6 +34,9 @@ class PageOptions:
     match: str = ""
     limit: int = 0
     continue_token: str = ""
+    cached: bool = True
+    """Whether the watch cache answers, and not etcd: their tokens differ by a slash (recordings 10
+    and 44)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,9 @@ def page(
     options: PageOptions,
     *,
     current: int,
+    form: ListForm,
 ) -> bytes:
-    """The body of the answer.
+    """The body of the answer, in this form.
 
     Raises:
         BadRequest: the token isn't one.
@@ -64,39 +69,40 @@ def page(
     place = _place(options, selection, history, current)
     resource = collection.encoding.resource
     later = history.since(place.version, resource) if place.version < current else ()
-    snapshot = collection.snapshot(later, prefix=selection.prefix, start=place.start)
-    rows, taken = _rows(snapshot, selection, place.limit)
-    left = len(snapshot.keys) - taken
+    state = collection.view(later, prefix=selection.prefix, start=place.start)
+    rows, taken = _rows(state, selection, place.limit)
+    left = len(state.keys) - taken
     token = ""
     if left:
-        token = _token(place.version, "/" + snapshot.keys[taken - 1][len(selection.prefix) :])
+        slash = "/" if options.cached else ""
+        token = _token(place.version, slash + state.keys[taken - 1][len(selection.prefix) :])
     remaining = left if selection.whole else 0  # what a selector leaves over can't be counted
-    return collection.encoding.page(rows, place.version, token, remaining)
+    return form.page(rows, Frame(place.version, token, remaining, str(selection.shard)))
 
 
-def _rows(snapshot: Snapshot, selection: Selection, limit: int) -> tuple[list[bytes], int]:
+def _rows(state: View, selection: Selection, limit: int) -> tuple[list[Stored], int]:
     """The selected objects, up to the limit, and how many keys were read for them."""
-    rows: list[bytes] = []
-    for number, key in enumerate(snapshot.keys, start=1):
-        stored = snapshot[key]
+    rows: list[Stored] = []
+    for number, key in enumerate(state.keys, start=1):
+        stored = state[key]
         if selection.matches(stored):
-            rows.append(stored.raw)
+            rows.append(stored)
             if len(rows) == limit:
                 return rows, number
-    return rows, len(snapshot.keys)
+    return rows, len(state.keys)
 
 
 # -- which state -------------------------------------------------------------------------------
 
 
-def parse_version(text: str) -> int:
+def parse_version(text: str, *, watched: bool = False) -> int:
     """A resourceVersion as a number; 0 for none.
 
     Raises:
-        ServerFailure: it is none.
+        BadRequest, ServerFailure: it is none, for a list or a watch.
     """
     if text and not re.fullmatch("[0-9]+", text):
-        raise statuses.malformed_version(text)
+        raise statuses.malformed_version(text, watched=watched)
     return int(text or 0)
 
 

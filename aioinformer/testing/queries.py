@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Literal
 
 from aioinformer._core.resources import Resource
 from aioinformer.testing import statuses
@@ -24,8 +25,33 @@ def is_watch(query: Mapping[str, str]) -> bool:
     return bool(_flag(query, "watch"))
 
 
+def is_watch_list(query: Mapping[str, str]) -> bool:
+    """Whether a watch starts with all there is and marks its end (KEP-3157)."""
+    return bool(_flag(query, "sendInitialEvents")) and bool(_flag(query, "allowWatchBookmarks"))
+
+
+def wanted_version(query: Mapping[str, str]) -> int:
+    """The resourceVersion that a server waits for before it answers; 0 for none.
+
+    Lists and WatchLists of a version that isn't there yet wait for it. Other watches start at
+    once, and are silent until then (recordings 20 and 37).
+    """
+    text = query.get("resourceVersion", "")
+    if not re.fullmatch("[0-9]{1,20}", text) or query.get("continue"):
+        return 0
+    watching = query.get("watch", "false").lower() not in ("false", "0")
+    if watching and query.get("sendInitialEvents") != "true":
+        return 0
+    return int(text)
+
+
 def list_page(
-    cluster: Cluster, resource: Resource, namespace: str | None, query: Mapping[str, str]
+    cluster: Cluster,
+    resource: Resource,
+    namespace: str | None,
+    query: Mapping[str, str],
+    *,
+    form: Literal["whole", "metadata", "table"] = "whole",
 ) -> bytes:
     """The body that answers a list request; raises what ``Cluster.list`` does."""
     with statuses.during("list"):
@@ -42,6 +68,8 @@ def list_page(
         match=query.get("resourceVersionMatch", ""),
         limit=limit,
         continue_token=query.get("continue", ""),
+        shard=query.get("shardSelector", ""),
+        form=form,
     )
 
 
@@ -52,6 +80,7 @@ def start_watch(
     query: Mapping[str, str],
     *,
     now: float,
+    form: Literal["whole", "metadata"] = "whole",
 ) -> Watch:
     """The watch that a request asks for; raises what ``Cluster.watch`` does."""
     with statuses.during("watch"):
@@ -69,6 +98,8 @@ def start_watch(
         bookmarks=bookmarks,
         send_initial_events=send_initial_events,
         timeout=timeout or None,
+        shard=query.get("shardSelector", ""),
+        form=form,
     )
 
 

@@ -1,4 +1,4 @@
-"""Which objects a list or watch is about: namespace, labels, fields.
+"""Which objects a list or watch is about: namespace, labels, fields, shard.
 
 A server supports few field labels, and each type its own; the table is that of Kubernetes 1.36
 (the ``AddFieldLabelConversionFunc`` of each group). Everything else is refused (recording 22).
@@ -14,6 +14,7 @@ from aioinformer._core.selectors import FieldSelector, LabelSelector
 from aioinformer.errors import InvalidSelector
 from aioinformer.testing import statuses
 from aioinformer.testing.encoding import Encoding, Stored
+from aioinformer.testing.shards import ShardSelector
 
 _METADATA = ("metadata.name", "metadata.namespace")
 
@@ -57,27 +58,32 @@ _NUMBERS = ("status.replicas", "status.successful")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A namespace (``None``: all), a label selector and a field selector."""
+    """A namespace (``None``: all), a label selector, a field selector and a shard."""
 
     namespace: str | None = None
     labels: LabelSelector = field(default_factory=LabelSelector)
     fields: FieldSelector = field(default_factory=FieldSelector)
+    shard: ShardSelector = field(default_factory=ShardSelector)
 
     @classmethod
     def parse(
-        cls, encoding: Encoding, namespace: str | None, labels: str, fields: str
+        cls, encoding: Encoding, namespace: str | None, labels: str, fields: str, shard: str = ""
     ) -> Selection:
         """The selection that a request means.
 
         Raises:
             NotFound: a namespace for a cluster-scoped resource.
             BadRequest: a selector doesn't parse, or names a field that can't be selected by.
+            ServerFailure: the shard selector doesn't parse.
         """
         if namespace and not encoding.resource.namespaced:
             raise statuses.resource_not_found()
         try:
             selection = cls(
-                namespace or None, LabelSelector.parse(labels), FieldSelector.parse(fields)
+                namespace or None,
+                LabelSelector.parse(labels),
+                FieldSelector.parse(fields),
+                ShardSelector.parse(shard),
             )
         except InvalidSelector as error:
             raise statuses.bad_selector(error) from error
@@ -93,7 +99,7 @@ class Selection:
     @property
     def whole(self) -> bool:
         """Whether every object of the scope is selected."""
-        return not (self.labels or self.fields)
+        return not (self.labels or self.fields or self.shard)
 
     def matches(self, stored: Stored | None) -> bool:
         """Whether an object is selected; nothing is not."""
@@ -101,7 +107,9 @@ class Selection:
             return False
         if self.labels and not self.labels.matches(stored.body["metadata"].get("labels") or {}):
             return False
-        return not self.fields or self.fields.matches(_reader(stored.body))
+        if self.fields and not self.fields.matches(_reader(stored.body)):
+            return False
+        return self.shard.matches(stored)
 
 
 def _check_field(encoding: Encoding, path: str) -> None:

@@ -2,14 +2,14 @@
 
 For everything that speaks HTTP to Kubernetes: this library's client, kubernetes_asyncio, kubectl.
 It can be stopped and started again on its port, and its connections can be broken, as happens to
-a real one; the objects stay. Nobody but this machine reaches it.
+a real one; the objects stay. What else may go wrong is switched on in its ``faults``. Nobody but
+this machine reaches it.
 """
 
 from __future__ import annotations
 
-import asyncio
-import socket
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,18 +18,17 @@ import msgspec
 from aiohttp import web
 
 from aioinformer.errors import NotRunning
+from aioinformer.testing.clock import Clock, LoopClock
 from aioinformer.testing.cluster import Cluster
+from aioinformer.testing.door import HOST, Door
+from aioinformer.testing.faults import Faults
 from aioinformer.testing.handlers import application
+from aioinformer.testing.storage import Snapshot
 
 __all__ = ["ApiServer"]
 
-HOST = "127.0.0.1"
-
 SHUTDOWN_SECONDS = 2.0
 """How long handlers may take to end. Their connections are gone by then, so they end at once."""
-ACCEPTING_STEPS = 5
-"""Turns of the loop in which asyncio makes a transport for a connection that it has accepted:
-a callback and a task that waits for two more callbacks."""
 
 
 class ApiServer:
@@ -40,6 +39,8 @@ class ApiServer:
         async with ApiServer() as server:
             server.cluster.create("pods", {"metadata": {"name": "web-0"}})
             ...  # use server.url, or server.kubeconfig(tmp_path / "config")
+            with server.faults.status(503, verb="list"):
+                ...  # see what your program does
     """
 
     def __init__(
@@ -49,6 +50,8 @@ class ApiServer:
         port: int = 0,
         tls: ssl.SSLContext | None = None,
         token: str | None = None,
+        faults: Faults | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """Make a server that isn't running yet.
 
@@ -57,13 +60,20 @@ class ApiServer:
             port: where; 0 for a free one, which is kept over restarts.
             tls: serve HTTPS with this context, which has a certificate for 127.0.0.1.
             token: the bearer token that every request must show; none is needed by default.
+            faults: what goes wrong; nothing at first.
+            clock: its time; the event loop's by default. With a ``ManualClock`` minutes pass when
+                a test says so.
         """
         self.cluster = cluster if cluster is not None else Cluster()
+        self.faults = faults if faults is not None else Faults()
+        """What goes wrong, and how to make it so."""
+        self._clock: Clock = clock if clock is not None else LoopClock()
         self._port = port
         self._tls = tls
         self._token = token
         self._runner: web.AppRunner | None = None
-        self._listening: socket.socket | None = None
+        self._door: Door | None = None
+        self._unobserve: Callable[[], None] | None = None
 
     @property
     def running(self) -> bool:
@@ -89,40 +99,62 @@ class ApiServer:
         """
         if self._runner is not None:
             return
+        requests = application(
+            self.cluster, faults=self.faults, clock=self._clock, token=self._token
+        )
         runner = web.AppRunner(
-            application(self.cluster, token=self._token),
+            requests,
             access_log=None,
             handler_cancellation=True,  # a watch ends when its client goes
             shutdown_timeout=SHUTDOWN_SECONDS,
         )
         await runner.setup()
+        server = runner.server
+        if server is None:
+            raise NotRunning("aiohttp made no server")
+        door = Door(server, self._tls)
         try:
-            listening = socket.create_server((HOST, self._port))
+            await door.open(self._port)
         except OSError:
             await runner.cleanup()
             raise
-        await web.SockSite(runner, listening, ssl_context=self._tls).start()
-        self._runner, self._listening = runner, listening
-        self._port = runner.addresses[0][1]
+        self._runner, self._door, self._port = runner, door, door.port
+        self._unobserve = self.faults.observe(self._answer_the_door)
+        self._answer_the_door()
+
+    def _answer_the_door(self) -> None:
+        """Refuse connections, or don't, as the faults say."""
+        if self._door is not None:
+            (self._door.shut if self.faults.refusing else self._door.reopen)()
 
     async def stop(self) -> None:
         """Stop as a crash does: break every connection, refuse new ones. The objects stay."""
         runner, self._runner = self._runner, None
+        if self._unobserve is not None:
+            self._unobserve()
+            self._unobserve = None
+        door, self._door = self._door, None
+        if door is not None:
+            await door.close()
         if runner is not None:
-            await self._stop_accepting()
             _abort(runner)
             await runner.cleanup()
 
-    async def _stop_accepting(self) -> None:
-        """Let connections that are being accepted come into being, so that they can be broken.
+    async def restart(self, *, state: Snapshot | None = None, lose_data: bool = False) -> None:
+        """Crash and come back on the same port, as a process that is started again.
 
-        asyncio forgets one that it has accepted but not made a transport for when its server is
-        closed: the client would wait on it for ever.
+        It has forgotten what happened before: watches from older versions are answered with 410.
+
+        Args:
+            state: come back with this one, as from a backup: objects *and* resourceVersion go
+                back to what they were.
+            lose_data: come back with nothing at all.
         """
-        if self._listening is not None:
-            asyncio.get_running_loop().remove_reader(self._listening)
-        for _ in range(ACCEPTING_STEPS):
-            await asyncio.sleep(0)
+        await self.stop()
+        if state is not None or lose_data:
+            self.cluster.restore(state)
+        self.cluster.empty_watch_cache()
+        await self.start()
 
     def drop_connections(self) -> None:
         """Break every connection in the middle of whatever it is doing, and go on serving."""

@@ -79,6 +79,22 @@ def unauthorized() -> ServerError:
     return server_error(Status(401, "Unauthorized", "Unauthorized"))
 
 
+def forbidden(verb: str, resource: Resource, namespace: str | None) -> ServerError:
+    """RBAC doesn't allow it to those without a name (recordings 25 and 40)."""
+    where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
+    message = (
+        f'{resource} is forbidden: User "system:anonymous" cannot {verb} resource '
+        f'"{resource.plural}" in API group "{resource.group}"{where}'
+    )
+    return server_error(Status(403, "Forbidden", message, _details(resource, "")))
+
+
+def forbidden_path() -> ServerError:
+    """The same for what isn't an object."""
+    message = 'forbidden: User "system:anonymous" cannot get this path'
+    return server_error(Status(403, "Forbidden", message))
+
+
 def object_not_found(resource: Resource, name: str) -> ServerError:
     """No such object (recording 27)."""
     message = f'{resource} "{name}" not found'
@@ -117,7 +133,21 @@ def body_too_large(limit: int) -> ServerError:
 
 def not_acceptable(offered: str) -> ServerError:
     """An answer is wanted in formats that aren't written here."""
-    message = f"only the following media types are accepted: {offered}"
+    return _not_acceptable(f"only the following media types are accepted: {offered}")
+
+
+def not_a_list() -> ServerError:
+    """A ``PartialObjectMetadataList`` of one object is wanted: 500, not 406."""
+    return server_error(Status(500, "", "content is not a list"))
+
+
+def a_list(kind: str) -> ServerError:
+    """A ``PartialObjectMetadata`` of many is wanted."""
+    requested = "you requested PartialObjectMetadata, but the requested object"
+    return _not_acceptable(f"{requested} is a list ({kind})")
+
+
+def _not_acceptable(message: str) -> ServerError:
     return server_error(Status(406, "NotAcceptable", message))
 
 
@@ -144,6 +174,21 @@ def failed_precondition(
     return conflict(resource, name, f"Precondition failed: {held}")
 
 
+def undeletable(
+    resource: Resource, name: str, field: str, expected: str, found: str
+) -> ServerError:
+    """A deletion that is bound to another object of that name (``UID``), or another version."""
+    why = "deleted and then recreated" if field == "UID" else "modified"
+    qualified = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    message = (
+        f'Operation cannot be fulfilled on {qualified} "{name}": the {field} in the precondition '
+        f"({expected}) does not match the {field} in record ({found}). "
+        f"The object might have been {why}"
+    )
+    details = _details(resource, name, kind=resource.kind)
+    return server_error(Status(409, "Conflict", message, details))
+
+
 def invalid(
     kind: str, name: str, field: str, reason: str, text: str, *, group: str = ""
 ) -> ServerError:
@@ -158,27 +203,51 @@ def invalid(
 
 def invalid_option(field: str, text: str) -> ServerError:
     """A combination of query parameters that the server forbids (recording 34)."""
-    return _option(field, "FieldValueForbidden", f"Forbidden: {text}")
+    return _options(_forbidden(field, text))
 
 
 def unsupported_option(field: str, value: str, known: tuple[str, ...]) -> ServerError:
     """A query parameter with a value that the server doesn't know."""
+    return _options(_unsupported(field, value, known))
+
+
+def unmatched_watch_list(match: str) -> ServerError:
+    """A WatchList without the one ``resourceVersionMatch`` that it can have (recording 34)."""
+    name, required = "resourceVersionMatch", "NotOlderThan"
+    causes = [_forbidden(name, f"sendInitialEvents requires setting {name} to {required}")]
+    if match:
+        causes.append(_unsupported(name, match, (required,)))
+    return _options(*causes)
+
+
+def _forbidden(field: str, text: str) -> dict[str, str]:
+    return {"reason": "FieldValueForbidden", "message": f"Forbidden: {text}", "field": field}
+
+
+def _unsupported(field: str, value: str, known: tuple[str, ...]) -> dict[str, str]:
     listed = ", ".join(f'"{one}"' for one in known)
     text = f'Unsupported value: "{value}": supported values: {listed}'
-    return _option(field, "FieldValueNotSupported", text)
+    return {"reason": "FieldValueNotSupported", "message": text, "field": field}
 
 
-def _option(field: str, reason: str, text: str) -> ServerError:
-    return invalid("ListOptions", "", field, reason, text, group="meta.k8s.io")
+def _options(*causes: dict[str, str]) -> ServerError:
+    texts = [f"{cause['field']}: {cause['message']}" for cause in causes]
+    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": list(causes)}
+    message = f'ListOptions.meta.k8s.io "" is invalid: {listed}'
+    return server_error(Status(422, "Invalid", message, details))
 
 
 # -- resource versions ---------------------------------------------------------------------------
 
 
-def malformed_version(text: str) -> ServerError:
-    """A resourceVersion that is no number: 500, not 400 (recording 41)."""
+def malformed_version(text: str, *, watched: bool) -> ServerError:
+    """A resourceVersion that is no number: 400 for a list, 500 for a watch (recording 41)."""
     parsing = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-    return server_error(Status(500, "", f'resourceVersion: Invalid value: "{text}": {parsing}'))
+    message = f'resourceVersion: Invalid value: "{text}": {parsing}'
+    if watched:
+        return server_error(Status(500, "", message))
+    return bad_request(f"invalid resource version: {message}")
 
 
 def too_large_version(version: int, current: int) -> ServerError:
@@ -210,6 +279,15 @@ def version_gone() -> ServerError:
 def token_gone(fresh: str) -> ServerError:
     """A continue token of a forgotten snapshot; ``fresh`` goes on without one (recording 62)."""
     return server_error(Status(410, "Expired", _INCONSISTENT_REST, continue_token=fresh))
+
+
+def watch_list_unserved() -> ServerError:
+    """A WatchList from a storage that can't serve one (recording 43)."""
+    message = (
+        "a watch stream was requested by the client but the required storage feature "
+        "RequestWatchProgress is disabled"
+    )
+    return server_error(Status(500, "InternalError", message))
 
 
 def bad_token(why: str) -> ServerError:

@@ -6,6 +6,9 @@ from it there, in one order.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from aioinformer._core.resources import BUILT_IN, Resource, find_built_in
@@ -15,12 +18,25 @@ from aioinformer.testing.encoding import Encoding, Stored
 from aioinformer.testing.history import Change, History
 from aioinformer.testing.watches import Watch
 
-__all__ = ["Storage"]
+__all__ = ["Snapshot", "Storage"]
 
 FIRST_VERSION = 1
 """The resourceVersion of an empty cluster; 0 means "any" in requests."""
 
 _BUILT_IN_VERSIONS = frozenset(resource.api_version for resource in BUILT_IN)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of a cluster at one moment, as a backup of its etcd holds it."""
+
+    version: int
+    """The newest resourceVersion then."""
+    objects: Mapping[Resource, tuple[Stored, ...]]
+    """By resource; every resource that was served is there."""
+
+    def __repr__(self) -> str:
+        return f"<Snapshot rv={self.version} {sum(map(len, self.objects.values()))} objects>"
 
 
 class Storage:
@@ -38,6 +54,7 @@ class Storage:
         self.collections: dict[tuple[str, str, str], Collection] = {}
         self._names: dict[str, Resource] = {}
         self._watches: dict[Resource, list[Watch]] = {}
+        self._expected: dict[Callable[[], None], int] = {}
         for resource in BUILT_IN:
             self.collections[_identity(resource)] = Collection(Encoding(resource))
         self._index_names()
@@ -109,7 +126,24 @@ class Storage:
         self.history.append(change)
         for watch in list(self._watches.get(change.resource, ())):
             watch.offer(change)
+        self._announce()
         return new or change.gone
+
+    @contextmanager
+    def expecting(self, version: int, reached: Callable[[], None]) -> Generator[None]:
+        """Within the context, call ``reached`` once ``version`` is there."""
+        self._expected[reached] = version
+        try:
+            self._announce()
+            yield
+        finally:
+            self._expected.pop(reached, None)
+
+    def _announce(self) -> None:
+        for reached, version in list(self._expected.items()):
+            if version <= self.version:
+                del self._expected[reached]
+                reached()
 
     def attach(self, watch: Watch) -> None:
         """Tell a watch of every change from now on."""
@@ -120,6 +154,30 @@ class Storage:
         watches = self._watches.get(watch.encoding.resource, [])
         if watch in watches:
             watches.remove(watch)
+
+    # -- the past -----------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """The present."""
+        objects = {
+            one.encoding.resource: tuple(one.objects.values()) for one in self.collections.values()
+        }
+        return Snapshot(self.version, objects)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a state: objects and counter. Watches end; no history is left."""
+        for watch in [watch for watches in self._watches.values() for watch in watches]:
+            watch.close()
+        self._watches.clear()
+        self.collections = {}
+        for resource, objects in snapshot.objects.items():
+            self.collections[_identity(resource)] = collection = Collection(Encoding(resource))
+            for stored in objects:
+                collection.put(stored)
+        self._index_names()
+        self.version = snapshot.version
+        self.history = History(self.history.window, snapshot.version)
+        self._announce()
 
     def __repr__(self) -> str:
         objects = sum(map(len, self.collections.values()))

@@ -34,11 +34,19 @@ class Target:
         namespace, rest = _scope(rest)
         plural, name, *deeper = *rest, "", ""
         resource = served.get(plural)
-        misplaced = resource is not None and namespace is not None and not resource.namespaced
-        if resource is None or misplaced or any(deeper):
-            known = api_version in _BUILT_IN_VERSIONS
+        known = api_version in _BUILT_IN_VERSIONS
+        if resource is None or any(deeper) or _misplaced(resource, namespace, name):
+            if resource is not None and not known and deeper[:1] in (["status"], ["scale"]):
+                raise statuses.object_not_found(resource, name)  # it has no such subresource
             raise statuses.resource_not_found() if known else statuses.page_not_found()
         return cls(resource, namespace, name)
+
+
+def _misplaced(resource: Resource, namespace: str | None, name: str) -> bool:
+    """Whether a namespace is too much, or missing: an object has a path in its own alone."""
+    if not resource.namespaced:
+        return namespace is not None
+    return bool(name) and namespace is None
 
 
 def _split(path: str) -> tuple[str, list[str]]:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from aioinformer.errors import Status, server_error
+from aioinformer.errors import ServerError, Status, server_error
 from aioinformer.testing import statuses
 from aioinformer.testing.encoding import Encoding, Stored
 
@@ -76,6 +76,8 @@ def accepted(encoding: Encoding, body: Mapping[str, Any]) -> Body:
     head = {"kind": resource.kind, "apiVersion": resource.api_version}
     for key, expected in head.items():
         found = copy.get(key, expected)
+        if found != expected and encoding.custom and key == "kind":
+            raise _another_kind(encoding, copy, str(found))
         if found != expected:
             what = "kind" if key == "kind" else "API version"
             raise statuses.bad_request(
@@ -83,6 +85,14 @@ def accepted(encoding: Encoding, body: Mapping[str, Any]) -> Body:
             )
     metadata: Body = checked(copy)["metadata"]
     return head | copy | {"metadata": metadata}
+
+
+def _another_kind(encoding: Encoding, body: Body, kind: str) -> ServerError:
+    """The kind of a custom resource is checked by other code than a built-in one's."""
+    name = str(body["metadata"].get("name", "")) if isinstance(body.get("metadata"), dict) else ""
+    text = f'Invalid value: "{kind}": must be {encoding.resource.kind}'
+    group = encoding.resource.group
+    return statuses.invalid(kind, name, "kind", "FieldValueInvalid", text, group=group)
 
 
 def _plain(value: object) -> object:
@@ -229,9 +239,7 @@ def check_deletion(
     held = {"UID": (uid, stored.uid), "ResourceVersion": (resource_version, str(stored.version))}
     for field, (expected, found) in held.items():
         if expected and expected != found:
-            raise statuses.failed_precondition(
-                encoding.resource, stored.name, field, expected, found
-            )
+            raise statuses.undeletable(encoding.resource, stored.name, field, expected, found)
 
 
 def condemned(stored: Stored, now: dt.datetime) -> Body:

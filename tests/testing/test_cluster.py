@@ -168,9 +168,9 @@ def test_an_object_with_finalizers_stays_until_the_last_one_is_removed(cluster: 
 
 def test_a_deletion_can_be_bound_to_a_uid_and_a_version(cluster: Cluster) -> None:
     created = cluster.create("pods", pod())
-    with pytest.raises(Conflict, match="UID in precondition: other"):
+    with pytest.raises(Conflict, match=r"UID in the precondition \(other\) does not match"):
         cluster.delete("pods", "web-0", uid="other")
-    with pytest.raises(Conflict, match="ResourceVersion in precondition: 1"):
+    with pytest.raises(Conflict, match=r"ResourceVersion in the precondition \(1\)"):
         cluster.delete("pods", "web-0", resource_version="1")
     metadata = created["metadata"]
     cluster.delete(

@@ -11,7 +11,7 @@ import pytest
 from aioinformer._core.cursor import ListRequest, WatchRequest
 from aioinformer._core.resources import find_built_in
 from aioinformer.errors import BadRequest, Expired, NotFound
-from aioinformer.testing import Cluster, ClusterSource
+from aioinformer.testing import Cluster, ClusterSource, ManualClock
 from tests.testing.exchanges import WIDGETS
 
 PODS = find_built_in("pods")
@@ -74,10 +74,10 @@ async def test_a_watch_tells_what_happens_while_it_is_read(cluster: Cluster) -> 
 
 
 async def test_a_watch_ends_when_its_time_is_up(cluster: Cluster) -> None:
-    source = ClusterSource(cluster).lister_watcher(PODS)
-    version = str(cluster.resource_version)
-    # The last bookmark would be due two seconds before the end, so there is none.
-    async with asyncio.timeout(5), source.watch(WatchRequest(version, 1)) as lines:
+    clock = ManualClock()
+    source = ClusterSource(cluster, clock=clock).lister_watcher(PODS)
+    async with source.watch(WatchRequest(str(cluster.resource_version), 600)) as lines:
+        clock.advance(600)
         assert [line async for line in lines] == []
 
 

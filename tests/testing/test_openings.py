@@ -202,3 +202,18 @@ def test_a_malformed_version_is_a_failure_of_the_server(cluster: Cluster) -> Non
 def test_a_bad_selector_is_refused_before_the_watch(cluster: Cluster) -> None:
     with pytest.raises(BadRequest):
         cluster.watch("pods", now=0, fields="spec.nope=1")
+
+
+def test_metadata_alone_has_bookmarks_of_its_own_kind(cluster: Cluster) -> None:
+    watch = cluster.watch(
+        "pods",
+        now=0,
+        match="NotOlderThan",
+        send_initial_events=True,
+        bookmarks=True,
+        form="metadata",
+    )
+    *initial, mark = read(taken(watch))
+    assert [set(event["object"]) for event in initial] == [{"kind", "apiVersion", "metadata"}] * 2
+    assert mark["object"]["kind"] == "PartialObjectMetadata"
+    assert mark["object"]["metadata"]["annotations"] == INITIAL_EVENTS_END

@@ -287,7 +287,7 @@ def test_a_token_that_is_none_is_a_bad_request(cluster: Cluster, token: str, why
         ("1", "Newest", "", Invalid),
         ("1", "Exact", "x", Invalid),
         ("1", "", "x", BadRequest),
-        ("x", "", "", ServerFailure),
+        ("x", "", "", BadRequest),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(

@@ -42,6 +42,10 @@ async def get(http: aiohttp.ClientSession, path: str) -> dict[str, Any]:
         return body
 
 
+def change(server: ApiServer, value: str) -> None:
+    server.cluster.merge_patch("pods", "web-0", {"metadata": {"labels": {"v": value}}})
+
+
 async def test_a_server_that_restarts_breaks_its_watches_and_keeps_its_objects(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
@@ -57,6 +61,49 @@ async def test_a_server_that_restarts_breaks_its_watches_and_keeps_its_objects(
     await server.start()
     assert server.url == url
     assert len((await get(http, PODS))["items"]) == 1
+
+
+async def test_a_restarted_server_has_its_data_and_forgot_its_watches_past(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    server.cluster.create("pods", POD)
+    change(server, "a")
+    async with http.get(f"{PODS}?watch=1&resourceVersion=2") as watching:
+        assert b"MODIFIED" in await watching.content.readline()
+        await server.restart()
+        with pytest.raises(aiohttp.ClientError):
+            await watching.content.read()
+    assert len((await get(http, PODS))["items"]) == 1
+    async with http.get(f"{PODS}?watch=1&resourceVersion=2") as watching:
+        assert b'"code":410' in await watching.content.read()
+    exact = await get(http, f"{PODS}?resourceVersion=2&resourceVersionMatch=Exact")
+    assert len(exact["items"]) == 1
+
+
+async def test_a_restarted_server_may_have_lost_everything(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    server.cluster.create("pods", POD)
+    await server.restart(lose_data=True)
+    assert await get(http, PODS) == {
+        "kind": "PodList",
+        "apiVersion": "v1",
+        "metadata": {"resourceVersion": "1"},
+        "items": [],
+    }
+
+
+async def test_a_restarted_server_may_be_back_in_the_past(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    server.cluster.create("pods", POD)
+    past, before = server.cluster.snapshot(), await get(http, PODS)
+    change(server, "a")
+    server.cluster.create("pods", {"metadata": {"name": "web-1"}})
+    await server.restart(state=past)
+    assert await get(http, PODS) == before
+    change(server, "b")
+    assert server.cluster.resource_version == 3  # given a second time
 
 
 async def test_dropped_connections_do_not_stop_the_server(

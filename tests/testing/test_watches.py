@@ -67,13 +67,23 @@ def test_an_event_is_encoded_once_for_all_watches(cluster: Cluster) -> None:
 
 
 def test_bookmarks_come_every_minute_and_two_seconds_before_the_end(cluster: Cluster) -> None:
-    """Recording 39."""
+    """Recording 39, which has the last one twice."""
     watch = cluster.watch("pods", now=100.0, resource_version="3", bookmarks=True, timeout=150)
+    create(cluster, "c")
+    assert len(watch.take(100.0)) == 1
     due: list[tuple[float, int]] = []
     while not watch.ended:
         now = watch.next_deadline
         due.append((now, len(watch.take(now))))
-    assert due == [(160.0, 1), (220.0, 1), (248.0, 1), (250.0, 0)]
+    assert due == [(160.0, 1), (220.0, 1), (248.0, 1), (249.0, 1), (250.0, 0)]
+
+
+def test_no_bookmark_comes_where_nothing_is_new(cluster: Cluster) -> None:
+    """Recording 42."""
+    watch = cluster.watch("pods", now=0, resource_version="3", bookmarks=True)
+    assert watch.take(60.0) == []
+    cluster.create("services", {"metadata": {"name": "s"}})  # of any resource
+    assert len(watch.take(120.0)) == 1
 
 
 def test_a_bookmark_carries_the_newest_version_and_nothing_else(cluster: Cluster) -> None:

@@ -73,6 +73,17 @@ def test_an_update_of_a_custom_resource_needs_a_resource_version(cluster: Cluste
         cluster.update(WIDGETS, {"metadata": {"name": "w"}, "spec": {}})
 
 
+def test_a_custom_resource_of_another_kind_is_invalid(cluster: Cluster) -> None:
+    """A built-in type is refused with 400, and so is another apiVersion."""
+    with pytest.raises(Invalid) as caught:
+        cluster.create(WIDGETS, {"kind": "Gadget", "metadata": {"name": "w"}})
+    [cause] = caught.value.status.details["causes"]
+    assert cause["field"] == "kind"
+    assert cause["message"] == 'Invalid value: "Gadget": must be Widget'
+    with pytest.raises(BadRequest):
+        cluster.create(WIDGETS, {"apiVersion": "example.com/v2", "metadata": {"name": "w"}})
+
+
 def test_a_write_that_changes_nothing_is_not_written(cluster: Cluster) -> None:
     created = cluster.create("pods", pod(a="b"))
     before = cluster.resource_version

@@ -1,0 +1,211 @@
+"""The embedded server beside the real one: the same writes and requests to both, answers compared.
+
+What is another one on every server is set aside: uids, times, resourceVersions, what is inside of
+continue tokens, and managedFields, which the embedded server doesn't keep.
+"""
+
+import asyncio
+import base64
+import gzip
+import re
+import ssl
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import aiohttp
+import msgspec
+
+from aioinformer import Resource
+from aioinformer.testing import ApiServer, Cluster, Features
+from tests.apiserver.process import ApiServerProcess, Json
+
+WIDGETS = "/apis/example.com/v1/widgets"
+IN_DEFAULT = "/apis/example.com/v1/namespaces/default/widgets"
+MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
+
+COMPARED = (
+    "Content-Type",
+    "Content-Encoding",
+    "Retry-After",
+    "Vary",
+    "X-Content-Type-Options",
+    "Cache-Control",
+)
+
+_CHANCE = {
+    r'"resourceVersion": ?"[0-9]+"': '"resourceVersion":"N"',
+    r'"uid": ?"[-0-9a-f]{36}"': '"uid":"U"',
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z": "T",
+    r"current: [0-9]+": "current: N",
+    r"in record \([-0-9a-f]{36}\)": "in record (U)",
+    r"resource version: [0-9]+ \([0-9]+\)": "resource version: N (N)",
+    r'"cells":\["(.*?)","[0-9smh]+"\]': r'"cells":["\1","AGE"]',
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An answer without chance, to be compared."""
+
+    status: int
+    headers: Mapping[str, str | None]
+    lines: tuple[str, ...]
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """The lines of a watch; of bookmarks that repeat each other the first.
+
+        How often the last one comes depends on fractions of the server's seconds.
+        """
+        kept: list[str] = []
+        for line in self.lines:
+            if not (kept and line == kept[-1] and line.startswith('{"type":"BOOKMARK"')):
+                kept.append(line)
+        return tuple(kept)
+
+
+@dataclass(slots=True)
+class Twin:
+    """One of the two servers."""
+
+    http: aiohttp.ClientSession
+    values: dict[str, str] = field(default_factory=dict[str, str])
+    """What stands for ``{name}`` in a path: versions and tokens are each server's own."""
+
+    async def write(self, method: str, path: str, body: Json | None = None) -> None:
+        """Write something."""
+        seen = await self.answer(method, path, body)
+        assert seen.status < 300, seen
+
+    async def version(self) -> str:
+        """The newest resourceVersion."""
+        async with self.http.get(WIDGETS) as response:
+            version: str = (await response.json())["metadata"]["resourceVersion"]
+            return version
+
+    async def ask(self, path: str, headers: Mapping[str, str]) -> Seen:
+        """The whole answer to a GET; the token for a next page is kept as ``{token}``."""
+        path = path.format(**self.values)
+        async with self.http.get(path, headers=headers) as response:
+            body = await response.read()
+            if "watch=" not in path:  # a watch is chunked, however little it says
+                _check_framing(response, len(body))
+            if response.headers.get("Content-Encoding") == "gzip":
+                body = gzip.decompress(body)
+        if found := re.search(rb'"continue": ?"([^"]+)"', body):
+            self.values["token"] = found[1].decode()
+        return _seen(response, body)
+
+    async def answer(self, method: str, path: str, body: Json | None) -> Seen:
+        """The answer to a write, whatever it is."""
+        headers = MERGE_PATCH if method == "PATCH" else {}
+        async with self.http.request(method, path, json=body, headers=headers) as response:
+            return _seen(response, await response.read())
+
+
+def _check_framing(response: aiohttp.ClientResponse, size: int) -> None:
+    """Either server sends a length up to 2048 bytes, and chunks beyond."""
+    chunked = response.headers.get("Transfer-Encoding") == "chunked"
+    assert chunked is (size > 2048), (size, response.headers)
+
+
+def _seen(response: aiohttp.ClientResponse, body: bytes) -> Seen:
+    headers = {name: response.headers.get(name) for name in COMPARED}
+    text = body.decode()
+    if text.startswith("{\n"):
+        return Seen(response.status, headers, tuple(_indented(text).splitlines()))
+    lines = (_normal(line) for line in text.splitlines(keepends=True))
+    return Seen(response.status, headers, tuple(lines))
+
+
+def _indented(text: str) -> str:
+    """A text for eyes, once that it is indented as it should be was seen."""
+    assert text == msgspec.json.format(text, indent=2)
+    return msgspec.json.format(_normal(text), indent=2)
+
+
+def _normal(line: str) -> str:
+    end = "\n" if line.endswith("\n") else ""
+    try:
+        line = msgspec.json.encode(_without_managers(msgspec.json.decode(line))).decode() + end
+    except msgspec.DecodeError:
+        return line  # no JSON
+    line = re.sub(r'"continue":"([^"]+)"', _opened, line)
+    for pattern, replacement in _CHANCE.items():
+        line = re.sub(pattern, replacement, line)
+    return line
+
+
+def _opened(found: re.Match[str]) -> str:
+    token = found[1]
+    inside = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
+    return f'"continue":<{re.sub("rv.:[0-9]+", "rv:N", inside)}>'
+
+
+def _without_managers(value: Any) -> Any:
+    if isinstance(value, dict):
+        body = cast("dict[str, Any]", value)
+        return {name: _without_managers(body[name]) for name in body if name != "managedFields"}
+    if isinstance(value, list):
+        return [_without_managers(one) for one in cast("Iterable[Any]", value)]
+    return value
+
+
+@dataclass(slots=True)
+class Twins:
+    """Both of them."""
+
+    real: Twin
+    ours: Twin
+    cluster: Cluster
+
+    @property
+    def both(self) -> tuple[Twin, Twin]:
+        """The real one first."""
+        return self.real, self.ours
+
+    async def write(self, method: str, path: str, body: Json | None = None) -> None:
+        """Write the same to both."""
+        for twin in self.both:
+            await twin.write(method, path, body)
+
+    async def remember(self, name: str) -> None:
+        """Keep the newest version of each as ``{name}``."""
+        for twin in self.both:
+            twin.values[name] = await twin.version()
+
+    async def ask(self, path: str, headers: Mapping[str, str]) -> tuple[Seen, Seen]:
+        """What either answers."""
+        real, ours = await asyncio.gather(*(twin.ask(path, headers) for twin in self.both))
+        return real, ours
+
+
+@asynccontextmanager
+async def twins(server: ApiServerProcess, features: Features) -> AsyncGenerator[Twins]:
+    """The real server of a test, and an embedded one with the same definition."""
+    cluster = Cluster(features=features)
+    cluster.add_resource(Resource("example.com", "v1", "widgets", "Widget", short_names=("wd",)))
+    trusting = ssl.create_default_context(cafile=server.ca_file)
+    async with AsyncExitStack() as stack:
+        embedded = await stack.enter_async_context(ApiServer(cluster))
+        sessions = [
+            await stack.enter_async_context(
+                aiohttp.ClientSession(
+                    url,
+                    connector=aiohttp.TCPConnector(ssl=tls, force_close=True),
+                    skip_auto_headers=("Accept-Encoding", "User-Agent"),
+                    auto_decompress=False,
+                )
+            )
+            for url, tls in ((server.url, trusting), (embedded.url, True))
+        ]
+        yield Twins(Twin(sessions[0]), Twin(sessions[1]), cluster)
+
+
+def widget(name: str, *, labels: dict[str, str] | None = None, **spec: object) -> Json:
+    """A widget to write."""
+    metadata: Json = {"name": name, **({"labels": labels} if labels else {})}
+    head = {"apiVersion": "example.com/v1", "kind": "Widget"}
+    return {**head, "metadata": metadata, "spec": spec}

@@ -1,0 +1,149 @@
+"""Each switch with an informer at the other end: over HTTP with a real client, and in memory.
+
+A switch is turned while the informer watches and others write. When it is turned off, the cache
+and what a listener was told must come to agree with the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from aioinformer import BackoffPolicy, Client, SharedInformer, SharedInformerFactory
+from aioinformer.testing import ApiServer, Cluster, ClusterSource, Fault, Faults
+from tests.promises.churn import Churn
+from tests.promises.conftest import until
+from tests.promises.histories import Recorder, judge, states
+
+QUICK = BackoffPolicy(initial=0.01, maximum=0.05)
+
+SWITCHES: dict[str, Callable[[Faults], Fault]] = {
+    "refuse": lambda faults: faults.refuse(),
+    "reset at once": lambda faults: faults.reset(),
+    "reset in the middle": lambda faults: faults.reset(after=100),
+    "stall at once": lambda faults: faults.stall(),
+    "stall in the middle": lambda faults: faults.stall(after=100),
+    "drip": lambda faults: faults.drip(size=500, every=0.0005),
+    "corrupt": lambda faults: faults.corrupt(after=2, put=b"\x00\xff"),
+    "latency": lambda faults: faults.latency(0.005),
+    "503": lambda faults: faults.status(503),
+    "429": lambda faults: faults.status(429, verb="list"),
+    "504 for watches": lambda faults: faults.status(504, verb="watch"),
+    "401": lambda faults: faults.status(401),
+    "forbid": lambda faults: faults.forbid(verb="list", resource="pods"),
+    "410 for watches": lambda faults: faults.status(410, verb="watch", times=3),
+    "drop bookmarks": lambda faults: faults.drop_bookmarks(),
+    "delay bookmarks": lambda faults: faults.delay_bookmarks(1),
+    "endless WatchList": lambda faults: faults.endless_watch_list(),
+}
+UNSEEN = ("drop bookmarks", "delay bookmarks", "endless WatchList")
+"""These show after a minute, or to those who ask for a WatchList."""
+
+
+@dataclass(slots=True)
+class Scene:
+    """Writers, an informer of what they write, and a listener."""
+
+    cluster: Cluster
+    faults: Faults
+    churn: Churn
+    pods: SharedInformer
+    recorder: Recorder
+
+    async def converge(self) -> None:
+        """Wait until cache and listener agree with the server."""
+        await until(lambda: states(self.pods.lister) == self.churn.now)
+        await until(lambda: judge(self.recorder.events) == self.churn.now)
+
+
+@asynccontextmanager
+async def scene(
+    cluster: Cluster, faults: Faults, source: Client | ClusterSource
+) -> AsyncGenerator[Scene]:
+    churn = Churn(cluster, seed=1)
+    churn.change(30)
+    async with SharedInformerFactory(source, backoff=QUICK) as informers:
+        pods = informers.informer("pods")
+        recorder = Recorder(pods)
+        pods.add_handler(recorder)
+        await informers.wait_synced(10)
+        yield Scene(cluster, faults, churn, pods, recorder)
+
+
+@asynccontextmanager
+async def served() -> AsyncGenerator[tuple[ApiServer, Scene]]:
+    """The scene over HTTP."""
+    async with (
+        ApiServer() as server,
+        Client(server.url) as client,
+        scene(server.cluster, server.faults, client) as played,
+    ):
+        yield server, played
+
+
+async def suffer(scene: Scene, name: str) -> None:
+    """Have everything asked for again while something is wrong, then put it right."""
+    fault = SWITCHES[name](scene.faults)
+    scene.churn.change(20)
+    scene.cluster.compact()  # a watch from before is answered with 410, so there is a list, too
+    scene.faults.reset(verb="watch", times=1)
+    if name not in UNSEEN:
+        await until(lambda: fault.hits > 1 or scene.pods.health.error is not None)
+    scene.churn.change(20)
+    fault.end()
+    scene.churn.change(20)
+    await scene.converge()
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+async def test_a_client_s_informer_converges_after(name: str) -> None:
+    async with served() as (_, played):
+        await suffer(played, name)
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+async def test_an_informer_in_memory_converges_after(name: str) -> None:
+    cluster, faults = Cluster(), Faults()
+    async with scene(cluster, faults, ClusterSource(cluster, faults)) as played:
+        await suffer(played, name)
+
+
+async def test_an_informer_converges_after_a_compaction() -> None:
+    async with served() as (server, played):
+        played.churn.change(20)
+        server.cluster.compact()
+        server.drop_connections()
+        played.churn.change(20)
+        await played.converge()
+
+
+async def test_an_informer_converges_after_restarts() -> None:
+    async with served() as (server, played):
+        for _ in range(3):
+            played.churn.change(20)
+            await server.restart()
+            played.churn.change(20)
+        await played.converge()
+
+
+async def test_an_informer_converges_after_a_rewind_once_it_lists_again() -> None:
+    """A watch from what is now the future is silent, so only a list can tell that time went back.
+
+    Here the server outruns the version that the informer waits for, and has compacted it away.
+    """
+    async with served() as (server, played):
+        past, then = server.cluster.snapshot(), dict(played.churn.now)
+        played.churn.change(20)
+        await played.converge()
+        rewound = server.cluster.resource_version
+        await server.restart(state=past)
+        played.churn.now.clear()
+        played.churn.now.update(then)
+        while server.cluster.resource_version <= rewound:
+            played.churn.change()
+        server.cluster.compact()
+        server.drop_connections()
+        await until(lambda: states(played.pods.lister) == played.churn.now)

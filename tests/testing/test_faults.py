@@ -1,0 +1,348 @@
+"""The switches over HTTP, seen by a plain client."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+import pytest_asyncio
+
+from aioinformer.testing import ApiServer, Fault, Faults, ManualClock
+
+PODS = "/api/v1/namespaces/default/pods"
+FROM_NOW = f"{PODS}?watch=1&resourceVersion=2&allowWatchBookmarks=true"
+WATCH_LIST = (
+    f"{PODS}?watch=1&allowWatchBookmarks=true&sendInitialEvents=true"
+    "&resourceVersionMatch=NotOlderThan"
+)
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as server:
+        server.cluster.create("pods", {"metadata": {"name": "web-0"}})
+        yield server
+
+
+@pytest_asyncio.fixture
+async def http(server: ApiServer) -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(server.url) as session:
+        yield session
+
+
+async def fetch(http: aiohttp.ClientSession, path: str = PODS) -> bytes:
+    async with asyncio.timeout(5), http.get(path) as response:
+        assert response.status == 200
+        return await response.read()
+
+
+async def silence(reading: asyncio.Task[bytes]) -> None:
+    """Nothing comes, though everything has its turn."""
+    await asyncio.wait([reading], timeout=0.02)
+    assert not reading.done()
+
+
+def label(server: ApiServer, value: str) -> None:
+    server.cluster.merge_patch("pods", "web-0", {"metadata": {"labels": {"v": value}}})
+
+
+async def event(response: aiohttp.ClientResponse) -> dict[str, Any]:
+    async with asyncio.timeout(5):
+        found: dict[str, Any] = msgspec.json.decode(await response.content.readline())
+    return found
+
+
+# -- connections -------------------------------------------------------------------------------
+
+
+async def test_connections_are_refused_until_they_are_not(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    async with http.get(FROM_NOW) as watching:
+        with server.faults.refuse():
+            async with aiohttp.ClientSession(server.url) as other:
+                with pytest.raises(aiohttp.ClientConnectorError) as caught:
+                    await other.get(PODS)
+            assert caught.value.os_error.errno == errno.ECONNREFUSED
+            label(server, "a")
+            assert (await event(watching))["type"] == "MODIFIED"  # what is open goes on
+        assert b"web-0" in await fetch(http)
+
+
+async def test_a_refused_request_over_a_connection_that_idled_is_broken_off(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    await fetch(http)
+    with server.faults.refuse(), pytest.raises(aiohttp.ClientConnectionError):
+        await fetch(http)
+    await fetch(http)
+
+
+async def test_a_server_that_refuses_can_be_stopped_and_started(server: ApiServer) -> None:
+    fault = server.faults.refuse()
+    await server.stop()
+    await server.start()
+    async with aiohttp.ClientSession(server.url) as http:
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await fetch(http)
+        fault.end()
+        await fetch(http)
+
+
+async def test_a_connection_is_reset_after_so_many_bytes(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    whole = await fetch(http)
+    with server.faults.reset(after=10, verb="list", times=1) as fault:
+        async with http.get(PODS) as response:
+            assert response.status == 200
+            with pytest.raises(aiohttp.ClientError):
+                await response.content.readexactly(11)
+        assert (fault.hits, fault.active) == (1, False)
+        assert await fetch(http) == whole
+
+
+async def test_a_connection_is_reset_before_the_head(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    with server.faults.reset(), pytest.raises(aiohttp.ClientConnectionError):
+        await fetch(http)
+
+
+async def test_an_idle_watch_is_reset_at_once(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    async with http.get(FROM_NOW) as watching:
+        server.faults.reset(verb="watch", times=1)
+        async with asyncio.timeout(5):
+            with pytest.raises(aiohttp.ClientError):
+                await watching.content.read()
+    assert "0 watches" in repr(server)
+
+
+async def test_a_stalled_server_accepts_and_says_nothing(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    fault = server.faults.stall()
+    reading = asyncio.create_task(fetch(http))
+    await silence(reading)
+    fault.end()
+    assert b"web-0" in await reading
+
+
+async def test_a_list_falls_silent_in_the_middle(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    whole = await fetch(http)
+    fault = server.faults.stall(after=20, verb="list")
+    async with http.get(PODS) as response:
+        assert await response.content.readexactly(20) == whole[:20]
+        reading = asyncio.create_task(response.content.read())
+        await silence(reading)
+        fault.end()
+        assert await reading == whole[20:]
+
+
+async def test_an_open_watch_falls_silent_and_a_new_one_does_not(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    async with http.get(FROM_NOW) as silent:
+        server.faults.stall(verb="watch", times=1)
+        label(server, "a")
+        reading = asyncio.create_task(silent.content.readany())
+        await silence(reading)
+        async with http.get(FROM_NOW) as other:
+            assert (await event(other))["type"] == "MODIFIED"
+        reading.cancel()
+
+
+# -- bytes -------------------------------------------------------------------------------------
+
+
+async def test_a_body_drips(server: ApiServer, http: aiohttp.ClientSession) -> None:
+    whole = await fetch(http)
+    with server.faults.drip(size=len(whole) // 4, every=0.005, verb="list"):
+        before = asyncio.get_running_loop().time()
+        assert await fetch(http) == whole
+        assert asyncio.get_running_loop().time() - before >= 0.015
+
+
+async def test_bytes_are_overwritten_on_their_way(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    whole = await fetch(http)
+    with server.faults.corrupt(after=7, put=b"\xff\xfe"):
+        assert await fetch(http) == whole[:7] + b"\xff\xfe" + whole[9:]
+
+
+# -- answers -----------------------------------------------------------------------------------
+
+
+async def test_an_answer_begins_late() -> None:
+    clock = ManualClock()
+    async with ApiServer(clock=clock) as server, aiohttp.ClientSession(server.url) as http:
+        server.faults.latency(2.0, verb="list")
+        reading = asyncio.create_task(fetch(http))
+        async with asyncio.timeout(5):
+            while not clock.waiting:  # noqa: ASYNC110 - what is waited for is behind a socket
+                await asyncio.sleep(0)
+        clock.advance(1.9)
+        await silence(reading)
+        clock.advance(0.1)
+        await reading
+
+
+@pytest.mark.parametrize("retry_after", [None, 7])
+async def test_a_status_is_answered_to_the_requests_that_it_is_for(
+    server: ApiServer, http: aiohttp.ClientSession, retry_after: int | None
+) -> None:
+    with server.faults.status(503, verb="list", resource="po", retry_after=retry_after) as fault:
+        async with http.get(PODS) as response:
+            assert response.status == 503
+            assert response.headers.get("Retry-After") == (retry_after and str(retry_after))
+            body = await response.json()
+            assert (body["kind"], body["reason"]) == ("Status", "ServiceUnavailable")
+        for other in (f"{PODS}/web-0", "/api/v1/services", "/readyz", "/apis"):
+            await fetch(http, other)
+        async with http.get(FROM_NOW) as watching:
+            assert watching.status == 200
+        assert fault.hits == 1
+    await fetch(http)
+
+
+async def test_a_status_for_everything_is_for_writes_and_discovery_too(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    with server.faults.status(429, times=3):
+        for method, path in (("POST", PODS), ("GET", "/apis"), ("DELETE", f"{PODS}/web-0")):
+            async with http.request(method, path) as response:
+                assert response.status == 429
+    await fetch(http, f"{PODS}/web-0")
+
+
+async def test_who_is_forbidden_something_is_told_what(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    with server.faults.forbid(verb="get"):
+        for path, text in (
+            (f"{PODS}/web-0", 'cannot get resource "pods"'),
+            ("/api/v1/nodes/n", 'cannot get resource "nodes" in API group "" at the cluster'),
+            ("/apis", "forbidden: User"),
+        ):
+            async with http.get(path) as response:
+                assert response.status == 403
+                assert text in (await response.json())["message"]
+
+
+# -- watches -----------------------------------------------------------------------------------
+
+
+@pytest_asyncio.fixture
+async def slow() -> AsyncIterator[tuple[ApiServer, ManualClock, aiohttp.ClientSession]]:
+    """A server whose time stands still."""
+    clock = ManualClock()
+    async with ApiServer(clock=clock) as server, aiohttp.ClientSession(server.url) as http:
+        server.cluster.create("pods", {"metadata": {"name": "web-0"}})
+        yield server, clock, http
+
+
+async def test_bookmarks_are_dropped(
+    slow: tuple[ApiServer, ManualClock, aiohttp.ClientSession],
+) -> None:
+    server, clock, http = slow
+    fault = server.faults.drop_bookmarks()
+    async with http.get(FROM_NOW) as watching:
+        label(server, "a")
+        assert (await event(watching))["type"] == "MODIFIED"
+        clock.advance(60)
+        reading = asyncio.create_task(watching.content.readline())
+        await silence(reading)
+        fault.end()
+        clock.advance(60)
+        assert b"BOOKMARK" in await reading
+
+
+async def test_bookmarks_come_late_and_say_the_version_of_then(
+    slow: tuple[ApiServer, ManualClock, aiohttp.ClientSession],
+) -> None:
+    server, clock, http = slow
+    server.faults.delay_bookmarks(20)
+    async with http.get(FROM_NOW) as watching:
+        label(server, "a")
+        assert (await event(watching))["type"] == "MODIFIED"
+        clock.advance(60)
+        reading = asyncio.create_task(watching.content.readline())
+        await silence(reading)
+        server.cluster.create("services", {"metadata": {"name": "s"}})
+        clock.advance(20)
+        bookmark = msgspec.json.decode(await reading)
+        assert bookmark["type"] == "BOOKMARK"
+        assert bookmark["object"]["metadata"]["resourceVersion"] == "4"
+
+
+async def test_a_watch_list_never_ends(
+    slow: tuple[ApiServer, ManualClock, aiohttp.ClientSession],
+) -> None:
+    server, _, http = slow
+    with server.faults.endless_watch_list():
+        async with http.get(WATCH_LIST) as watching:
+            assert (await event(watching))["type"] == "ADDED"
+            label(server, "a")
+            assert (await event(watching))["type"] == "MODIFIED"
+    async with http.get(WATCH_LIST) as watching:
+        assert [(await event(watching))["type"] for _ in range(2)] == ["ADDED", "BOOKMARK"]
+
+
+# -- the switches themselves -------------------------------------------------------------------
+
+
+def test_a_fault_is_on_until_it_ends() -> None:
+    faults = Faults()
+    with faults.stall() as one, faults.refuse() as other:
+        assert list(faults.on) == [one, other]
+        assert faults.refusing
+    assert not faults.on
+    assert (one.ended, one.active) == (True, False)
+    one.end()  # again, which is nothing
+    faults.reset()
+    faults.status(500)
+    faults.clear()
+    assert not faults.on
+
+
+def test_observers_hear_of_each_switch_until_they_leave() -> None:
+    faults, heard = Faults(), list[int]()
+    leave = faults.observe(lambda: heard.append(len(faults.on)))
+    with faults.stall():
+        pass
+    leave()
+    faults.stall()
+    assert heard == [1, 0]
+
+
+def test_what_makes_no_sense_is_a_value_error() -> None:
+    faults = Faults()
+    nonsense: list[Callable[[], Fault]] = [
+        lambda: faults.reset(after=-1),
+        lambda: faults.stall(times=0),
+        lambda: faults.drip(size=0),
+        lambda: faults.status(200),
+    ]
+    for wrong in nonsense:
+        with pytest.raises(ValueError, match=r"."):
+            wrong()
+    assert not faults.on
+
+
+def test_their_repr_says_what_is_wrong_and_for_whom() -> None:
+    faults = Faults()
+    fault = faults.status(503, verb="list", resource="pods", times=2)
+    assert "503" in repr(faults)
+    assert "list pods on 0 hits" in repr(fault)
+    fault.end()
+    assert "ended" in repr(fault)
