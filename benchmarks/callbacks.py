@@ -1,0 +1,139 @@
+"""How long one callback keeps the event loop, while much happens at once.
+
+    python -m benchmarks.callbacks --server URL --pods N
+
+Everything that an event loop runs is an ``asyncio.Handle``; each is timed here, in CPU time of
+the thread, which is the informer's doing, and in wall time, which is also the machine's. A sync,
+a relist in which every object has changed, and a resync.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from unittest.mock import patch
+
+import msgspec
+from msgspec import Struct
+
+from aioinformer import Added, Client, Event, SharedInformerFactory, Updated
+from benchmarks.ours import namespace, release
+
+__all__ = ["Longest", "Stretch"]
+
+RUN = "_run"
+"""The method that the loop calls for each handle. It offers no other place to stand."""
+TICK = 5.0
+"""Seconds between resyncs: later than the sync, and soon enough to wait for."""
+
+
+class Stretch(Struct):
+    """The longest callbacks of one stretch of work, in seconds."""
+
+    cpu: float = 0.0
+    """By CPU time of the thread."""
+    wall: float = 0.0
+    """By the clock, of any callback."""
+    what: str = ""
+    """Which callback the first was: the name of its task, or of its function."""
+
+
+class Longest(Struct):
+    """The longest callbacks of everything that was measured."""
+
+    sync: Stretch
+    relist: Stretch
+    resync: Stretch
+
+
+class _Timer:
+    """Runs handles, and notes how long they took."""
+
+    def __init__(self, run: Callable[[asyncio.Handle], None]) -> None:
+        self.longest = Stretch()
+        self._run = run
+
+    def timed(self, handle: asyncio.Handle) -> None:
+        wall, cpu = time.perf_counter(), time.thread_time()
+        self._run(handle)
+        cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
+        if cpu > self.longest.cpu:
+            self.longest.cpu, self.longest.what = cpu, _name(handle)
+        self.longest.wall = max(self.longest.wall, wall)
+
+    def take(self) -> Stretch:
+        """The longest since this was called last."""
+        taken, self.longest = self.longest, Stretch()
+        return taken
+
+
+def _name(handle: asyncio.Handle) -> str:
+    callback = getattr(handle, "_callback", None)
+    owner = getattr(callback, "__self__", None)
+    return owner.get_name() if isinstance(owner, asyncio.Task) else repr(callback)
+
+
+class _Progress:
+    """The handler: counts what it is told by what it means."""
+
+    def __init__(self, pods: int) -> None:
+        self._pods = pods
+        self._counts = {"added": 0, "changed": 0, "resynced": 0}
+        self.reached = {name: asyncio.Event() for name in self._counts}
+
+    def on_event(self, event: Event) -> None:
+        match event:
+            case Added():
+                self._count("added")
+            case Updated(resync=True):
+                self._count("resynced")
+            case _:
+                self._count("changed")
+
+    def _count(self, name: str) -> None:
+        self._counts[name] += 1
+        if self._counts[name] == self._pods:
+            self.reached[name].set()
+
+
+async def measure(server: str, pods: int, timer: _Timer) -> Longest:
+    """Sync, let the watch expire, relist, resync."""
+    progress = _Progress(pods)
+    async with (
+        Client(server) as client,
+        SharedInformerFactory(client, resync=TICK) as informers,
+    ):
+        informer = informers.informer("pods", indexers={"namespace": namespace})
+        timer.take()
+        informer.add_handler(progress.on_event)
+        await progress.reached["added"].wait()
+        sync = timer.take()
+        await release(server)
+        await release(server, "/expire")
+        await progress.reached["changed"].wait()
+        relist = timer.take()
+        await progress.reached["resynced"].wait()
+        return Longest(sync, relist, timer.take())
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--server", required=True)
+    parser.add_argument("--pods", type=int, required=True)
+    arguments = parser.parse_args()
+    timer = _Timer(getattr(asyncio.Handle, RUN))
+
+    def run(handle: asyncio.Handle) -> None:
+        timer.timed(handle)
+
+    with patch.object(asyncio.Handle, RUN, run):
+        longest = asyncio.run(measure(arguments.server, arguments.pods, timer))
+    sys.stdout.buffer.write(msgspec.json.encode(longest) + b"\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""What importing the library costs, beside importing aiohttp.
+
+Fresh interpreters, taking turns. The library must load neither aiohttp nor kubernetes_asyncio
+before somebody opens a connection: a command-line tool's ``--help`` should not wait for them.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.processes import output
+
+__all__ = ["ImportTimes"]
+
+PROGRAM = """
+import sys, time
+start = time.perf_counter()
+import {name}
+took = time.perf_counter() - start
+print(took, *sorted({{"aiohttp", "kubernetes_asyncio"}} & sys.modules.keys()))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportTimes:
+    """Medians, in seconds."""
+
+    aioinformer: float
+    aiohttp: float
+    network: bool
+    """Whether importing the library loaded an HTTP library."""
+
+    @classmethod
+    def measure(cls, repetitions: int) -> ImportTimes:
+        """Import each so many times."""
+        times: dict[str, list[float]] = {"aioinformer": [], "aiohttp": []}
+        loaded: set[str] = set()
+        for _ in range(repetitions):
+            for name, results in times.items():
+                took, *others = _imported(name)
+                results.append(float(took))
+                if name == "aioinformer":
+                    loaded.update(others)
+        return cls(median(times["aioinformer"]), median(times["aiohttp"]), bool(loaded))
+
+
+def _imported(name: str) -> list[str]:
+    command = [sys.executable, "-c", PROGRAM.format(name=name)]
+    return output(command, f"import {name}").decode().split()

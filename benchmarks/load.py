@@ -1,0 +1,128 @@
+"""A load server: sends files of a dataset as fast as the kernel copies them.
+
+    python -m benchmarks.load FOLDER
+
+It speaks just enough HTTP to be taken for an API server with one resource: a list, a watch, and a
+watch that begins with the state (``sendInitialEvents``), each as JSON or protobuf. It must never
+be what a measurement waits for: a process of its own, a blocking thread a connection,
+``sendfile``. ``POST /go`` lets the watch send its events; ``POST /expire`` makes it end with 410,
+after which lists show another state. Its port is the first line that it prints.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+__all__ = ["LoadServer", "rate"]
+
+JSON, PROTOBUF = "json", "pb"
+CONTENT_TYPES = {
+    (JSON, "list"): "application/json",
+    (JSON, "watch"): "application/json",
+    (PROTOBUF, "list"): "application/vnd.kubernetes.protobuf",
+    (PROTOBUF, "watch"): "application/vnd.kubernetes.protobuf;stream=watch",
+}
+EXPIRED = (
+    b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
+    b'"message":"too old resource version","reason":"Expired","code":410}}\n'
+)
+
+
+class LoadServer:
+    """Serves one dataset to one client."""
+
+    def __init__(self, folder: Path) -> None:
+        """Listen on a free port; ``run`` serves."""
+        self._folder = folder
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._go = threading.Event()
+        self._expired = threading.Event()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        port: int = self._listener.getsockname()[1]
+        return port
+
+    def run(self) -> None:
+        """Serve until the process ends."""
+        while True:
+            connection, _ = self._listener.accept()
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as requests:
+            try:
+                while line := requests.readline():
+                    headers: list[bytes] = []
+                    while (header := requests.readline()).strip():
+                        headers.append(header.lower())
+                    self._answer(connection, line.decode(), headers)
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # a client that has seen enough leaves in the middle
+
+    def _answer(self, connection: socket.socket, line: str, headers: list[bytes]) -> None:
+        method, target, _ = line.split()
+        protobuf = any(each.startswith(b"accept:") and b"protobuf" in each for each in headers)
+        form = PROTOBUF if protobuf else JSON
+        if method == "POST":
+            (self._go if target == "/go" else self._expired).set()
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        elif "watch=" in target:
+            self._watch(connection, form, initial="sendInitialEvents=true" in target)
+        else:
+            name = "relist" if self._expired.is_set() else "list"
+            _begin(connection, CONTENT_TYPES[form, "list"])
+            self._send(connection, name, form)
+
+    def _watch(self, connection: socket.socket, form: str, *, initial: bool) -> None:
+        """The events, when it is time for them; then silence until it is time to expire."""
+        _begin(connection, CONTENT_TYPES[form, "watch"])
+        if self._expired.is_set():
+            threading.Event().wait()
+        if initial:
+            self._send(connection, "initial", form)
+        self._go.wait()
+        self._send(connection, "watch", form)
+        self._expired.wait()
+        connection.sendall(b"%x\r\n%b\r\n0\r\n\r\n" % (len(EXPIRED), EXPIRED))
+
+    def _send(self, connection: socket.socket, name: str, form: str) -> None:
+        with (self._folder / f"{name}.{form}.http").open("rb") as file:
+            connection.sendfile(file)
+
+
+def _begin(connection: socket.socket, content_type: str) -> None:
+    connection.sendall(
+        f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n".encode()
+    )
+
+
+def rate(server: str) -> float:
+    """Bytes a second that a load server gives to a socket which throws the list away."""
+    host, _, port = server.removeprefix("http://").partition(":")
+    buffer, size, end = bytearray(1024 * 1024), 0, b"0\r\n\r\n"
+    with socket.create_connection((host, int(port))) as connection:
+        start = time.perf_counter()
+        connection.sendall(b"GET /api/v1/pods HTTP/1.1\r\n\r\n")
+        while n := connection.recv_into(buffer):
+            size += n
+            if buffer.endswith(end, 0, n):
+                break
+        return size / (time.perf_counter() - start)
+
+
+def main() -> None:
+    """Serve the folder that the command line names."""
+    server = LoadServer(Path(sys.argv[1]))
+    print(server.port, flush=True)
+    server.run()
+
+
+if __name__ == "__main__":
+    main()

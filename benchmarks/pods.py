@@ -1,0 +1,239 @@
+"""The bytes that all contestants read: pods as an API server sends them, encoded beforehand.
+
+A dataset is a folder of HTTP bodies, chunked already, so that serving them is copying files into
+a socket. The pods are a Deployment's, 3.3 kB of compact JSON with a third of it managedFields;
+each has a name, uid and version of its own, and each event is a change of a random one of them.
+The protobuf form is written by client-go's side; sending is ``load``'s work.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, BinaryIO
+
+__all__ = ["Dataset", "digest"]
+
+LIST_CHUNK = 2048
+"""Bytes a chunk of a list: what a Go server sends of something that it writes in small pieces
+(tests/recordings/56)."""
+SEED = 20_261_120
+LISTED = 1_000_000
+"""The version of the list; pods have lower ones, events higher ones."""
+RELISTED = 900_000_000
+"""From here on the versions of a second list, in which every pod has changed."""
+VARIANTS = 8
+"""Different pods, apart from names and numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A folder of bytes to send, and what is in them."""
+
+    folder: Path
+    pods: int
+    events: int
+    listed_bytes: int
+    """Bytes of JSON in the list, without the chunks' frames."""
+    event_bytes: int
+    """Bytes of JSON in all events."""
+    digest: str
+    """What ``digest`` gives for somebody who heard of every event."""
+
+    @classmethod
+    def write(cls, folder: Path, pods: int, events: int) -> Dataset:
+        """Write a list of ``pods``, the stream that stands for it, and ``events`` changes."""
+        last = {_name(number): str(number + 1) for number in range(pods)}
+        with (folder / "list.json.http").open("wb") as file:
+            listed = _write_list(file, _list(pods, LISTED, 1))
+        with (folder / "initial.json.http").open("wb") as file:
+            _write_stream(file, _initial(pods))
+        with (folder / "watch.json.http").open("wb") as file:
+            watched = _write_stream(file, _changes(pods, events, last))
+        return cls(folder, pods, events, listed, watched, digest(last))
+
+    def write_relist(self) -> None:
+        """Write a second list, for a server that was told to expire the watch."""
+        with (self.folder / "relist.json.http").open("wb") as file:
+            _write_list(file, _list(self.pods, RELISTED + self.pods, RELISTED))
+
+
+def digest(last: dict[str, str]) -> str:
+    """A short form of which version of each pod was heard of last, to compare processes by."""
+    lines = sorted(f"{name} {version}\n" for name, version in last.items())
+    return sha256("".join(lines).encode()).hexdigest()
+
+
+# -- bodies ------------------------------------------------------------------------------------
+
+
+def _list(pods: int, version: int, first: int) -> Iterator[bytes]:
+    yield b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[' % (
+        version
+    )
+    for number in range(pods):
+        yield b"%b%b" % (b"," if number else b"", _pod(number, first + number))
+    yield b"]}\n"
+
+
+def _initial(pods: int) -> Iterator[bytes]:
+    for number in range(pods):
+        yield _event(b"ADDED", _pod(number, number + 1))
+    yield (
+        b'{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{'
+        b'"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}},'
+        b'"spec":{"containers":null},"status":{}}}\n' % LISTED
+    )
+
+
+def _changes(pods: int, events: int, last: dict[str, str]) -> Iterator[bytes]:
+    """``events`` changes; ``last`` is kept up to date with them."""
+    chance = random.Random(SEED)
+    for version in range(LISTED + 1, LISTED + 1 + events):
+        number = chance.randrange(pods)
+        last[_name(number)] = str(version)
+        yield _event(b"MODIFIED", _pod(number, version))
+
+
+def _event(kind: bytes, pod: bytes) -> bytes:
+    # Objects of a stream say what they are; items of a list don't.
+    return b'{"type":"%b","object":{"kind":"Pod","apiVersion":"v1",%b}\n' % (kind, pod[1:])
+
+
+def _write_list(file: BinaryIO, parts: Iterable[bytes]) -> int:
+    size, buffer = 0, b""
+    for part in parts:
+        size += len(part)
+        buffer += part
+        while len(buffer) >= LIST_CHUNK:
+            file.write(b"800\r\n%b\r\n" % buffer[:LIST_CHUNK])
+            buffer = buffer[LIST_CHUNK:]
+    file.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(buffer), buffer))
+    return size
+
+
+def _write_stream(file: BinaryIO, lines: Iterable[bytes]) -> int:
+    """One event a chunk: the server flushes after each."""
+    size = 0
+    for line in lines:
+        size += len(line)
+        file.write(b"%x\r\n%b\r\n" % (len(line), line))
+    return size
+
+
+# -- one pod -----------------------------------------------------------------------------------
+
+
+def _name(number: int) -> str:
+    return f"checkout-7d9f8c6b5d-{number:06d}"
+
+
+def _pod(number: int, version: int) -> bytes:
+    return _TEMPLATES[number % VARIANTS] % {
+        b"name": _name(number).encode(),
+        b"team": b"team-%d" % (number % 20),
+        b"uid": b"0b1d2c3e-5f60-4a7b-8c9d-%012d" % number,
+        b"version": b"%d" % version,
+        b"node": b"node-%d" % (number % 100),
+        b"ip": b"10.%d.%d.%d" % (number >> 16, number >> 8 & 255, number & 255),
+        b"restarts": b"%d" % (version % 7),
+    }
+
+
+_TIME = "2026-11-20T08:44:44Z"
+
+
+def _template(variant: int) -> bytes:
+    """A pod with places to fill in."""
+    pod = {"metadata": _metadata(variant), "spec": _spec(variant), "status": _status(variant)}
+    text = json.dumps(pod, separators=(",", ":")).encode()
+    return text.replace(b'"%(restarts)b"', b"%(restarts)b")  # the one that is a number
+
+
+def _metadata(variant: int) -> dict[str, Any]:
+    return {
+        "name": "%(name)b",
+        "generateName": "checkout-7d9f8c6b5d-",
+        "namespace": "%(team)b",
+        "uid": "%(uid)b",
+        "resourceVersion": "%(version)b",
+        "creationTimestamp": _TIME,
+        "labels": {"app": "checkout", "pod-template-hash": "7d9f8c6b5d", "tier": f"t{variant}"},
+        "annotations": {"example.com/settings": '{"colour":"blue","limits":[1,2,3]}'},
+        "ownerReferences": [
+            {
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "checkout-7d9f8c6b5d",
+                "uid": "5a6b7c8d-1111-4222-8333-444455556666", "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+        "managedFields": [
+            _managed("kube-controller-manager", {"f:metadata": _owned("name", "labels", "app"),
+                "f:spec": _owned("containers", "restartPolicy", "schedulerName",
+                "securityContext", "enableServiceLinks")}),
+            _managed("kubelet", {"f:status": _owned("conditions", "containerStatuses", "hostIP",
+                "phase", "podIP", "podIPs", "startTime", "type", "lastTransitionTime",
+                "status")}) | {"subresource": "status"},
+        ],
+    }  # fmt: skip
+
+
+def _managed(manager: str, fields: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "manager": manager, "operation": "Update", "apiVersion": "v1", "time": _TIME,
+        "fieldsType": "FieldsV1", "fieldsV1": fields,
+    }  # fmt: skip
+
+
+def _owned(*names: str) -> dict[str, Any]:
+    return {f"f:{name}": {".": {}, "f:value": {}} for name in names}
+
+
+def _spec(variant: int) -> dict[str, Any]:
+    mounts = [
+        {"name": "kube-api-access", "readOnly": True,
+         "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
+    ]  # fmt: skip
+    return {
+        "volumes": [{"name": "kube-api-access", "projected": {"sources": [
+            {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt",
+                           "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        ], "defaultMode": 420}}],
+        "containers": [{
+            "name": "web", "image": f"registry.test/shop/checkout:1.{variant}",
+            "env": [{"name": "DATABASE", "value": "postgres://db"}],
+            "resources": {"limits": {"cpu": "1", "memory": "512Mi"},
+                          "requests": {"cpu": "100m", "memory": "256Mi"}},
+            "volumeMounts": mounts, "imagePullPolicy": "IfNotPresent",
+        }],
+        "restartPolicy": "Always", "serviceAccountName": "default", "nodeName": "%(node)b",
+        "securityContext": {}, "schedulerName": "default-scheduler",
+        "priority": 0, "enableServiceLinks": True,
+    }  # fmt: skip
+
+
+def _status(variant: int) -> dict[str, Any]:
+    conditions = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+    return {
+        "phase": "Running",
+        "conditions": [{"type": name, "status": "True", "lastTransitionTime": _TIME}
+                       for name in conditions],
+        "hostIP": "192.168.0.1", "podIP": "%(ip)b", "podIPs": [{"ip": "%(ip)b"}],
+        "startTime": _TIME,
+        "containerStatuses": [{
+            "name": "web", "state": {"running": {"startedAt": _TIME}}, "lastState": {},
+            "ready": True, "restartCount": "%(restarts)b",
+            "image": f"registry.test/shop/checkout:1.{variant}",
+            "imageID": "registry.test/shop/checkout@sha256:" + "0123456789abcdef" * 4,
+            "containerID": "containerd://" + "fedcba9876543210" * 4, "started": True,
+        }],
+        "qosClass": "Burstable",
+    }  # fmt: skip
+
+
+_TEMPLATES = [_template(variant) for variant in range(VARIANTS)]

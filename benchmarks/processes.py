@@ -1,0 +1,69 @@
+"""Processes of their own: for the load server, and for everything that is measured.
+
+What a process prints is its result; one that fails is shown with what it said.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+
+__all__ = ["MeasurementFailed", "output", "serving"]
+
+ROOT = Path(__file__).parent.parent
+LIMIT = 300
+"""Seconds for one process. The slowest takes about 30, and building client-go a minute or two."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class MeasurementFailed(Exception):
+    """Something broke, or did not hear of everything; the message names it."""
+
+
+def output(
+    command: Sequence[str],
+    name: str,
+    *,
+    environment: Mapping[str, str] = NOTHING,
+    folder: Path = ROOT,
+) -> bytes:
+    """What a command prints.
+
+    Args:
+        command: a program and its arguments.
+        name: what to call it in an error.
+        environment: variables to add.
+        folder: where to run it.
+
+    Raises:
+        MeasurementFailed: it ended with another status than 0.
+    """
+    done = subprocess.run(  # noqa: S603 - the callers' own commands
+        command,
+        cwd=folder,
+        capture_output=True,
+        timeout=LIMIT,
+        env={**os.environ, **environment},
+        check=False,
+    )
+    if done.returncode != 0:
+        raise MeasurementFailed(f"{name} failed:\n{done.stderr.decode(errors='replace')}")
+    return done.stdout
+
+
+@contextmanager
+def serving(folder: Path) -> Generator[str]:
+    """The URL of a load server that lives as long as the context."""
+    command = [sys.executable, "-m", "benchmarks.load", str(folder)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:  # noqa: S603
+        try:
+            if process.stdout is None or not (line := process.stdout.readline()):
+                raise MeasurementFailed("the load server did not start")
+            yield f"http://127.0.0.1:{int(line)}"
+        finally:
+            process.kill()

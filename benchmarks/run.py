@@ -1,0 +1,212 @@
+"""One run: everybody in turn, several times, and the medians.
+
+Turns, because the machine is not ours alone: what slows one contestant for a minute slows the
+others in that minute too, and the ratios stay. What the numbers mean is ``verdict``'s, how they
+look is ``table``'s.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import msgspec
+from msgspec import Struct
+
+from benchmarks.callbacks import Longest, Stretch
+from benchmarks.clientgo import PeerMissing, build, encode
+from benchmarks.contestants import Contestant, go_peers, ours, python_peers
+from benchmarks.imports import ImportTimes
+from benchmarks.load import rate
+from benchmarks.meter import Sample
+from benchmarks.pods import Dataset
+from benchmarks.processes import output, serving
+
+__all__ = ["FULL", "QUICK", "Numbers", "Results", "Size", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is measured."""
+
+    pods: int
+    events: int
+    repetitions: int
+    slow: int
+    """Pods, and events, for contestants that take a millisecond for each."""
+    large: int
+    """Pods for the longest callback."""
+    imports: int
+    complete: bool = True
+    """Whether variants are measured that differ little from others."""
+
+
+FULL = Size(pods=50_000, events=50_000, repetitions=5, slow=2_000, large=100_000, imports=15)
+"""The sizes that the numbers are about. Some minutes."""
+QUICK = Size(
+    pods=5_000, events=10_000, repetitions=2, slow=200, large=20_000, imports=5, complete=False
+)
+"""Enough to see that it works and roughly how fast: less than a minute, for CI."""
+
+
+class Numbers(Struct, kw_only=True):
+    """What one contestant came to: medians."""
+
+    pods: int
+    events: int
+    sync_wall: float
+    """Seconds; so are the next three."""
+    sync_cpu: float
+    events_wall: float
+    events_cpu: float
+    peak: float
+    """Bytes above the bare process, as a multiple of the bytes of JSON listed. 0: not measured."""
+    settled: float
+    beyond: float
+    """Bytes above the bare process and the JSON kept, for each object."""
+
+    @property
+    def rate(self) -> float:
+        """Events a second."""
+        return self.events / self.events_wall
+
+    @property
+    def cpu_per_event(self) -> float:
+        """Seconds."""
+        return self.events_cpu / self.events
+
+    @classmethod
+    def of(cls, samples: list[Sample], dataset: Dataset) -> Numbers:
+        """The medians of ``samples``."""
+
+        def middle(value: Callable[[Sample], float]) -> float:
+            return median(value(sample) for sample in samples)
+
+        return cls(
+            pods=dataset.pods,
+            events=dataset.events,
+            sync_wall=middle(lambda s: s.sync_wall),
+            sync_cpu=middle(lambda s: s.sync_cpu),
+            events_wall=middle(lambda s: s.events_wall),
+            events_cpu=middle(lambda s: s.events_cpu),
+            peak=middle(lambda s: (s.peak - s.bare) / dataset.listed_bytes),
+            settled=middle(lambda s: (s.settled - s.bare) / dataset.listed_bytes),
+            beyond=middle(lambda s: (s.settled - s.bare - s.held) / dataset.pods if s.held else 0),
+        )
+
+
+class Results(Struct, kw_only=True):
+    """Everything that one run measured."""
+
+    size: Size
+    load_rate: float
+    """Bytes a second that the load server gives to somebody who throws them away."""
+    event_bytes: float
+    """Bytes of JSON an event."""
+    numbers: dict[str, Numbers]
+    """By contestant."""
+    missing: str
+    """Why there is no client-go; empty if there is."""
+    longest: Longest
+    imports: ImportTimes
+
+
+def run(size: Size, say: Callable[[str], None]) -> Results:
+    """Measure everything; ``say`` hears what is under way."""
+    contestants, missing = [*_ours(size), *python_peers()], ""
+    say("building the Go peer")
+    binary: Path | None = None
+    try:
+        binary = build()
+        contestants += go_peers(binary)[: None if size.complete else 2]
+    except PeerMissing as error:
+        missing = str(error)
+    with _folder() as folder:
+        say("writing the bytes")
+        dataset, small = _datasets(folder, size, binary)
+        with serving(dataset.folder) as server:
+            load_rate = rate(server)
+        samples: dict[str, list[Sample]] = {each.name: [] for each in contestants}
+        for repetition in range(size.repetitions):
+            for each in contestants:
+                say(f"{repetition + 1} of {size.repetitions}: {each.name}")
+                samples[each.name].append(each.measure(small if each.slow else dataset))
+    say("the longest callback")
+    longest = _longest(size)
+    say("imports")
+    return Results(
+        size=size,
+        load_rate=load_rate,
+        event_bytes=dataset.event_bytes / dataset.events,
+        numbers={
+            each.name: Numbers.of(samples[each.name], small if each.slow else dataset)
+            for each in contestants
+        },
+        missing=missing,
+        longest=longest,
+        imports=ImportTimes.measure(size.imports),
+    )
+
+
+def _ours(size: Size) -> list[Contestant]:
+    few = [
+        ours("ours"),
+        ours("ours, 3 fields", "--reads=fields"),
+        ours("ours, whole body", "--reads=body"),
+        ours("ours, 16 listeners", "--listeners=16"),
+    ]
+    if not size.complete:
+        return few
+    return [
+        *few,
+        ours("ours, 4 listeners", "--listeners=4"),
+        ours("ours, async handler", "--coroutine"),
+    ]
+
+
+@contextmanager
+def _folder() -> Generator[Path]:
+    """Where datasets live: in memory if the system has a place for that."""
+    memory = Path("/dev/shm")  # noqa: S108 - a folder with a random name is made in it
+    with tempfile.TemporaryDirectory(
+        prefix="aioinformer-", dir=memory if memory.is_dir() else None
+    ) as name:
+        yield Path(name)
+
+
+def _datasets(folder: Path, size: Size, binary: Path | None) -> tuple[Dataset, Dataset]:
+    places = folder / "dataset", folder / "small"
+    for place in places:
+        place.mkdir()
+    dataset = Dataset.write(places[0], size.pods, size.events)
+    if binary is not None:
+        encode(binary, dataset)
+    return dataset, Dataset.write(places[1], size.slow, size.slow)
+
+
+def _longest(size: Size) -> Longest:
+    """The medians of what ``callbacks`` measures."""
+    command = [sys.executable, "-m", "benchmarks.callbacks", f"--pods={size.large}"]
+    found: list[Longest] = []
+    with _folder() as folder:
+        Dataset.write(folder, size.large, 0).write_relist()
+        for _ in range(size.repetitions):
+            with serving(folder) as server:
+                printed = output([*command, f"--server={server}"], "callbacks")
+            found.append(msgspec.json.decode(printed, type=Longest))
+    return Longest(
+        sync=_middle([each.sync for each in found]),
+        relist=_middle([each.relist for each in found]),
+        resync=_middle([each.resync for each in found]),
+    )
+
+
+def _middle(found: list[Stretch]) -> Stretch:
+    by_cpu = sorted(found, key=lambda stretch: stretch.cpu)
+    middle = by_cpu[len(by_cpu) // 2]
+    return Stretch(middle.cpu, median(each.wall for each in found), middle.what)

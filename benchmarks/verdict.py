@@ -1,0 +1,91 @@
+"""What the library must reach and aims at, and whether this run shows it.
+
+The numbers are the design's. A ratio that has both a wall and a CPU form must hold in both: wall
+time is what a user sees, CPU time what a busy machine can't falsify.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from benchmarks.run import Numbers, Results
+
+__all__ = ["Verdict", "verdicts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One requirement."""
+
+    what: str
+    unit: str
+    values: tuple[float, ...]
+    """By wall time and by CPU time, or the one that there is."""
+    must: float
+    aim: float
+    at_most: bool = False
+    """Whether less is better."""
+
+    @property
+    def met(self) -> bool:
+        """Whether what must be is."""
+        return self._reaches(self.must)
+
+    @property
+    def aimed(self) -> bool:
+        """Whether the aim is reached too."""
+        return self._reaches(self.aim)
+
+    def _reaches(self, bound: float) -> bool:
+        if self.at_most:
+            return max(self.values) <= bound
+        return min(self.values) >= bound
+
+
+def verdicts(results: Results) -> list[Verdict]:
+    """All that this run can tell."""
+    return [*_by_go(results), *_alone(results)]
+
+
+def _by_go(results: Results) -> Iterator[Verdict]:
+    numbers = results.numbers
+    ours, json = numbers["ours"], numbers.get("client-go JSON")
+    protobuf = numbers.get("client-go protobuf")
+    if json is None or protobuf is None:
+        return
+    fields, body = numbers["ours, 3 fields"], numbers["ours, whole body"]
+    yield Verdict("events, client-go JSON = 1", "x", _events(json, ours), 5, 18)
+    yield Verdict("events, client-go protobuf = 1", "x", _events(protobuf, ours), 2, 2.5)
+    yield Verdict("  handler reads 3 fields, JSON = 1", "x", _events(json, fields), 10, 12)
+    yield Verdict("  whole body as a dict, JSON = 1", "x", _events(json, body), 5, 8)
+    yield Verdict("sync, client-go JSON = 1", "x", _sync(json, ours), 5, 6)
+    if by_list := numbers.get("client-go JSON, LIST"):
+        yield Verdict("sync, client-go JSON by LIST = 1", "x", _sync(by_list, ours), 2, 6)
+
+
+def _alone(results: Results) -> Iterator[Verdict]:
+    numbers = results.numbers
+    ours, many = numbers["ours"], numbers["ours, 16 listeners"]
+    floor = tuple(100 / ratio for ratio in _events(ours, numbers["floor"]))
+    yield Verdict("events, of the floor's rate", "%", floor, 45, 55)
+    further = (many.cpu_per_event - ours.cpu_per_event) / 15 * 1e6
+    yield Verdict("each further listener, an event", "us", (further,), 0.35, 0.25, at_most=True)
+    memory = (ours.peak, ours.settled)
+    yield Verdict("memory / JSON listed: peak, settled", "x", memory, 1.0, 0.9, at_most=True)
+    yield Verdict("an object beyond its bytes", "B", (ours.beyond,), 400, 250, at_most=True)
+    callbacks = results.longest
+    for name in ("sync", "relist", "resync"):
+        longest = getattr(callbacks, name).cpu * 1e3
+        yield Verdict(f"longest callback, {name}, CPU", "ms", (longest,), 10, 5, at_most=True)
+    imports = results.imports.aioinformer / results.imports.aiohttp
+    yield Verdict("import, aiohttp = 1", "x", (imports,), 0.6, 0.4, at_most=True)
+
+
+def _events(slower: Numbers, faster: Numbers) -> tuple[float, float]:
+    """How many times as fast, by wall and by CPU."""
+    return faster.rate / slower.rate, slower.cpu_per_event / faster.cpu_per_event
+
+
+def _sync(slower: Numbers, faster: Numbers) -> tuple[float, float]:
+    return slower.sync_wall / faster.sync_wall, slower.sync_cpu / faster.sync_cpu

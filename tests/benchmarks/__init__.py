@@ -1,0 +1,1 @@
+"""The tests of the benchmarks: that they measure what they say."""

@@ -1,0 +1,128 @@
+"""The benchmarks at a small size: who takes part hears of everything that was sent."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.contestants import ours, python_peers
+from benchmarks.load import rate
+from benchmarks.pods import Dataset, digest
+from benchmarks.processes import MeasurementFailed, serving
+
+PODS, EVENTS = 60, 200
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return Dataset.write(tmp_path_factory.mktemp("dataset"), PODS, EVENTS)
+
+
+def chunks(path: Path) -> Iterator[bytes]:
+    """The chunks of an HTTP body, without their frames."""
+    body = path.read_bytes()
+    while body:
+        head, _, rest = body.partition(b"\r\n")
+        size = int(head, 16)
+        assert rest[size : size + 2] == b"\r\n"
+        if size:
+            yield rest[:size]
+        body = rest[size + 2 :]
+
+
+# -- the bytes -------------------------------------------------------------------------------------
+
+
+def test_the_pods_are_of_the_size_that_the_numbers_are_about(dataset: Dataset) -> None:
+    assert dataset.event_bytes / EVENTS == pytest.approx(3_300, rel=0.05)
+
+
+def test_the_list_is_one_document_in_small_chunks_of_distinct_pods(dataset: Dataset) -> None:
+    parts = list(chunks(dataset.folder / "list.json.http"))
+    assert {len(part) for part in parts[:-1]} == {2048}
+    items = json.loads(b"".join(parts))["items"]
+    assert sum(map(len, parts)) == dataset.listed_bytes
+    for name in ("name", "uid", "resourceVersion"):
+        assert len({item["metadata"][name] for item in items}) == PODS
+
+
+def test_an_event_is_a_chunk_and_versions_rise(dataset: Dataset) -> None:
+    events = [json.loads(part) for part in chunks(dataset.folder / "watch.json.http")]
+    versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
+    assert len(events) == EVENTS
+    assert {event["type"] for event in events} == {"MODIFIED"}
+    assert versions == sorted(set(versions))
+    assert len({event["object"]["metadata"]["name"] for event in events}) > PODS / 2
+
+
+def test_the_digest_is_that_of_the_last_version_of_each_pod(dataset: Dataset) -> None:
+    last: dict[str, str] = {}
+    listed = json.loads(b"".join(chunks(dataset.folder / "list.json.http")))["items"]
+    changed = [json.loads(part)["object"] for part in chunks(dataset.folder / "watch.json.http")]
+    for pod in [*listed, *changed]:
+        last[pod["metadata"]["name"]] = pod["metadata"]["resourceVersion"]
+    assert digest(last) == dataset.digest
+    assert digest({**last, "one-more": "1"}) != dataset.digest
+
+
+def test_a_stream_of_the_state_ends_with_the_mark_that_client_go_waits_for(
+    dataset: Dataset,
+) -> None:
+    *added, end = [json.loads(part) for part in chunks(dataset.folder / "initial.json.http")]
+    assert [event["type"] for event in added] == ["ADDED"] * PODS
+    assert end["type"] == "BOOKMARK"
+    assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+def test_a_second_list_shows_the_same_pods_in_other_versions(dataset: Dataset) -> None:
+    dataset.write_relist()
+    before, after = (
+        {
+            pod["metadata"]["uid"]: pod["metadata"]["resourceVersion"]
+            for pod in json.loads(b"".join(chunks(dataset.folder / f"{name}.json.http")))["items"]
+        }
+        for name in ("list", "relist")
+    )
+    assert before.keys() == after.keys()
+    assert not set(before.values()) & set(after.values())
+
+
+# -- the contestants -------------------------------------------------------------------------------
+
+
+def test_the_library_hears_of_every_event(dataset: Dataset) -> None:
+    sample = ours("ours", "--reads=fields", "--listeners=2").measure(dataset)
+    assert (sample.delivered, sample.digest) == (EVENTS, dataset.digest)
+    assert sample.sync_cpu > 0
+    assert sample.settled > sample.bare > 0
+    assert sample.peak > sample.bare
+
+
+def test_the_floor_reads_every_line(dataset: Dataset) -> None:
+    floor = python_peers()[0]
+    assert floor.measure(dataset).delivered == EVENTS
+
+
+def test_a_contestant_that_misses_the_last_of_a_pod_does_not_count(dataset: Dataset) -> None:
+    wrong = dataclasses.replace(dataset, digest="0" * 64)
+    with pytest.raises(MeasurementFailed, match="ours: the last version of some pod"):
+        ours("ours").measure(wrong)
+
+
+def test_a_contestant_that_breaks_is_named_with_what_it_said(dataset: Dataset) -> None:
+    broken = ours("ours, broken", "--reads=tea-leaves")
+    with pytest.raises(MeasurementFailed, match=r"(?s)ours, broken failed.*tea-leaves"):
+        broken.measure(dataset)
+
+
+def test_the_load_server_sends_the_files_as_they_are(dataset: Dataset) -> None:
+    with serving(dataset.folder) as server:
+        assert rate(server) > 0
+        with urllib.request.urlopen(f"{server}/api/v1/pods") as answer:  # noqa: S310 - ours
+            assert answer.headers["Content-Type"] == "application/json"
+            assert len(answer.read()) == dataset.listed_bytes

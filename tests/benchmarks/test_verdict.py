@@ -1,0 +1,122 @@
+"""Whether what must be is met, and how the table says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.callbacks import Longest, Stretch
+from benchmarks.imports import ImportTimes
+from benchmarks.meter import Sample
+from benchmarks.pods import Dataset
+from benchmarks.run import QUICK, Numbers, Results
+from benchmarks.table import table
+from benchmarks.verdict import Verdict, verdicts
+
+
+def numbers(*, wall: float, cpu: float, beyond: float = 300.0) -> Numbers:
+    """Of somebody who takes so many microseconds for an event and for a pod."""
+    return Numbers(
+        pods=1_000,
+        events=1_000,
+        sync_wall=wall * 1e-3,
+        sync_cpu=cpu * 1e-3,
+        events_wall=wall * 1e-3,
+        events_cpu=cpu * 1e-3,
+        peak=0.8,
+        settled=0.7,
+        beyond=beyond,
+    )
+
+
+def results(by_name: dict[str, Numbers], missing: str = "") -> Results:
+    """A run in which nothing else is remarkable."""
+    quick = Stretch(cpu=0.004, wall=0.02, what="pump of pods")
+    return Results(
+        size=QUICK,
+        load_rate=1e9,
+        event_bytes=3_300,
+        numbers=by_name,
+        missing=missing,
+        longest=Longest(sync=quick, relist=Stretch(cpu=0.012), resync=quick),
+        imports=ImportTimes(aioinformer=0.05, aiohttp=0.1, network=False),
+    )
+
+
+OURS = {
+    "ours": numbers(wall=10, cpu=10),
+    "ours, 3 fields": numbers(wall=15, cpu=15),
+    "ours, whole body": numbers(wall=20, cpu=20),
+    "ours, 16 listeners": numbers(wall=16, cpu=16),
+    "floor": numbers(wall=5, cpu=4),
+}
+GO = {
+    "client-go JSON": numbers(wall=200, cpu=190),
+    "client-go protobuf": numbers(wall=30, cpu=15),
+}
+
+
+def found(run: Results, what: str) -> Verdict:
+    """The one verdict of that name."""
+    (verdict,) = [each for each in verdicts(run) if what in each.what]
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("values", "met"), [((2.0, 2.0), True), ((3.0, 1.9), False), ((1.9, 3.0), False)]
+)
+def test_a_ratio_must_hold_by_wall_and_by_cpu(values: tuple[float, float], met: bool) -> None:
+    assert Verdict("", "x", values, must=2, aim=4).met is met
+
+
+def test_of_a_cost_the_higher_counts() -> None:
+    assert not Verdict("", "ms", (1.0, 5.0), must=4, aim=2, at_most=True).met
+    assert Verdict("", "ms", (1.0, 3.0), must=4, aim=3, at_most=True).aimed
+
+
+def test_ratios_are_how_many_times_as_fast() -> None:
+    run = results({**OURS, **GO})
+    assert found(run, "events, client-go JSON").values == pytest.approx((20, 19))
+    assert found(run, "events, client-go protobuf").values == pytest.approx((3, 1.5))
+    assert found(run, "sync, client-go JSON").values == pytest.approx((20, 19))
+    assert found(run, "of the floor").values == pytest.approx((50, 40))
+
+
+def test_what_a_further_listener_costs_is_the_fifteenth_part_of_what_fifteen_do() -> None:
+    assert found(results(OURS), "further listener").values == pytest.approx((0.4,))
+
+
+def test_without_client_go_the_rest_is_still_told() -> None:
+    run = results(OURS, missing="Go is needed")
+    assert not any("client-go" in verdict.what for verdict in verdicts(run))
+    assert "no client-go: Go is needed" in table(run)
+
+
+def test_the_table_says_what_is_not_met() -> None:
+    lines = {line[:40].strip(): line for line in table(results({**OURS, **GO})).splitlines()}
+    assert lines["events, client-go JSON = 1"].endswith("met, aim too")
+    assert lines["events, client-go protobuf = 1"].endswith("NOT MET")
+    assert lines["longest callback, relist, CPU"].endswith("NOT MET")
+    assert lines["longest callback, sync, CPU"].endswith("met, aim too")
+
+
+def test_the_table_puts_client_go_at_one() -> None:
+    (row,) = [line for line in table(results({**OURS, **GO})).splitlines() if "CPU an event" in line
+              and "x" in line]  # fmt: skip
+    assert "19.00x" in row
+    assert "1.00x" in row
+
+
+def test_numbers_are_medians_and_memory_is_counted_above_the_bare_process(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    dataset = Dataset(tmp_path_factory.getbasetemp(), 10, 100, 1_000, 0, "")
+    samples = [
+        Sample(
+            sync_wall=wall, sync_cpu=1, events_wall=wall, events_cpu=1, delivered=100,
+            bare=5_000, peak=7_000, settled=6_500, held=900,
+        )
+        for wall in (9.0, 2.0, 4.0)
+    ]  # fmt: skip
+    middle = Numbers.of(samples, dataset)
+    assert (middle.sync_wall, middle.rate) == (4, 25)
+    assert (middle.peak, middle.settled, middle.beyond) == (2, 1.5, 60)
