@@ -53,6 +53,8 @@ class DeltaFIFO:
         self._newest: dict[ObjectKey, Delta] = {}
         self._bytes = 0
         self._states = 0
+        self._applying = False
+        """Whether a whole state was popped, and may not be applied yet."""
         self._populated = False
 
     # -- feeding -------------------------------------------------------------------------------
@@ -101,12 +103,17 @@ class DeltaFIFO:
         if newest is not None:
             return newest.kind != "Deleted"
         # Behind a whole state that isn't applied yet, nobody knows what will be known.
-        return self._known is None or self._states > 0 or key in self._known
+        return self._known is None or self._states > 0 or self._applying or key in self._known
 
     # -- draining ------------------------------------------------------------------------------
 
     def pop(self) -> Entry | None:
-        """The oldest entry; ``None`` if there is none."""
+        """The oldest entry; ``None`` if there is none.
+
+        Asking says that the entry before was applied: a whole state is applied in steps, and until
+        its last one the store behind the queue holds the state before.
+        """
+        self._applying = False
         if not self._entries:
             return None
         entry = self._entries.popleft()
@@ -117,6 +124,7 @@ class DeltaFIFO:
                 del self._newest[obj.key]
         elif isinstance(entry, Replaced):
             self._states -= 1
+            self._applying = True
         return entry
 
     # -- looking -------------------------------------------------------------------------------

@@ -53,7 +53,8 @@ class Indexer:
         self.state.indexes = {**self.state.indexes, **indexes}
 
     def __contains__(self, key: object) -> bool:
-        return key in self.state.objects
+        # Of an object that was refused from the start the deletion matters too: it clears that.
+        return key in self.state.objects or key in self.rejected
 
     def holds(self, obj: KubeObject) -> bool:
         """Whether this very object, by uid, is still cached, in whatever version."""
@@ -150,7 +151,9 @@ class Replacement:
         self._indexer.state = self._new
         self._indexer.rejected = self._rejected
         self._work = self._free()
-        return self._deletions + self._changes
+        events = self._deletions + self._changes
+        self._deletions, self._changes = [], []  # whoever hears them last frees them, not this
+        return events
 
     def _stage(self) -> Iterator[None]:
         for obj in self._replaced.objects:
@@ -196,6 +199,7 @@ class Replacement:
         """
         residue = list(self._old.residue())
         self._old = self._new
+        residue.append(list(self._replaced.objects))
         self._replaced = Replaced((), self._new.resource_version)
         yield
         for batch in residue:

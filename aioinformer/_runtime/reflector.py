@@ -156,7 +156,7 @@ class Reflector:
 
     async def _watch(self, request: WatchRequest) -> Outcome:
         clock = asyncio.get_running_loop().time
-        started, seen = clock(), 0
+        started, changed = clock(), False
         splitter = LineSplitter(cap=self._line_cap)
         decoder = EventDecoder(self._source.resource, managed_fields=self._managed_fields)
         pace = Pace()
@@ -165,20 +165,26 @@ class Reflector:
             self.condition.enter("watching")
             self.condition.succeed()
             async for chunk in chunks:
-                seen += self._accept(splitter.feed(chunk), decoder)
+                entries = self._accept(splitter.feed(chunk), decoder)
+                changed = changed or any(isinstance(entry, Delta) for entry in entries)
                 if self._queue.fifo.full:
                     await self._queue.room()
                     pace.rested()
                 await pace.breathe()
         if splitter.pending:
             log.debug("%s: half an event at the end", self._source.resource)
-        if seen or clock() - started >= SHORT_WATCH:
+        # A bookmark is no progress, and neither is an old event once more: who sends one and hangs
+        # up would be asked without a pause. (client-go counts events, and does ask so.)
+        moved = self._cursor.resource_version != request.resource_version
+        if (changed and moved) or clock() - started >= SHORT_WATCH:
             return Outcome.ENDED
-        self._failed(ConnectionLost("the watch ended at once, with nothing in it", phase="watch"))
+        self._failed(
+            ConnectionLost("the watch ended at once, with nothing new in it", phase="watch")
+        )
         return Outcome.UNSERVED
 
-    def _accept(self, lines: list[bytes], decoder: EventDecoder) -> int:
-        """Queue what ``lines`` say. What came before a bad line counts."""
+    def _accept(self, lines: list[bytes], decoder: EventDecoder) -> list[Delta | Bookmark]:
+        """Queue what ``lines`` say, and return it. What came before a bad line counts."""
         entries: list[Delta | Bookmark] = []
         try:
             for line in lines:
@@ -187,7 +193,7 @@ class Reflector:
             self._queue.feed(entries)
             if entries:
                 self._cursor.saw(_version(entries[-1]))
-        return len(entries)
+        return entries
 
     def __repr__(self) -> str:
         return f"<Reflector {self._source.resource} {self.condition.state} {self._cursor!r}>"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aioinformer._core.delta_fifo import DeltaFIFO
 from aioinformer._core.deltas import Bookmark, Delta, DeltaKind
 from aioinformer._core.indexer import Indexer, Replacement
 from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
@@ -244,6 +245,18 @@ def test_a_deletion_ends_the_rejection(*, known: bool) -> None:
     applied(indexer, deleted(pod("a", rv="12")))
 
     assert indexer.rejected == {}
+
+
+def test_the_deletion_of_a_new_object_that_was_refused_reaches_the_indexer() -> None:
+    """The queue in front asks what is known; dropped there, it would be rejected for ever."""
+    indexer = holding()
+    fifo = DeltaFIFO(indexer)
+    indexer.apply(added(pod("a", rv="11", node="raise")), [])
+    assert key("a") in indexer
+    assert key("b") not in indexer
+
+    fifo.push(deleted(pod("a", rv="12")))
+    assert fifo.pop() == deleted(pod("a", rv="12"))
 
 
 def test_a_list_with_an_object_that_is_refused_keeps_the_one_before() -> None:

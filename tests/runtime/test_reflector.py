@@ -248,8 +248,16 @@ async def test_a_watch_that_ends_at_once_with_nothing_is_an_error_and_waited_out
     error = await failure(script(page(), stream()))
 
     assert isinstance(error, ConnectionLost)
-    assert str(error) == "the watch ended at once, with nothing in it"
+    assert str(error) == "the watch ended at once, with nothing new in it"
     assert error.phase == "watch"
+
+
+async def test_a_watch_that_ends_at_once_with_a_bookmark_alone_is_waited_out_too() -> None:
+    """Asking again at once made 1,000 requests a second of it (simulation, fault ``curt``)."""
+    error = await failure(script(page(), stream(bookmark(20))))
+
+    assert isinstance(error, ConnectionLost)
+    assert str(error) == "the watch ended at once, with nothing new in it"
 
 
 async def test_a_server_that_serves_no_watch_is_listed_again_in_the_end() -> None:
@@ -445,7 +453,7 @@ async def test_a_failure_is_one_warning_in_one_line(caplog: pytest.LogCaptureFix
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
     assert lines[0] == "pods: Forbidden: 403 Forbidden: pods is forbidden"
     assert lines[1].startswith("pods: ProtocolError: a line of 44 bytes")
-    assert lines[2] == "pods: ConnectionLost: the watch ended at once, with nothing in it"
+    assert lines[2] == "pods: ConnectionLost: the watch ended at once, with nothing new in it"
     assert not any("\n" in line or "xxx" in line for line in lines)
 
 
@@ -482,3 +490,9 @@ async def test_every_answer_is_closed_when_it_ends() -> None:
         await source.asked(4)
         assert source.open == 1
     assert source.open == 0
+
+
+async def test_a_watch_that_repeats_what_is_known_and_ends_at_once_is_waited_out_too() -> None:
+    error = await failure(script(page(body("a", 9), version="10"), stream(added("a", 10))))
+
+    assert "ended at once" in str(error)

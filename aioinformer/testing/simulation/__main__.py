@@ -1,0 +1,80 @@
+"""The command line of the simulation: run histories, repeat one, show its trace.
+
+    python -m aioinformer.testing.simulation --seed 7                  one history
+    python -m aioinformer.testing.simulation --seed 0 --histories 1000 as many, from that seed on
+    python -m aioinformer.testing.simulation --seed 7 --keep 0-3,7     a part of one
+    python -m aioinformer.testing.simulation --seed 7 --trace          what happened, line by line
+
+Exits with 1 if a promise was broken, and says how to repeat that with as little as possible.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from aioinformer.testing.simulation.examination import REAL, simulate
+from aioinformer.testing.simulation.loop import Stuck
+from aioinformer.testing.simulation.plan import Plan
+from aioinformer.testing.simulation.promises import judge
+from aioinformer.testing.simulation.report import explain, parse_ranges
+from aioinformer.testing.simulation.violation import Violation
+from aioinformer.testing.simulation.workload import draw
+from aioinformer.testing.simulation.world import Parts
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None, *, parts: Parts = REAL) -> int:
+    """Run what the command line says; the exit status.
+
+    Args:
+        arguments: the command line, ``sys.argv`` if there is none.
+        parts: what histories are made of; the library's own, unless another one is judged.
+    """
+    options = _parser().parse_args(arguments)
+    for seed in range(options.seed, options.seed + options.histories):
+        plan: Plan = draw(seed)
+        if options.keep is not None:
+            plan = plan.keep(options.keep)
+        violation = _run(plan, parts, trace=options.trace)
+        if violation is not None:
+            whole = options.keep is None and not options.trace
+            _say(explain(plan, violation, parts) if whole else f"seed {seed}: {violation}")
+            return 1
+    return 0
+
+
+def _run(plan: Plan, parts: Parts, *, trace: bool) -> Violation | None:
+    try:
+        history = simulate(plan, parts)
+    except Stuck as stuck:
+        return Violation(9, str(stuck), time=plan.ends)
+    _say(history.trace().rstrip("\n") if trace else repr(history))
+    try:
+        judge(history)
+    except Violation as violation:
+        return violation
+    return None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m aioinformer.testing.simulation",
+        description="Run informers through hours of faults in simulated time.",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="the (first) history")
+    parser.add_argument("--histories", type=int, default=1, help="how many, one seed after another")
+    parser.add_argument("--keep", type=parse_ranges, help="the steps to carry out, as in 0-3,7")
+    parser.add_argument("--trace", action="store_true", help="print what happened, line by line")
+    return parser
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,208 @@
+"""What one listener may be told, and in which order: promises 2, 3, 4, 5, 6 and 7.
+
+Follows a listener through a history with what it must hold after each event. Whether what it holds
+at the end is right is ``promises``'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from aioinformer._core.objects import ObjectKey
+from aioinformer.testing.simulation.history import (
+    History,
+    Joined,
+    Latch,
+    Sample,
+    Told,
+    Version,
+)
+from aioinformer.testing.simulation.truth import Truth
+from aioinformer.testing.simulation.violation import Violation
+
+__all__ = ["Hearing"]
+
+
+class Hearing:
+    """One listener's part of a history."""
+
+    def __init__(self, joined: Joined, told: Sequence[Told], truth: Truth) -> None:
+        """Take up what a listener was told since it ``joined``."""
+        self.name = joined.listener.name
+        self.held: dict[ObjectKey, Version] = {}
+        """What it holds, after what it was told."""
+        self._joined = joined
+        self._told = told
+        self._truth = truth
+        self._last: dict[ObjectKey, Told] = {}
+        self._initial: set[tuple[ObjectKey, str]] = set()
+
+    def judge(self) -> None:
+        """Follow it through the history.
+
+        Raises:
+            Violation: it was told what it may not be told.
+        """
+        for told in self._told:
+            match told.what:
+                case "added":
+                    self._added(told)
+                case "updated":
+                    self._updated(told)
+                case "deleted":
+                    self._deleted(told)
+            self._leads(told)
+            self._last[told.key] = told
+
+    # -- one event ----------------------------------------------------------------------------
+
+    def _added(self, told: Told) -> None:
+        if told.key in self.held:
+            promise = 5 if told.note == "initial" else 2
+            self._broken(promise, "what it holds already is added", told)
+        self._existed(told)
+        if told.note == "initial":
+            self._initially(told)
+        elif self._was_skipped(told):
+            self._broken(5, "what was cached when it joined was not told as initial", told)
+        self._forward(told)
+        self.held[told.key] = told.version
+
+    def _updated(self, told: Told) -> None:
+        held = self.held.get(told.key)
+        if held is None or told.old != held:
+            self._broken(2, f"the update doesn't start from what it holds ({held})", told)
+        if held.uid != told.version.uid:
+            self._broken(2, "an update leads from one object to another", told)
+        if told.note == "resync":
+            if told.version != held:
+                self._broken(2, "a resync tells something new", told)
+            return
+        if told.version.number == held.number:
+            self._broken(4, "it is told what has not changed", told)
+        self._existed(told)
+        self._forward(told)
+        self.held[told.key] = told.version
+
+    def _deleted(self, told: Told) -> None:
+        held = self.held.pop(told.key, None)
+        if held is None or held.uid != told.version.uid:
+            self._broken(2, f"what it doesn't hold is deleted ({held})", told)
+        if not self._truth.left(told.key, held.uid, after=held.number, before=told.order):
+            self._broken(2, "what the server still has is deleted", told)
+        if told.note == "vanished" and told.version != held:
+            self._broken(4, "what vanished is shown in a state that was not told", told)
+        if told.version.number < held.number:
+            self._broken(2, "it goes back in time", told)
+
+    def _existed(self, told: Told) -> None:
+        if (told.key, told.version) not in self._truth.stored:
+            self._broken(2, "the server never held this in its selection", told)
+
+    def _forward(self, told: Told) -> None:
+        last = self._last.get(told.key)
+        if last is not None and told.version.number <= last.version.number:
+            # After a deletion too: what comes back comes in a later state.
+            self._broken(2, "it goes back in time", told)
+
+    # -- promise 5 ----------------------------------------------------------------------------
+
+    def _initially(self, told: Told) -> None:
+        which = (told.key, told.version.uid)
+        if which in self._initial:
+            self._broken(5, "it is told twice of what it found", told)
+        self._initial.add(which)
+        found = self._joined.cached
+        if found is not None and found.get(told.key) != told.version:
+            self._broken(5, f"what it found was another state ({found.get(told.key)})", told)
+
+    def _was_skipped(self, told: Told) -> bool:
+        """Whether this is the first word of an object that was cached when it joined."""
+        found = (self._joined.cached or {}).get(told.key)
+        if found is None or found.uid != told.version.uid:
+            return False
+        if (told.key, found.uid) in self._initial:
+            return False
+        return not self._truth.left(told.key, found.uid, after=found.number, before=told.order)
+
+    # -- promise 3 ----------------------------------------------------------------------------
+
+    def _leads(self, told: Told) -> None:
+        """The cache shows what is told, or something later."""
+        cached = told.cached
+        if told.what == "deleted":
+            if (
+                cached is not None
+                and cached.number <= told.version.number
+                and (cached.uid == told.version.uid)
+            ):
+                self._broken(3, f"what is still cached ({cached}) is told to be gone", told)
+            return
+        if cached is None:
+            uid, number = told.version
+            if not self._truth.left(told.key, uid, after=number, before=told.order):
+                self._broken(3, "the cache doesn't show what is told", told)
+        elif cached.number < told.version.number:
+            self._broken(3, f"the cache is behind ({cached})", told)
+
+    # -- promises 6 and 7 ---------------------------------------------------------------------
+
+    def judge_latch(self, sample: Sample, latch: Latch) -> None:
+        """The moment when it was first seen to be synced.
+
+        Raises:
+            Violation: not everything that it found had been dealt with.
+        """
+        if not sample.synced:
+            self._broken_at(6, "a listener is synced before its informer", sample)
+        found_and_told = [told for told in self._told if told.note == "initial"]
+        if late := [told for told in found_and_told if not 0 < told.returned < sample.order]:
+            self._broken_at(6, "it is synced, but not through with what it found", sample, late[0])
+        done = {(told.key, told.version.uid) for told in found_and_told}
+        for key, found in (self._joined.cached or {}).items():
+            if (key, found.uid) in done:
+                continue
+            if not self._truth.left(key, found.uid, after=found.number, before=sample.order):
+                self._broken_at(6, f"it is synced, but has not dealt with {key}", sample, latch)
+
+    def judge_errors(self, sample: Sample, latch: Latch) -> None:
+        """Whether its errors were counted.
+
+        Raises:
+            Violation: fewer or more than it has raised.
+        """
+        raised = sum(1 for told in self._told if told.raised and 0 < told.returned < sample.order)
+        if latch.errors != raised:
+            self._broken_at(7, f"it raised {raised} times", sample, latch)
+
+    def judge_logs(self, history: History) -> None:
+        """Whether its errors were logged.
+
+        Raises:
+            Violation: one was not.
+        """
+        ours = f"handler {self.name} of "
+        logged = sum(1 for log in history.logs if log.message.startswith(ours))
+        last = history.samples[-1].order if history.samples else 0
+        raised = sum(1 for told in self._told if told.raised and 0 < told.returned < last)
+        if logged != raised:
+            what = f"{self.name} raised {raised} times, and {logged} of them were logged"
+            raise Violation(7, what, time=self._joined.time, evidence=[self._joined])
+
+    # -- evidence -----------------------------------------------------------------------------
+
+    def _broken(self, promise: int, what: str, told: Told) -> NoReturn:
+        before = self._last.get(told.key)
+        exits = self._truth.exits.get((told.key, told.version.uid), [])
+        evidence = [each for each in (self._joined, before, told, *exits[-1:]) if each is not None]
+        raise Violation(
+            promise, f"{self.name}: {what}", time=told.time, key=told.key, evidence=evidence
+        )
+
+    def _broken_at(self, promise: int, what: str, sample: Sample, *more: object) -> NoReturn:
+        evidence = [self._joined, sample, *more]
+        raise Violation(promise, f"{self.name}: {what}", time=sample.time, evidence=evidence)
+
+    def __repr__(self) -> str:
+        return f"<Hearing of {self.name} told={len(self._told)} held={len(self.held)}>"

@@ -1,0 +1,295 @@
+"""An event loop in which time is a number and order is a seed's.
+
+When nothing is ready, time jumps to the next timer: an hour of waiting takes no time, and every
+run with the same seed is the same. There is no I/O and there are no threads. Waiting for something
+that can't come is an error that names every task, not a test that hangs.
+
+**Order.** asyncio calls back in the order of registration, and correct programs may rely on that
+as far as one task or callback registered it. Which of two *independent* callbacks comes first is
+decided in reality by sockets and by the machine; here the seed decides. What was registered by
+one step of one task keeps its order; what different steps registered in the same turn is merged
+at random, and so are timers that are due together (asyncio leaves their order undefined). Nothing
+is postponed to a later turn. ``order="fifo"`` switches this off.
+
+**Work.** Real code takes time, so that long work notices that it should give way. ``cost`` lets a
+look at the clock find it later than the one before, at random.
+
+**Why it is ours.** Of the kept libraries, ``looptime`` gives virtual time to a real selector loop,
+but neither a seeded order nor an end to a deadlock; ``simloop`` and ``simloom`` have seeds, but
+need Python 3.12 and bring a network of sockets that is not wanted here; ``aiofastforward``
+patches a loop's clock and has no order either. What is needed is this page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import heapq
+import random
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import Executor
+from contextvars import Context
+from typing import Any, Literal, TypeAlias, TypeVar, TypeVarTuple, Unpack
+
+__all__ = ["Order", "SimulatedLoop", "Stuck", "run"]
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+Order: TypeAlias = Literal["shuffled", "fifo"]
+
+if sys.version_info >= (3, 12):
+    _Work: TypeAlias = Coroutine[Any, Any, T]
+else:  # asyncio still takes the coroutines of Python 3.4
+    _Work: TypeAlias = Generator[Any, None, T] | Coroutine[Any, Any, T]
+
+HORIZON = 1_000_000.0
+"""Virtual seconds after which a program is taken not to end: 11 days."""
+
+TURNS = 100_000
+"""Turns of the loop at one moment after which it is taken to spin: a history has a few dozen."""
+
+_LOOKS = 4
+"""One look at the clock in so many finds it later, where looking has a cost: work comes in lumps,
+and the seed should decide where they lie."""
+
+
+class Stuck(RuntimeError):
+    """The program can't go on, or doesn't end. The message has every task and where it waits."""
+
+
+class _Ready(asyncio.Handle):
+    """A callback, and which step registered it."""
+
+    __slots__ = ("source",)
+    source: int
+
+    def run(self) -> None:
+        self._run()
+
+
+class _Timer(asyncio.TimerHandle):
+    __slots__ = ("source",)
+    source: int
+
+    def run(self) -> None:
+        self._run()
+
+
+class _Task(asyncio.Task[T]):
+    """A task that hashes to its number.
+
+    Task groups keep their tasks in sets and cancel them in the order of iteration, which would
+    depend on memory addresses.
+    """
+
+    number: int = 0
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class SimulatedLoop(asyncio.BaseEventLoop):
+    """Runs callbacks in virtual time. ``run`` makes one."""
+
+    def __init__(
+        self,
+        *,
+        seed: int,
+        order: Order = "shuffled",
+        cost: float = 0.0,
+        horizon: float = HORIZON,
+    ) -> None:
+        """Make a loop at the time 0.
+
+        Args:
+            seed: decides what is not decided otherwise.
+            order: ``"shuffled"`` as above, or ``"fifo"``.
+            cost: seconds that may pass between two looks at the clock, at most; 0 for none.
+            horizon: virtual seconds after which it raises ``Stuck``.
+        """
+        super().__init__()
+        self.set_task_factory(self._make_task)
+        self._chance = random.Random(seed)
+        self._order: Order = order
+        self._cost = cost
+        self._horizon = horizon
+        self._now = 0.0
+        self._turns = 0
+        self._tasks = 0
+        self._steps = 0
+        self._source = 0
+        self._soon: list[_Ready | _Timer] = []
+        self._later: list[tuple[float, float, int, _Timer]] = []
+
+    # -- the clock ----------------------------------------------------------------------------
+
+    def time(self) -> float:
+        """Virtual seconds since the loop was made."""
+        if self._cost and self._chance.random() * _LOOKS < 1:
+            self._now += self._chance.random() * self._cost
+        return self._now
+
+    # -- registering --------------------------------------------------------------------------
+
+    def call_soon(
+        self,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        """Call back in the next turn."""
+        self._check_closed()
+        handle = _Ready(callback, args, self, context)
+        handle.source = self._source
+        self._soon.append(handle)
+        return handle
+
+    def call_soon_threadsafe(
+        self,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        """The same: there are no threads. A signal handler may use it."""
+        return self.call_soon(callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Call back at a time; ``call_later`` ends here as well."""
+        self._check_closed()
+        handle = _Timer(when, callback, args, self, context)
+        self._steps += 1
+        handle.source = self._steps
+        chance = self._chance.random() if self._order == "shuffled" else 0.0
+        heapq.heappush(self._later, (when, chance, self._steps, handle))
+        return handle
+
+    def _make_task(
+        self, _: asyncio.AbstractEventLoop, work: _Work[T], /, **options: Any
+    ) -> asyncio.Task[T]:
+        """The task factory. Python 3.13.3 and later give it the name, those before set it."""
+        self._tasks += 1
+        options["name"] = options.get("name") or f"task {self._tasks}"
+        task = _Task(work, loop=self, **options)
+        task.number = self._tasks
+        return task
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        """There are no threads in simulated time.
+
+        Raises:
+            Stuck: always.
+        """
+        raise Stuck(f"{func} was given to a thread, whose time isn't simulated")
+
+    # -- running ------------------------------------------------------------------------------
+
+    def _run_once(self) -> None:
+        """One turn: everything that is ready now. asyncio's ``run_forever`` calls it."""
+        self._collect_due()
+        if not self._soon:
+            self._jump()
+            self._collect_due()
+        self._turns += 1
+        if self._turns > TURNS:
+            self._turns = 0  # those who clean up after this get as many
+            raise Stuck(f"{TURNS} turns at {self._now:.6f} s, and time stands still{self._waits()}")
+        batch, self._soon = self._soon, []
+        for handle in self._ordered(batch):
+            if not handle.cancelled():
+                self._steps += 1
+                self._source = self._steps
+                handle.run()
+        self._source = 0
+
+    def _collect_due(self) -> None:
+        while self._later and (self._later[0][0] <= self._now or self._later[0][3].cancelled()):
+            handle = heapq.heappop(self._later)[3]
+            if not handle.cancelled():
+                self._soon.append(handle)
+
+    def _jump(self) -> None:
+        if not self._later:
+            raise Stuck(f"nothing is ready and no timer is set at {self._now:.6f} s{self._waits()}")
+        when = self._later[0][0]
+        if when > self._horizon:
+            raise Stuck(f"not at an end after {self._horizon:g} virtual seconds{self._waits()}")
+        self._now = when
+        self._turns = 0
+
+    def _ordered(self, batch: list[_Ready | _Timer]) -> list[_Ready | _Timer]:
+        """A random merge of the sources, each in its own order."""
+        sources = [handle.source for handle in batch]
+        if self._order == "fifo" or len(Counter(sources)) < 2:
+            return batch
+        queues: dict[int, deque[_Ready | _Timer]] = {}
+        for handle in batch:
+            queues.setdefault(handle.source, deque()).append(handle)
+        self._chance.shuffle(sources)
+        return [queues[source].popleft() for source in sources]
+
+    def _waits(self) -> str:
+        """Every task, and where it waits."""
+        tasks = [task for task in asyncio.all_tasks(self) if isinstance(task, _Task)]
+        lines = [f"\n  {_where(task)}" for task in sorted(tasks, key=lambda task: task.number)]
+        return "; tasks:" + "".join(lines)
+
+    def _check_closed(self) -> None:
+        if self.is_closed():
+            raise RuntimeError("the simulated loop is closed")
+
+    def __repr__(self) -> str:
+        return f"<SimulatedLoop at {self._now:.6f} s ready={len(self._soon)} {self._order}>"
+
+
+def _where(task: asyncio.Task[Any]) -> str:
+    stack = task.get_stack(limit=1)
+    place = f"{stack[-1].f_code.co_qualname} line {stack[-1].f_lineno}" if stack else "its end"
+    return f"{task.get_name()}: at {place}"
+
+
+def run(
+    main: Coroutine[Any, Any, T],
+    *,
+    seed: int,
+    order: Order = "shuffled",
+    cost: float = 0.0,
+    horizon: float = HORIZON,
+) -> T:
+    """Run a coroutine to its end in simulated time; what it returns.
+
+    The module ``random`` is seeded for that time, since jitter is drawn from there, and put back.
+    The garbage collector rests: what it finalises, and when, would depend on what ran before.
+
+    Args:
+        main: what to run. Tasks that it leaves behind are cancelled.
+        seed: decides what is not decided otherwise.
+        order: of callbacks that are ready together, see above.
+        cost: seconds that may pass between two looks at the clock, at most.
+        horizon: virtual seconds that it may take.
+
+    Raises:
+        Stuck: it waits for something that can't come, or doesn't end.
+    """
+    before, collecting = random.getstate(), gc.isenabled()
+    random.seed(seed)
+    gc.disable()
+    try:
+        with asyncio.Runner(
+            loop_factory=lambda: SimulatedLoop(seed=seed, order=order, cost=cost, horizon=horizon)
+        ) as runner:
+            return runner.run(main)
+    finally:
+        random.setstate(before)
+        if collecting:
+            gc.enable()

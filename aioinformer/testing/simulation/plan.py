@@ -1,0 +1,201 @@
+"""A plan: everything that will happen in one history, as plain values.
+
+Who listens to what, what is written when, what breaks when. ``workload`` draws one from a seed,
+``run`` carries it out, ``shrink`` leaves parts of it out. A step means something whatever the
+other steps are, so that any part of a plan is a plan: putting an object creates or replaces it,
+removing one that isn't there does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from aioinformer._core.resources import Resource, find_built_in
+
+__all__ = [
+    "WIDGETS",
+    "Fault",
+    "FaultKind",
+    "InformerSpec",
+    "Join",
+    "Leave",
+    "ListenerSpec",
+    "Plan",
+    "Put",
+    "Remove",
+    "Step",
+    "Temper",
+    "Visit",
+]
+
+PODS = find_built_in("pods")
+WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
+"""A custom resource: its lists have their items before their metadata."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InformerSpec:
+    """One informer."""
+
+    name: str
+    namespace: str | None = None
+    app: str = ""
+    """It selects the objects whose label ``app`` is this; empty for no selector."""
+    resync: float = 0.0
+    page_size: int = 0
+    high_mark: int = 10_000
+    """Entries at which its queue is full."""
+    touchy: bool = False
+    """Whether its index function raises at objects on the node ``node-x``."""
+
+
+Temper: TypeAlias = Literal["quick", "slow", "raising", "stuck", "leaver", "stream"]
+"""How a listener behaves: ``slow`` sleeps at each event, ``raising`` raises at some, ``stuck``
+doesn't come back from its first one within the history, ``leaver`` removes itself while it is told
+of its twentieth, ``stream`` is an ``async for`` loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerSpec:
+    """One listener of an informer."""
+
+    name: str
+    informer: str
+    temper: Temper = "quick"
+    limit: int = 1024
+    delay: float = 0.0
+    """Seconds that it sleeps at each event."""
+
+
+# -- steps -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Write an object."""
+
+    at: float
+    namespace: str
+    name: str
+    app: str
+    node: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Delete an object."""
+
+    at: float
+    namespace: str
+    name: str
+
+
+FaultKind: TypeAlias = Literal[
+    "refuse",
+    "outage",
+    "reset",
+    "stall",
+    "drip",
+    "latency",
+    "corrupt",
+    "status",
+    "error_event",
+    "compact",
+    "end",
+    "unserved",
+    "curt",
+    "mute",
+    "echo",
+]
+"""What breaks; ``network`` says what each does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Something breaks."""
+
+    at: float
+    kind: FaultKind
+    lasting: float = 0.0
+    """Seconds."""
+    amount: int = 0
+    """Bytes of a reset or drip, milliseconds of latency, code of a status or error event."""
+    retry_after: int = 0
+    """Seconds that a status asks for."""
+    target: str = ""
+    """The informer whose connections it hits; empty for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A listener joins."""
+
+    at: float
+    listener: ListenerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A listener leaves."""
+
+    at: float
+    listener: str
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A factory is entered, has one informer for a while, and is left."""
+
+    at: float
+    name: str
+    lasting: float
+
+
+Step: TypeAlias = Put | Remove | Fault | Join | Leave | Visit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One history to be."""
+
+    seed: int
+    """Decides what the plan doesn't: the order of callbacks, how bytes are cut, jitter."""
+    informers: tuple[InformerSpec, ...]
+    steps: tuple[Step, ...]
+    """In order of time."""
+    custom: bool = False
+    """Whether the objects are of a custom resource."""
+    window: int = 1000
+    """Changes that the server remembers."""
+    watch_buffer: int = 1000
+    """Events that the server keeps for a client that doesn't read."""
+    cost: float = 0.0
+    """Seconds between two looks at the clock, at most."""
+    settle: float = 600.0
+    """Seconds after the last step: a wait of 60 s at most, and time for the slow."""
+
+    @property
+    def resource(self) -> Resource:
+        """Of what the objects are."""
+        return WIDGETS if self.custom else PODS
+
+    @property
+    def faults(self) -> int:
+        """How many faults it has."""
+        return sum(isinstance(step, Fault) for step in self.steps)
+
+    @property
+    def ends(self) -> float:
+        """When everything is judged."""
+        return max((_end(step) for step in self.steps), default=0.0) + self.settle
+
+    def keep(self, kept: Iterable[int]) -> Plan:
+        """The plan with these of its steps alone."""
+        return replace(self, steps=tuple(self.steps[index] for index in sorted(kept)))
+
+
+def _end(step: Step) -> float:
+    return step.at + (step.lasting if isinstance(step, Fault | Visit) else 0.0)

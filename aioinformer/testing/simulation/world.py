@@ -1,0 +1,251 @@
+"""One history as it happens: the cluster, the network, informers and listeners of a plan.
+
+Carries out steps; what they do is written down by those that they concern.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from aioinformer._core.objects import Event, ObjectKey
+from aioinformer._runtime.factory import SharedInformerFactory
+from aioinformer.errors import NotRunning
+from aioinformer.testing.cluster import Cluster
+from aioinformer.testing.simulation.history import Ending, History, Logged, Write
+from aioinformer.testing.simulation.line import Entrance, Line
+from aioinformer.testing.simulation.network import Network
+from aioinformer.testing.simulation.observed import ObservedInformer, Participant
+from aioinformer.testing.simulation.plan import (
+    Fault,
+    InformerSpec,
+    Join,
+    Leave,
+    Plan,
+    Put,
+    Remove,
+    Step,
+    Visit,
+)
+
+__all__ = ["Parts", "World"]
+
+PATIENCE = 100.0
+"""Virtual seconds that anything may take to end once it was asked to."""
+_LOOKS = 6
+"""After one step in so many, everything is looked at."""
+_PAUSES = 0.6
+"""The share of steps after which the loop turns."""
+SHORTLY = 0.0005
+"""Seconds after a request that failed, to look at what its informer says of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a history is made of: the real things, or ones with a planted bug."""
+
+    network: type[Network] = Network
+    informer: type[ObservedInformer] = ObservedInformer
+
+
+class World:
+    """Everything that takes part in a history."""
+
+    def __init__(self, plan: Plan, history: History, parts: Parts) -> None:
+        """Make the world of a plan. There must be a running loop."""
+        self._plan = plan
+        self._history = history
+        self._chance = Random(f"{plan.seed} steps")
+        self._cluster = Cluster(window=plan.window, watch_buffer=plan.watch_buffer, seed=plan.seed)
+        self._cluster.add_resource(plan.resource)
+        self._network = parts.network(self._cluster, history, Random(f"{plan.seed} network"))
+        self._network.on_failure = self._look_shortly
+        self._informers = {spec.name: self._informer(spec, parts) for spec in plan.informers}
+        self._participants: dict[str, Participant] = {}
+        self._running: list[asyncio.Task[None]] = []
+        self._others: list[asyncio.Task[None]] = []
+        self._versions: dict[ObjectKey, tuple[str, str]] = {}
+        self._complaints: list[str] = []
+
+    def _informer(self, spec: InformerSpec, parts: Parts) -> ObservedInformer:
+        labels = f"app={spec.app}" if spec.app else ""
+        line = Line(self._network, spec.name, self._plan.resource, spec.namespace, labels)
+        return parts.informer(line, spec, self._history)
+
+    # -- the course of things -----------------------------------------------------------------
+
+    async def live(self) -> None:
+        """Carry out the whole plan."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: self._complain(context))
+        before = [step for step in self._plan.steps if step.at < 0]
+        for step in before:
+            await self._take(step)
+        for name, informer in self._informers.items():
+            self._running.append(loop.create_task(informer.run(), name=f"informer {name}"))
+            self._spawn(informer.wait_synced(), f"wait for {name}")
+        for step in self._plan.steps[len(before) :]:
+            if step.at > loop.time():
+                await asyncio.sleep(step.at - loop.time())
+            await self._take(step)
+            if self._chance.random() < _PAUSES:
+                await asyncio.sleep(0)  # so that the others get somewhere within a burst
+            if self._chance.randrange(_LOOKS) == 0:
+                self._look()
+        await asyncio.sleep(max(0.0, self._plan.ends - loop.time()))
+        self._look()
+        await self._end()
+
+    def _look(self) -> None:
+        for informer in self._informers.values():
+            informer.sample()
+
+    def _look_shortly(self, name: str) -> None:
+        if informer := self._informers.get(name):
+            asyncio.get_running_loop().call_later(SHORTLY, informer.sample)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(_until_not_running(work), name=name)
+        self._others.append(task)
+        return task
+
+    # -- steps --------------------------------------------------------------------------------
+
+    async def _take(self, step: Step) -> None:
+        match step:
+            case Put():
+                self._put(step)
+            case Remove():
+                self._remove(step)
+            case Fault():
+                self._network.begin(step)
+            case Join():
+                self._join(step)
+            case Leave():
+                if participant := self._participants.get(step.listener):
+                    await participant.leave()
+            case Visit():
+                self._spawn(self._visit(step), step.name)
+
+    def _put(self, step: Put) -> None:
+        key = ObjectKey(step.namespace, step.name)
+        metadata: dict[str, Any] = {"name": step.name, "labels": {"app": step.app}}
+        body = {"metadata": metadata, "spec": {"nodeName": step.node, "value": step.value}}
+        resource = self._plan.resource
+        if known := self._versions.get(key):
+            metadata["resourceVersion"] = known[1]
+            stored = self._cluster.update(resource, body, namespace=step.namespace)
+        else:
+            stored = self._cluster.create(resource, body, namespace=step.namespace)
+        found = stored["metadata"]
+        self._versions[key] = (found["uid"], found["resourceVersion"])
+        self._wrote(key, found["uid"], step.app, step.node, gone=False)
+
+    def _remove(self, step: Remove) -> None:
+        key = ObjectKey(step.namespace, step.name)
+        known = self._versions.pop(key, None)
+        if known is not None:
+            self._cluster.delete(self._plan.resource, step.name, namespace=step.namespace)
+            self._wrote(key, known[0], "", "", gone=True)
+
+    def _wrote(self, key: ObjectKey, uid: str, app: str, node: str, *, gone: bool) -> None:
+        order, now = self._history.stamp()
+        version = self._cluster.resource_version
+        self._history.writes.append(Write(order, now, version, key, uid, app, node, gone))
+
+    def _join(self, step: Join) -> None:
+        spec = step.listener
+        informer = self._informers[spec.informer]
+        chance = Random(f"{self._plan.seed} {spec.name}")
+        participant = Participant(spec, informer, self._history, chance)
+        self._participants[spec.name] = participant
+        participant.join(lambda work: self._spawn(work, spec.name))
+        self._spawn(participant.wait_synced(), f"wait for {spec.name}")
+
+    async def _visit(self, step: Visit) -> None:
+        """A factory comes and goes; what it leaves behind is a wait that did not end."""
+        heard: list[Event] = []
+        async with (
+            SharedInformerFactory(Entrance(self._network, step.name), namespace="db") as informers,
+            informers.use(self._plan.resource) as informer,
+        ):
+            informer.add_handler(heard.append)
+            await asyncio.sleep(step.lasting)
+        left = [each for each in self._network.open if each.request.informer == step.name]
+        if left:
+            self._complaints.append(f"{step.name} left requests open: {left}")
+
+    # -- the end ------------------------------------------------------------------------------
+
+    async def _end(self) -> None:
+        """End the informers; what doesn't end with them is written down."""
+        self._history.over = True
+        for task in self._running:
+            task.cancel()
+        _, running = await asyncio.wait(self._running, timeout=PATIENCE)
+        _, waiting = await asyncio.wait(self._others, timeout=PATIENCE)
+        for task in waiting:
+            task.cancel()
+        ours = {asyncio.current_task(), *waiting}
+        left = [task for task in asyncio.all_tasks() if task not in ours]
+        order, now = self._history.stamp()
+        self._history.ending = Ending(
+            order,
+            now,
+            tasks=tuple(sorted(task.get_name() for task in left)),
+            requests=len(self._network.open),
+            waits=tuple(sorted(task.get_name() for task in waiting | running)),
+            complaints=tuple(self._complaints),
+            failures=tuple(map(_failure, (*self._running, *self._others))),
+        )
+
+    def _complain(self, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        self._complaints.append(f"{context['message']}: {error!r}")
+
+    def __repr__(self) -> str:
+        return f"<World of {self._plan.seed}: {self._network!r}>"
+
+
+async def _until_not_running(work: Coroutine[Any, Any, None]) -> None:
+    """Waits may end because what they waited for has ended."""
+    try:
+        await work
+    except NotRunning:
+        return
+
+
+def _failure(task: asyncio.Task[None]) -> str:
+    if not task.done() or task.cancelled() or task.exception() is None:
+        return ""
+    return f"{task.get_name()}: {task.exception()!r}"
+
+
+class LogRecorder(logging.Handler):
+    """Writes down what the library warns of, and keeps it from everybody else meanwhile."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__(logging.WARNING)
+        self._history = history
+        self._logger = logging.getLogger("aioinformer")
+        self._before = self._logger.level, self._logger.propagate
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write it down."""
+        order, now = self._history.stamp()
+        self._history.logs.append(Logged(order, now, record.levelname, record.getMessage()))
+
+    def __enter__(self) -> LogRecorder:
+        self._logger.setLevel(logging.WARNING)
+        self._logger.propagate = False
+        self._logger.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._logger.removeHandler(self)
+        level, self._logger.propagate = self._before
+        self._logger.setLevel(level)

@@ -1,0 +1,275 @@
+"""A history that is falsified in one place is found out: each check of each promise, by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TypeVar
+
+import pytest
+
+from aioinformer import ObjectKey
+from aioinformer.testing.simulation import History, Violation, draw, judge, simulate
+from aioinformer.testing.simulation.history import Ending, Left, Request, Sample, Told, Version
+
+T = TypeVar("T")
+
+ELSEWHERE = ObjectKey("web", "never-was")
+SEEDS = range(40)
+"""Histories to look in for something to falsify."""
+
+
+def first(records: Iterable[T], where: Callable[[T], bool] = lambda _: True) -> T:
+    """The first record of a kind; a LookupError if there is none, and the next history is tried."""
+    for each in records:
+        if where(each):
+            return each
+    raise LookupError
+
+
+def told(history: History, where: Callable[[Told], bool]) -> Told:
+    return first(history.told, where)
+
+
+def last_sample(history: History) -> Sample:
+    return history.samples[-1]
+
+
+# -- lies --------------------------------------------------------------------------------------
+
+
+def an_addition_is_forgotten(history: History) -> None:
+    again = told(history, lambda each: each.what == "updated" and not each.note)
+    history.told = [
+        each
+        for each in history.told
+        if (each.listener, each.key, each.version) != (again.listener, again.key, again.old)
+    ]
+
+
+def it_is_added_twice(history: History) -> None:
+    history.told.append(_at_the_end(history, lambda each: each.what == "added" and not each.note))
+
+
+def it_is_found_twice(history: History) -> None:
+    history.told.append(_at_the_end(history, lambda each: each.note == "initial"))
+
+
+def _at_the_end(history: History, where: Callable[[Told], bool]) -> Told:
+    """Something once more that is still held at the end."""
+    there = {latch.listener for latch in last_sample(history).latches}
+    final = last_sample(history).state
+    again = told(
+        history,
+        lambda each: where(each) and each.listener in there and final.get(each.key) == each.version,
+    )
+    return replace(again, order=last_sample(history).order + 1)
+
+
+def something_is_made_up(history: History) -> None:
+    some = told(history, lambda each: each.what == "added")
+    history.told.insert(0, replace(some, order=0, key=ELSEWHERE, note=""))
+
+
+def it_crosses_uids(history: History) -> None:
+    some = told(history, lambda each: each.what == "updated" and not each.note)
+    some.version = Version("another", some.version.number)
+
+
+def what_is_there_is_deleted(history: History) -> None:
+    some = _at_the_end(history, lambda each: each.what == "added")
+    history.told.append(replace(some, what="deleted", note="deleted", cached=None))
+
+
+def what_is_not_held_is_deleted(history: History) -> None:
+    some = told(history, lambda each: each.what == "deleted")
+    history.told.append(replace(some, key=ELSEWHERE))
+
+
+def what_vanished_has_changed(history: History) -> None:
+    some = told(history, lambda each: each.note == "vanished")
+    some.version = Version(some.version.uid, some.version.number + 1)
+
+
+def the_unchanged_is_told(history: History) -> None:
+    some = told(history, lambda each: each.note == "resync")
+    some.note = ""
+
+
+def a_resync_has_news(history: History) -> None:
+    some = told(history, lambda each: each.what == "updated" and not each.note)
+    some.note = "resync"
+
+
+def it_hears_after_leaving(history: History) -> None:
+    heard = {each.listener for each in history.told}
+    left: Left = first(history.left, lambda each: each.listener in heard)
+    left.order = 0
+
+
+def the_cache_is_behind(history: History) -> None:
+    some = told(history, lambda each: each.what == "updated" and not each.note)
+    some.cached = some.old
+
+
+def the_cache_is_empty(history: History) -> None:
+    some = _at_the_end(history, lambda each: each.what == "added")
+    which = (some.listener, some.version)
+    told(history, lambda each: (each.listener, each.version) == which).cached = None
+
+
+def the_cache_still_has_it(history: History) -> None:
+    some = told(history, lambda each: each.what == "deleted")
+    some.cached = some.version
+
+
+def what_it_found_was_older(history: History) -> None:
+    joined = first(history.joined, lambda each: bool(each.cached))
+    found = joined.cached or {}
+    joined.cached = {key: Version(each.uid, each.number - 1) for key, each in found.items()}
+    told(history, lambda each: each.listener == joined.listener.name and each.note == "initial")
+
+
+def what_it_found_was_not_initial(history: History) -> None:
+    late = {each.listener.name for each in history.joined if each.cached}
+    told(history, lambda each: each.listener in late and each.note == "initial").note = ""
+
+
+def the_state_is_not_true(history: History) -> None:
+    sample = first(history.samples, lambda each: len(each.state) > 3 and not each.rejected)
+    sample.state = dict(list(sample.state.items())[1:])
+
+
+def the_cache_was_emptied(history: History) -> None:
+    sample = first(history.samples, lambda each: len(each.state) > 3 and not each.rejected)
+    sample.state = {}
+
+
+def the_version_goes_back(history: History) -> None:
+    samples = [each for each in history.samples if each.informer == "everything" and each.version]
+    samples[-1].order, samples[0].order = samples[0].order, samples[-1].order
+    history.samples.remove(samples[-1])
+    history.samples.insert(history.samples.index(samples[0]), samples[-1])
+
+
+def the_end_is_not_reached(history: History) -> None:
+    ours = [each for each in history.samples if each.informer == "everything"]
+    early = first(ours, lambda each: bool(each.version) and not each.rejected)
+    late = replace(early, order=ours[-1].order, latches=ours[-1].latches)
+    others = [each for each in history.samples if each.informer != "everything"]
+    history.samples = [early, late, *others]
+
+
+def synced_did_not_last(history: History) -> None:
+    last_sample(history).synced = False
+
+
+def objects_came_before_synced(history: History) -> None:
+    sample = first(history.samples, lambda each: each.synced)
+    sample.synced = False
+
+
+def a_latch_did_not_last(history: History) -> None:
+    sample = last_sample(history)
+    sample.latches = tuple(latch._replace(synced=False) for latch in sample.latches)
+
+
+def a_listener_was_never_synced(history: History) -> None:
+    for sample in history.samples:
+        sample.latches = tuple(latch._replace(synced=False) for latch in sample.latches)
+
+
+def a_listener_waits(history: History) -> None:
+    sample = last_sample(history)
+    sample.latches = tuple(latch._replace(pending=1, dropping=False) for latch in sample.latches)
+
+
+def an_error_was_not_logged(history: History) -> None:
+    history.logs.remove(first(history.logs, lambda each: each.message.startswith("handler ")))
+
+
+def the_queue_was_overfull(history: History) -> None:
+    first(history.samples, lambda each: each.informer == "shop").queued = 64 + 16 + 5
+
+
+def a_failure_was_not_logged(history: History) -> None:
+    history.logs.remove(first(history.logs, lambda each: "connection reset" in each.message))
+
+
+def health_shows_another_failure(history: History) -> None:
+    first(history.samples, lambda each: each.condition == "waiting").error = "Another: one"
+
+
+def it_asked_too_soon(history: History) -> None:
+    first(history.requests, _waited_after).ended = 1e9
+
+
+def _waited_after(request: Request) -> bool:
+    return bool(request.failure) and not request.expired
+
+
+def the_server_asked_for_more(history: History) -> None:
+    first(history.requests, _waited_after).retry_after = 1e5
+
+
+def something_is_left(history: History) -> None:
+    history.ending = Ending(history.ending.order, history.ending.time, tasks=("stray",))
+
+
+def something_was_only_logged(history: History) -> None:
+    history.ending = Ending(history.ending.order, history.ending.time, complaints=("never",))
+
+
+LIES: list[tuple[Callable[[History], None], set[int]]] = [
+    (an_addition_is_forgotten, {2}),
+    (it_is_added_twice, {2}),
+    (it_is_found_twice, {5}),
+    (something_is_made_up, {2}),
+    (it_crosses_uids, {2}),
+    (what_is_there_is_deleted, {2}),
+    (what_is_not_held_is_deleted, {2}),
+    (what_vanished_has_changed, {4}),
+    (the_unchanged_is_told, {4}),
+    (a_resync_has_news, {2}),
+    (it_hears_after_leaving, {2}),
+    (the_cache_is_behind, {3}),
+    (the_cache_is_empty, {3}),
+    (the_cache_still_has_it, {3}),
+    (what_it_found_was_older, {5}),
+    (what_it_found_was_not_initial, {5}),
+    (the_state_is_not_true, {3}),
+    (the_cache_was_emptied, {10}),
+    (the_version_goes_back, {2}),
+    (the_end_is_not_reached, {1}),
+    (synced_did_not_last, {6}),
+    (objects_came_before_synced, {6}),
+    (a_latch_did_not_last, {6}),
+    (a_listener_was_never_synced, {9}),
+    (a_listener_waits, {7}),
+    (an_error_was_not_logged, {7}),
+    (the_queue_was_overfull, {8}),
+    (a_failure_was_not_logged, {10}),
+    (health_shows_another_failure, {10}),
+    (it_asked_too_soon, {11}),
+    (the_server_asked_for_more, {11}),
+    (something_is_left, {9}),
+    (something_was_only_logged, {9}),
+]
+
+
+@pytest.mark.parametrize(("lie", "promises"), LIES, ids=lambda each: getattr(each, "__name__", ""))
+def test_a_falsified_history_is_found_out(
+    lie: Callable[[History], None], promises: set[int]
+) -> None:
+    for seed in SEEDS:
+        history = simulate(draw(seed))
+        judge(history)
+        try:
+            lie(history)
+        except LookupError:
+            continue
+        with pytest.raises(Violation) as caught:
+            judge(history)
+        assert caught.value.promise in promises, caught.value
+        return
+    pytest.fail("there was nothing to falsify")
