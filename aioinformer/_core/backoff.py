@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 
 __all__ = ["Backoff", "BackoffPolicy"]
 
+LONGEST = 300.0
+"""Seconds that a server may ask to wait. One absurd ``Retry-After`` must not end an informer."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackoffPolicy:
@@ -63,7 +66,7 @@ class Backoff:
         policy = self.policy
         # Capped in the exponent too: 2.0 ** 1024 is an OverflowError after days of outage.
         bare = policy.initial * policy.factor ** min(self.failures, 64)
-        delay = max(least, min(policy.maximum, bare) * (1 + policy.jitter * jitter))
+        delay = max(min(least, LONGEST), min(policy.maximum, bare) * (1 + policy.jitter * jitter))
         self.failures += 1
         self._quiet_since = now + delay
         return delay

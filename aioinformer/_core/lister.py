@@ -83,6 +83,9 @@ class Lister:
     ) -> _Objects:
         """The cached objects, in no particular order, as a list of one's own.
 
+        With a selector it looks at every object in one step: at 100,000 of them, a tenth of a
+        second. In an event loop, an index serves better.
+
         Args:
             namespace: only those in this namespace.
             labels: only those that this label selector matches.
@@ -101,6 +104,9 @@ class Lister:
 
     def by_index(self, index: str, value: str) -> _Objects:
         """The objects that the index function filed under ``value``.
+
+        A thread that reads while the event loop files a change may see that one object under
+        its value of before, or under none; the loop itself never does.
 
         Raises:
             NotSynced: the cache doesn't hold its first full state yet.

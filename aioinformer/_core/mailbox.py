@@ -33,6 +33,13 @@ class _Mark:
     """Stands behind the last event of the state that the listener found."""
 
 
+_END = _Mark()
+"""What an iterator that has ended is said to yield."""
+
+SKIPS = 256
+"""Events passed over in one go: a listener may wake up after 100,000 objects went."""
+
+
 class Mailbox:
     """One listener's pending events. There is one consumer."""
 
@@ -61,7 +68,7 @@ class Mailbox:
         self.delivered = 0
         """Events popped so far."""
         self._holds = holds
-        self._items: deque[Event | Iterator[Event] | _Mark] = deque()
+        self._items: deque[Event | Iterator[Event | None] | _Mark] = deque()
         self._live = 0
         self._told_again: Iterator[KubeObject] = iter(())
         """What the resync under way has yet to tell."""
@@ -79,7 +86,7 @@ class Mailbox:
         self._items.append(self._initial(objects))
         self._items.append(_Mark())
 
-    def tell(self, events: Sequence[Event], *, initial: bool = False) -> None:
+    def tell(self, events: Iterable[Event], *, initial: bool = False) -> None:
         """Queue the diff of a relist, or the cache's first state, which is what a listener finds
         that joined before. It doesn't count against the limit.
         """
@@ -109,11 +116,13 @@ class Mailbox:
     # -- draining ------------------------------------------------------------------------------
 
     def pop(self) -> Event | None:
-        """The next event; ``None`` if there is none.
+        """The next event; ``None`` if there is none, or if so many were skipped that it is time
+        to give way: ``empty`` tells which.
 
         Asking says that the event before was dealt with: that is how ``synced`` is known.
         """
-        while self._items:
+        skipped = 0
+        while self._items and skipped < SKIPS:
             head = self._items[0]
             if isinstance(head, _LIVE):
                 self._items.popleft()
@@ -124,17 +133,19 @@ class Mailbox:
             if event is not None and not (self._gone and self._annihilated(event)):
                 self.delivered += 1
                 return event
+            skipped += 1
         return None
 
-    def _advance(self, head: Iterator[Event] | _Mark) -> Event | None:
+    def _advance(self, head: Iterator[Event | None] | _Mark) -> Event | None:
         """The next event of something longer, which is dropped at its end."""
-        event = None if isinstance(head, _Mark) else next(head, None)
-        if event is None:
-            self._items.popleft()
-            self.synced = self.synced or isinstance(head, _Mark)
-        return event
+        event = head if isinstance(head, _Mark) else next(head, _END)
+        if not isinstance(event, _Mark):
+            return event
+        self._items.popleft()
+        self.synced = self.synced or event is not _END
+        return None
 
-    def _initial(self, objects: Iterable[KubeObject]) -> Iterator[Event]:
+    def _initial(self, objects: Iterable[KubeObject]) -> Iterator[Event | None]:
         """Objects that went before the listener got to them are not told of, and neither is
         what happened to them: the events in between are still pending, and dropped.
         """
@@ -143,6 +154,7 @@ class Mailbox:
                 yield Added(obj, initial=True)
             else:
                 self._gone.add((obj.key, obj.uid))
+                yield None
 
     def _annihilated(self, event: Event) -> bool:
         told = (event.obj.key, event.obj.uid)

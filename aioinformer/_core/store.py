@@ -83,7 +83,8 @@ class State:
     def put(self, obj: KubeObject, old: KubeObject | None) -> None:
         """Hold ``obj`` instead of ``old``. If an index function raises, nothing has changed."""
         moves = self.index_values(obj)
-        self.unfile(old, moves)
+        if old is not None:
+            moves = self.unfile(old, moves)
         self.objects[obj.key] = obj
         for index, values in moves:
             index.move(obj.key, frozenset(), values)
@@ -93,10 +94,13 @@ class State:
         self.unfile(old, [(index, frozenset()) for index in self.indexes.values()])
         del self.objects[old.key]
 
-    def unfile(self, old: KubeObject | None, keep: Iterable[tuple[Index, frozenset[str]]]) -> None:
-        """Take ``old`` out of the indexes, except from under the values to ``keep``."""
-        if old is None:
-            return
+    def unfile(
+        self, old: KubeObject, keep: Iterable[tuple[Index, frozenset[str]]]
+    ) -> list[tuple[Index, frozenset[str]]]:
+        """Take ``old`` out of the indexes, except from under the values to ``keep``; the part of
+        ``keep`` under which it is not filed as it should be.
+        """
+        moves: list[tuple[Index, frozenset[str]]] = []
         for index, kept in keep:
             try:
                 values = index.values(old)
@@ -104,6 +108,8 @@ class State:
                 values = frozenset(value for value, keys in index.keys.items() if old.key in keys)
             if values != kept:  # most changes move nothing
                 index.move(old.key, values, values & kept)
+                moves.append((index, kept))
+        return moves
 
     def residue(self) -> Iterator[list[object]]:
         """Lists that keep alive what dropping this state would free, to be emptied in steps."""

@@ -7,7 +7,8 @@ An informer that is asked for while the factory runs starts at once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping
+import logging
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -20,9 +21,11 @@ from aioinformer._core.store import IndexFunction
 from aioinformer._runtime.informer import SharedInformer
 from aioinformer._runtime.reflector import ListerWatcher
 from aioinformer._runtime.supervisor import Supervisor
-from aioinformer.errors import SyncTimeout
+from aioinformer.errors import NotRunning, ShutdownIncomplete, SyncTimeout, UsageError
 
 __all__ = ["ALL_NAMESPACES", "SharedInformerFactory", "Source"]
+
+log = logging.getLogger("aioinformer.factory")
 
 ALL_NAMESPACES = ""
 """As ``namespace``: every namespace, also where the factory has one of its own."""
@@ -91,6 +94,10 @@ class SharedInformerFactory:
             backoff: how long informers wait after failures.
             shutdown_timeout: seconds that leaving waits for handlers that were cancelled.
         """
+        if not hasattr(source, "lister_watcher"):
+            raise TypeError(
+                f"a factory takes a Client, or another source of informers, not {source!r}"
+            )
         self._source = source
         self._namespace = namespace or None
         self._resync = resync
@@ -149,10 +156,11 @@ class SharedInformerFactory:
         entry.users += 1
         try:
             yield entry.informer
-        finally:
-            entry.users -= 1
-            if not entry.users and not entry.kept:
-                await self._stop(entry)
+        except BaseException:
+            await self._release(entry, failed=True)
+            raise
+        else:
+            await self._release(entry, failed=False)
 
     def _entry(
         self,
@@ -164,6 +172,9 @@ class SharedInformerFactory:
         managed_fields: bool,
     ) -> _Entry:
         self._supervisor.check_usable()
+        if isinstance(resource, Coroutine):
+            resource.close()
+            raise UsageError("the resource is a coroutine: write `await client.resource(...)`")
         found = find_built_in(resource) if isinstance(resource, str) else resource
         scope = self._namespace if namespace is None else namespace or None
         identity = _Identity(
@@ -206,11 +217,22 @@ class SharedInformerFactory:
                 entry.informer.run(), name=f"informer of {entry.informer.name}"
             )
 
-    async def _stop(self, entry: _Entry) -> None:
+    async def _release(self, entry: _Entry, *, failed: bool) -> None:
+        """One user less; without any, the informer is stopped."""
+        entry.users -= 1
+        if entry.users or entry.kept:
+            return
         self._entries = {key: each for key, each in self._entries.items() if each is not entry}
-        if entry.task is not None:
-            entry.task.cancel()
-            await asyncio.wait({entry.task})
+        if entry.task is None:
+            return
+        entry.task.cancel()
+        await asyncio.wait({entry.task}, timeout=self._shutdown_timeout)
+        if not entry.task.done():
+            left = _running(entry.informer) or (entry.task.get_name(),)
+            incomplete = ShutdownIncomplete(left, waited=self._shutdown_timeout)
+            if not failed:
+                raise incomplete
+            log.error("%s", incomplete)
 
     def __iter__(self) -> Iterator[SharedInformer]:
         return iter([entry.informer for entry in self._entries.values()])
@@ -227,11 +249,18 @@ class SharedInformerFactory:
         """
         try:
             async with asyncio.timeout(timeout):
-                for informer in self:
-                    await informer.wait_synced()
+                while waiting := [informer for informer in self if not informer.synced]:
+                    await self._synced(waiting[0])
         except TimeoutError:
             unsynced = {each.name: str(each.health) for each in self if not each.synced}
             raise SyncTimeout(timeout or 0.0, unsynced) from None
+
+    async def _synced(self, informer: SharedInformer) -> None:
+        try:
+            await informer.wait_synced()
+        except NotRunning:
+            if informer in list(self):  # else its last user has left, and nobody waits for it
+                raise
 
     # -- lifetime ------------------------------------------------------------------------------
 
@@ -262,12 +291,7 @@ class SharedInformerFactory:
             self._start(entry)
 
     def _running(self) -> tuple[str, ...]:
-        return tuple(
-            registration.name
-            for informer in self
-            for registration in informer.registrations
-            if registration.running
-        )
+        return tuple(name for informer in self for name in _running(informer))
 
     def __repr__(self) -> str:
         synced = sum(informer.synced for informer in self)
@@ -275,3 +299,8 @@ class SharedInformerFactory:
             f"<SharedInformerFactory {self._supervisor.state} informers={len(self._entries)} "
             f"synced={synced}>"
         )
+
+
+def _running(informer: SharedInformer) -> tuple[str, ...]:
+    """The names of the handlers that have not ended."""
+    return tuple(each.name for each in informer.registrations if each.running)

@@ -18,8 +18,10 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from aioinformer._core.mailbox import Mailbox
 from aioinformer._core.objects import Added, Deleted, DeleteReason, Event, KubeObject, Updated
+from aioinformer._runtime.affinity import check_loop
 from aioinformer._runtime.listeners import Gate, Listener, Statistics
 from aioinformer._runtime.pace import Pace
+from aioinformer.errors import ObjectDecodeError, ShutdownIncomplete
 
 __all__ = [
     "Handler",
@@ -37,6 +39,11 @@ __all__ = [
 ]
 
 log = logging.getLogger("aioinformer.handlers")
+
+
+QUIET = 1.0
+"""Seconds between two tracebacks of one handler; in between, a failure is one line. One with a
+wrong signature raises at each of 100,000 objects."""
 
 
 class HandlesAdd(Protocol):
@@ -103,14 +110,24 @@ F = TypeVar("F", bound=Callable[[Event], Awaitable[None] | None])
 class Registration(Listener):
     """One handler of one informer. ``SharedInformer.add_handler`` makes them."""
 
-    def __init__(self, handler: Handler, name: str, mailbox: Mailbox, gate: Gate) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        name: str,
+        mailbox: Mailbox,
+        gate: Gate,
+        *,
+        why: Callable[[], str] | None = None,
+    ) -> None:
         """Register ``handler``, to run in a copy of the current context."""
-        super().__init__(name, mailbox, gate)
+        super().__init__(name, mailbox, gate, why=why)
         self._call = _dispatch(handler)
         self._context: Context = copy_context()
         self._errors = 0
         self._task: asyncio.Task[None] | None = None
         self._ending: Callable[[], bool] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._traced_at = float("-inf")
 
     def start(
         self, group: asyncio.TaskGroup, ending: Callable[[], bool] | None = None
@@ -123,6 +140,7 @@ class Registration(Listener):
                 in. By default every one is.
         """
         self._ending = ending
+        self._loop = asyncio.get_running_loop()
         self._task = group.create_task(self._run(), name=self.name, context=self._context)
         return self._task
 
@@ -166,11 +184,21 @@ class Registration(Listener):
             task = asyncio.current_task()
             if task is None or self._asked_to_end(task):
                 raise error
+        if isinstance(error, ObjectDecodeError):  # the server's doing, not the handler's
+            log.error("handler %s: %s", self.name, error)
+            return
         self._errors += 1
+        now = asyncio.get_running_loop().time()
+        in_full = now - self._traced_at >= QUIET
+        self._traced_at = now if in_full else self._traced_at
         log.error(
-            "handler %s raised at %s of %r", self.name, type(event).__name__, event.obj,
-            exc_info=error,
-        )  # fmt: skip
+            "handler %s raised at %s of %r: %s",
+            self.name,
+            type(event).__name__,
+            event.obj,
+            f"{type(error).__name__}: {error}",
+            exc_info=error if in_full else None,
+        )
 
     def _asked_to_end(self, task: asyncio.Task[Any]) -> bool:
         """Whether a cancellation came from outside. One that the handler made is undone."""
@@ -186,13 +214,23 @@ class Registration(Listener):
         """Hear no more. Returns at once: the call in flight, if any, goes on to its end; what
         is pending is dropped. May be called from the handler, and more than once.
         """
+        check_loop(self._loop, self.name)
         self.close(drop=True)
 
-    async def aclose(self) -> None:
-        """``remove``, and wait for the call in flight; from inside that call, don't wait."""
+    async def aclose(self, timeout: float | None = None) -> None:
+        """``remove``, and wait for the call in flight; from inside that call, don't wait.
+
+        Args:
+            timeout: seconds.
+
+        Raises:
+            ShutdownIncomplete: the call has not ended within that time.
+        """
         self.remove()
         if self._task is not None and self._task is not asyncio.current_task():
-            await asyncio.wait({self._task})
+            await asyncio.wait({self._task}, timeout=timeout)
+            if self.running:
+                raise ShutdownIncomplete((self.name,), waited=timeout or 0.0)
 
     @property
     def running(self) -> bool:
@@ -246,6 +284,8 @@ def _named(on_event: F, function: object) -> F:
 
 def _dispatch(handler: Handler) -> _Call:
     """One function of an event for whatever form the handler has."""
+    if isinstance(handler, type):
+        raise TypeError(f"a handler is an object: pass {handler.__name__}(), not the class")
     on_add = getattr(handler, "on_add", None)
     on_update = getattr(handler, "on_update", None)
     on_delete = getattr(handler, "on_delete", None)

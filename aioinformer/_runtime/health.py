@@ -36,16 +36,22 @@ class Health:
     objects: int
     """How many objects are cached."""
     rejected: tuple[str, ...]
-    """Keys of objects whose newest version an index function refused."""
+    """Keys of objects whose newest version an index function refused, a hundred at most."""
     blocked_by: tuple[str, ...]
     """Names of the listeners whose full mailbox keeps the watch from being read."""
+    rejections: int = 0
+    """How many objects are rejected."""
 
     def __str__(self) -> str:
+        if self.state == "new":
+            return "not started: enter the factory with `async with`, or await run()"
         parts = [f"{self.state} for {self.since:.1f} s"]
         if self.error is not None:
             parts.append(f"last error: {self.error}")
         if self.retry_in is not None:
             parts.append(f"next attempt in {self.retry_in:.1f} s")
+        if self.rejections:
+            parts.append(f"{self.rejections} objects rejected by index functions")
         if self.blocked_by:
             parts.append(f"blocked by {', '.join(self.blocked_by)}")
         return ", ".join(parts)

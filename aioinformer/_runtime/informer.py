@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, NoReturn, TypeVar
 
 from aioinformer._core.backoff import BackoffPolicy
@@ -20,6 +21,7 @@ from aioinformer._core.mailbox import LIMIT, Mailbox, Overflow
 from aioinformer._core.resources import Resource
 from aioinformer._core.store import IndexFunction
 from aioinformer._core.wire import LINE_CAP
+from aioinformer._runtime.affinity import check_loop
 from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.handlers import (
     Handler,
@@ -37,12 +39,14 @@ from aioinformer._runtime.listeners import Listener
 from aioinformer._runtime.pump import Pump
 from aioinformer._runtime.reflector import ListerWatcher, Reflector
 from aioinformer._runtime.streams import EventStream
-from aioinformer._runtime.supervisor import this_loop
 from aioinformer.errors import NotRunning, SyncTimeout, UsageError
 
 __all__ = ["SharedInformer"]
 
 log = logging.getLogger("aioinformer.informer")
+
+SHOWN = 100
+"""Keys of rejected objects that health lists: a broken index function rejects all of them."""
 
 F_add = TypeVar("F_add", bound=OnAdd)
 F_update = TypeVar("F_update", bound=OnUpdate)
@@ -129,7 +133,9 @@ class SharedInformer:
             NotRunning: the informer has ended.
         """
         name = f"{handler_name(handler)} of {self.name}"
-        registration = Registration(handler, name, self._mailbox(limit, overflow), self._pump.gate)
+        registration = Registration(
+            handler, name, self._mailbox(limit, overflow), self._pump.gate, why=self._why
+        )
         self._join(registration)
         if self._group is not None:
             self._start(registration, self._group)
@@ -163,7 +169,9 @@ class SharedInformer:
         name = f"stream of {self.name}"
 
         def join() -> Listener:
-            listener = Listener(name, self._mailbox(limit, overflow), self._pump.gate)
+            listener = Listener(
+                name, self._mailbox(limit, overflow), self._pump.gate, why=self._why
+            )
             self._join(listener)
             return listener
 
@@ -175,8 +183,7 @@ class SharedInformer:
     def _join(self, listener: Listener) -> None:
         if self._ending():
             raise NotRunning(f"the informer of {self.name} has ended")
-        if self._loop is not None and self._loop is not this_loop():
-            raise UsageError(f"the informer of {self.name} runs in another event loop")
+        check_loop(self._loop, f"the informer of {self.name}")
         self._pump.join(listener)
 
     # -- the program's view --------------------------------------------------------------------
@@ -224,9 +231,13 @@ class SharedInformer:
             synced=state.synced,
             resource_version=state.resource_version,
             objects=len(state.objects),
-            rejected=tuple(str(key) for key in self._indexer.rejected),
+            rejected=tuple(map(str, islice(self._indexer.rejected, SHOWN))),
+            rejections=len(self._indexer.rejected),
             blocked_by=self._pump.blocked_by,
         )
+
+    def _why(self) -> str:
+        return str(self.health)
 
     @property
     def registrations(self) -> tuple[Registration, ...]:

@@ -9,7 +9,7 @@ cancellation can't lose one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from aioinformer._core.mailbox import Mailbox
@@ -60,15 +60,19 @@ class Gate:
 class Listener:
     """A mailbox that can be waited at."""
 
-    def __init__(self, name: str, mailbox: Mailbox, gate: Gate) -> None:
+    def __init__(
+        self, name: str, mailbox: Mailbox, gate: Gate, *, why: Callable[[], str] | None = None
+    ) -> None:
         """Make a listener with an empty mailbox.
 
         Args:
             name: for logs, health and errors.
             mailbox: its pending events.
             gate: what to open when there is room again.
+            why: says what its informer is doing, for errors.
         """
         self.name = name
+        self._why = why or self.__repr__
         self._mailbox = mailbox
         self._gate = gate
         self._filled = asyncio.Event()
@@ -82,7 +86,7 @@ class Listener:
         self._mailbox.extend(events)
         self._filled.set()
 
-    def tell(self, events: Sequence[Event], *, initial: bool) -> None:
+    def tell(self, events: Iterable[Event], *, initial: bool) -> None:
         """A list was applied; these are the changes."""
         self._mailbox.tell(events, initial=initial)
         self._filled.set()
@@ -130,6 +134,9 @@ class Listener:
     async def next(self) -> Event | None:
         """The next event; ``None`` when the listener is closed and everything was taken."""
         while (event := self.next_nowait()) is None:
+            if not self._mailbox.empty:  # it skipped what is told no more, and gives way
+                await asyncio.sleep(0)
+                continue
             if self._closed:
                 return None
             self._filled.clear()
@@ -157,7 +164,7 @@ class Listener:
             async with asyncio.timeout(timeout):
                 await self._synced.wait()
         except TimeoutError:
-            raise SyncTimeout(timeout or 0.0, {self.name: repr(self)}) from None
+            raise SyncTimeout(timeout or 0.0, {self.name: self._why()}) from None
         if not self.synced:
             raise NotRunning(f"{self.name} ended before it was synced")
 

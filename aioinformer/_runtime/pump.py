@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator, Mapping
+from itertools import tee
 from typing import NoReturn
 
 from aioinformer._core.deltas import Bookmark, Delta, Replaced, Resync
-from aioinformer._core.indexer import Indexer
+from aioinformer._core.indexer import Indexer, Replacement
 from aioinformer._core.objects import Event, ObjectKey
 from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.listeners import Gate, Listener
@@ -27,6 +29,8 @@ log = logging.getLogger("aioinformer.pump")
 
 BATCH = 256
 """Changes applied between two hand-overs to the mailboxes: about a millisecond."""
+LOOKS = 16
+"""Changes applied between two looks at the clock: an index function may open every body."""
 
 
 class Pump:
@@ -81,14 +85,19 @@ class Pump:
         """Drain the queue until cancelled."""
         pace = Pace()
         while True:
-            await self._queue.ready()
+            if not self._queue.fifo:
+                await self._queue.ready()
+                pace.rested()
             while full := [each for each in self.audience if each.room <= 0]:
                 self._full = full
                 await self.gate.wait()
+                pace.rested()
             self._full = []
-            entry = self._apply_changes()
+            entry = self._apply_changes(pace)
             if isinstance(entry, Replaced):
-                await self._apply_state(entry, pace)
+                replacement = self._indexer.replace(entry)
+                del entry  # so that only the replacement holds what it is to free in steps
+                await self._apply_state(replacement, pace)
             elif isinstance(entry, Resync):
                 self._tell_again()
             await pace.breathe()
@@ -97,20 +106,23 @@ class Pump:
     def _room(self) -> int:
         return min((each.room for each in self.audience), default=BATCH)
 
-    def _apply_changes(self) -> Replaced | Resync | None:
+    def _apply_changes(self, pace: Pace) -> Replaced | Resync | None:
         """Apply changes and hand over what they mean, up to the first entry of another kind.
 
         A re-created object is two events, so that a mailbox may go over its limit by one.
         """
         events: list[Event] = []
         room = self._room
+        rejected: dict[ObjectKey, Exception] = {}
         special: Replaced | Resync | None = None
-        for _ in range(BATCH):
-            if len(events) >= room or (entry := self._queue.pop()) is None:
+        for count in range(BATCH):
+            if len(events) >= room or (count % LOOKS == LOOKS - 1 and pace.due):
+                break
+            if (entry := self._queue.pop()) is None:
                 break
             if isinstance(entry, Delta):
                 if error := self._indexer.apply(entry, events):
-                    self._rejected(entry.obj.key, error)
+                    rejected[entry.obj.key] = error
             elif isinstance(entry, Bookmark):
                 self._indexer.bookmark(entry)
             else:
@@ -119,20 +131,22 @@ class Pump:
         if events:
             for listener in self.audience:
                 listener.put(events)
+        self._report(rejected)
         return special
 
-    async def _apply_state(self, replaced: Replaced, pace: Pace) -> None:
+    async def _apply_state(self, replacement: Replacement, pace: Pace) -> None:
         """Stage a new state in steps, then swap it in and tell of it, at once."""
-        replacement = self._indexer.replace(replaced)
         while not replacement.step(STEP):
             await pace.breathe()
-        events = replacement.commit()
-        for listener in self.audience:
+        audience = self.audience
+        # All read one chain, which falls away behind the last of them: not all of it at once.
+        cursors = tee(_forgetting(replacement.commit()), len(audience))
+        for listener, events in zip(audience, cursors, strict=True):
             listener.tell(events, initial=replacement.initial)
         self.synced.set()
-        for key, error in replacement.rejected.items():
-            self._rejected(key, error)
+        self._report(replacement.rejected)
         log.info("%s: %d objects listed", self._name, len(self._indexer.state.objects))
+        await pace.breathe()
         while not replacement.step(STEP):
             await pace.breathe()
 
@@ -141,13 +155,27 @@ class Pump:
         for listener in self.audience:
             listener.resync(objects)
 
-    def _rejected(self, key: ObjectKey, error: Exception) -> None:
-        log.error(
-            "%s: an index function raised at %s; it stays as it was",
-            self._name,
-            key,
-            exc_info=error,
-        )
+    def _report(self, rejected: Mapping[ObjectKey, Exception]) -> None:
+        """One line for all of them: an index function that is wrong raises at every object."""
+        for key, error in rejected.items():
+            others = f" and {len(rejected) - 1} others" if len(rejected) > 1 else ""
+            log.error(
+                "%s: an index function raised at %s%s; what was cached of it stays",
+                self._name,
+                key,
+                others,
+                exc_info=error,
+            )
+            break
+        for error in rejected.values():
+            error.with_traceback(None)  # its frames would keep alive what the cache let go
 
     def __repr__(self) -> str:
         return f"<Pump {self._name} listeners={len(self._listeners)} {self._queue!r}>"
+
+
+def _forgetting(events: list[Event]) -> Iterator[Event]:
+    """Each event once, held no longer than that."""
+    events.reverse()
+    while events:
+        yield events.pop()

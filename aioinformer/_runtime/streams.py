@@ -36,7 +36,7 @@ class EventStream:
 
     async def __aenter__(self) -> Self:
         if self._listener is not None:
-            raise UsageError(f"the stream {self._name} was entered already; ask for another one")
+            raise UsageError(f"the {self._name} was entered already; ask for another one")
         self._pace = Pace()
         self._listener = self._join()
         return self
@@ -58,7 +58,7 @@ class EventStream:
 
     async def __anext__(self) -> Event:
         if self._waiting:
-            raise UsageError(f"two tasks read the stream {self._name}; open one for each")
+            raise UsageError(f"two tasks read the {self._name}; open one for each")
         listener = self._entered
         self._waiting = True
         try:
@@ -79,7 +79,7 @@ class EventStream:
     def _entered(self) -> Listener:
         if self._listener is None:
             raise NotRunning(
-                f"the stream {self._name} is not open; write `async with informer.events() as ...`"
+                f"the {self._name} is not open; write `async with informer.events() as ...`"
             )
         return self._listener
 

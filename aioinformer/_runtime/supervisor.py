@@ -14,9 +14,10 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal
 
+from aioinformer._runtime.affinity import check_loop, this_loop
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
 
-__all__ = ["Supervisor", "this_loop"]
+__all__ = ["Supervisor"]
 
 log = logging.getLogger("aioinformer.supervisor")
 
@@ -61,8 +62,7 @@ class Supervisor:
         """
         if self._leaving.is_set():
             raise NotRunning(f"the {self._name} has ended; make another one")
-        if self._loop is not None and self._loop is not this_loop():
-            raise UsageError(f"the {self._name} runs in another event loop; use it from there")
+        check_loop(self._loop, f"the {self._name}")
 
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
         """Start a task. If it raises, everything ends, and that is what is raised."""
@@ -186,15 +186,3 @@ class Supervisor:
 
     def __repr__(self) -> str:
         return f"<Supervisor {self._name} {self.state} tasks={len(self._children)}>"
-
-
-def this_loop() -> asyncio.AbstractEventLoop:
-    """The running event loop.
-
-    Raises:
-        UsageError: there is none, in a thread for example.
-    """
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError as error:
-        raise UsageError("this must be called in the event loop, not from a thread") from error

@@ -135,3 +135,7 @@ def test_the_extremes_that_make_sense_are_allowed() -> None:
     backoff = Backoff(policy)
 
     assert [backoff.next(0.0, 0.9) for _ in range(3)] == [5.0, 5.0, 5.0]
+
+
+def test_an_absurd_retry_after_is_not_taken_at_its_word() -> None:
+    assert Backoff(BackoffPolicy(jitter=0.0)).next(0.0, 0.0, least=1e9) == 300.0

@@ -16,6 +16,7 @@ from aioinformer import (
     Event,
     KubeObject,
     LabelSelector,
+    Resource,
     SharedInformer,
     SharedInformerFactory,
     Source,
@@ -566,3 +567,47 @@ async def test_two_factories_share_nothing() -> None:
             await one.wait_synced(timeout=5)
 
     assert names(own.lister.list()) == ["a"]
+
+
+async def test_the_last_user_of_an_informer_does_not_wait_for_ever_either() -> None:
+    finish = asyncio.Event()
+
+    async def stubborn(_event: Event) -> None:
+        while not finish.is_set():
+            with suppress(asyncio.CancelledError):
+                await finish.wait()
+
+    async with factory(ClusterSource(with_pods("a")), shutdown_timeout=0.02) as informers:
+        using = informers.use("pods")
+        pods = await using.__aenter__()
+        pods.add_handler(stubborn)
+        await pods.wait_synced(5)
+        await settle()
+        with pytest.raises(ShutdownIncomplete, match="stubborn"):
+            await using.__aexit__(None, None, None)
+        finish.set()
+        await settle()
+
+
+async def test_who_stops_using_an_informer_disturbs_nobody_who_waits_for_the_others() -> None:
+    async with factory(door()) as informers:
+        using = informers.use("pods")
+        await using.__aenter__()
+        waiting = asyncio.create_task(informers.wait_synced())
+        await settle()
+        await using.__aexit__(None, None, None)
+        await asyncio.wait_for(waiting, 5)
+
+
+async def test_a_coroutine_is_no_resource() -> None:
+    async def resource() -> Resource:
+        return PODS
+
+    async with factory(door()) as informers:
+        with pytest.raises(UsageError, match=r"write `await client.resource"):
+            informers.informer(resource())  # type: ignore[arg-type]
+
+
+def test_a_url_is_no_source() -> None:
+    with pytest.raises(TypeError, match="a factory takes a Client"):
+        SharedInformerFactory("http://localhost")  # type: ignore[arg-type]

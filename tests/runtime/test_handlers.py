@@ -22,7 +22,7 @@ from aioinformer._runtime.handlers import (
     updates_only,
 )
 from aioinformer._runtime.listeners import Gate
-from aioinformer.errors import NotRunning
+from aioinformer.errors import NotRunning, ObjectDecodeError, ShutdownIncomplete, UsageError
 from tests.runtime.sources import pod, settle, until
 
 A1, A2 = pod("a", 1), pod("a", 2)
@@ -205,7 +205,8 @@ async def test_what_a_handler_raises_is_logged_under_its_name_and_the_next_event
     assert (it.statistics().errors, it.statistics().delivered) == (1, 3)
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("aioinformer.handlers", logging.ERROR)
-    assert record.getMessage() == f"handler {it.name} raised at Updated of {A2!r}"
+    said = f"handler {it.name} raised at Updated of {A2!r}: ValueError: clumsy me"
+    assert record.getMessage() == said
     assert record.exc_info is not None
     assert str(record.exc_info[1]) == "clumsy me"
 
@@ -231,6 +232,59 @@ async def test_a_cancellation_that_a_handler_makes_itself_is_a_failure(
     assert (await told(awaits_something_cancelled, *STORY)).statistics().errors == 3
     assert (await told(raises_it, *STORY)).statistics().errors == 3
     assert len(caplog.records) == 6
+
+
+async def test_a_handler_that_raises_at_everything_shows_one_traceback_a_second(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def clumsy(event: Event) -> None:
+        raise ValueError(event)
+
+    many = [Added(pod("a", version)) for version in range(100)]
+
+    assert (await told(clumsy, *many)).statistics().errors == 100
+    assert len(caplog.records) == 100
+    assert [bool(record.exc_info) for record in caplog.records].count(True) == 1
+    assert all("ValueError" in record.getMessage() for record in caplog.records)
+
+
+async def test_a_body_that_can_not_be_decoded_is_not_the_handlers_fault(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def reader(event: Event) -> None:
+        raise ObjectDecodeError("pods web/a: no JSON", key="web/a", resource_version="1")
+
+    assert (await told(reader, *STORY)).statistics().errors == 0
+    assert "pods web/a: no JSON" in caplog.text
+
+
+async def test_it_can_not_be_removed_from_a_thread() -> None:
+    async with started(lambda _event: None) as it:
+        with pytest.raises(UsageError, match="not from a thread"):
+            await asyncio.to_thread(it.remove)
+        assert not it.closed
+
+
+async def test_closing_may_be_given_a_time() -> None:
+    finish = asyncio.Event()
+
+    async def slow(event: Event) -> None:
+        await finish.wait()
+
+    async with started(slow) as it:
+        it.put([Added(A1)])
+        await settle()
+        with pytest.raises(ShutdownIncomplete, match="slow"):
+            await it.aclose(timeout=0.01)
+        finish.set()
+
+
+def test_a_class_is_no_handler() -> None:
+    class Audit:
+        def on_add(self, obj: KubeObject, *, initial: bool) -> None: ...
+
+    with pytest.raises(TypeError, match=r"pass Audit\(\), not the class"):
+        registration(cast("Handler", Audit))
 
 
 async def test_a_time_out_inside_a_handler_is_its_own_business() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import cast
@@ -149,6 +150,7 @@ async def test_the_cache_may_be_read_from_threads_while_it_changes() -> None:
                 assert "p-0" in names(lister.list())
                 assert "p-0" in names(lister.by_index("all", "all"))
                 reads.append(len(lister.index_values("all")) + len(lister.keys()))
+                time.sleep(0.0002)  # or the loop hardly gets the interpreter's lock
         except Exception as error:  # noqa: BLE001 - it is for the test's own thread to raise
             failures.append(error)
 
@@ -607,3 +609,22 @@ async def test_what_is_deleted_while_a_state_is_being_staged_does_not_come_back(
 
         assert "web/web-0" not in informer.lister
         assert len(informer.lister) == 19_999
+
+
+async def test_a_registration_that_is_not_synced_in_time_says_what_the_informer_does() -> None:
+    informer = SharedInformer(script(refused(403, "Forbidden", "not you")), backoff=SLUGGISH)
+    registration = informer.add_handler(lambda _event: None)
+    async with running(informer.run()):
+        with pytest.raises(SyncTimeout, match="403 Forbidden: not you"):
+            await registration.wait_synced(0.05)
+
+
+async def test_a_listener_that_wakes_up_after_everything_went_gives_way() -> None:
+    cluster = with_pods(*(f"p-{number}" for number in range(600)))
+    informer = pods_of(cluster)
+    async with informing(informer), informer.events() as events:
+        for number in range(600):
+            cluster.delete("pods", f"p-{number}")
+        await until(lambda: not len(informer.lister))
+        create(cluster, "last")
+        assert (await anext(events)).obj.name == "last"

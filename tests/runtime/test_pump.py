@@ -240,12 +240,27 @@ async def test_the_loop_turns_while_a_large_state_is_staged() -> None:
     assert turns >= 3, "30 ms of work, 4 ms at a time"
 
 
+async def test_what_is_deleted_while_a_large_state_is_staged_is_gone_afterwards() -> None:
+    """The deletion is of an object that only the state under way has (simulation)."""
+    works = Works(slow_index)
+
+    async with works.pumping():
+        works.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
+        await settle(3)
+        assert not works.pump.synced.is_set()
+        works.queue.feed([Delta("Deleted", pod("p-7", 1001))])
+        await works.drained()
+
+    assert len(works.cached) == 299
+    assert "p-7" not in works.cached
+
+
 async def test_a_large_old_state_is_let_go_of_in_steps_after_the_new_one_is_told() -> None:
     works = Works()
     listener = works.listener()
 
     async with works.pumping():
-        works.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
+        works.queue.replace([pod(f"p-{n}", n) for n in range(100)], "1000")
         works.queue.replace([pod("new", 1001)], "1001")
         works.add(pod("next", 1002))
         await works.drained()
@@ -451,7 +466,9 @@ async def test_a_change_that_an_index_function_refuses_is_logged_and_the_next_on
     assert works.cached == {"a": "2", "b": "4"}
     assert taken(listener) == [Added(pod("a", 2)), Added(pod("b", 4))]
     (record,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
-    assert record.getMessage() == "pods: an index function raised at web/a; it stays as it was"
+    assert record.getMessage() == (
+        "pods: an index function raised at web/a; what was cached of it stays"
+    )
     assert record.exc_info is not None
 
 
@@ -471,3 +488,21 @@ async def test_its_repr_says_for_whom_it_works() -> None:
     works.listener()
 
     assert repr(works.pump).startswith("<Pump pods listeners=1 <DeltaQueue ")
+
+
+async def test_an_index_function_that_refuses_everything_is_logged_once_and_holds_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(obj: KubeObject) -> str:
+        raise KeyError(obj.name)
+
+    works = Works(broken)
+
+    async with works.pumping():
+        works.queue.replace([pod(f"p-{n}", n) for n in range(500)], "1000")
+        await works.drained()
+        await until(lambda: len(works.indexer.rejected) == 500)
+
+    (record,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
+    assert "raised at web/p-0 and 499 others" in record.getMessage()
+    assert {error.__traceback__ for error in works.indexer.rejected.values()} == {None}

@@ -170,7 +170,7 @@ async def test_two_tasks_may_not_read_one_stream() -> None:
         first = asyncio.create_task(take(events, 1))
         await settle()
 
-        with pytest.raises(UsageError, match=r"two tasks read the stream stream of pods"):
+        with pytest.raises(UsageError, match=r"two tasks read the stream of pods"):
             await anext(events)
 
         cluster.create("pods", {"metadata": {"name": "a"}})

@@ -1,0 +1,36 @@
+"""Which event loop this is.
+
+Everything but reading belongs to the loop that an informer runs in. asyncio doesn't notice a call
+from a thread, or from another loop: an event is set and nobody wakes up. So what would go wrong
+silently asks here first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from aioinformer.errors import UsageError
+
+__all__ = ["check_loop", "this_loop"]
+
+
+def this_loop() -> asyncio.AbstractEventLoop:
+    """The running event loop.
+
+    Raises:
+        UsageError: there is none, in a thread for example.
+    """
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError as error:
+        raise UsageError("this must be called in the event loop, not from a thread") from error
+
+
+def check_loop(own: asyncio.AbstractEventLoop | None, name: str) -> None:
+    """Raise unless this is the loop that ``name`` runs in, or it runs in none yet.
+
+    Raises:
+        UsageError: it is another loop, or a thread without one.
+    """
+    if own is not None and own is not this_loop():
+        raise UsageError(f"{name} runs in another event loop; use it from there")
