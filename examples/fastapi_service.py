@@ -1,7 +1,7 @@
 """A FastAPI service that answers from an informer's cache.
 
     pip install 'aioinformer[fastapi]'
-    uvicorn fastapi_service:app
+    uvicorn --app-dir examples fastapi_service:app
 
 The informers live as long as the service: they start in its lifespan and are gone when it ends.
 Reads come from memory; ``def`` endpoints may read too, since a lister is safe in any thread.

@@ -7,12 +7,14 @@ import os
 import re
 import signal
 import sys
+import tomllib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from aioinformer._cli.arguments import DemoOptions, parse
 from aioinformer.testing import ApiServer, Cluster
 
 ROOT = Path(__file__).parent.parent
@@ -26,11 +28,24 @@ def block(containing: str) -> str:
     return found
 
 
+class Script:
+    """A script that runs, or has."""
+
+    def __init__(self, output: asyncio.StreamReader) -> None:
+        self._output = output
+        self.complaints = ""
+        """What it wrote to stderr; known when it has ended."""
+
+    async def line(self) -> bytes:
+        """Its next line on stdout."""
+        return await self._output.readline()
+
+
 @asynccontextmanager
 async def running(
     script: Path, server: ApiServer, tmp_path: Path, *arguments: str
-) -> AsyncGenerator[asyncio.StreamReader]:
-    """The output of a script that runs against the server until the block ends, by Ctrl-C."""
+) -> AsyncGenerator[Script]:
+    """A script that runs against the server until the block ends, by Ctrl-C."""
     environment = os.environ | {
         "KUBECONFIG": str(server.kubeconfig(tmp_path / "config")),
         "PYTHONUNBUFFERED": "1",
@@ -44,12 +59,14 @@ async def running(
         stderr=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None
+    run = Script(process.stdout)
     try:
         async with asyncio.timeout(20):
-            yield process.stdout
+            yield run
     finally:
         process.send_signal(signal.SIGINT)
-        await process.communicate()
+        _, complaints = await process.communicate()
+        run.complaints = complaints.decode()
 
 
 def pods(cluster: Cluster) -> None:
@@ -63,28 +80,56 @@ async def test_the_first_screen_of_the_readme_runs_as_it_stands(tmp_path: Path) 
     script.write_text(block("asyncio.run(main())"))
     async with ApiServer() as server:
         pods(server.cluster)
-        async with running(script, server, tmp_path) as output:
-            assert await output.readline() == b"cached: 3 on node-1: 1\n"
-            start = sorted([await output.readline() for _ in range(3)])
+        async with running(script, server, tmp_path) as run:
+            assert await run.line() == b"cached: 3 on node-1: 1\n"
+            start = sorted([await run.line() for _ in range(3)])
             assert start == [b"stream: added web-%d at the start\n" % i for i in range(3)]
             patch = {"spec": {"nodeName": "node-9"}}
             server.cluster.merge_patch("pods", "web-0", patch, namespace="default")
-            told = sorted([await output.readline() for _ in range(2)])
+            told = sorted([await run.line() for _ in range(2)])
             assert re.fullmatch(rb"handler: web-0 \d+ -> \d+\n", told[0])
             assert told[1] == b"stream: updated web-0 {'nodeName': 'node-9'}\n"
             server.cluster.delete("pods", "web-1", namespace="default")
-            assert await output.readline() == b"stream: deleted web-1 deleted\n"
+            assert await run.line() == b"stream: deleted web-1 deleted\n"
+    assert run.complaints == "", "Ctrl-C ends it, and nothing else is to be said"
 
 
 async def test_print_pods_prints_pods(tmp_path: Path) -> None:
     async with ApiServer() as server:
         pods(server.cluster)
         script = ROOT / "examples" / "print_pods.py"
-        async with running(script, server, tmp_path, "default") as output:
-            start = sorted([await output.readline() for _ in range(3)])
+        async with running(script, server, tmp_path, "default") as run:
+            start = sorted([await run.line() for _ in range(3)])
             assert start == [b"= default/web-%d\n" % i for i in range(3)]
             server.cluster.delete("pods", "web-1", namespace="default")
-            assert await output.readline() == b"- default/web-1 deleted\n"
+            assert await run.line() == b"- default/web-1 deleted\n"
+    assert run.complaints == ""
+
+
+def test_the_guarantees_have_the_numbers_of_their_tests() -> None:
+    tests = (ROOT / "tests" / "promises" / "test_promises.py").read_text()
+    listed: list[str] = re.findall(r"^- \*\*(\d+)\. ", README, re.MULTILINE)
+    assert listed == sorted(set(re.findall(r"def test_(\d+)_", tests)), key=int)
+
+
+def test_the_demo_lasts_as_long_as_the_readme_says() -> None:
+    options = parse(["demo"])
+    assert isinstance(options, DemoOptions)
+    assert f"It lasts {options.seconds:.0f} s" in README
+
+
+def test_the_extras_that_the_readme_names_bring_what_their_examples_start() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+    assert set(re.findall(r"aioinformer\[(\w+)\]", README)) == set(extras)
+    assert any(needed.startswith("uvicorn") for needed in extras["fastapi"])
+
+
+def test_the_fastapi_service_is_found_by_the_command_in_its_docstring() -> None:
+    text = (ROOT / "examples" / "fastapi_service.py").read_text()
+    found = re.search(r"uvicorn --app-dir (\w+) (\w+):app", text)
+    assert found is not None
+    assert (ROOT / found[1] / f"{found[2]}.py").read_text() == text
 
 
 @pytest.mark.parametrize("command", ["aioinformer demo", "--group dev", ".venv/bin/pytest"])

@@ -47,6 +47,8 @@ CATCH_UP = 15.0
 """Seconds for the cache to reach the server's last write. The longest wait of ``BACKOFF`` and a
 list are a small part of it."""
 
+UNJUDGED = "interrupted: the cache was not compared with the server"
+
 BACKOFF = BackoffPolicy(initial=0.5, maximum=1.0, jitter=0.5, reset_after=5.0)
 """Shorter waits than the default's: a demo interrupts its server every few seconds on purpose."""
 
@@ -67,9 +69,13 @@ async def run_demo(options: DemoOptions, terminal: Terminal) -> int:
         pods = informers.informer("pods", indexers={"node": _node})
         demo = _Demo(options, terminal, server, churn, pods)
         async with demo.following():
-            await demo.show()
-            await demo.settle()
-            verdict = judge(await client.get("/api/v1/pods"), pods.lister, demo.tally.versions)
+            try:
+                await demo.show()
+                await demo.settle()
+                verdict = judge(await client.get("/api/v1/pods"), pods.lister, demo.tally.versions)
+            except asyncio.CancelledError:  # Ctrl-C: what was seen until then, and no more waiting
+                terminal.output.write_now(demo.summary(UNJUDGED))
+                raise
         await terminal.output.write(demo.summary(verdict))
     return 0 if verdict.equal else 1
 
@@ -224,8 +230,8 @@ class _Demo:
             and not self._interruptions.recovering
         )
 
-    def summary(self, verdict: Verdict) -> str:
-        """What is printed at the end."""
+    def summary(self, verdict: Verdict | str) -> str:
+        """What is printed at the end; a text stands for a verdict that there isn't."""
         tally, done = self.tally, self._interruptions
         return (
             f"{tally.total:,} events delivered: {tally.added:,} added, {tally.updated:,} updated, "

@@ -24,6 +24,7 @@ from aioinformer._cli.arguments import WatchOptions
 from aioinformer._cli.notices import Notices
 from aioinformer._cli.process import UNUSABLE, Terminal
 from aioinformer._cli.table import Table, json_line
+from aioinformer._core.selectors.faults import AT_THE_END
 from aioinformer.errors import BadRequest, InvalidSelector, SyncTimeout
 
 __all__ = ["run_watch"]
@@ -72,8 +73,9 @@ def _check(option: str, parse: Callable[[str], object], text: str) -> None:
     try:
         parse(text)
     except InvalidSelector as error:
-        fault, *_ = str(error).splitlines()  # the other lines point into the text
-        raise InvalidSelector(f"{option} {text!r}: {fault}") from error
+        fault, *_, mark = str(error).splitlines()  # the other lines point into the text
+        where = f", {AT_THE_END}" if mark.endswith(AT_THE_END) else ""
+        raise InvalidSelector(f"{option} {text!r}: {fault}{where}") from error
 
 
 async def _synced(informer: SharedInformer, notices: Notices) -> bool:

@@ -1,8 +1,8 @@
 """Deeply read-only views over decoded JSON.
 
 A cached object is shared by every listener and reader, so nobody may write to it; client-go's
-"never mutate what a lister returns" rule is a comment, here it is a ``TypeError``. A view wraps
-the decoded ``dict`` or ``list`` without copying and wraps nested containers when they are read.
+"never mutate what a lister returns" rule is a comment, here it is an error. A view wraps the
+decoded ``dict`` or ``list`` without copying and wraps nested containers when they are read.
 It leaves decoding, and the question of how long a decoded body is kept, to ``objects``.
 """
 
@@ -11,7 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeGuard, overload
 
-_ADVICE = "a cached object is read-only; take a copy of your own with to_dict()"
+_ADVICE = (
+    "a cached object is read-only; take a copy of your own with to_dict() (of a list in it, with "
+    "to_list())"
+)
+
+_WRITING_METHODS = (
+    *("update", "setdefault", "pop", "popitem", "clear"),
+    *("append", "extend", "insert", "remove", "sort", "reverse"),
+)
+"""What a ``dict`` or a ``list`` can do to itself."""
 
 
 def freeze(value: Any) -> Any:
@@ -41,7 +50,11 @@ def _is_array(value: Any) -> TypeGuard[list[Any]]:
 
 
 class ReadOnly:
-    """Refuses item writes with an error that names the way out."""
+    """Refuses writes with an error that names the way out.
+
+    Items by a ``TypeError``; the methods of a ``dict`` or ``list`` that write aren't there, so
+    that ``hasattr`` tells the truth.
+    """
 
     __slots__ = ()
 
@@ -52,10 +65,49 @@ class ReadOnly:
         raise TypeError(_ADVICE)
 
 
-class FrozenMapping(ReadOnly, Mapping[str, Any]):
-    """A JSON object: equal to the ``dict`` with the same content, and never written to."""
+class _Absent:
+    """A method that isn't there, and says why."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type[ReadOnly]) -> NoReturn:
+        raise AttributeError(f"'{owner.__name__}' has no '{self._name}': {_ADVICE}")
+
+
+# One by one, since ``__getattr__`` would slow down every other attribute, and here, where type
+# checkers don't take them for methods.
+for _name in _WRITING_METHODS:
+    setattr(ReadOnly, _name, _Absent(_name))
+
+
+class _View(ReadOnly):
+    """What the two kinds of view have in common."""
 
     __slots__ = ("_data",)
+
+    _data: Any
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __eq__(self, other: object) -> bool:
+        equal: bool = self._data == (other._data if isinstance(other, _View) else other)
+        return equal
+
+    # Content can be equal to a dict's or a list's, and they have no hash.
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._data)
+
+
+class FrozenMapping(_View, Mapping[str, Any]):
+    """A JSON object: equal to the ``dict`` with the same content, and never written to."""
+
+    __slots__ = ()
+
+    _data: dict[str, Any]
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._data = data
@@ -66,22 +118,8 @@ class FrozenMapping(ReadOnly, Mapping[str, Any]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._data)
 
-    def __len__(self) -> int:
-        return len(self._data)
-
     def __contains__(self, key: object) -> bool:
         return key in self._data
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, FrozenMapping):
-            return self._data == other._data
-        return self._data == other
-
-    # Content can be equal to a dict's, and a dict has no hash.
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return repr(self._data)
 
     def to_dict(self) -> dict[str, Any]:
         """A copy of one's own, all the way down."""
@@ -89,10 +127,12 @@ class FrozenMapping(ReadOnly, Mapping[str, Any]):
         return copy
 
 
-class FrozenSequence(ReadOnly, Sequence[Any]):
+class FrozenSequence(_View, Sequence[Any]):
     """A JSON array: equal to the ``list`` with the same content, and never written to."""
 
-    __slots__ = ("_data",)
+    __slots__ = ()
+
+    _data: list[Any]
 
     def __init__(self, data: list[Any]) -> None:
         self._data = data
@@ -104,15 +144,7 @@ class FrozenSequence(ReadOnly, Sequence[Any]):
     def __getitem__(self, index: int | slice) -> Any:
         return freeze(self._data[index])
 
-    def __len__(self) -> int:
-        return len(self._data)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, FrozenSequence):
-            return self._data == other._data
-        return self._data == other
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return repr(self._data)
+    def to_list(self) -> list[Any]:
+        """A copy of one's own, all the way down."""
+        copy: list[Any] = thaw(self._data)
+        return copy

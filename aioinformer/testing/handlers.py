@@ -75,7 +75,7 @@ class _Front:
                     return await self._answer(request, passage)
                 except ServerError as error:
                     return await send(request, refusal(error), passage)
-            except (TransportError, ConnectionResetError):  # broken on purpose; by the client
+            except (TransportError, ConnectionError):  # broken on purpose; the client has gone
                 return cut(request)
 
     async def _answer(self, request: web.Request, passage: Passage) -> web.StreamResponse:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from pathlib import Path
 
 from tests.cli.processes import environment, in_terminal, started
@@ -47,3 +49,23 @@ async def test_control_c_ends_it_at_once_with_130_and_a_cursor(tmp_path: Path) -
     assert out.rindex(HIDE) < out.rindex(SHOW)
     assert "Traceback" not in out
     assert "\x1b[32m" not in out, "NO_COLOR"
+    assert out.rindex(SHOW) < out.index(" events delivered: ") < out.index("interrupted: ")
+
+
+async def test_a_signal_leaves_the_summary_in_a_file(tmp_path: Path) -> None:
+    log = tmp_path / "demo.log"
+    with log.open("wb") as file:
+        argv = ("demo", "--seconds", "0", "--objects", "60")
+        async with started(*argv, env=environment(tmp_path), stdout=file.fileno()) as run:
+            for _ in range(1500):
+                if log.stat().st_size:
+                    break
+                await asyncio.sleep(0.01)
+            run.process.send_signal(signal.SIGINT)
+            code, _, _ = await run.end()
+
+    events, interruptions, verdict = log.read_text().splitlines()[-3:]
+    assert code == 130
+    assert " events delivered: " in events
+    assert interruptions.endswith(" recovered from")
+    assert verdict == "interrupted: the cache was not compared with the server"

@@ -273,6 +273,7 @@ async def test_a_bad_selector_is_refused_before_a_cluster_is_looked_for(
 
     assert code == 2
     assert said.startswith("--selector 'a in (': ")
+    assert said.endswith(", at the end")
 
 
 async def test_a_field_that_the_server_does_not_know_ends_it(

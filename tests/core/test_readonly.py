@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -114,10 +115,28 @@ def test_writing_is_refused_with_the_way_out(view: Any) -> None:
     assert view == ({"a": 1} if at else [1])
 
 
-@pytest.mark.parametrize("method", ["update", "pop", "setdefault", "clear", "append", "sort"])
+WRITING = (set(dir(dict)) - set(dir(Mapping))) | (set(dir(list)) - set(dir(Sequence)))
+
+
+@pytest.mark.parametrize("method", sorted(name for name in WRITING if name[0] != "_"))
 def test_there_are_no_methods_that_write(method: str) -> None:
     assert not hasattr(freeze({}), method)
     assert not hasattr(freeze([]), method)
+
+
+@pytest.mark.parametrize(
+    ("view", "method"),
+    [(freeze({"a": 1}), "update"), (freeze({}), "pop"), (freeze([1]), "append")],
+)
+def test_a_method_that_writes_is_missed_with_the_way_out(view: Any, method: str) -> None:
+    said = rf"'{type(view).__name__}' has no '{method}': .* to_dict\(\) .* to_list\(\)"
+    with pytest.raises(AttributeError, match=said):
+        getattr(view, method)
+
+
+def test_views_of_different_kinds_differ() -> None:
+    assert freeze({}) != freeze([])
+    assert freeze([]) != freeze({})
 
 
 def test_a_view_takes_no_attributes() -> None:
@@ -149,6 +168,21 @@ def test_to_dict_of_a_view_is_a_copy_all_the_way_down() -> None:
 
     assert type(copy) is dict
     assert POD["spec"]["containers"][0]["ports"] == [80, 443]
+
+
+def test_to_list_of_a_view_is_a_copy_all_the_way_down() -> None:
+    copy = freeze(POD)["spec"]["containers"].to_list()
+    copy[0]["ports"].clear()
+
+    assert type(copy) is list
+    assert POD["spec"]["containers"][0]["ports"] == [80, 443]
+
+
+def test_a_copy_can_be_written_as_json() -> None:
+    spec = freeze(POD)["spec"]
+
+    assert json.loads(json.dumps(spec.to_dict())) == spec
+    assert json.loads(json.dumps(spec["containers"].to_list())) == spec["containers"]
 
 
 def test_the_repr_is_the_contents() -> None:

@@ -186,6 +186,23 @@ def test_a_label_selector_that_does_not_parse_says_what_the_server_says_and_wher
     assert mark.index("^") - 4 == column
 
 
+@pytest.mark.parametrize("text", ["a in (b", "a,", "!", "a in (b,c  "])
+def test_a_label_selector_that_stops_too_early_is_marked_as_such(text: str) -> None:
+    """The server's own sentence (``found ''``) leaves one guessing, and is kept all the same."""
+    with pytest.raises(InvalidSelector) as caught:
+        LabelSelector.parse(text)
+    sentence, shown, mark = str(caught.value).split("\n")
+    assert "found ''" in sentence
+    assert mark == " " * len(shown) + "^ at the end"
+
+
+@pytest.mark.parametrize("text", ["a===b", "a in b", "a b"])
+def test_only_a_text_that_stops_too_early_is_marked_as_such(text: str) -> None:
+    with pytest.raises(InvalidSelector) as caught:
+        LabelSelector.parse(text)
+    assert str(caught.value).endswith("^")
+
+
 @pytest.mark.parametrize(
     ("selector", "problem"),
     [

@@ -11,6 +11,13 @@ pytest_plugins = ["pytester"]
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 
+
+def told(pattern: str) -> str:
+    """The one place in the README that looks like this."""
+    (found,) = re.finditer(pattern, README, re.DOTALL)
+    return found[1]
+
+
 OVER_HTTP = """
 from aioinformer import Client, SharedInformerFactory
 
@@ -29,24 +36,21 @@ def test_a_cluster_is_new_for_each_test(cluster):
 
 @pytest.fixture
 def users(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A project of a user's."""
-    pytester.makeini(
-        "[pytest]\n"
-        "asyncio_mode = auto\n"
-        "asyncio_default_fixture_loop_scope = function\n"
-        "filterwarnings = error\n"
-    )
-    pytester.makeconftest('pytest_plugins = ["aioinformer.testing.plugin"]')
+    """A project of a user's, who has what the README says, and nothing else."""
+    pytester.makepyprojecttoml(told(r"```toml\n(.*?)```"))
+    pytester.makeconftest(told(r"`(pytest_plugins = [^`]*)`"))
     return pytester
 
 
+def run(users: pytest.Pytester) -> pytest.RunResult:
+    return users.runpytest_subprocess("-p", "no:cacheprovider")
+
+
 def test_the_example_in_the_readme_runs(users: pytest.Pytester) -> None:
-    blocks: list[str] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    (example,) = [block for block in blocks if "informers: SharedInformerFactory" in block]
-    users.makepyfile(test_example=example)
-    users.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+    users.makepyfile(test_example=told(r"```python\n((?:(?!```).)*async def test_my.*?)```"))
+    run(users).assert_outcomes(passed=1, warnings=0)
 
 
 def test_a_server_and_a_cluster_can_be_asked_for(users: pytest.Pytester) -> None:
     users.makepyfile(test_http=OVER_HTTP)
-    users.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+    run(users).assert_outcomes(passed=2, warnings=0)

@@ -116,6 +116,21 @@ async def test_dropped_connections_do_not_stop_the_server(
     assert (await get(http, PODS))["items"] == []
 
 
+@pytest.mark.parametrize("size", [1, 4 * 1024 * 1024], ids=["short", "long"])
+async def test_a_connection_that_has_gone_ends_its_watch_and_is_nothing_to_log(
+    size: int, server: ApiServer, http: aiohttp.ClientSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Aiohttp logs an error for what comes out of a handler, with a traceback."""
+    async with http.get("/api/v1/pods?watch=1&resourceVersion=1") as response:
+        server.cluster.create("pods", POD | {"spec": {"x": "x" * size}})
+        server.drop_connections()  # before the watch has had a chance to write it
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await response.content.read()
+    assert len((await get(http, PODS))["items"]) == 1
+    assert "0 watches" in repr(server)
+    assert [record.getMessage() for record in caplog.records if record.name != "asyncio"] == []
+
+
 async def test_leaving_ends_open_watches_at_once() -> None:
     loop = asyncio.get_running_loop()
     async with AsyncExitStack() as stack:
