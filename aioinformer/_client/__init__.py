@@ -8,5 +8,6 @@ The only package of the library that knows HTTP (aiohttp) and kubeconfig files
     discovery    asks the server what it serves      catalogue    understands the answer
     transport    sessions, requests, open answers    statuses     failures -> our errors
     kubeconfig   finds credentials as kubectl does   kubeconfig_files   reads the files
+    refusals     reads an answer other than 200      masking      hides what was sent from it
     credentials  where the server is, and how to be known there
 """

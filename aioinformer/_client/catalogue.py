@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from aioinformer._core.resources import Resource
+from aioinformer._core.resources import Resource, is_segment
 from aioinformer.errors import ProtocolError, UnknownResource
 
 __all__ = [
@@ -93,10 +93,20 @@ class _GroupList(Struct):
 def _decode(document: bytes, model: type[T], path: str) -> T:
     try:
         return msgspec.json.decode(document, type=model)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ProtocolError(
-            f"{path} is no discovery document: {error}", phase="discovery"
-        ) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _nonsense(path, error) from error
+
+
+def _described(found: Iterator[Resource], path: str) -> tuple[Resource, ...]:
+    """All of them, unless one can't be: a resource without a name, for instance."""
+    try:
+        return tuple(found)
+    except ValueError as error:
+        raise _nonsense(path, error) from error
+
+
+def _nonsense(path: str, why: object) -> ProtocolError:
+    return ProtocolError(f"{path} is no discovery document: {why}", phase="discovery")
 
 
 def aggregated_resources(document: bytes, path: str) -> tuple[Resource, ...] | None:
@@ -110,21 +120,22 @@ def aggregated_resources(document: bytes, path: str) -> tuple[Resource, ...] | N
     listed = _decode(document, _AggregatedList, path)
     if listed.kind != "APIGroupDiscoveryList":
         return None
-    return tuple(
+    found = (
         Resource(
             group.metadata.name,
             version.version,
-            found.resource,
-            found.response_kind.kind if found.response_kind else "",
-            namespaced=found.scope == "Namespaced",
-            singular=found.singular_resource,
-            short_names=found.short_names,
+            each.resource,
+            each.response_kind.kind if each.response_kind else "",
+            namespaced=each.scope == "Namespaced",
+            singular=each.singular_resource,
+            short_names=each.short_names,
         )
         for group in listed.items
         for version in group.versions
-        for found in version.resources
-        if "/" not in found.resource
+        for each in version.resources
+        if "/" not in each.resource
     )
+    return _described(found, path)
 
 
 def legacy_resources(document: bytes, path: str, group_version: str) -> tuple[Resource, ...]:
@@ -134,19 +145,20 @@ def legacy_resources(document: bytes, path: str, group_version: str) -> tuple[Re
         ProtocolError: not a discovery document.
     """
     group, _, version = group_version.rpartition("/")
-    return tuple(
+    found = (
         Resource(
             group,
             version,
-            found.name,
-            found.kind,
-            namespaced=found.namespaced,
-            singular=found.singular_name,
-            short_names=found.short_names or (),
+            each.name,
+            each.kind,
+            namespaced=each.namespaced,
+            singular=each.singular_name,
+            short_names=each.short_names or (),
         )
-        for found in _decode(document, _LegacyList, path).resources or ()
-        if "/" not in found.name
+        for each in _decode(document, _LegacyList, path).resources or ()
+        if "/" not in each.name
     )
+    return _described(found, path)
 
 
 def legacy_groups(document: bytes, path: str) -> Iterator[str]:
@@ -156,7 +168,7 @@ def legacy_groups(document: bytes, path: str) -> Iterator[str]:
         ProtocolError: not a discovery document.
     """
     for group in _decode(document, _GroupList, path).groups:
-        yield from _versions(group)
+        yield from _versions(group, path)
 
 
 def group_versions(document: bytes, path: str) -> Iterator[str]:
@@ -165,12 +177,15 @@ def group_versions(document: bytes, path: str) -> Iterator[str]:
     Raises:
         ProtocolError: not a discovery document.
     """
-    return _versions(_decode(document, _Group, path))
+    return _versions(_decode(document, _Group, path), path)
 
 
-def _versions(group: _Group) -> Iterator[str]:
+def _versions(group: _Group, path: str) -> Iterator[str]:
     preferred = (group.preferred_version,) if group.preferred_version else ()
-    yield from dict.fromkeys(each.group_version for each in (*preferred, *group.versions))
+    for name in dict.fromkeys(each.group_version for each in (*preferred, *group.versions)):
+        if not all(is_segment(part) for part in name.split("/", 1)):
+            raise _nonsense(path, f"it has a group version {name!r}")
+        yield name
 
 
 # -- names -------------------------------------------------------------------------------------

@@ -43,7 +43,8 @@ class Client:
 
     Raises:
         ConfigurationError: ``server`` is not the URL of an HTTP server.
-        ValueError: the token has a space or a newline in it.
+        ValueError: the token has a space or a control character in it, or a header has one of
+            the latter.
     """
 
     def __init__(
@@ -80,6 +81,9 @@ class Client:
             context: the name of a context in it; its current one by default.
             headers: as for ``Client``.
             timeouts: as for ``Client``.
+
+        Raises:
+            ValueError: a header has a control character in it.
         """
         client = cls.__new__(cls)
         client._prepare(Kubeconfig(kubeconfig, context), "", headers, timeouts)
@@ -92,6 +96,9 @@ class Client:
         headers: Mapping[str, str],
         timeouts: Timeouts | None,
     ) -> None:
+        for name, value in headers.items():
+            if not (name.isprintable() and value.isprintable()):
+                raise ValueError(f"the header {name!r} has a newline or control character in it")
         self._source = source
         self._server = server
         self._namespace = ""
@@ -164,7 +171,7 @@ class Client:
             fields: a field selector, such as ``spec.nodeName=node-1``.
 
         Raises:
-            ValueError: a namespace for a cluster-scoped resource.
+            ValueError: a namespace for a cluster-scoped resource, or one that is no DNS label.
         """
         selectors = {"labelSelector": labels, "fieldSelector": fields}
         chosen = {name: value for name, value in selectors.items() if value}
@@ -204,6 +211,7 @@ class Client:
         Raises:
             FetchError: any answer but 200, or none.
             NotRunning: the client is not open.
+            ValueError: the path is not absolute, or has ``.`` or ``..`` in it.
         """
         async with self.request(Call(phase, path, query, accept)) as body:
             return b"".join([chunk async for chunk in body])

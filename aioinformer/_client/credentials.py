@@ -129,7 +129,7 @@ class ExplicitServer:
         tls: trusted certificates and one's own; the system's trusted ones by default.
 
     Raises:
-        ValueError: the token has a space or a newline in it.
+        ValueError: the token has a space or a control character in it.
     """
 
     server: URL
@@ -137,8 +137,10 @@ class ExplicitServer:
     tls: ssl.SSLContext | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if any(char.isspace() for char in self.token):
-            raise ValueError("a token is one word; the one given has a space or a newline in it")
+        if " " in self.token or not self.token.isprintable():
+            raise ValueError(
+                "a token is one word; the one given has a space or a control character in it"
+            )
 
     async def load(self) -> Credentials:
         """Nothing to find; the system's certificates are read in a thread."""
@@ -160,10 +162,20 @@ def server_url(text: str) -> URL:
     except ValueError:
         url = URL()
     if url.scheme not in ("http", "https") or not url.host:
-        raise ConfigurationError("a server is a URL such as https://10.0.0.1:6443")
+        said = f"a server is a URL such as https://10.0.0.1:6443, not {_quoted(text, url)}"
+        raise ConfigurationError(said)
     if url.user is not None or url.password is not None:
         raise ConfigurationError(f"the URL of server {url.host} has a user or password in it")
     return url
+
+
+def _quoted(text: str, url: URL) -> str:
+    """What was given for a URL, as far as it may be shown: its host alone, if there is more in
+    it. A user comes before an ``@``, and some put a token into the query.
+    """
+    if "@" not in text and "?" not in text:
+        return repr(text)
+    return f"what was given for {url.host}" if url.host else "what was given"
 
 
 def proxy_url(text: str) -> tuple[URL, str]:

@@ -20,7 +20,7 @@ from aioinformer._client.catalogue import (
     legacy_groups,
     legacy_resources,
 )
-from aioinformer._core.resources import Resource
+from aioinformer._core.resources import Resource, is_segment
 from aioinformer.errors import NotFound, ServerFailure
 
 __all__ = ["AGGREGATED", "Discovery", "Fetch"]
@@ -92,7 +92,7 @@ class Discovery:
 
     async def _versions_of(self, rest: str) -> tuple[str, ...]:
         """The versions of the group in a name's rest, which is ``group`` or ``version.group``."""
-        for group in filter(None, (rest, rest.partition(".")[2])):
+        for group in filter(is_segment, (rest, rest.partition(".")[2])):
             path = f"/apis/{group}"
             try:
                 return tuple(group_versions(await self._fetch(path, LEGACY), path))

@@ -230,11 +230,19 @@ class Renewal:
     async def __call__(self) -> str:
         from kubernetes_asyncio.config import ConfigException
 
+        value = ""
         try:
             running = await off_loop(partial(self.hook, self.loaded))
             if inspect.isawaitable(running):
                 await running
+            value = _header(self.loaded.api_key)
+            wrong = "" if value.isprintable() else "it has a newline or control character in it"
+        except UnicodeError:
+            wrong = "it is no text"  # told below: this error's repr shows the token
         except (ConfigException, OSError, ValueError) as error:
             said = f"{self.where}: the token can't be renewed: {error}"
             raise FetchError(said, phase="credentials") from error
-        return _header(self.loaded.api_key)
+        if wrong:
+            said = f"{self.where}: the token that was renewed can't be used: {wrong}"
+            raise FetchError(said, phase="credentials")
+        return value

@@ -2,13 +2,15 @@
 
 This is the one border where foreign exceptions of a request are mapped. A message names the
 method, the host and the path of what was asked, never its query (a continue token is nobody's
-business) and never a header. Asking, and reading the body of an answer, is ``transport``'s work;
-what follows from an error is the cursor's.
+business) and never a header; what an answer repeats of one is masked. Asking is ``transport``'s
+work, reading the body of an answer that of ``refusals``; what follows from an error is the
+cursor's.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import math
 import os
 import socket
 import ssl
@@ -20,9 +22,11 @@ from http import HTTPStatus
 import aiohttp
 import msgspec
 from aiohttp.http import HttpProcessingError
+from aiohttp.http_exceptions import ContentEncodingError
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+from aioinformer._client.masking import Mask
 from aioinformer._core.statuses import read_status
 from aioinformer.errors import (
     ConnectionFailed,
@@ -49,7 +53,14 @@ FAILURES = (aiohttp.ClientError, HttpProcessingError, OSError, TimeoutError)
 # -- answers -----------------------------------------------------------------------------------
 
 
-def status_of(code: int, headers: Mapping[str, str], body: bytes) -> Status:
+def status_of(
+    code: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    mask: Mask | None = None,
+    whole: bool = True,
+) -> Status:
     """What an answer other than 200 says.
 
     Args:
@@ -58,14 +69,21 @@ def status_of(code: int, headers: Mapping[str, str], body: bytes) -> Status:
         body: its body, or the beginning of it. A ``v1.Status`` is taken apart; anything else
             (a removed custom resource is answered with plain text, recording 53; proxies send
             HTML) becomes the message, on one line and cut to ``TEXT_CAP`` characters.
+        mask: hides what was sent with the request.
+        whole: whether the body came to its end; else its last characters may be the first ones
+            of something to hide.
     """
+    mask = mask or Mask(())
     waits = _seconds(headers.get("Retry-After", ""))
     if 300 <= code < 400:
-        return Status(code, "", _redirection(headers.get("Location", "")), retry_after=waits)
+        said = mask.text(_redirection(headers.get("Location", "")))
+        return Status(code, "", said, retry_after=waits)
     try:
-        status = read_status(body, code=code)
+        status = mask.status(read_status(body, code=code))
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return Status(code, "", _one_line(body) or _phrase(code), retry_after=waits)
+        text = body.decode("utf-8", "replace")
+        line = _one_line(mask.text(text) if whole else mask.beginning(text))
+        return Status(code, "", line or _phrase(code), retry_after=waits)
     return status if waits is None else replace(status, retry_after=waits)
 
 
@@ -78,8 +96,7 @@ def _redirection(location: str) -> str:
     return f"redirected {where}, which is not followed: credentials are not sent there"
 
 
-def _one_line(body: bytes) -> str:
-    text = body.decode("utf-8", "replace")
+def _one_line(text: str) -> str:
     # Control characters of a foreign page could forge log lines or drive a terminal.
     printable = "".join(char if char.isprintable() else " " for char in text)
     line = " ".join(printable.split())
@@ -96,10 +113,11 @@ def _phrase(code: int) -> str:
 def _seconds(retry_after: str) -> float | None:
     """``Retry-After`` in either of its forms. Kubernetes sends seconds; proxies may send a date."""
     if retry_after.isdecimal():
-        return float(retry_after)
+        seconds = float(retry_after)
+        return seconds if math.isfinite(seconds) else None
     try:
         date = parsedate_to_datetime(retry_after)
-    except ValueError:
+    except (ValueError, OverflowError):  # no date, or one beyond all calendars
         return None
     date = date if date.tzinfo else date.replace(tzinfo=dt.UTC)
     return max(0.0, (date - dt.datetime.now(dt.UTC)).total_seconds())
@@ -167,8 +185,17 @@ def interruption(error: BaseException, url: URL, *, phase: Phase) -> TransportEr
         case HttpProcessingError():
             return ProtocolError(f"{target}: the answer is not well-formed HTTP", phase=phase)
         case _:
-            said = f"{target}: the answer broke off: {_reason(error)}"
+            said = f"{target}: the answer broke off: {_break(error)}"
             return ConnectionLost(said, phase=phase)
+
+
+def _break(error: BaseException) -> str:
+    """Why an answer ended early. aiohttp's own text quotes the repr of another exception."""
+    if not isinstance(error, aiohttp.ClientPayloadError):
+        return _reason(error)
+    if isinstance(error.__cause__, ContentEncodingError):
+        return "it can't be decompressed"
+    return "the connection broke in the middle of it"
 
 
 def _host(url: URL | None) -> str:

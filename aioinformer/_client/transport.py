@@ -4,7 +4,8 @@ One session carries lists and single requests, another one the watches: a watch 
 connection for minutes, and behind a shared limit the next request would wait for ever. An
 answer is handed out as an open ``Body`` whose chunks are read as they arrive; a body that is left
 before its end takes its connection with it. What the bytes mean is ``wire``'s work, what failed
-is told by ``statuses``, and nothing is tried again here: that is the cursor's to decide.
+is told by ``statuses`` and ``refusals``, and nothing is tried again here: that is the cursor's to
+decide.
 """
 
 from __future__ import annotations
@@ -21,15 +22,10 @@ import aiohttp
 from yarl import URL
 
 from aioinformer._client.credentials import Credentials
-from aioinformer._client.statuses import FAILURES, failure, interruption, status_of, without_headers
-from aioinformer.errors import (
-    FetchError,
-    NotRunning,
-    Phase,
-    ProtocolError,
-    RequestTimedOut,
-    server_error,
-)
+from aioinformer._client.masking import Mask
+from aioinformer._client.refusals import refusal
+from aioinformer._client.statuses import FAILURES, failure, interruption, without_headers
+from aioinformer.errors import NotRunning, Phase, RequestTimedOut
 
 __all__ = ["JSON", "Body", "Call", "Timeouts", "Transport", "open_socket"]
 
@@ -42,15 +38,6 @@ by ``wire``, so one event need not fit; a larger buffer makes longer turns of th
 REQUESTS_AT_ONCE = 100
 """Lists and single requests under way together, and so their connections. A semaphore rather
 than the connector's limit: waiting for a turn is not part of the time allowed for connecting."""
-
-ERROR_CAP = 64 * 1024
-"""Bytes read of an error's body. A Status is a few hundred; a proxy's page may be anything."""
-
-ERROR_SECONDS = 5.0
-"""Seconds for that: the status code is known already and says most."""
-
-SHORT = 5
-"""Bytes up to which a token is a word that an error may contain, and no secret."""
 
 
 def _agent() -> str:
@@ -106,7 +93,8 @@ class Timeouts:
     """How long to wait for what, in seconds."""
 
     connect: float = 10.0
-    """For a connection: name, TCP, proxy and TLS together."""
+    """For a connection: name, TCP, proxy and TLS together. And, before that, for a token to be
+    renewed: a file system that hangs must not leave an informer waiting for ever."""
     silence: float = 75.0
     """Without a byte of a list or single request, the first one included. kube-apiserver gives
     such requests 60 s (``--request-timeout``); its own answer shall come first."""
@@ -128,6 +116,11 @@ class Call:
     accept: str = JSON
     watch: int | None = None
     """For a watch: the seconds after which the server was asked to end it."""
+
+    def __post_init__(self) -> None:
+        # A URL library resolves dots, and the request would reach what nobody meant to ask for.
+        if not self.path.startswith("/") or not {".", ".."}.isdisjoint(self.path.split("/")):
+            raise ValueError(f"a path begins with '/' and has no '.' or '..', not {self.path!r}")
 
 
 class Body:
@@ -242,7 +235,7 @@ class Transport:
 
     @asynccontextmanager
     async def _body(self, call: Call) -> AsyncGenerator[Body]:
-        authorization = await self._credentials.authorization.header()
+        authorization = await self._authorization()
         url = self._url(call)
         allowed = None if call.watch is None else self._timeouts.watch_start
         try:
@@ -255,11 +248,26 @@ class Transport:
         self._open.add(body)
         try:
             if response.status != 200:
-                raise await _refusal(response, call, authorization)
+                raise await refusal(response, phase=call.phase, mask=self._mask(response))
             yield body
         finally:
             self._open.discard(body)
             await body.aclose()
+
+    async def _authorization(self) -> str:
+        allowed = self._timeouts.connect
+        try:
+            async with asyncio.timeout(allowed):
+                return await self._credentials.authorization.header()
+        except TimeoutError as error:
+            server = self._credentials.server
+            said = f"{server}: the credentials were not renewed in {allowed:g} s"
+            raise RequestTimedOut(said, phase="credentials") from error
+
+    def _mask(self, response: aiohttp.ClientResponse) -> Mask:
+        """Hides every header that went out with the request, those for the proxy included."""
+        sent = response.request_info.headers.items()
+        return Mask([*sent, ("Proxy-Authorization", self._credentials.proxy_authorization)])
 
     async def _send(self, url: URL, call: Call, authorization: str) -> aiohttp.ClientResponse:
         credentials = self._credentials
@@ -299,29 +307,3 @@ class Transport:
             body.interrupt(NotRunning("the client was closed while an answer was being read"))
         await self._requests.close()
         await self._watches.close()
-
-
-async def _refusal(response: aiohttp.ClientResponse, call: Call, authorization: str) -> FetchError:
-    """The error that an answer other than 200 means."""
-    target = f"GET {response.url.with_query(None)}"
-    if response.status < 300:
-        said = f"{target}: answered {response.status}, where only 200 makes sense"
-        return ProtocolError(said, phase=call.phase)
-    body = await _beginning(response)
-    if len(secret := authorization.rpartition(" ")[2].encode()) > SHORT:
-        # Some debugging proxies send a request's headers back in their error page.
-        body = body.replace(secret, b"[credential]")
-    status = status_of(response.status, response.headers, body)
-    return server_error(status, phase=call.phase, target=target)
-
-
-async def _beginning(response: aiohttp.ClientResponse) -> bytes:
-    """The first ``ERROR_CAP`` bytes of a body, or what came of them in a few seconds."""
-    body = bytearray()
-    try:
-        async with asyncio.timeout(ERROR_SECONDS):
-            while len(body) < ERROR_CAP and (chunk := await response.content.readany()):
-                body += chunk
-    except FAILURES:
-        pass  # the status code came, and says more than that its explanation broke off
-    return bytes(body[:ERROR_CAP])

@@ -23,7 +23,11 @@ from aioinformer._core.objects import KubeObject
 from aioinformer._core.resources import Resource
 from aioinformer.errors import ProtocolError
 
-__all__ = ["ListDecoder", "ListFrame"]
+__all__ = ["ITEM_CAP", "ListDecoder", "ListFrame"]
+
+ITEM_CAP = 64 * 1024 * 1024
+"""Bytes of one item: the number that ``wire.LINE_CAP`` is for one event, for the same reason. An
+item that never ends must not be collected until the memory does."""
 
 FALSE_CUTS = 4
 """Cuts tried on one item before it is measured: nested objects that begin as items do are rare."""
@@ -32,7 +36,8 @@ PATIENCE = 256 * 1024
 not begin as the others do, and the buffer must not grow to hold the rest of the list. Measuring
 this much takes about 5 ms, in one step."""
 HEAD_CAP = 1024 * 1024
-"""Bytes within which a list's items must begin; the head of a real one is some hundred."""
+"""Bytes within which a list's items must begin, and of what may follow them; what a real list has
+there is some hundred."""
 OPENING = 12
 """Bytes of the next item that belong to the separator: ``{"metadata":`` or ``{"apiVersion``."""
 
@@ -84,14 +89,18 @@ _read_head = Decoder(_Head).decode
 class ListDecoder:
     """Decodes one response to a list."""
 
-    def __init__(self, resource: Resource, *, managed_fields: bool = False) -> None:
+    def __init__(
+        self, resource: Resource, *, managed_fields: bool = False, cap: int = ITEM_CAP
+    ) -> None:
         """Make a decoder.
 
         Args:
             resource: what is listed.
             managed_fields: whether objects keep their managedFields.
+            cap: the longest item, in bytes, that is still put together.
         """
         self._resource = resource
+        self._cap = cap
         self._keep = managed_fields
         self._buffer = b""
         self._at = 0  # where in the buffer the current item begins
@@ -106,12 +115,14 @@ class ListDecoder:
         """The objects that ``chunk`` completes. The last one of the list comes from ``close``.
 
         Raises:
-            ProtocolError: the bytes are not a list.
+            ProtocolError: the bytes are not a list, or an item in it has passed the cap.
         """
         self._buffer += chunk
         if not self._head:
             self._find_items()
-        return self._take_items(final=False) if self._in_items else []
+        objects = self._take_items(final=False) if self._in_items else []
+        self._check_size()
+        return objects
 
     def close(self) -> tuple[list[KubeObject], ListFrame]:
         """The response has ended: the objects still due, and what the list says of itself.
@@ -141,8 +152,16 @@ class ListDecoder:
             self._head, self._buffer = head, self._buffer[match.end() :]
             self._in_items = True
             return
-        if len(self._buffer) > HEAD_CAP:
-            raise self._garbage(f"no items in its first {HEAD_CAP} bytes")
+
+    def _check_size(self) -> None:
+        """What is held was taken apart as far as it goes: refuse to hold any amount of it."""
+        held = len(self._buffer)
+        if self._in_items and held > self._cap:
+            raise self._garbage(f"item {self.count + 1} is longer than {self._cap} bytes")
+        if not self._in_items and held > HEAD_CAP:
+            behind = f"more than {HEAD_CAP} bytes behind its items"
+            before = f"no items in its first {HEAD_CAP} bytes"
+            raise self._garbage(behind if self._head else before)
 
     def _take_items(self, *, final: bool) -> list[KubeObject]:
         objects: list[KubeObject] = []

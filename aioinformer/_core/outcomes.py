@@ -6,8 +6,9 @@ nowhere else, the one becomes the other.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum, auto
-from typing import Any
+from typing import Any, cast
 
 from aioinformer.errors import (
     Expired,
@@ -85,11 +86,18 @@ def _classify_status(error: ServerError, *, in_stream: bool) -> Outcome:
 
 def _too_large(error: ServerError) -> bool:
     """'Too large resource version' in the three dialects of server that client-go knows."""
-    sent: list[Any] = error.status.details.get("causes") or []
-    causes: list[dict[str, Any]] = [cause for cause in sent if isinstance(cause, dict)]
+    causes = _causes(error)
     if any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes):
         return True
     if error.status.reason != "Timeout":
         return False
-    texts = [error.status.message, *(str(cause.get("message", "")) for cause in causes)]
-    return any("Too large resource version" in text for text in texts)
+    texts = [error.status.message, *(cause.get("message") for cause in causes)]
+    return any(isinstance(text, str) and "Too large resource version" in text for text in texts)
+
+
+def _causes(error: ServerError) -> list[dict[str, Any]]:
+    """The causes in the details that have the form of causes; a server may send anything."""
+    sent: Any = error.status.details.get("causes")
+    if not isinstance(sent, list):
+        return []
+    return [cause for cause in cast("Iterable[Any]", sent) if isinstance(cause, dict)]

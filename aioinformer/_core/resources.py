@@ -10,13 +10,26 @@ Source of the table: the discovery documents of Kubernetes 1.36.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from aioinformer.errors import UnknownResource
 
-__all__ = ["BUILT_IN", "Resource", "find_built_in"]
+__all__ = ["BUILT_IN", "Resource", "find_built_in", "is_segment"]
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""A DNS label (RFC 1123), which the name of a namespace is."""
+
+
+def is_segment(text: str) -> bool:
+    """Whether ``text`` is one segment of a URL's path and stays the one that it is.
+
+    ``.`` and ``..`` are resolved on the way and reach another path; a ``%`` may become a slash.
+    The API server's own rule for names (``IsValidPathSegmentName``).
+    """
+    return text not in ("", ".", "..") and "/" not in text and "%" not in text
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +55,9 @@ class Resource:
     short_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for part, value in (("version", self.version), ("plural", self.plural)):
-            if not value or "/" in value:
+        parts = {"version": self.version, "plural": self.plural, "group": self.group or "core"}
+        for part, value in parts.items():
+            if not is_segment(value):
                 raise ValueError(f"a resource's {part} is one URL segment, not {value!r}")
         if not self.singular:
             object.__setattr__(self, "singular", self.kind.lower())
@@ -57,10 +71,21 @@ class Resource:
         """The URL path of the collection, or of one object.
 
         Raises:
-            ValueError: a namespace for a cluster-scoped resource.
+            ValueError: a namespace for a cluster-scoped resource, or one that is no DNS label;
+                a name that is more than one segment of a URL.
         """
         if namespace and not self.namespaced:
             raise ValueError(f"{self} is cluster-scoped: it has no namespace {namespace!r}")
+        if namespace and not _LABEL.fullmatch(namespace):
+            raise ValueError(
+                f"a namespace is a DNS label (at most 63 lower-case letters, digits and '-', "
+                f"with a letter or digit at both ends), not {namespace!r}"
+            )
+        if name and not is_segment(name):
+            raise ValueError(
+                f"the name of an object is one URL segment (no '/', no '%', not '.' or '..'), "
+                f"not {name!r}"
+            )
         root = f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
         scope = f"/namespaces/{namespace}" if namespace else ""
         return f"{root}{scope}/{self.plural}" + (f"/{name}" if name else "")

@@ -6,7 +6,7 @@ business, and which exception it becomes is ``errors.server_error``'s.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -23,11 +23,14 @@ class _Status(msgspec.Struct, tag_field="kind", tag="Status"):
     code: int = 0
     reason: str = ""
     message: str = ""
-    details: dict[str, Any] | None = None
+    details: Any = None  # an object, if the server keeps to the API
     metadata: _Metadata | None = None
 
 
 _decode = msgspec.json.Decoder(_Status).decode
+
+_LONGEST = 2**31 - 1
+"""``retryAfterSeconds`` is an int32 in Kubernetes; a larger number is nonsense, no long wait."""
 
 
 def read_status(body: bytes, *, code: int = 500) -> Status:
@@ -35,20 +38,33 @@ def read_status(body: bytes, *, code: int = 500) -> Status:
 
     Args:
         body: JSON.
-        code: what to assume if the body names none; an HTTP response has its own.
+        code: what to assume if the body names none, or one that can't be; an HTTP response has
+            its own.
+
+    Parts of a wrong form that nothing depends on (details, the wait) are left out.
 
     Raises:
         msgspec.DecodeError: the body is no ``Status`` object.
         UnicodeDecodeError: a string in it is no UTF-8.
     """
-    found = _decode(body)
-    details = found.details or {}
-    retry_after = details.get("retryAfterSeconds")
+    try:
+        found = _decode(body)
+    except RecursionError as error:  # arrays inside arrays, by the thousand
+        raise msgspec.DecodeError("the body is nested too deeply") from error
+    given: Any = found.details
+    details = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     return Status(
-        found.code or code,
+        found.code if 0 < found.code < 1000 else code,
         found.reason,
         found.message,
         details,
-        retry_after=float(retry_after) if isinstance(retry_after, int) and retry_after else None,
+        retry_after=_seconds(details.get("retryAfterSeconds")),
         continue_token=found.metadata.continue_token if found.metadata else "",
     )
+
+
+def _seconds(sent: object) -> float | None:
+    """A wait, if that is what was sent. JSON's ``true`` is an ``int`` here; zero means none."""
+    if not isinstance(sent, int) or isinstance(sent, bool) or not 0 < sent <= _LONGEST:
+        return None
+    return float(sent)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from aiohttp import web
 from yarl import URL
 
-from aioinformer._client.credentials import Credentials, FixedAuthorization
+from aioinformer._client.credentials import Authorization, Credentials, FixedAuthorization
 from aioinformer._client.transport import (
     Call,
     Timeouts,
@@ -23,6 +24,7 @@ from aioinformer.errors import (
 )
 
 CANARY = "canary-3f9a"
+NOTHING: Mapping[str, str] = MappingProxyType({})
 LIST = Call("list", "/api/v1/pods", {"limit": "500"})
 WATCH = Call("watch", "/api/v1/pods", {"watch": "true"}, watch=300)
 BRISK = Timeouts(connect=0.05, silence=0.05, watch_start=0.05, grace=0.05)
@@ -37,16 +39,18 @@ async def transport_to(
     tls_server_name: str | None = None,
     proxy: str | None = None,
     proxy_authorization: str = "",
+    authorization: Authorization | None = None,
+    headers: Mapping[str, str] = NOTHING,
 ) -> AsyncGenerator[Transport]:
     credentials = Credentials(
         URL(server),
-        FixedAuthorization(f"Bearer {CANARY}"),
+        authorization or FixedAuthorization(f"Bearer {CANARY}"),
         tls,
         tls_server_name,
         URL(proxy) if proxy else None,
         proxy_authorization,
     )
-    transport = Transport(credentials, headers={}, timeouts=timeouts or Timeouts())
+    transport = Transport(credentials, headers=headers, timeouts=timeouts or Timeouts())
     try:
         yield transport
     finally:

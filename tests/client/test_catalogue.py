@@ -201,3 +201,41 @@ def test_an_unknown_name_tells_which_groups_did_not_answer() -> None:
 
 def test_a_catalogue_shows_how_much_is_in_it() -> None:
     assert repr(Catalogue(BUILT_IN[:3])) == "<Catalogue of 3 resources>"
+
+
+AGGREGATED_OF = (
+    b'{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"%s"},"versions":[{"version":'
+    b'"%s","resources":[{"resource":"%s"}]}]}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("group", "version", "plural"),
+    [(b"a.io", b"v1", b""), (b"a.io", b"", b"pods"), (b"..", b"v1", b"pods"), (b"", b"v1", b"..")],
+)
+def test_a_resource_that_no_url_can_name_is_the_servers_fault(
+    group: bytes, version: bytes, plural: bytes
+) -> None:
+    with pytest.raises(ProtocolError, match="/apis is no discovery document: a resource's"):
+        aggregated_resources(AGGREGATED_OF % (group, version, plural), "/apis")
+
+
+def test_a_legacy_resource_without_a_name_is_the_servers_fault() -> None:
+    document = b'{"resources":[{"name":"","kind":"Pod","namespaced":true}]}'
+
+    with pytest.raises(ProtocolError, match="plural is one URL segment") as caught:
+        legacy_resources(document, "/api/v1", "v1")
+    assert caught.value.phase == "discovery"
+
+
+@pytest.mark.parametrize("name", ["", "../api/v1", "a.io/..", "a.io/v1/x", "a.io/"])
+def test_a_group_version_that_no_url_can_name_is_the_servers_fault(name: str) -> None:
+    group = b'{"name":"a.io","versions":[{"groupVersion":"%s"}]}' % name.encode()
+
+    with pytest.raises(ProtocolError, match="it has a group version"):
+        list(group_versions(group, "/apis/a.io"))
+
+
+def test_a_document_nested_too_deeply_is_the_servers_fault() -> None:
+    with pytest.raises(ProtocolError, match="no discovery document"):
+        aggregated_resources(b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "/apis")

@@ -18,7 +18,14 @@ from aiohttp import web
 from aioinformer._client.client import Client
 from aioinformer._core.cursor import ListRequest, WatchRequest
 from aioinformer._core.resources import Resource, find_built_in
-from aioinformer.errors import ConfigurationError, Forbidden, NotFound, NotRunning, UnknownResource
+from aioinformer.errors import (
+    ConfigurationError,
+    Forbidden,
+    NotFound,
+    NotRunning,
+    ProtocolError,
+    UnknownResource,
+)
 from tests.client.conftest import Certificates
 from tests.client.recordings import recorded
 from tests.client.servers import replay, serving, streamed
@@ -287,3 +294,43 @@ async def test_an_explicit_server_may_bring_its_own_trust(certificates: Certific
         Client(server, token="abc", ssl=trust) as client,
     ):
         assert await client.get("/version") == b"/version"
+
+
+async def test_a_resource_without_a_name_is_the_servers_fault() -> None:
+    async def nameless(request: web.Request) -> web.Response:
+        versions = [{"version": "v1", "resources": [{"resource": ""}]}]
+        listed = [{"metadata": {"name": "a.io"}, "versions": versions}]
+        return web.json_response({"kind": "APIGroupDiscoveryList", "items": listed})
+
+    async with serving(nameless) as server, Client(server) as client:
+        with pytest.raises(ProtocolError, match="plural is one URL segment"):
+            await client.resource("widgets")
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/v1/namespaces/web/../kube-system/secrets", "/..", "/api/./v1", "version", ""]
+)
+async def test_a_path_that_would_reach_another_is_refused(path: str) -> None:
+    async with serving(url) as server, Client(server) as client:
+        with pytest.raises(ValueError, match="a path begins with '/' and has no"):
+            await client.get(path)
+
+
+async def test_dots_inside_a_segment_arrive_as_they_are() -> None:
+    async with serving(url) as server, Client(server) as client:
+        assert await client.get("/api/v1/pods/a..b") == b"/api/v1/pods/a..b"
+        assert await client.get("/api/%2e%2e/v1") == b"/api/%252e%252e/v1"
+
+
+def test_a_namespace_of_several_segments_is_an_error() -> None:
+    with pytest.raises(ValueError, match="a namespace is a DNS label"):
+        Client("http://10.0.0.1").lister_watcher(PODS, namespace="web/../kube-system")
+
+
+@pytest.mark.parametrize("headers", [{"X-Key": f"{CANARY}\r\nX-Evil: 1"}, {"X-Key": f"{CANARY}\0"}])
+def test_a_header_with_control_characters_is_refused_without_being_shown(
+    headers: dict[str, str],
+) -> None:
+    with pytest.raises(ValueError, match="the header 'X-Key' has a newline") as caught:
+        Client("http://10.0.0.1", headers=headers)
+    assert CANARY not in str(caught.value)

@@ -109,7 +109,7 @@ async def test_plain_http_needs_no_certificates() -> None:
     assert (await ExplicitServer(URL("http://10.0.0.1"), "abc").load()).tls is None
 
 
-@pytest.mark.parametrize("token", ["abc\n", "abc def", "a\r\nX-Evil: 1"])
+@pytest.mark.parametrize("token", ["abc\n", "abc def", "a\r\nX-Evil: 1", "abc\0"])
 def test_a_token_of_several_words_is_refused_without_being_shown(token: str) -> None:
     with pytest.raises(ValueError, match="a token is one word") as caught:
         ExplicitServer(SERVER, token)
@@ -122,6 +122,27 @@ def test_a_token_of_several_words_is_refused_without_being_shown(token: str) -> 
 def test_a_server_is_the_url_of_an_http_server(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"a server is a URL such as https://10\.0\.0\.1"):
         server_url(text)
+
+
+def test_what_is_no_server_is_quoted() -> None:
+    with pytest.raises(ConfigurationError, match=r"6443, not '10\.0\.0\.1:6443'$"):
+        server_url("10.0.0.1:6443")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("ftp://admin:canary@host.example", "not what was given for host.example"),
+        ("ftp://host.example?token=canary", "not what was given for host.example"),
+        ("http://admin:canary@[bad", "not what was given"),
+        ("admin:canary@host", "not what was given"),
+    ],
+)
+def test_what_is_no_server_is_not_quoted_if_a_secret_is_in_it(text: str, shown: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        server_url(text)
+    assert str(caught.value).endswith(shown)
+    assert "canary" not in str(caught.value)
 
 
 def test_a_password_in_a_server_url_is_refused_without_being_shown() -> None:

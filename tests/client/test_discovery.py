@@ -195,6 +195,15 @@ async def test_a_server_without_a_list_of_groups_knows_no_bare_names() -> None:
     assert documents.asked == ["/api", "/apis"]
 
 
+@pytest.mark.parametrize("name", ["widgets..", "widgets.a/../b", "widgets.%2e"])
+async def test_a_name_whose_group_no_url_can_name_is_unknown(name: str) -> None:
+    documents = standalone()
+
+    with pytest.raises(UnknownResource):
+        await Discovery(documents).find(name)
+    assert not any(".." in path or "%" in path for path in documents.asked)
+
+
 async def test_a_document_that_makes_no_sense_is_the_servers_fault() -> None:
     with pytest.raises(ProtocolError, match="/apis is no discovery document"):
         await Discovery(Documents({"/apis": b"<html>"})).find("pods")

@@ -310,6 +310,34 @@ async def test_a_token_that_can_not_be_renewed_fails_the_request(
     assert caught.value.phase == "credentials"
 
 
+@pytest.mark.parametrize(
+    "token", [f"half\r\nof-{CANARY}", f"{CANARY}\0{CANARY}"], ids=["two lines", "a null byte"]
+)
+async def test_a_renewed_token_that_no_header_may_have_fails_the_request_unseen(
+    token: str,
+) -> None:
+    def hook(loaded: Loaded) -> None:
+        loaded.api_key["BearerToken"] = f"Bearer {token}"
+
+    with pytest.raises(FetchError, match=r"^here: .* has a newline or control char") as caught:
+        await Renewal(Loaded(), hook, "here")()
+    assert caught.value.phase == "credentials"
+    assert CANARY not in chain_of_errors(caught.value)
+
+
+async def test_a_token_file_that_is_no_text_fails_the_request_unseen(tmp_path: Path) -> None:
+    """A UnicodeDecodeError shows all the bytes in its repr."""
+    (tmp_path / "token").write_bytes(CANARY.encode() + b"\xff")
+
+    def hook(loaded: Loaded) -> None:
+        loaded.api_key["BearerToken"] = (tmp_path / "token").read_text(encoding="utf-8")
+
+    with pytest.raises(FetchError, match=r"can't be used: it is no text$") as caught:
+        await Renewal(Loaded(), hook, "here")()
+    assert caught.value.phase == "credentials"
+    assert CANARY not in chain_of_errors(caught.value)
+
+
 async def test_nothing_of_it_shows_a_secret(tmp_path: Path, certificates: Certificates) -> None:
     source = mounted(tmp_path, certificates)
     credentials = await source.load()

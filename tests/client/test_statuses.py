@@ -7,6 +7,8 @@ from email.utils import format_datetime
 
 import pytest
 from aiohttp import ClientPayloadError
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from yarl import URL
 
 from aioinformer._client.statuses import TEXT_CAP, failure, interruption, status_of
@@ -149,3 +151,35 @@ def test_an_answer_that_breaks_off_is_a_lost_connection() -> None:
 
 def test_an_answer_that_stops_coming_is_a_timeout() -> None:
     assert type(interruption(TimeoutError(), ASKED, phase="watch")) is RequestTimedOut
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["9" * 400, "Wed, 21 Oct 99999999999999 07:28:00 GMT", "Wed, 21 Oct 2015 07:28:00 +99999999"],
+    ids=["400 digits", "a year beyond all calendars", "an offset of years"],
+)
+def test_a_wait_beyond_all_numbers_is_ignored(header: str) -> None:
+    body = b'{"kind":"Status","code":429,"details":{"retryAfterSeconds":7}}'
+
+    assert status_of(503, {"Retry-After": header}, b"").retry_after is None
+    assert status_of(429, {"Retry-After": header}, body).retry_after == 7.0
+
+
+@given(st.text() | st.integers().map(str) | st.from_regex(r"\w{3}, \d+ Oct \d+ \d+:\d\d [+-]\d+"))
+@settings(deadline=None)
+def test_any_wait_is_a_finite_number_or_none(header: str) -> None:
+    waits = status_of(503, {"Retry-After": header}, b"").retry_after
+
+    assert waits is None or 0 <= waits < float("inf")
+
+
+@given(st.binary() | st.binary().map(lambda rest: b'{"kind":"Status","details":' + rest))
+@settings(deadline=None)
+def test_any_body_is_a_status(body: bytes) -> None:
+    assert status_of(500, {}, body).message
+
+
+def test_a_body_nested_too_deeply_is_taken_as_text() -> None:
+    body = b'{"kind":"Status","details":' + b"[" * 100_000
+
+    assert status_of(500, {}, body).message.startswith('{"kind":"Status"')

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+from collections.abc import Callable
 
 import pytest
 from aiohttp import web
 
-from aioinformer._client.transport import (
-    ERROR_CAP,
-    Call,
-)
+from aioinformer._client.credentials import FixedAuthorization, RenewedAuthorization
+from aioinformer._client.refusals import ERROR_CAP
+from aioinformer._client.transport import Call
 from aioinformer.errors import (
     BadRequest,
     ConnectionFailed,
@@ -158,7 +159,25 @@ async def test_a_list_that_breaks_off_lost_the_connection() -> None:
         error = await refused(transport)
 
     assert type(error) is ConnectionLost
-    assert "broke off" in str(error)
+    assert str(error).endswith(
+        "/api/v1/pods: the answer broke off: the connection broke in the middle of it"
+    )
+
+
+async def test_a_body_that_can_not_be_decompressed_is_called_so() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 8\r\n\r\nnot gzip"
+        )
+        await writer.drain()
+        await eventually_closed(reader)
+
+    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
+        error = await refused(transport)
+
+    assert type(error) is ConnectionLost
+    assert str(error).endswith("the answer broke off: it can't be decompressed")
 
 
 async def test_a_reset_in_the_middle_of_a_watch_lost_the_connection() -> None:
@@ -168,7 +187,10 @@ async def test_a_reset_in_the_middle_of_a_watch_lost_the_connection() -> None:
         await writer.drain()
 
     async with talking(talk) as address, transport_to(f"http://{address}") as transport:
-        assert type(await refused(transport, WATCH)) is ConnectionLost
+        error = await refused(transport, WATCH)
+
+    assert type(error) is ConnectionLost
+    assert str(error).endswith("the connection broke in the middle of it")
 
 
 @pytest.mark.parametrize(
@@ -283,6 +305,23 @@ async def test_a_watch_outlives_the_silence_allowed_to_a_list() -> None:
         assert await read(transport, WATCH) == b"onetwo"
 
 
+@pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
+async def test_credentials_that_are_never_renewed_are_a_timeout(call: Call) -> None:
+    """A token on a file system that hangs: the informer must not list for ever."""
+
+    async def renew() -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    hanging = RenewedAuthorization(renew)
+    async with transport_to("http://10.0.0.1", timeouts=BRISK, authorization=hanging) as transport:
+        first, second = await asyncio.gather(refused(transport, call), refused(transport, call))
+
+    assert type(first) is type(second) is RequestTimedOut
+    assert first.phase == "credentials"
+    assert str(first) == "http://10.0.0.1: the credentials were not renewed in 0.05 s"
+
+
 # -- secrets -----------------------------------------------------------------------------------
 
 
@@ -312,3 +351,97 @@ async def test_no_token_in_any_exception_repr_or_log(
     assert "you sent Bearer [credential]" in str(errors[0])
     assert not any(CANARY in said for error in errors for said in everything_said(error))
     assert CANARY not in caplog.text
+
+
+SECRETS = {
+    "X-Api-Key": 'c4n"<&ary-key/+==',
+    "Authorization": "Token c4nary-own",
+    "X-Pin": "7q",
+    "X-Words": "Key c4nary-word",
+    "Cookie": "session=c4nary-cookie",
+}
+"""Headers of the program; the one for Authorization goes where there is no other."""
+
+Echo = Callable[[dict[str, str]], str]
+
+
+def as_text(headers: dict[str, str]) -> str:
+    return "\n".join(f"{name}: {value}" for name, value in headers.items())
+
+
+def as_status(headers: dict[str, str]) -> str:
+    said = f"you sent {as_text(headers)}"
+    details = {"sent": [headers], "causes": [{"message": said}]}
+    return json.dumps({"kind": "Status", "code": 403, "message": said, "details": details})
+
+
+def as_json(headers: dict[str, str]) -> str:
+    return json.dumps([headers])
+
+
+def broken_off_status(headers: dict[str, str]) -> str:
+    return as_status(headers)[:-1]
+
+
+@pytest.mark.parametrize("echo", [as_text, as_status, as_json, broken_off_status])
+@pytest.mark.parametrize("own", ["", "Bearer c4nary-token"], ids=["none", "token"])
+async def test_no_header_that_was_sent_is_in_an_exception(echo: Echo, own: str) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=403, text=echo(dict(request.headers)))
+
+    async with (
+        serving(answer) as server,
+        transport_to(server, authorization=FixedAuthorization(own), headers=SECRETS) as transport,
+    ):
+        error = await refused(transport)
+
+    assert isinstance(error, Forbidden)
+    said = " ".join([*everything_said(error), repr(error.status)])
+    assert not any(secret in said for secret in ("c4n", "7q"))
+    assert "[credential]" in said
+    assert "X-Api-Key" in said
+    assert "aioinformer/" in said, "what is no secret is told"
+
+
+async def test_what_a_plain_proxy_is_told_is_in_no_exception() -> None:
+    async def echo(request: web.Request) -> web.Response:
+        return web.Response(status=403, text=as_text(dict(request.headers)))
+
+    async with (
+        serving(echo) as proxy,
+        transport_to(
+            "http://10.0.0.1", proxy=proxy, proxy_authorization="Basic c4nary"
+        ) as transport,
+    ):
+        error = await refused(transport)
+
+    assert "Proxy-Authorization: Basic [credential]" in str(error)
+    assert not any("c4nary" in said for said in everything_said(error))
+
+
+@pytest.mark.parametrize("before", range(ERROR_CAP - len(CANARY) - 1, ERROR_CAP + 1))
+async def test_a_credential_across_the_cap_is_in_no_exception(before: int) -> None:
+    async def echo(request: web.Request) -> web.Response:
+        credential = request.headers["Authorization"].split()[1]
+        return web.Response(status=403, text=f"sent:{credential}".rjust(before + len(credential)))
+
+    async with serving(echo) as server, transport_to(server) as transport:
+        error = await refused(transport)
+
+    assert isinstance(error, Forbidden)
+    said = error.status.message
+    assert said in ("sent:[credential]", "sent:")
+
+
+async def test_a_credential_that_breaks_off_is_in_no_exception() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\nsent:")
+        writer.write(CANARY[:-1].encode())
+        await writer.drain()
+        writer.write_eof()
+
+    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
+        error = await refused(transport)
+
+    assert str(error).endswith("403: sent:")

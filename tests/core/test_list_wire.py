@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer._core.list_wire import HEAD_CAP, ListDecoder, ListFrame
+from aioinformer._core.list_wire import HEAD_CAP, ITEM_CAP, ListDecoder, ListFrame
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.resources import Resource
+from aioinformer._core.wire import LINE_CAP
 from aioinformer.errors import ProtocolError
 from tests.client.recordings import recorded
 from tests.core import strategies
@@ -377,6 +378,43 @@ def test_a_response_without_an_end_and_without_items_is_not_collected_for_ever()
         assert decoder.feed(b"x" * 65_536) == []
 
     with pytest.raises(ProtocolError, match="no items in its first"):
+        decoder.feed(b"x" * 65_536)
+
+
+@pytest.mark.parametrize("size", [1, 64, 500])
+def test_an_item_that_never_ends_is_refused_at_the_cap_and_named(size: int) -> None:
+    """A watch event has such a cap too."""
+    decoder = ListDecoder(PODS, cap=2000)
+    decoder.feed(b'{"metadata":{},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}},')
+    decoder.feed(b'{"metadata":{"name":"c"},"spec":"')
+
+    while held(decoder) + size <= 2000:
+        assert decoder.feed(b"x" * size) == []
+    with pytest.raises(ProtocolError, match=r"after 2 items: item 3 is longer than 2000") as caught:
+        decoder.feed(b"x" * size)
+    assert caught.value.phase == "list"
+
+
+def test_many_items_may_be_longer_than_the_cap_together() -> None:
+    body = encode(pod_list([pod_body(f"web-{number}") for number in range(500)]))
+    decoder = ListDecoder(PODS, cap=len(body) // 10)
+
+    objects = [obj for piece in cut(body, 64) for obj in decoder.feed(piece)]
+
+    assert len(objects) + len(decoder.close()[0]) == 500
+
+
+def test_an_item_may_be_as_long_as_an_event_of_a_watch() -> None:
+    assert ITEM_CAP == LINE_CAP
+
+
+def test_what_follows_the_items_is_not_collected_for_ever() -> None:
+    decoder = ListDecoder(PODS)
+    decoder.feed(b'{"metadata":{},"items":[],"more":"')
+
+    while held(decoder) <= HEAD_CAP - 65_536:
+        assert decoder.feed(b"x" * 65_536) == []
+    with pytest.raises(ProtocolError, match="bytes behind its items"):
         decoder.feed(b"x" * 65_536)
 
 

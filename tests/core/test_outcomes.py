@@ -127,6 +127,9 @@ def test_a_recorded_answer_means(name: str, outcome: Outcome) -> None:
     assert classify(error) is outcome
 
 
-def test_causes_of_another_shape_say_nothing() -> None:
-    error = server_error(Status(504, "Timeout", details={"causes": ["x", None]}))
+@pytest.mark.parametrize(
+    "causes", [["x", None], 5, True, "x", {"reason": "ResourceVersionTooLarge"}, [{"message": 5}]]
+)
+def test_causes_of_another_shape_say_nothing(causes: object) -> None:
+    error = server_error(Status(504, "Timeout", details={"causes": causes}))
     assert classify(error) is Outcome.FAILED

@@ -129,13 +129,13 @@ def test_names_are_in_lower_case_and_come_once() -> None:
     assert names == ["widgets", "widget", "wd", "widgets.v1.a.io", "widgets.a.io"]
 
 
-@pytest.mark.parametrize("plural", ["", "pods/status"])
+@pytest.mark.parametrize("plural", ["", "pods/status", "..", "%2e%2e"])
 def test_a_plural_is_one_segment_of_a_url(plural: str) -> None:
     with pytest.raises(ValueError, match="plural is one URL segment"):
         Resource("", "v1", plural, "Pod")
 
 
-@pytest.mark.parametrize("version", ["", "apps/v1"])
+@pytest.mark.parametrize("version", ["", "apps/v1", ".."])
 def test_a_version_is_one_segment_of_a_url(version: str) -> None:
     with pytest.raises(ValueError, match="version is one URL segment"):
         Resource("", version, "pods", "Pod")
@@ -148,3 +148,39 @@ def test_resources_are_equal_and_hashable_by_content() -> None:
     assert len({Resource("a.io", "v1", "widgets", "Widget"), *BUILT_IN, *BUILT_IN}) == (
         len(BUILT_IN) + 1
     )
+
+
+@pytest.mark.parametrize(
+    "namespace",
+    ["web/../kube-system", "..", ".", "Web", "web.db", "-web", "web-", "w" * 64, "web\n", "w%2e"],
+)
+def test_a_namespace_is_a_dns_label(namespace: str) -> None:
+    """Anything else could reach another namespace than the one that the program may read."""
+    with pytest.raises(ValueError, match="a namespace is a DNS label") as caught:
+        PODS.path(namespace)
+    assert repr(namespace) in str(caught.value)
+
+
+@pytest.mark.parametrize("namespace", ["w", "web", "kube-system", "0", "w" * 63])
+def test_every_dns_label_may_be_a_namespace(namespace: str) -> None:
+    assert PODS.path(namespace) == f"/api/v1/namespaces/{namespace}/pods"
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "../web-0", "a%2fb"])
+def test_a_name_in_a_path_is_one_segment(name: str) -> None:
+    with pytest.raises(ValueError, match="the name of an object is one URL segment") as caught:
+        PODS.path("web", name)
+    assert repr(name) in str(caught.value)
+
+
+def test_a_name_need_not_be_a_dns_label() -> None:
+    roles = find_built_in("clusterroles")
+
+    assert roles.path(name="system:node").endswith("/clusterroles/system:node")
+    assert PODS.path("web", "a..b").endswith("/pods/a..b")
+
+
+@pytest.mark.parametrize("group", ["..", "apps/v1", "a%2e"])
+def test_a_group_is_one_segment_of_a_url(group: str) -> None:
+    with pytest.raises(ValueError, match="group is one URL segment"):
+        Resource(group, "v1", "pods", "Pod")

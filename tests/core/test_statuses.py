@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from aioinformer._core.outcomes import Outcome, classify
 from aioinformer._core.statuses import read_status
 from aioinformer.errors import Expired, Status, server_error
 from tests.client.recordings import recorded
@@ -75,3 +80,73 @@ def test_what_is_no_status_is_an_error(body: bytes) -> None:
 
 def test_an_expired_status_becomes_expired() -> None:
     assert isinstance(server_error(read_status(b'{"reason":"Gone"}')), Expired)
+
+
+@pytest.mark.parametrize("sent", ["-5", "true", "1.5", "9" * 25, "9" * 400])
+def test_a_wait_that_no_server_can_mean_is_none(sent: str) -> None:
+    """An int32 in Kubernetes. 400 digits are an int in Python, and no float."""
+    status = read_status(b'{"details":{"retryAfterSeconds":%s}}' % sent.encode())
+
+    assert status.retry_after is None
+
+
+@pytest.mark.parametrize("details", ["5", "true", "[]", '"x"'])
+def test_details_of_another_shape_do_not_hide_the_rest(details: str) -> None:
+    status = read_status(b'{"kind":"Status","reason":"Expired","details":%s}' % details.encode())
+
+    assert (status.reason, status.details) == ("Expired", {})
+
+
+@pytest.mark.parametrize("code", [-1, 0, 1000, 10**300])
+def test_a_code_that_can_not_be_is_none(code: int) -> None:
+    assert read_status(json.dumps({"kind": "Status", "code": code}).encode(), code=503).code == 503
+
+
+def test_a_body_nested_too_deeply_is_no_status() -> None:
+    with pytest.raises(msgspec.DecodeError, match="nested too deeply"):
+        read_status(b'{"details":{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}}")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=8,
+)
+waits = json_values | st.integers(10**20, 10**400)
+causes = json_values | st.lists(
+    json_values
+    | st.fixed_dictionaries({}, optional={"reason": json_values, "message": json_values})
+)
+any_details = json_values | st.fixed_dictionaries(
+    {}, optional={"causes": causes, "retryAfterSeconds": waits, "kind": json_values}
+)
+sent_statuses = st.fixed_dictionaries(
+    {"kind": st.just("Status")},
+    optional={
+        "code": json_values | st.sampled_from([410, 429, 504]) | st.integers(10**20, 10**400),
+        "reason": json_values | st.sampled_from(["Expired", "Timeout"]),
+        "message": json_values,
+        "details": any_details,
+        "metadata": json_values | st.fixed_dictionaries({"continue": json_values}),
+    },
+)
+
+
+@given(sent_statuses)
+@settings(deadline=None, max_examples=400)
+def test_any_status_is_read_or_no_status_and_what_is_read_means_something(
+    sent: dict[str, object],
+) -> None:
+    """Only a ``FetchError`` is expected of a request: another exception would end the informer."""
+    body = json.dumps(sent).encode()
+    try:
+        status = read_status(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return
+
+    error = server_error(status)
+
+    assert str(error)
+    assert status.retry_after is None or 0 < status.retry_after < 2**31
+    assert isinstance(classify(error), Outcome)
+    assert isinstance(classify(error, in_stream=True), Outcome)

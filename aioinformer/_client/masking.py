@@ -1,0 +1,121 @@
+"""Keeps what a request's headers carried out of what is told of its answer.
+
+A debugging proxy, or an echo server at the wrong address, sends headers back in its error page,
+and that page becomes the message of an exception. Which header of a program's is secret nobody
+can know (``X-Api-Key``, a cookie, ``Impersonate-User``), so all are hidden, but for the few that
+say nothing of who asks.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, cast
+from urllib.parse import quote
+
+from aioinformer.errors import Status
+
+__all__ = ["MASK", "Mask"]
+
+MASK = "[credential]"
+
+OPEN = frozenset({"accept", "accept-encoding", "user-agent", "host"})
+"""Headers that may be shown."""
+
+SCHEMED = frozenset({"authorization", "proxy-authorization"})
+"""Headers that begin with a word that is no secret: ``Bearer``."""
+
+SHORT = 5
+"""Characters up to which a secret is hidden only where it stands as a word: hiding each ``1`` for
+the sake of ``X-Debug: 1`` would leave no message readable."""
+
+MEANT = frozenset({"Expired", "Gone", "Timeout"})
+"""Reasons that decide what the next request is: never hidden."""
+
+DEPTH = 16
+"""How deep details are searched; what lies deeper is dropped. Real ones are three deep."""
+
+
+class Mask:
+    """Hides the values of some headers, in the spellings that answers have."""
+
+    def __init__(self, headers: Iterable[tuple[str, str]]) -> None:
+        """Make a mask.
+
+        Args:
+            headers: those sent, by name and value.
+        """
+        secrets = {secret for name, value in headers for secret in _secrets(name, value)}
+        found = {spelling for secret in secrets for spelling in _spellings(secret)}
+        # The longest first: one may be a part of another.
+        self._spellings = sorted(found, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(_pattern, self._spellings)) or r"(?!)")
+
+    def text(self, text: str) -> str:
+        """``text`` without them."""
+        return self._pattern.sub(MASK, text)
+
+    def beginning(self, text: str) -> str:
+        """The same for a text that was broken off, perhaps in the middle of one."""
+        masked = self.text(text).rstrip("\ufffd")  # half a character
+        longest = min(len(masked), len(self._spellings[0]) if self._spellings else 0)
+        for size in range(longest, 0, -1):
+            if any(each.startswith(masked[-size:]) for each in self._spellings):
+                return masked[:-size]
+        return masked
+
+    def status(self, status: Status) -> Status:
+        """``status`` without them. What decides the next request stays: code, wait, token."""
+        return replace(
+            status,
+            reason=status.reason if status.reason in MEANT else self.text(status.reason),
+            message=self.text(status.message),
+            details={self.text(key): self._part(part) for key, part in status.details.items()},
+        )
+
+    def _part(self, part: Any, depth: int = DEPTH) -> Any:
+        if isinstance(part, str):
+            return self.text(part)
+        if not isinstance(part, dict | list):
+            return part
+        if not depth:
+            return None
+        if isinstance(part, list):
+            return [self._part(each, depth - 1) for each in cast("Iterable[Any]", part)]
+        named = cast("dict[str, Any]", part)
+        return {self.text(key): self._part(each, depth - 1) for key, each in named.items()}
+
+    def __repr__(self) -> str:
+        return f"<Mask of {len(self._spellings)} spellings>"
+
+
+def _secrets(name: str, value: str) -> Iterator[str]:
+    """What is secret in a header."""
+    name, value = name.lower(), value.strip()
+    if name in OPEN or not value:
+        return
+    if name in SCHEMED:
+        yield value.partition(" ")[2].strip() or value
+    else:
+        yield value
+    word = value.rpartition(" ")[2]
+    if len(word) > SHORT:  # "Token abcdef" may come back without its scheme
+        yield word
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """A secret as it is, and as JSON (Python's and Go's), HTML and URLs write it."""
+    quoted = json.dumps(secret)[1:-1]
+    plain = json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield from (secret, quoted, plain, html.escape(secret), quote(secret, safe=""))
+    for sign in "<>&":
+        plain = plain.replace(sign, f"\\u{ord(sign):04x}")
+    yield plain
+
+
+def _pattern(spelling: str) -> str:
+    escaped = re.escape(spelling)
+    return escaped if len(spelling) > SHORT else rf"(?<!\w){escaped}(?!\w)"
