@@ -7,6 +7,7 @@ import importlib.util
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import ModuleType
 
 import httpx
 import pytest
@@ -16,6 +17,19 @@ from aioinformer.testing import ApiServer, Cluster, ClusterSource
 from tests.promises.conftest import until
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "fastapi_service.py"
+
+
+def example() -> ModuleType:
+    """The service in the examples. Importing takes long, so not inside an event loop."""
+    spec = importlib.util.spec_from_file_location("fastapi_service", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+service = example()
 
 
 @pytest.fixture
@@ -61,11 +75,6 @@ async def test_a_value_error_in_the_body_comes_out_as_that_value_error() -> None
 
 
 async def test_inside_a_fastapi_lifespan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = importlib.util.spec_from_file_location("fastapi_service", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    service = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(service)
     async with ApiServer() as server:
         body = {"metadata": {"name": "web-0"}, "spec": {"nodeName": "node-1"}}
         server.cluster.create("pods", body, namespace="web")

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from aioinformer._core.backoff import BackoffPolicy
 from aioinformer._core.indexer import Indexer
@@ -22,6 +22,7 @@ from aioinformer._core.resources import Resource
 from aioinformer._core.store import IndexFunction
 from aioinformer._core.wire import LINE_CAP
 from aioinformer._runtime.affinity import check_loop
+from aioinformer._runtime.crew import Crew
 from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.handlers import (
     Handler,
@@ -109,11 +110,9 @@ class SharedInformer:
         self.lister = Lister(self._indexer, source.resource, namespace=namespace)
         """Reads the cache; safe from any thread."""
         self._resync = resync
-        self._group: asyncio.TaskGroup | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._owner: asyncio.Task[Any] | None = None
-        self._failing = False
+        self._crew = Crew("informer")
         self._ended = False
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     # -- listeners -----------------------------------------------------------------------------
 
@@ -137,8 +136,8 @@ class SharedInformer:
             handler, name, self._mailbox(limit, overflow), self._pump.gate, why=self._why
         )
         self._join(registration)
-        if self._group is not None:
-            self._start(registration, self._group)
+        if self._crew.at_work:
+            self._start(registration)
         return registration
 
     def on_add(self, function: F_add) -> F_add:
@@ -181,7 +180,7 @@ class SharedInformer:
         return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds)
 
     def _join(self, listener: Listener) -> None:
-        if self._ending():
+        if self._crew.ending() or self._ended:
             raise NotRunning(f"the informer of {self.name} has ended")
         check_loop(self._loop, f"the informer of {self.name}")
         self._pump.join(listener)
@@ -272,39 +271,17 @@ class SharedInformer:
             self._pump.end()
 
     async def _run_tasks(self) -> None:
-        self._owner = asyncio.current_task()
         parts = {"reflector": self._reflector.run, "pump": self._pump.run}
         if self._resync:
             parts["resync"] = self._tick
-        async with asyncio.TaskGroup() as group:
-            self._group = group
+        async with self._crew as crew:
             for registration in self.registrations:
-                self._start(registration, group)
+                self._start(registration)
             for part, run in parts.items():
-                self._watch_over(group.create_task(run(), name=f"{part} of {self.name}"), group)
+                crew.start(run(), name=f"{part} of {self.name}")
 
-    def _start(self, registration: Registration, group: asyncio.TaskGroup) -> None:
-        self._watch_over(registration.start(group, self._ending), group)
-
-    def _watch_over(self, task: asyncio.Task[None], group: asyncio.TaskGroup) -> None:
-        """Make it a failure if a task ends cancelled on its own: a task group forgives that, and
-        the informer would live on without its reflector, silently.
-        """
-
-        async def fail() -> None:
-            raise RuntimeError(f"the {task.get_name()} was cancelled, but not by the informer")
-
-        def over(task: asyncio.Task[None]) -> None:
-            if task.cancelled() and not self._ending():
-                group.create_task(fail())
-            self._failing = self._failing or task.cancelled() or task.exception() is not None
-
-        task.add_done_callback(over)
-
-    def _ending(self) -> bool:
-        """Whether its tasks are to end."""
-        cancelled = self._owner is not None and self._owner.cancelling() > 0
-        return self._ended or self._failing or cancelled
+    def _start(self, registration: Registration) -> None:
+        self._crew.watch_over(registration.start(self._crew.group, self._crew.ending))
 
     async def _tick(self) -> NoReturn:
         while True:
