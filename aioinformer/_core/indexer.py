@@ -135,7 +135,7 @@ class Replacement:
 
     @property
     def rejected(self) -> Mapping[ObjectKey, Exception]:
-        """What index functions raised."""
+        """What index functions raised; only the first one has its traceback."""
         return self._rejected
 
     def step(self, n: int) -> bool:
@@ -175,7 +175,8 @@ class Replacement:
         try:
             self._new.put(obj, staged)
         except Exception as error:  # noqa: BLE001 - a program's function may raise anything
-            self._rejected[obj.key] = error
+            # The frames of a traceback keep alive what the cache let go; one is enough to show.
+            self._rejected[obj.key] = error.with_traceback(None) if self._rejected else error
             if old is not None:
                 self._new.put(old, staged)  # accepted before, so accepted now
             elif staged is not None:

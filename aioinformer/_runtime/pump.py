@@ -122,7 +122,7 @@ class Pump:
                 break
             if isinstance(entry, Delta):
                 if error := self._indexer.apply(entry, events):
-                    rejected[entry.obj.key] = error
+                    rejected[entry.obj.key] = error.with_traceback(None) if rejected else error
             elif isinstance(entry, Bookmark):
                 self._indexer.bookmark(entry)
             else:
@@ -166,9 +166,8 @@ class Pump:
                 others,
                 exc_info=error,
             )
-            break
-        for error in rejected.values():
             error.with_traceback(None)  # its frames would keep alive what the cache let go
+            break
 
     def __repr__(self) -> str:
         return f"<Pump {self._name} listeners={len(self._listeners)} {self._queue!r}>"
