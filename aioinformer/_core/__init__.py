@@ -4,9 +4,13 @@ Every module here is plain synchronous state. Time comes in as an argument, byte
 arguments, and what should be done next comes out as a value. That is why all of it can be tested
 without an event loop, and why a method without ``await`` is a critical section for the shell.
 
-    resources    what a URL names          selectors     which objects are meant
-    objects      what is cached            backoff       how long to wait
-    wire         bytes -> objects          cursor        outcome -> next request
-    delta_fifo   what arrived, in order    indexer       the cache and its readers
+    resources    what a URL names              selectors    which objects are meant
+    objects      what is cached and told       readonly     views that nobody can write to
+    wire         a watch's bytes -> deltas     list_wire    a list's bytes -> objects
+    bodies       one object's bytes            statuses     a server's Status
+    cursor       outcome -> next request       outcomes     error -> outcome
+    backoff      how long to wait              deltas       what travels to the cache
+    delta_fifo   what arrived, in order        store        the cache's data
+    indexer      writes the cache              lister       reads it
     mailbox      what one listener has yet to hear
 """

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, StructMeta
 
 from aioinformer._core.readonly import FrozenMapping, ReadOnly, freeze
 from aioinformer._core.resources import Resource
@@ -63,7 +63,7 @@ class ObjectKey(Struct, frozen=True, order=True, gc=False):
         return cls(namespace, name)
 
 
-class _StructMapping(type(Struct), ABCMeta):  # type: ignore[misc]
+class _StructMapping(StructMeta, ABCMeta):
     """The metaclass of a msgspec struct that is a ``Mapping`` too."""
 
 

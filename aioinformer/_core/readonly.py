@@ -95,7 +95,8 @@ class _View(ReadOnly):
         equal: bool = self._data == (other._data if isinstance(other, _View) else other)
         return equal
 
-    # Content can be equal to a dict's or a list's, and they have no hash.
+    # Content can be equal to a dict's or a list's, and they have no hash. The ignore: for type
+    # checkers, None is no method; for Python it is how a class says so.
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:

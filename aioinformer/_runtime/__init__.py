@@ -1,8 +1,14 @@
 """The asyncio shell: tasks, waiting and waking around the core.
 
-reflector     asks for pages and streams, feeds what comes into the queue
-delta_queue   the DeltaFIFO with somebody waiting at both ends
-informer      pumps the queue into the indexer and tells the listeners
-listeners     one mailbox each: handlers and streams
-factory       owns the task in which informers live
+As the data flows::
+
+    reflector     asks for pages and streams, feeds what comes into the queue
+    delta_queue   the DeltaFIFO with somebody waiting at both ends
+    pump          from the queue into the cache, and from there into every mailbox
+    listeners     a mailbox, and somebody waiting at it
+    handlers      listeners that call the program's code      streams   listeners to iterate
+    informer      all of that for one resource                health    what it says of itself
+    factory       informers shared and run
+
+Beneath it: ``supervisor`` and ``crew`` own tasks, ``pace`` gives way, ``affinity`` knows the loop.
 """

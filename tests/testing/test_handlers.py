@@ -5,41 +5,20 @@ from __future__ import annotations
 import asyncio
 import gzip
 import io
-from collections.abc import AsyncIterator
 from random import Random
-from typing import Any
 
 import aiohttp
 import msgspec
 import pytest
-import pytest_asyncio
 
 from aioinformer.testing import ApiServer, Cluster, Features, ManualClock
 from tests.client.recordings import recorded
+from tests.testing.conftest import get
 from tests.testing.exchanges import WIDGETS
 
 POD = {"metadata": {"name": "web-0", "labels": {"app": "shop"}}, "spec": {"nodeName": "node-1"}}
 PODS = "/api/v1/namespaces/default/pods"
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
-
-
-@pytest_asyncio.fixture
-async def server() -> AsyncIterator[ApiServer]:
-    async with ApiServer() as server:
-        yield server
-
-
-@pytest_asyncio.fixture
-async def http(server: ApiServer) -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession(server.url) as session:
-        yield session
-
-
-async def get(http: aiohttp.ClientSession, path: str) -> dict[str, Any]:
-    async with http.get(path) as response:
-        assert response.status == 200
-        body: dict[str, Any] = await response.json()
-        return body
 
 
 # -- refusals ----------------------------------------------------------------------------------

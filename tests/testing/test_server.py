@@ -5,41 +5,20 @@ from __future__ import annotations
 import asyncio
 import ssl
 import stat
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import msgspec
 import pytest
-import pytest_asyncio
 import trustme
 
 from aioinformer.errors import NotRunning
 from aioinformer.testing import ApiServer, Cluster
+from tests.testing.conftest import get
 
 POD = {"metadata": {"name": "web-0"}}
 PODS = "/api/v1/namespaces/default/pods"
-
-
-@pytest_asyncio.fixture
-async def server() -> AsyncIterator[ApiServer]:
-    async with ApiServer() as server:
-        yield server
-
-
-@pytest_asyncio.fixture
-async def http(server: ApiServer) -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession(server.url) as session:
-        yield session
-
-
-async def get(http: aiohttp.ClientSession, path: str) -> dict[str, Any]:
-    async with http.get(path) as response:
-        assert response.status == 200
-        body: dict[str, Any] = await response.json()
-        return body
 
 
 def change(server: ApiServer, value: str) -> None:
