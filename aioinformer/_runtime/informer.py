@@ -3,7 +3,8 @@
 It puts the parts together and is what a program sees of them: the reflector feeds the queue, the
 pump drains it into the cache and the mailboxes, the lister reads.
 
-Tasks: the reflector, the pump, the resync timer, and one for each handler, in one task group.
+Who listens is ``subscriptions``' business. Tasks: the reflector, the pump, the resync timer, and
+one for each handler, in one task group.
 """
 
 from __future__ import annotations
@@ -12,34 +13,19 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from itertools import islice
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 
 from aioinformer._core.backoff import BackoffPolicy
 from aioinformer._core.indexer import Indexer
 from aioinformer._core.lister import Lister
-from aioinformer._core.mailbox import LIMIT, Mailbox, Overflow
 from aioinformer._core.resources import Resource
 from aioinformer._core.store import IndexFunction
 from aioinformer._core.wire import LINE_CAP
-from aioinformer._runtime.affinity import check_loop
-from aioinformer._runtime.crew import Crew
 from aioinformer._runtime.delta_queue import DeltaQueue
-from aioinformer._runtime.handlers import (
-    Handler,
-    OnAdd,
-    OnDelete,
-    OnUpdate,
-    Registration,
-    adds_only,
-    deletions_only,
-    handler_name,
-    updates_only,
-)
 from aioinformer._runtime.health import Health
-from aioinformer._runtime.listeners import Listener
 from aioinformer._runtime.pump import Pump
 from aioinformer._runtime.reflector import ListerWatcher, Reflector
-from aioinformer._runtime.streams import EventStream
+from aioinformer._runtime.subscriptions import Subscriptions
 from aioinformer.errors import NotRunning, SyncTimeout, UsageError
 
 __all__ = ["SharedInformer"]
@@ -49,12 +35,8 @@ log = logging.getLogger("aioinformer.informer")
 SHOWN = 100
 """Keys of rejected objects that health lists: a broken index function rejects all of them."""
 
-F_add = TypeVar("F_add", bound=OnAdd)
-F_update = TypeVar("F_update", bound=OnUpdate)
-F_delete = TypeVar("F_delete", bound=OnDelete)
 
-
-class SharedInformer:
+class SharedInformer(Subscriptions):
     """Keeps a cache of one resource in one scope, and tells listeners what changes.
 
     Per object and listener: ``Added``, ``Updated``..., ``Deleted``, in the server's order; an
@@ -93,12 +75,12 @@ class SharedInformer:
         if resync < 0:
             raise ValueError(f"resync must be seconds, or 0 for never, not {resync:g}")
         self.resource: Resource = source.resource
-        self.name = name or str(source.resource)
-        self._indexer = Indexer(indexers)
+        indexer = Indexer(indexers)
         # The queue can't know what will be cached while a whole state is being staged, so it is
         # the indexer that ignores the deletion of what it doesn't hold.
         self._queue = DeltaQueue()
-        self._pump = Pump(self.name, self._queue, self._indexer)
+        name = name or str(source.resource)
+        super().__init__(name, Pump(name, self._queue, indexer), indexer)
         self._reflector = Reflector(
             source,
             self._queue,
@@ -110,80 +92,6 @@ class SharedInformer:
         self.lister = Lister(self._indexer, source.resource, namespace=namespace)
         """Reads the cache; safe from any thread."""
         self._resync = resync
-        self._crew = Crew("informer")
-        self._ended = False
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    # -- listeners -----------------------------------------------------------------------------
-
-    def add_handler(
-        self, handler: Handler, *, limit: int = LIMIT, overflow: Overflow = "block"
-    ) -> Registration:
-        """Have ``handler`` called with what changes, beginning with what is cached now.
-
-        Args:
-            handler: an object with any of ``on_add(obj, *, initial)``, ``on_update(old, new, *,
-                resync)``, ``on_delete(obj, *, reason)``, or a function of one event; async or
-                not. One that isn't async runs in the event loop and must be quick.
-            limit: live events that may be pending for it.
-            overflow: ``"block"``: when that many are, the watch isn't read until it catches up.
-
-        Raises:
-            NotRunning: the informer has ended.
-        """
-        name = f"{handler_name(handler)} of {self.name}"
-        registration = Registration(
-            handler, name, self._mailbox(limit, overflow), self._pump.gate, why=self._why
-        )
-        self._join(registration)
-        if self._crew.at_work:
-            self._start(registration)
-        return registration
-
-    def on_add(self, function: F_add) -> F_add:
-        """Decorator: call ``function(obj, *, initial)`` for each object that is new.
-
-        Each decorated function is a handler of its own: two of them don't wait for each other.
-        """
-        self.add_handler(adds_only(function))
-        return function
-
-    def on_update(self, function: F_update) -> F_update:
-        """Decorator: call ``function(old, new, *, resync)`` for each change."""
-        self.add_handler(updates_only(function))
-        return function
-
-    def on_delete(self, function: F_delete) -> F_delete:
-        """Decorator: call ``function(obj, *, reason)`` for each object that is gone."""
-        self.add_handler(deletions_only(function))
-        return function
-
-    def events(self, *, limit: int = LIMIT, overflow: Overflow = "block") -> EventStream:
-        """A stream of what changes, beginning with what is cached when it is entered.
-
-        Args:
-            limit: live events that may be pending for it.
-            overflow: ``"block"``: when that many are, the watch isn't read until it catches up.
-        """
-        name = f"stream of {self.name}"
-
-        def join() -> Listener:
-            listener = Listener(
-                name, self._mailbox(limit, overflow), self._pump.gate, why=self._why
-            )
-            self._join(listener)
-            return listener
-
-        return EventStream(name, join)
-
-    def _mailbox(self, limit: int, overflow: Overflow) -> Mailbox:
-        return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds)
-
-    def _join(self, listener: Listener) -> None:
-        if self._crew.ending() or self._ended:
-            raise NotRunning(f"the informer of {self.name} has ended")
-        check_loop(self._loop, f"the informer of {self.name}")
-        self._pump.join(listener)
 
     # -- the program's view --------------------------------------------------------------------
 
@@ -238,11 +146,6 @@ class SharedInformer:
     def _why(self) -> str:
         return str(self.health)
 
-    @property
-    def registrations(self) -> tuple[Registration, ...]:
-        """The handlers that have not been removed."""
-        return tuple(each for each in self._pump.audience if isinstance(each, Registration))
-
     # -- running -------------------------------------------------------------------------------
 
     async def run(self) -> None:
@@ -279,9 +182,6 @@ class SharedInformer:
                 self._start(registration)
             for part, run in parts.items():
                 crew.start(run(), name=f"{part} of {self.name}")
-
-    def _start(self, registration: Registration) -> None:
-        self._crew.watch_over(registration.start(self._crew.group, self._crew.ending))
 
     async def _tick(self) -> NoReturn:
         while True:
