@@ -1,92 +1,42 @@
-"""Where a reflector stands between the list and the watch, as one table.
+"""Where a reflector stands between the list and the watch.
 
 An outcome goes in, the next request comes out: which page or stream to ask for, from which
-resourceVersion, and after what wait. The rules are client-go's reflector with the deviations
-that its users have paid for; ``RULES`` is the whole of them. This module knows no network (the
-client renders requests), no clock and no chance (they are arguments), and no objects.
+resourceVersion, and after what wait. What follows what is ``rules``' table; this is the memory
+that it needs. It knows no network (the client renders requests), no clock and no chance (they are
+arguments), and no objects.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum, auto
-from typing import TypeAlias
+from dataclasses import dataclass, replace
 
 from aioinformer._core.backoff import Backoff
+from aioinformer._core.habits import Habits, older
 from aioinformer._core.outcomes import Outcome
+from aioinformer._core.requests import (
+    ANY,
+    NEWEST,
+    PAGE_SIZE,
+    ListRequest,
+    Request,
+    WatchRequest,
+)
+from aioinformer._core.rules import RULES, UNFIT, Goto, Pause, Phase
 from aioinformer.errors import ProtocolError
 
-__all__ = [
-    "RULES",
-    "Cursor",
-    "ListRequest",
-    "Phase",
-    "Request",
-    "Rule",
-    "Step",
-    "WatchRequest",
-]
+__all__ = ["Cursor", "Step"]
 
-ANY = "0"
-"""Any state, from the server's cache: cheap, and good enough for a first list."""
-NEWEST = ""
-"""The newest state, by a consistent read."""
-
-PAGE_SIZE = 500
-"""Items a page: client-go's default."""
 WATCH_SECONDS = (300, 600)
 """How long a watch is asked to last: random, so that streams opened together don't end together
 (client-go)."""
 SHORT_WATCH = 1.0
 """A watch that ends sooner, with nothing in it, was not served (client-go's VeryShortWatch)."""
+BRIEF_WATCH = 10.0
+"""A watch that ends sooner, with nothing in it, is not asked for again at once: watches that a
+proxy keeps cutting begin so many seconds apart. (client-go asks again without a pause.)"""
 STUBBORN = 3
-"""After so many watches in a row that were not served, list again: some servers close a watch
-from a stale resourceVersion without saying 410 (fabric8#7896)."""
-
-
-# -- requests ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ListRequest:
-    """One page of a list."""
-
-    resource_version: str = ANY
-    limit: int = PAGE_SIZE
-    """Items a page; 0 asks for all of them."""
-    continue_token: str = ""
-
-    def query(self) -> dict[str, str]:
-        """The URL query. A continue token carries its own resourceVersion; both is an error."""
-        query: dict[str, str] = {}
-        if self.limit:
-            query["limit"] = str(self.limit)
-        if self.continue_token:
-            query["continue"] = self.continue_token
-        elif self.resource_version:
-            query["resourceVersion"] = self.resource_version
-        return query
-
-
-@dataclass(frozen=True, slots=True)
-class WatchRequest:
-    """A stream of what changed after a resourceVersion."""
-
-    resource_version: str
-    timeout: int
-    """Seconds after which the server shall end the stream."""
-
-    def query(self) -> dict[str, str]:
-        """The URL query."""
-        return {
-            "watch": "true",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": self.resource_version,
-            "timeoutSeconds": str(self.timeout),
-        }
-
-
-Request: TypeAlias = ListRequest | WatchRequest
+"""After so many watches in a row that were not served, get the state again; after so many
+WatchLists that came to nothing, list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,122 +48,72 @@ class Step:
     """Seconds to wait first."""
 
 
-# -- the table ---------------------------------------------------------------------------------
-
-
-class Phase(Enum):
-    """What the last request was."""
-
-    LIST = auto()
-    """The first page of a list."""
-    PAGE = auto()
-    """A further page."""
-    WATCH = auto()
-
-
-class Goto(Enum):
-    """What to ask for next."""
-
-    LIST = auto()
-    """Start a list, at the last resourceVersion known (at 'any' if none is)."""
-    LIST_NEWEST = auto()
-    """Start a list by consistent read, and do so until one succeeds."""
-    LIST_WHOLE = auto()
-    """Start the list again without pages, at the version first asked for (client-go's
-    FullListIfExpired): pages that outlive their token would never come to an end."""
-    PAGE = auto()
-    """The next page, or the same one again if that is what failed."""
-    WATCH = auto()
-    """Watch from the last resourceVersion known."""
-
-
-class Pause(Enum):
-    """Whether to wait first."""
-
-    NONE = auto()
-    IF_AGAIN = auto()
-    """Not for the first failure since a quiet time: trying another way once is no storm."""
-    ALWAYS = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What follows an outcome."""
-
-    goto: Goto
-    pause: Pause
-
-
-_LISTING = {
-    Outcome.MORE: Rule(Goto.PAGE, Pause.NONE),
-    Outcome.COMPLETE: Rule(Goto.WATCH, Pause.NONE),
-    Outcome.EXPIRED: Rule(Goto.LIST_NEWEST, Pause.IF_AGAIN),
-    Outcome.AHEAD: Rule(Goto.LIST_NEWEST, Pause.IF_AGAIN),
-    Outcome.BUSY: Rule(Goto.LIST, Pause.ALWAYS),
-    Outcome.UNREACHABLE: Rule(Goto.LIST, Pause.ALWAYS),
-    Outcome.DENIED: Rule(Goto.LIST, Pause.ALWAYS),
-    Outcome.FAILED: Rule(Goto.LIST, Pause.ALWAYS),
-    Outcome.REJECTED: Rule(Goto.LIST, Pause.ALWAYS),
-    Outcome.BROKEN: Rule(Goto.LIST, Pause.ALWAYS),
-}
-
-RULES: dict[Phase, dict[Outcome, Rule]] = {
-    Phase.LIST: _LISTING,
-    Phase.PAGE: _LISTING
-    | {
-        Outcome.EXPIRED: Rule(Goto.LIST_WHOLE, Pause.IF_AGAIN),
-        # What was listed so far still counts while the token lives.
-        Outcome.BUSY: Rule(Goto.PAGE, Pause.ALWAYS),
-        Outcome.UNREACHABLE: Rule(Goto.PAGE, Pause.ALWAYS),
-        Outcome.FAILED: Rule(Goto.PAGE, Pause.ALWAYS),
-    },
-    Phase.WATCH: {
-        Outcome.ENDED: Rule(Goto.WATCH, Pause.NONE),
-        Outcome.UNSERVED: Rule(Goto.WATCH, Pause.ALWAYS),  # a list after STUBBORN of them
-        Outcome.EXPIRED: Rule(Goto.LIST, Pause.IF_AGAIN),
-        Outcome.AHEAD: Rule(Goto.LIST_NEWEST, Pause.IF_AGAIN),
-        Outcome.BUSY: Rule(Goto.WATCH, Pause.ALWAYS),
-        Outcome.UNREACHABLE: Rule(Goto.WATCH, Pause.ALWAYS),
-        Outcome.DENIED: Rule(Goto.WATCH, Pause.ALWAYS),
-        Outcome.FAILED: Rule(Goto.WATCH, Pause.ALWAYS),  # a list after STUBBORN of them
-        Outcome.REJECTED: Rule(Goto.LIST, Pause.ALWAYS),
-        Outcome.BROKEN: Rule(Goto.LIST, Pause.ALWAYS),
-    },
-}
-"""What follows which outcome. client-go differs where it lists after any failed start of a watch
-(here the watch is tried again: its resourceVersion is still good until the server says 410), and
-where it waits before the first list after 410."""
-
-
 class Cursor:
     """The state: the last request, the last resourceVersion, and what is known of the server."""
 
-    def __init__(self, *, backoff: Backoff | None = None, page_size: int = 0) -> None:
-        """Make a cursor that starts with a list.
+    def __init__(
+        self,
+        *,
+        backoff: Backoff | None = None,
+        page_size: int = 0,
+        habits: Habits | None = None,
+        watch_list: bool = False,
+    ) -> None:
+        """Make a cursor; ``begin`` gives its first request.
 
         Args:
             backoff: the waits after failures.
             page_size: items a page, 0 for client-go's rule: 500, and no limit for a list at a
                 known resourceVersion, since a limit would bypass the server's cache.
+            habits: what is known of the resource.
+            watch_list: whether to ask for a WatchList before a list.
         """
         self.backoff = backoff or Backoff()
+        self.habits = habits or Habits()
         self.resource_version = ""
-        """The last one received; where the next watch starts. Empty until the first list."""
+        """The last one received; where the next watch starts. Empty until the first state."""
+        self.rewound = False
+        """Whether the state that was read last is older than one seen before."""
+        self.streamed = False
+        """Whether the whole state is, or was last, read by a WatchList."""
         self.request: Request = ListRequest(ANY, page_size or PAGE_SIZE)
         """The request under way."""
         self._page_size = page_size
+        self._watch_list = watch_list
+        self.settled = False
+        """Whether the watch under way has no initial state ahead of it."""
         self._list_version = ANY
         self._needs_newest = False
         self._cache_off = False
         self._token = ""
-        self._unserved = 0
+        self._unfit = 0
+        self._brief = False
+        self._asked_at = 0.0
+
+    def begin(self, *, now: float, jitter: float) -> Request:
+        """The first request. Arguments as for ``advance``."""
+        self._asked_at = now
+        self.request = self._request(Goto.STATE, now, jitter)
+        return self.request
 
     @property
     def phase(self) -> Phase:
         """What the request under way is."""
-        if isinstance(self.request, WatchRequest):
-            return Phase.WATCH
-        return Phase.PAGE if self.request.continue_token else Phase.LIST
+        request = self.request
+        if isinstance(request, WatchRequest):
+            return Phase.STREAM if request.initial and not self.settled else Phase.WATCH
+        if request.probe:
+            return Phase.PROBE
+        return Phase.PAGE if request.continue_token else Phase.LIST
+
+    @property
+    def consistent(self) -> bool:
+        """Whether the state under way is read consistently; if so, it may be older than one seen
+        before, and equal versions prove nothing yet.
+        """
+        return self.request.resource_version == NEWEST and bool(self.resource_version)
+
+    # -- what came -----------------------------------------------------------------------------
 
     def page(self, resource_version: str, continue_token: str) -> Outcome:
         """A page came; the outcome to advance with.
@@ -223,20 +123,61 @@ class Cursor:
         """
         if not resource_version:
             raise ProtocolError("the list has no resourceVersion to watch from", phase="list")
+        if self.phase is Phase.PROBE:
+            return Outcome.REWOUND if self._goes_back(resource_version) else Outcome.COMPLETE
         self._token = continue_token
         if continue_token:
             # A list from the cache is never cut into pages, so this server has no cache.
             self._cache_off = self._cache_off or self._list_version == ANY
             return Outcome.MORE
-        self.resource_version = resource_version
-        self._needs_newest = False
+        self._arrive(resource_version)
         return Outcome.COMPLETE
 
+    def settle(self, resource_version: str) -> None:
+        """The initial state of a WatchList is complete. What follows is a watch.
+
+        Raises:
+            ProtocolError: the mark behind it has no version.
+        """
+        if not resource_version:
+            raise ProtocolError("the end mark of a WatchList has no version", phase="watch")
+        self._arrive(resource_version)
+        self.settled = True
+
+    def _arrive(self, resource_version: str) -> None:
+        """A whole state was read, as of this version."""
+        self.rewound = self.consistent and self._goes_back(resource_version)
+        self.resource_version = resource_version
+        self._needs_newest = False
+        self._unfit = 0
+
+    def _goes_back(self, resource_version: str) -> bool:
+        # The first read of a list is never evidence: "any version" may be any old one.
+        return older(resource_version, self.resource_version)
+
     def saw(self, resource_version: str) -> None:
-        """The stream delivered an event or bookmark. An empty version is no version."""
+        """The watch delivered an event or bookmark. An empty version is no version."""
         if resource_version:
             self.resource_version = resource_version
-            self._unserved = 0
+            self._unfit = 0
+
+    def ended(self, *, lasted: float, changed: bool) -> Outcome:
+        """How a watch ended that ended without an error.
+
+        Args:
+            lasted: seconds.
+            changed: whether a change came. A bookmark is none, and neither is an old event once
+                more: who sends one and hangs up would be asked without a pause. (client-go
+                counts events, and does ask so.)
+        """
+        started = self.request.resource_version
+        if changed and self.phase is Phase.WATCH and self.resource_version != started:
+            return Outcome.ENDED
+        if lasted >= BRIEF_WATCH:
+            return Outcome.ENDED
+        return Outcome.UNSERVED if lasted < SHORT_WATCH else Outcome.BRIEF
+
+    # -- what follows --------------------------------------------------------------------------
 
     def advance(
         self, outcome: Outcome, *, now: float, jitter: float, retry_after: float | None = None
@@ -250,43 +191,64 @@ class Cursor:
             retry_after: the least wait that the server asked for, in seconds.
         """
         rule = RULES[self.phase][outcome]
-        goto = self._unless_stubborn(rule.goto, outcome)
+        goto = self._unless_unfit(rule.goto, outcome)
+        if goto is Goto.LIST:
+            self.habits.no_stream(now)
+        if outcome is Outcome.SILENT:
+            self.habits.was_silent()
         delay = self._pause(rule.pause, now, jitter, retry_after or 0.0)
-        self.request = self._request(goto, jitter)
+        self._brief = outcome is Outcome.BRIEF
+        self._asked_at = now + delay
+        request = self._request(goto, self._asked_at, jitter)
+        self.request = replace(request, restart=outcome not in (Outcome.MORE, Outcome.COMPLETE))
         return Step(self.request, delay)
 
-    def _unless_stubborn(self, goto: Goto, outcome: Outcome) -> Goto:
-        if outcome is Outcome.ENDED:
-            self._unserved = 0
-        if goto is not Goto.WATCH or outcome not in (Outcome.UNSERVED, Outcome.FAILED):
+    def _unless_unfit(self, goto: Goto, outcome: Outcome) -> Goto:
+        """Another way, if this one has come to nothing several times in a row."""
+        phase = self.phase
+        if outcome is Outcome.ENDED and phase is Phase.WATCH:
+            self._unfit = 0
+        if outcome not in UNFIT.get(phase, ()):
             return goto
-        self._unserved += 1
-        if self._unserved < STUBBORN:
+        self._unfit += 1
+        if self._unfit < STUBBORN:
             return goto
-        self._unserved = 0
-        return Goto.LIST
+        self._unfit = 0
+        return Goto.LIST if phase is Phase.STREAM else Goto.STATE
 
     def _pause(self, pause: Pause, now: float, jitter: float, least: float) -> float:
         if pause is Pause.NONE:
             return 0.0
+        if pause is Pause.SPACED:
+            return max(0.0, self._asked_at + BRIEF_WATCH - now) if self._brief else 0.0
         if pause is Pause.IF_AGAIN and not least and self.backoff.first(now):
             return self.backoff.skip(now)
         return self.backoff.next(now, jitter, least=least)
 
-    def _request(self, goto: Goto, jitter: float) -> Request:
+    def _request(self, goto: Goto, now: float, jitter: float) -> Request:
         match goto:
             case Goto.WATCH:
-                low, high = WATCH_SECONDS
-                return WatchRequest(self.resource_version, int(low + (high - low) * jitter))
+                self.settled = True
+                return WatchRequest(self.resource_version, _length(jitter))
             case Goto.PAGE:
                 return ListRequest(self._list_version, self._limit(), self._token)
             case Goto.LIST_WHOLE:
                 return ListRequest(self._list_version, 0)
-            case Goto.LIST | Goto.LIST_NEWEST:
-                self._needs_newest = self._needs_newest or goto is Goto.LIST_NEWEST
-                known = self.resource_version or ANY
-                self._list_version = NEWEST if self._needs_newest else known
-                return ListRequest(self._list_version, self._limit())
+            case Goto.PROBE:
+                return ListRequest(NEWEST, 1, probe=True)
+            case Goto.STATE | Goto.STATE_NEWEST | Goto.LIST:
+                self._needs_newest = self._needs_newest or goto is Goto.STATE_NEWEST
+                return self._whole_state(now, jitter)
+
+    def _whole_state(self, now: float, jitter: float) -> Request:
+        """A WatchList if there is hope, else the first page of a list."""
+        known = NEWEST if self._needs_newest else self.resource_version
+        self.streamed = self._watch_list and self.habits.streams(now)
+        if self.streamed:
+            self.settled = False
+            return WatchRequest(known, _length(jitter), initial=True)
+        self._list_version = known or (NEWEST if self._needs_newest else ANY)
+        return ListRequest(self._list_version, self._limit())
 
     def _limit(self) -> int:
         if self._page_size:
@@ -297,3 +259,9 @@ class Cursor:
     def __repr__(self) -> str:
         known = self.resource_version or "none"
         return f"<Cursor {self.phase.name} rv={known} failures={self.backoff.failures}>"
+
+
+def _length(jitter: float) -> int:
+    """Seconds that a watch is asked to last."""
+    low, high = WATCH_SECONDS
+    return int(low + (high - low) * jitter)

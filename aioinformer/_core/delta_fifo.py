@@ -80,9 +80,17 @@ class DeltaFIFO:
         self._newest[obj.key] = delta
         self._bytes += len(obj.raw)
 
-    def replace(self, objects: Sequence[KubeObject], resource_version: str) -> None:
-        """A list was read: queue the whole new state. What vanished is found when it is applied."""
-        self._entries.append(Replaced(objects, resource_version))
+    def replace(
+        self, objects: Sequence[KubeObject], resource_version: str, *, rewound: bool = False
+    ) -> None:
+        """A list was read: queue the whole new state. What vanished is found when it is applied.
+
+        Args:
+            objects: all there is.
+            resource_version: as of when.
+            rewound: whether the server has gone back in time, so that versions prove nothing.
+        """
+        self._entries.append(Replaced(objects, resource_version, rewound))
         self._newest.clear()
         self._states += 1
         self._populated = True

@@ -32,6 +32,9 @@ class Replaced(Struct, frozen=True):
 
     objects: Sequence[KubeObject]
     resource_version: str
+    rewound: bool = False
+    """Whether versions were given a second time, as by a server that was restored from a backup:
+    then equal versions say nothing, and objects are compared by what is in them."""
 
 
 class Resync(Struct, frozen=True, gc=False):
@@ -42,6 +45,8 @@ class Bookmark(Struct, frozen=True, gc=False):
     """Nothing of interest happened up to ``resource_version``."""
 
     resource_version: str
+    ends_initial: bool = False
+    """Whether it is the mark behind the initial state of a WatchList (KEP-3157)."""
 
 
 Entry: TypeAlias = Delta | Replaced | Resync | Bookmark

@@ -16,7 +16,7 @@ from itertools import islice
 from aioinformer._core.deltas import Bookmark, Delta, Replaced
 from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
 from aioinformer._core.store import Index, IndexFunction, State
-from aioinformer.errors import UsageError
+from aioinformer.errors import ObjectDecodeError, UsageError
 
 __all__ = ["Indexer", "Replacement"]
 
@@ -60,6 +60,13 @@ class Indexer:
         """Whether this very object, by uid, is still cached, in whatever version."""
         held = self.state.objects.get(obj.key)
         return held is not None and held.uid == obj.uid
+
+    def known(self, obj: KubeObject) -> KubeObject:
+        """The cached object if it is the same version of ``obj``, else ``obj``: so that a relist
+        doesn't hold what didn't change twice.
+        """
+        held = self.state.objects.get(obj.key)
+        return held if held is not None and _same(held, obj) else obj
 
     def apply(self, delta: Delta, events: list[Event]) -> Exception | None:
         """Apply one change and append what it means for listeners.
@@ -119,6 +126,7 @@ class Replacement:
         """Stage ``replaced`` beside what ``indexer`` holds."""
         self._indexer = indexer
         self._replaced = replaced
+        self._same = _same_content if replaced.rewound else _same
         self._old = indexer.state
         self._new = indexer.state.empty()
         self._new.resource_version = replaced.resource_version
@@ -169,7 +177,7 @@ class Replacement:
         if staged is not None or obj.key in self._rejected:
             self._forget(obj.key)
         old = self._old.objects.get(obj.key)
-        unchanged = old is not None and _same(old, obj)
+        unchanged = old is not None and self._same(old, obj)
         if old is not None and unchanged:
             obj = old  # its bytes are in memory already
         try:
@@ -220,6 +228,23 @@ def _same(old: KubeObject, new: KubeObject) -> bool:
         and old.resource_version == new.resource_version
         and bool(new.resource_version)
     )
+
+
+def _same_content(old: KubeObject, new: KubeObject) -> bool:
+    """Whether ``new`` says nothing new, whatever its version. The items of a list lack the kind
+    and apiVersion that the events of a watch have (recordings 10 and 30).
+    """
+    if old.uid != new.uid or old.resource_version != new.resource_version:
+        return False
+    return old.raw == new.raw or _content(old) == _content(new)
+
+
+def _content(obj: KubeObject) -> object:
+    try:
+        body = obj.to_dict()
+    except ObjectDecodeError:
+        return obj.raw
+    return {key: value for key, value in body.items() if key not in ("kind", "apiVersion")}
 
 
 def _append_change(old: KubeObject, new: KubeObject, events: list[Event]) -> None:

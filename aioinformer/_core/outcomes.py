@@ -14,6 +14,7 @@ from aioinformer.errors import (
     Expired,
     FetchError,
     Forbidden,
+    NotFound,
     ProtocolError,
     ServerError,
     ServerFailure,
@@ -24,6 +25,9 @@ from aioinformer.errors import (
 
 __all__ = ["Outcome", "classify"]
 
+UNAVAILABLE = 503
+"""A server that starts, stops or is overloaded says so, often with a Retry-After."""
+
 
 class Outcome(Enum):
     """How a request ended, as far as the next one depends on it."""
@@ -32,39 +36,53 @@ class Outcome(Enum):
     """A page, with more to come."""
     COMPLETE = auto()
     """The last page."""
+    REWOUND = auto()
+    """A consistent read shows an older state than one seen before: restored from a backup."""
     ENDED = auto()
     """A watch ended as watches do."""
+    BRIEF = auto()
+    """A watch ended long before its time, with nothing new in it."""
     UNSERVED = auto()
-    """A watch ended at once, with nothing in it."""
+    """A watch ended at once, with nothing new in it."""
+    SILENT = auto()
+    """A watch said nothing for longer than this server's bookmarks are apart."""
+    OVERDUE = auto()
+    """A WatchList did not come to the end of its initial state."""
     EXPIRED = auto()
     """The resourceVersion or continue token is gone: 410, as a response or as an event."""
     AHEAD = auto()
     """The resourceVersion is newer than anything this server has: 'too large'."""
     BUSY = auto()
-    """429: the server asks for patience."""
+    """429, 503: the server asks for patience."""
     UNREACHABLE = auto()
-    """The network broke: refused, reset, timed out."""
+    """The network did not carry the request: refused, reset, timed out."""
+    SEVERED = auto()
+    """The network broke in the middle of an answer."""
     DENIED = auto()
     """401, 403."""
+    MISSING = auto()
+    """404: the resource isn't served."""
     FAILED = auto()
-    """5xx in answer to the request."""
+    """Any other 5xx in answer to the request."""
     REJECTED = auto()
-    """Any other answer: 400, 404, 405, 422, a redirect."""
+    """Any other answer: 400, 405, 422, a redirect."""
+    ERRED = auto()
+    """An ERROR event inside the stream: what was missed is unknown."""
     BROKEN = auto()
-    """An error inside the stream, or bytes that make no sense: what was missed is unknown."""
+    """Bytes that make no sense: what was missed is unknown."""
 
 
-def classify(error: FetchError, *, in_stream: bool = False) -> Outcome:
+def classify(error: FetchError, *, opened: bool = False) -> Outcome:
     """The outcome that ``error`` means.
 
     Args:
         error: what a list or watch ended with.
-        in_stream: whether it came as an ERROR event of a stream already open.
+        opened: whether it came after the head of an answer that said 200.
     """
     if isinstance(error, ServerError):
-        return _classify_status(error, in_stream=in_stream)
+        return _classify_status(error, in_stream=opened)
     if isinstance(error, TransportError):
-        return Outcome.UNREACHABLE
+        return Outcome.SEVERED if opened else Outcome.UNREACHABLE
     if isinstance(error, ProtocolError):
         return Outcome.BROKEN
     return Outcome.REJECTED
@@ -75,12 +93,14 @@ def _classify_status(error: ServerError, *, in_stream: bool) -> Outcome:
         return Outcome.EXPIRED
     if _too_large(error):
         return Outcome.AHEAD
-    if isinstance(error, TooManyRequests):
+    if isinstance(error, TooManyRequests) or error.status.code == UNAVAILABLE:
         return Outcome.BUSY
-    if in_stream:
-        return Outcome.BROKEN
     if isinstance(error, Unauthorized | Forbidden):
         return Outcome.DENIED
+    if isinstance(error, NotFound):
+        return Outcome.MISSING
+    if in_stream:
+        return Outcome.ERRED
     return Outcome.FAILED if isinstance(error, ServerFailure) else Outcome.REJECTED
 
 

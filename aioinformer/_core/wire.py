@@ -99,8 +99,13 @@ class _Envelope(Struct, gc=False):
     object: Raw
 
 
+class _Annotations(Struct, rename={"end": "k8s.io/initial-events-end"}, gc=False):
+    end: str = ""
+
+
 class _BookmarkMetadata(Struct, gc=False):
     resourceVersion: str = ""  # noqa: N815 - the key in the JSON
+    annotations: _Annotations | None = None
 
 
 class _BookmarkBody(Struct, gc=False):
@@ -130,6 +135,8 @@ class EventDecoder:
             resource: what is watched.
             managed_fields: whether objects keep their managedFields.
         """
+        self.bookmarks = 0
+        """Bookmarks decoded so far."""
         self._resource = resource
         self._keep = managed_fields
 
@@ -158,7 +165,8 @@ class EventDecoder:
         try:
             envelope = _read_envelope(line)
             if envelope.type == "BOOKMARK":
-                return Bookmark(_read_bookmark(envelope.object).metadata.resourceVersion)
+                self.bookmarks += 1
+                return _bookmark(_read_bookmark(envelope.object).metadata)
             if envelope.type == "ERROR":
                 raise server_error(read_status(bytes(envelope.object)), phase="watch")
             return Delta(_KINDS[envelope.type], self._build(bytes(envelope.object)))
@@ -174,3 +182,9 @@ class EventDecoder:
     def _build(self, raw: bytes) -> KubeObject:
         metadata = read_body(raw).metadata
         return build(self._resource, metadata, raw, 0, len(raw), keep=self._keep)
+
+
+def _bookmark(metadata: _BookmarkMetadata) -> Bookmark:
+    """The mark of a WatchList's end says exactly ``"true"``, as client-go asks of it."""
+    ends = metadata.annotations is not None and metadata.annotations.end == "true"
+    return Bookmark(metadata.resourceVersion, ends)

@@ -35,9 +35,11 @@ class DeltaQueue:
                 self.fifo.bookmark(entry.resource_version)
         self._filled.set()
 
-    def replace(self, objects: Sequence[KubeObject], resource_version: str) -> None:
-        """Queue a whole new state."""
-        self.fifo.replace(objects, resource_version)
+    def replace(
+        self, objects: Sequence[KubeObject], resource_version: str, *, rewound: bool = False
+    ) -> None:
+        """Queue a whole new state; see ``DeltaFIFO.replace``."""
+        self.fifo.replace(objects, resource_version, rewound=rewound)
         self._filled.set()
 
     def resync(self) -> None:

@@ -41,6 +41,14 @@ class Health:
     """Names of the listeners whose full mailbox keeps the watch from being read."""
     rejections: int = 0
     """How many objects are rejected."""
+    fresh: float | None = None
+    """Seconds since the server last proved that the cache is up to date: the end of a list, an
+    event, a bookmark. ``None`` before the first. Bookmarks come about once a minute, so that up
+    to 75 s say nothing; a server without them may be silent for as long as nothing happens."""
+    strategy: Literal["watchlist", "list"] = "list"
+    """How the state is, or was last, read."""
+    rewinds: int = 0
+    """How many times the server has gone back in time (restored from a backup)."""
 
     def __str__(self) -> str:
         if self.state == "new":
@@ -50,6 +58,8 @@ class Health:
             parts.append(f"last error: {self.error}")
         if self.retry_in is not None:
             parts.append(f"next attempt in {self.retry_in:.1f} s")
+        if self.rewinds:
+            parts.append(f"the server went back in time {self.rewinds} times")
         if self.rejections:
             parts.append(f"{self.rejections} objects rejected by index functions")
         if self.blocked_by:
@@ -64,6 +74,8 @@ class Condition:
         """A reflector that has not started."""
         self.state: State = "new"
         self.error: Exception | None = None
+        self.fresh_at: float | None = None
+        """When the server last proved that what was read is up to date."""
         self._clock: Callable[[], float] = float
         self._since = 0.0
         self._retry_at: float | None = None
@@ -96,6 +108,11 @@ class Condition:
     def since(self) -> float:
         """Seconds in this state."""
         return self._clock() - self._since
+
+    @property
+    def fresh(self) -> float | None:
+        """Seconds since the last proof of freshness."""
+        return None if self.fresh_at is None else self._clock() - self.fresh_at
 
     @property
     def retry_in(self) -> float | None:

@@ -16,8 +16,11 @@ from itertools import islice
 from typing import NoReturn
 
 from aioinformer._core.backoff import BackoffPolicy
+from aioinformer._core.habits import Habits
 from aioinformer._core.indexer import Indexer
 from aioinformer._core.lister import Lister
+from aioinformer._core.liveness import LivenessPolicy
+from aioinformer._core.metrics import Levels, Metrics
 from aioinformer._core.resources import Resource
 from aioinformer._core.store import IndexFunction
 from aioinformer._core.wire import LINE_CAP
@@ -25,8 +28,9 @@ from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.health import Health
 from aioinformer._runtime.pump import Pump
 from aioinformer._runtime.reflector import ListerWatcher, Reflector
+from aioinformer._runtime.reports import OnError, Reports
 from aioinformer._runtime.subscriptions import Subscriptions
-from aioinformer.errors import NotRunning, SyncTimeout, UsageError
+from aioinformer.errors import FetchError, NotRunning, SyncTimeout, UsageError
 
 __all__ = ["SharedInformer"]
 
@@ -54,9 +58,16 @@ class SharedInformer(Subscriptions):
         indexers: Mapping[str, IndexFunction] | None = None,
         resync: float = 0.0,
         backoff: BackoffPolicy | None = None,
+        liveness: LivenessPolicy | None = None,
+        habits: Habits | None = None,
+        watch_list: bool = True,
         page_size: int = 0,
         managed_fields: bool = False,
         line_cap: int = LINE_CAP,
+        label: str = "",
+        metrics: Metrics | None = None,
+        on_error: OnError | None = None,
+        fail_fast: tuple[type[FetchError], ...] = (),
     ) -> None:
         """Make an informer. A factory makes and runs them; alone, await ``run``.
 
@@ -68,9 +79,18 @@ class SharedInformer(Subscriptions):
             resync: seconds between two times that listeners are told the cached state again as
                 ``Updated(resync=True)``, with no request to the server; 0 for never.
             backoff: how long to wait after failures.
+            liveness: how long to bear the silence of a watch.
+            habits: what is known of how the server serves the resource; informers of one
+                resource may share it.
+            watch_list: whether to get the state by a WatchList where the server can do that.
             page_size: items a page of a list; 0 for client-go's rule.
             managed_fields: whether objects keep ``metadata.managedFields``.
             line_cap: the longest watch event, in bytes, that is accepted.
+            label: its name in metrics; ``name`` by default.
+            metrics: what to feed with numbers.
+            on_error: is told of every ``Problem``, in the event loop; must be quick.
+            fail_fast: errors of requests after which it gives up instead of trying again:
+                ``run`` raises them, and so does a factory that runs it.
         """
         if resync < 0:
             raise ValueError(f"resync must be seconds, or 0 for never, not {resync:g}")
@@ -81,13 +101,20 @@ class SharedInformer(Subscriptions):
         self._queue = DeltaQueue()
         name = name or str(source.resource)
         super().__init__(name, Pump(name, self._queue, indexer), indexer)
+        self._reports = Reports(name, label=label, metrics=metrics, on_error=on_error)
         self._reflector = Reflector(
             source,
             self._queue,
             backoff=backoff,
+            liveness=liveness,
+            habits=habits,
+            watch_list=watch_list,
             page_size=page_size,
             managed_fields=managed_fields,
             line_cap=line_cap,
+            known=indexer.known,
+            fail_fast=fail_fast,
+            reports=self._reports,
         )
         self.lister = Lister(self._indexer, source.resource, namespace=namespace)
         """Reads the cache; safe from any thread."""
@@ -129,7 +156,7 @@ class SharedInformer(Subscriptions):
     @property
     def health(self) -> Health:
         """What it does, what went wrong last, and how far it is."""
-        condition, state = self._reflector.condition, self._indexer.state
+        condition, state = self._reports.condition, self._indexer.state
         return Health(
             state=condition.state,
             since=condition.since,
@@ -141,6 +168,24 @@ class SharedInformer(Subscriptions):
             rejected=tuple(map(str, islice(self._indexer.rejected, SHOWN))),
             rejections=len(self._indexer.rejected),
             blocked_by=self._pump.blocked_by,
+            fresh=condition.fresh,
+            strategy=self._reflector.strategy,
+            rewinds=self._reports.rewinds,
+        )
+
+    def _levels(self) -> Levels:
+        """What metrics read off it, from another thread perhaps: attributes, and nothing else."""
+        state, fifo, fresh = self._indexer.state, self._queue.fifo, self._reports.condition.fresh
+        version = state.resource_version
+        return Levels(
+            resource_version=int(version) if version.isdecimal() else 0,
+            freshness_seconds=float("inf") if fresh is None else fresh,
+            queue_entries=len(fifo),
+            queue_bytes=fifo.size,
+            objects=len(state.objects),
+            rejected=len(self._indexer.rejected),
+            pending=self._pump.pending,
+            synced=state.synced,
         )
 
     def _why(self) -> str:
@@ -157,21 +202,24 @@ class SharedInformer(Subscriptions):
         if self._loop is not None:
             raise UsageError(f"the informer of {self.name} was started before; make another one")
         self._loop = asyncio.get_running_loop()
+        reports = self._reports
+        reports.metrics.informer_started(reports.label, self._levels)
         try:
             await self._run_tasks()
         except asyncio.CancelledError:
-            self._reflector.condition.enter("stopped")
+            self._reports.condition.enter("stopped")
             raise
         except BaseExceptionGroup as group:
             error = group.exceptions[0]
-            self._reflector.condition.enter("failed")
+            self._reports.condition.enter("failed")
             if isinstance(error, Exception):
-                self._reflector.condition.fail(error)
+                self._reports.condition.fail(error)
             log.critical("the informer of %s failed", self.name, exc_info=error)
             raise error from error.__cause__
         finally:
             self._ended = True
             self._pump.end()
+            reports.metrics.informer_ended(reports.label, self._levels)
 
     async def _run_tasks(self) -> None:
         parts = {"reflector": self._reflector.run, "pump": self._pump.run}
@@ -189,7 +237,7 @@ class SharedInformer(Subscriptions):
             self._queue.resync()
 
     def __repr__(self) -> str:
-        condition, state = self._reflector.condition, self._indexer.state
+        condition, state = self._reports.condition, self._indexer.state
         return (
             f"<SharedInformer {self.name} {condition.state} synced={state.synced} "
             f"objects={len(state.objects)} listeners={len(self._pump.audience)}>"

@@ -1,41 +1,41 @@
-"""The reflector: reads a list, then a watch, for ever, and feeds what comes into the queue.
+"""The reflector: a coroutine that lists, watches for ever, and feeds a queue.
 
-It is a thin shell. What to ask for next, and after what wait, is the cursor's table; cutting
-bytes into objects is the wires'; the network is behind ``ListerWatcher``, which is declared here,
-by its consumer. What is left is: ask, read, hand on, give way, wait.
+It carries bytes from a ``ListerWatcher`` to ``_core``, which decides everything: what they mean,
+what to ask for next and when, when silence has lasted too long. Whatever goes wrong is told to
+``reports`` and tried again.
+
+When the queue is full, the socket isn't read: the server or the connection notices a consumer
+that is too slow, memory doesn't.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import NoReturn, Protocol
+from typing import Literal, NoReturn, Protocol
 
 from aioinformer._core.backoff import Backoff, BackoffPolicy
-from aioinformer._core.cursor import (
-    SHORT_WATCH,
-    Cursor,
-    ListRequest,
-    Request,
-    WatchRequest,
-)
-from aioinformer._core.deltas import Bookmark, Delta
+from aioinformer._core.cursor import Cursor
+from aioinformer._core.habits import Habits
+from aioinformer._core.intake import InitialState, Intake
 from aioinformer._core.list_wire import ListDecoder
+from aioinformer._core.liveness import LivenessPolicy
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.outcomes import Outcome, classify
+from aioinformer._core.requests import ListRequest, Request, WatchRequest
 from aioinformer._core.resources import Resource
-from aioinformer._core.wire import LINE_CAP, EventDecoder, LineSplitter
+from aioinformer._core.wire import LINE_CAP
 from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.health import Condition
 from aioinformer._runtime.pace import Pace
-from aioinformer.errors import ConnectionLost, FetchError, ServerError
+from aioinformer._runtime.reports import Reports
+from aioinformer._runtime.watchdog import Watchdog
+from aioinformer._runtime.watching import Shared, WatchStream
+from aioinformer.errors import FetchError, ServerError, ServerRewound
 
 __all__ = ["ListerWatcher", "Reflector"]
-
-log = logging.getLogger("aioinformer.reflector")
 
 
 class ListerWatcher(Protocol):
@@ -52,6 +52,11 @@ class ListerWatcher(Protocol):
         """What is listed and watched."""
         ...
 
+    @property
+    def watch_lists(self) -> bool:
+        """Whether it may be asked for a WatchList: a watch that begins with the whole state."""
+        ...
+
     def list(self, request: ListRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Ask for a page of the list."""
         ...
@@ -59,6 +64,10 @@ class ListerWatcher(Protocol):
     def watch(self, request: WatchRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Ask for the stream of changes."""
         ...
+
+
+def _same(obj: KubeObject) -> KubeObject:
+    return obj
 
 
 class Reflector:
@@ -70,9 +79,15 @@ class Reflector:
         queue: DeltaQueue,
         *,
         backoff: BackoffPolicy | None = None,
+        liveness: LivenessPolicy | None = None,
+        habits: Habits | None = None,
+        watch_list: bool = True,
         page_size: int = 0,
         managed_fields: bool = False,
         line_cap: int = LINE_CAP,
+        known: Callable[[KubeObject], KubeObject] = _same,
+        fail_fast: tuple[type[FetchError], ...] = (),
+        reports: Reports | None = None,
     ) -> None:
         """Make a reflector; ``run`` starts it.
 
@@ -80,124 +95,143 @@ class Reflector:
             source: where to ask.
             queue: what to feed.
             backoff: how long to wait after failures.
+            liveness: how long to bear silence.
+            habits: what is known of how the resource is served; shared by its informers.
+            watch_list: whether to get the state by a WatchList where the source and the server
+                can do that, rather than by a list.
             page_size: items a page; 0 for client-go's rule (500, or whatever the server's cache
                 gives).
             managed_fields: whether objects keep their managedFields.
             line_cap: the longest watch event, in bytes, that is accepted.
+            known: gives the object in memory that is the same version of one that was read, so
+                that a relist doesn't hold it twice; ``Indexer.known``.
+            fail_fast: errors that are raised from ``run`` instead of being tried again.
+            reports: where to tell what happens.
         """
         self._source = source
         self._queue = queue
-        self._cursor = Cursor(backoff=Backoff(backoff or BackoffPolicy()), page_size=page_size)
+        self._cursor = Cursor(
+            backoff=Backoff(backoff or BackoffPolicy()),
+            page_size=page_size,
+            habits=habits,
+            watch_list=watch_list and source.watch_lists,
+        )
+        self._liveness = liveness or LivenessPolicy()
         self._managed_fields = managed_fields
         self._line_cap = line_cap
+        self._known = known
+        self._fail_fast = fail_fast
         self._listed: list[KubeObject] = []
-        self._streaming = False
-        self.condition = Condition()
-        """What the reflector does now, and what went wrong last."""
+        self._opened = False
+        self.reports = reports or Reports(str(source.resource))
+        """Where it tells what happens."""
 
     @property
     def resource_version(self) -> str:
         """The last version received; the cache may not have applied it yet."""
         return self._cursor.resource_version
 
+    @property
+    def condition(self) -> Condition:
+        """What it does now, and what went wrong last."""
+        return self.reports.condition
+
+    @property
+    def strategy(self) -> Literal["watchlist", "list"]:
+        """How the state is, or was last, read."""
+        return "watchlist" if self._cursor.streamed else "list"
+
     async def run(self) -> NoReturn:
-        """List and watch until cancelled."""
+        """List and watch until cancelled.
+
+        Raises:
+            FetchError: one of ``fail_fast``.
+        """
         clock = asyncio.get_running_loop().time
-        self.condition.start(clock)
-        request: Request = self._cursor.request
+        self.reports.start(clock)
+        request = self._cursor.begin(now=clock(), jitter=random.random())
         while True:
-            outcome, retry_after = await self._attempt(request)
+            outcome, error = await self._attempt(request)
+            retry_after = error.status.retry_after if isinstance(error, ServerError) else None
             step = self._cursor.advance(
                 outcome, now=clock(), jitter=random.random(), retry_after=retry_after
             )
-            log.debug("%s: %s, next %s", self._source.resource, outcome.name, step)
+            self.reports.ended(outcome, error, step.delay)
+            if error is not None and isinstance(error, self._fail_fast):
+                raise error
             if step.delay:
-                self.condition.wait(step.delay)
                 await asyncio.sleep(step.delay)
             request = step.request
 
-    async def _attempt(self, request: Request) -> tuple[Outcome, float | None]:
-        """Make one request; how it ended, and how long the server asks to wait."""
-        self._streaming = False
+    async def _attempt(self, request: Request) -> tuple[Outcome, FetchError | None]:
+        """Make one request: how it ended, and with what error."""
+        self._opened = False
+        self.reports.asked(request)
         try:
             if isinstance(request, ListRequest):
                 return await self._list(request), None
-            return await self._watch(request), None
+            return await self._watch(request)
         except FetchError as error:
-            self._failed(error)
-            retry_after = error.status.retry_after if isinstance(error, ServerError) else None
-            return classify(error, in_stream=self._streaming), retry_after
+            return classify(error, opened=self._opened), error
 
-    def _failed(self, error: FetchError) -> None:
-        self.condition.fail(error)
-        log.warning("%s: %s: %s", self._source.resource, type(error).__name__, error)
+    @property
+    def _reuse(self) -> Callable[[KubeObject], KubeObject]:
+        # A server that has gone back in time gives versions a second time, to other objects.
+        return _same if self._cursor.consistent else self._known
+
+    # -- lists ---------------------------------------------------------------------------------
 
     async def _list(self, request: ListRequest) -> Outcome:
-        self.condition.enter("listing")
         if not request.continue_token:
             self._listed = []
         decoder = ListDecoder(self._source.resource, managed_fields=self._managed_fields)
         page: list[KubeObject] = []
-        pace = Pace()
+        pace, reuse = Pace(), self._reuse
         async with self._source.list(request) as chunks:
+            self._opened = True
             async for chunk in chunks:
-                page += decoder.feed(chunk)
+                objects = decoder.feed(chunk)
+                page += map(reuse, objects)
+                self.reports.received(len(chunk), len(objects))
                 await pace.breathe()
-        rest, frame = decoder.close()
-        outcome = self._cursor.page(frame.resource_version, frame.continue_token)
+            rest, frame = decoder.close()
+            outcome = self._cursor.page(frame.resource_version, frame.continue_token)
+            if outcome is Outcome.COMPLETE and isinstance(chunks, Shared):
+                chunks.settled()
+        if request.probe:
+            return outcome
         # Only now: a page that broke off is asked for again.
         self._listed += page
-        self._listed += rest
-        self.condition.succeed()
+        self._listed += map(reuse, rest)
         if outcome is Outcome.COMPLETE:
             listed, self._listed = self._listed, []
-            self._queue.replace(listed, frame.resource_version)
+            self._arrived(listed)
+            self.reports.fresh(asyncio.get_running_loop().time())
         return outcome
 
-    async def _watch(self, request: WatchRequest) -> Outcome:
-        clock = asyncio.get_running_loop().time
-        started, changed = clock(), False
-        splitter = LineSplitter(cap=self._line_cap)
-        decoder = EventDecoder(self._source.resource, managed_fields=self._managed_fields)
-        pace = Pace()
-        async with self._source.watch(request) as chunks:
-            self._streaming = True
-            self.condition.enter("watching")
-            self.condition.succeed()
-            async for chunk in chunks:
-                entries = self._accept(splitter.feed(chunk), decoder)
-                changed = changed or any(isinstance(entry, Delta) for entry in entries)
-                if self._queue.fifo.full:
-                    await self._queue.room()
-                    pace.rested()
-                await pace.breathe()
-        if splitter.pending:
-            log.debug("%s: half an event at the end", self._source.resource)
-        # A bookmark is no progress, and neither is an old event once more: who sends one and hangs
-        # up would be asked without a pause. (client-go counts events, and does ask so.)
-        moved = self._cursor.resource_version != request.resource_version
-        if (changed and moved) or clock() - started >= SHORT_WATCH:
-            return Outcome.ENDED
-        self._failed(
-            ConnectionLost("the watch ended at once, with nothing new in it", phase="watch")
-        )
-        return Outcome.UNSERVED
+    def _arrived(self, objects: Sequence[KubeObject]) -> None:
+        """A whole state was read; the cursor knows its version."""
+        version, rewound = self._cursor.resource_version, self._cursor.rewound
+        self._queue.replace(objects, version, rewound=rewound)
+        if rewound:
+            self.reports.rewound(ServerRewound(str(self._source.resource), version))
 
-    def _accept(self, lines: list[bytes], decoder: EventDecoder) -> list[Delta | Bookmark]:
-        """Queue what ``lines`` say, and return it. What came before a bad line counts."""
-        entries: list[Delta | Bookmark] = []
-        try:
-            for line in lines:
-                entries.append(decoder.decode(line))  # noqa: PERF401 - an error keeps the rest
-        finally:
-            self._queue.feed(entries)
-            if entries:
-                self._cursor.saw(_version(entries[-1]))
-        return entries
+    # -- watches -------------------------------------------------------------------------------
+
+    async def _watch(self, request: WatchRequest) -> tuple[Outcome, FetchError | None]:
+        intake = Intake(
+            self._source.resource,
+            initial=InitialState(self._reuse) if request.initial else None,
+            managed_fields=self._managed_fields,
+            line_cap=self._line_cap,
+        )
+        stream = WatchStream(
+            request, intake, self._queue, self._cursor, self.reports, arrived=self._arrived
+        )
+        async with Watchdog() as watchdog, self._source.watch(request) as chunks:
+            self._opened = True
+            await stream.read(chunks, watchdog, self._liveness)
+        return stream.expired() if watchdog.expired else stream.ended()
 
     def __repr__(self) -> str:
         return f"<Reflector {self._source.resource} {self.condition.state} {self._cursor!r}>"
-
-
-def _version(entry: Delta | Bookmark) -> str:
-    return entry.resource_version if isinstance(entry, Bookmark) else entry.obj.resource_version

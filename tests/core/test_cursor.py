@@ -2,189 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer._core.backoff import Backoff, BackoffPolicy
-from aioinformer._core.cursor import (
-    PAGE_SIZE,
-    RULES,
-    STUBBORN,
-    WATCH_SECONDS,
-    Cursor,
-    ListRequest,
-    Phase,
-    Request,
-    Step,
-    WatchRequest,
-)
+from aioinformer._core.backoff import Backoff
+from aioinformer._core.cursor import BRIEF_WATCH, STUBBORN, WATCH_SECONDS, Cursor
+from aioinformer._core.habits import STREAMLESS, Habits
 from aioinformer._core.outcomes import Outcome
+from aioinformer._core.requests import PAGE_SIZE, ListRequest, WatchRequest
+from aioinformer._core.rules import UNFIT, Phase
 from aioinformer.errors import ProtocolError
 from tests.core import strategies
-
-EXACT = BackoffPolicy(jitter=0.0)
-
-
-def fresh(*, page_size: int = 0) -> Cursor:
-    """A cursor that has asked for its first list, and whose waits are exact."""
-    return Cursor(backoff=Backoff(EXACT), page_size=page_size)
-
-
-def paging(*, page_size: int = 0) -> Cursor:
-    """A cursor that has asked for the second page of its first list."""
-    cursor = fresh(page_size=page_size)
-    ended(cursor, cursor.page("10", "t1"))
-    return cursor
-
-
-def watching(rv: str = "10", *, page_size: int = 0) -> Cursor:
-    """A cursor whose first list came whole, and that has asked for a watch."""
-    cursor = fresh(page_size=page_size)
-    ended(cursor, cursor.page(rv, ""))
-    return cursor
-
-
-def ended(
-    cursor: Cursor, outcome: Outcome, *, now: float = 0.0, retry_after: float | None = None
-) -> Step:
-    """What comes next."""
-    return cursor.advance(outcome, now=now, jitter=0.5, retry_after=retry_after)
-
-
-AT = {Phase.LIST: fresh, Phase.PAGE: paging, Phase.WATCH: watching}
-
-Waits = Literal["never", "if again", "always"]
-
-
-@dataclass(frozen=True)
-class Row:
-    """What follows an outcome: a list (rv, limit, token) or a watch (rv), after a wait or not."""
-
-    phase: Phase
-    outcome: Outcome
-    then: tuple[str, int, str] | str
-    waits: Waits
-
-    def __str__(self) -> str:
-        return f"{self.phase.name}-{self.outcome.name}"
-
-
-ROWS = [
-    # The first list is asked for at "0", 500 items a page.
-    Row(Phase.LIST, Outcome.MORE, ("0", 500, "t2"), "never"),
-    Row(Phase.LIST, Outcome.COMPLETE, "20", "never"),
-    Row(Phase.LIST, Outcome.EXPIRED, ("", 500, ""), "if again"),
-    Row(Phase.LIST, Outcome.AHEAD, ("", 500, ""), "if again"),
-    Row(Phase.LIST, Outcome.BUSY, ("0", 500, ""), "always"),
-    Row(Phase.LIST, Outcome.UNREACHABLE, ("0", 500, ""), "always"),
-    Row(Phase.LIST, Outcome.DENIED, ("0", 500, ""), "always"),
-    Row(Phase.LIST, Outcome.FAILED, ("0", 500, ""), "always"),
-    Row(Phase.LIST, Outcome.REJECTED, ("0", 500, ""), "always"),
-    Row(Phase.LIST, Outcome.BROKEN, ("0", 500, ""), "always"),
-    # Its second page has the token t1.
-    Row(Phase.PAGE, Outcome.MORE, ("0", 500, "t2"), "never"),
-    Row(Phase.PAGE, Outcome.COMPLETE, "20", "never"),
-    Row(Phase.PAGE, Outcome.EXPIRED, ("0", 0, ""), "if again"),
-    Row(Phase.PAGE, Outcome.AHEAD, ("", 500, ""), "if again"),
-    Row(Phase.PAGE, Outcome.BUSY, ("0", 500, "t1"), "always"),
-    Row(Phase.PAGE, Outcome.UNREACHABLE, ("0", 500, "t1"), "always"),
-    Row(Phase.PAGE, Outcome.DENIED, ("0", 500, ""), "always"),
-    Row(Phase.PAGE, Outcome.FAILED, ("0", 500, "t1"), "always"),
-    Row(Phase.PAGE, Outcome.REJECTED, ("0", 500, ""), "always"),
-    Row(Phase.PAGE, Outcome.BROKEN, ("0", 500, ""), "always"),
-    # The watch starts at 10; a list at 10 has no limit.
-    Row(Phase.WATCH, Outcome.ENDED, "10", "never"),
-    Row(Phase.WATCH, Outcome.UNSERVED, "10", "always"),
-    Row(Phase.WATCH, Outcome.EXPIRED, ("10", 0, ""), "if again"),
-    Row(Phase.WATCH, Outcome.AHEAD, ("", 500, ""), "if again"),
-    Row(Phase.WATCH, Outcome.BUSY, "10", "always"),
-    Row(Phase.WATCH, Outcome.UNREACHABLE, "10", "always"),
-    Row(Phase.WATCH, Outcome.DENIED, "10", "always"),
-    Row(Phase.WATCH, Outcome.FAILED, "10", "always"),
-    Row(Phase.WATCH, Outcome.REJECTED, ("10", 0, ""), "always"),
-    Row(Phase.WATCH, Outcome.BROKEN, ("10", 0, ""), "always"),
-]
-
-EVERY_ROW = pytest.mark.parametrize("row", ROWS, ids=str)
-
-
-def at(row: Row, *, failures: int = 0) -> tuple[Cursor, Outcome]:
-    """A cursor in the row's phase, its backoff at ``failures``, and the outcome."""
-    cursor = AT[row.phase]()
-    for _ in range(failures):
-        cursor.backoff.next(0.0, 0.0)
-    match row.outcome:
-        case Outcome.MORE:
-            return cursor, cursor.page("20", "t2")
-        case Outcome.COMPLETE:
-            return cursor, cursor.page("20", "")
-        case _:
-            return cursor, row.outcome
-
-
-def plain(request: Request) -> tuple[str, int, str] | str:
-    """The request in the form of ``Row.then``."""
-    if isinstance(request, WatchRequest):
-        return request.resource_version
-    return request.resource_version, request.limit, request.continue_token
-
-
-# -- the table -----------------------------------------------------------------------------------
-
-
-def test_there_is_a_row_for_each_outcome_of_each_phase() -> None:
-    every = {(phase, outcome) for phase, rules in RULES.items() for outcome in rules}
-
-    assert {(row.phase, row.outcome) for row in ROWS} == every
-    assert len(ROWS) == len(every)
-    assert {outcome for _, outcome in every} == set(Outcome)
-
-
-@EVERY_ROW
-def test_what_follows(row: Row) -> None:
-    cursor, outcome = at(row)
-    assert cursor.phase is row.phase
-
-    step = ended(cursor, outcome)
-
-    assert outcome is row.outcome
-    assert plain(step.request) == row.then
-    assert step.request is cursor.request
-
-
-@EVERY_ROW
-def test_whether_it_waits_first(row: Row) -> None:
-    alone = ended(*at(row)).delay
-    again = ended(*at(row, failures=1)).delay
-
-    assert (alone > 0, again > 0) == {
-        "never": (False, False),
-        "if again": (False, True),
-        "always": (True, True),
-    }[row.waits]
-
-
-@EVERY_ROW
-def test_retry_after_is_the_least_wait_of_a_failure(row: Row) -> None:
-    cursor, outcome = at(row)
-    asked = ended(cursor, outcome, retry_after=77.0).delay
-    cursor, outcome = at(row, failures=6)
-    longer = ended(cursor, outcome, retry_after=0.5).delay
-
-    assert asked == (0.0 if row.waits == "never" else 77.0)
-    assert longer == (0.0 if row.waits == "never" else 30.0)
-
-
-@pytest.mark.parametrize("phase", list(Phase))
-def test_an_outcome_that_the_phase_can_not_have_is_a_mistake(phase: Phase) -> None:
-    for outcome in set(Outcome) - set(RULES[phase]):
-        with pytest.raises(KeyError):
-            ended(AT[phase](), outcome)
-
+from tests.core.cursors import (
+    EXACT,
+    STREAMED,
+    ended,
+    fresh,
+    paging,
+    plain,
+    probing,
+    streaming,
+    watching,
+)
 
 # -- lists ---------------------------------------------------------------------------------------
 
@@ -388,6 +228,216 @@ def test_a_server_that_can_not_be_asked_is_not_listed_instead(outcome: Outcome) 
         assert plain(ended(cursor, outcome).request) == "10"
 
 
+# -- WatchLists ----------------------------------------------------------------------------------
+
+
+def test_the_first_watch_list_asks_for_the_newest_state_and_never_for_zero() -> None:
+    """client-go: "0" would allow any old state, and the stream could go back in time."""
+    assert streaming().request == WatchRequest("", 450, initial=True)
+
+
+def test_a_later_watch_list_asks_for_a_state_no_older_than_the_last_one_known() -> None:
+    cursor = streaming()
+    cursor.settle("10")
+    cursor.saw("15")
+
+    assert ended(cursor, Outcome.ERRED).request == WatchRequest("15", 450, initial=True)
+
+
+def test_behind_the_end_mark_the_stream_is_a_watch() -> None:
+    cursor = streaming()
+    phases = [cursor.phase]
+
+    cursor.settle("10")
+
+    assert [*phases, cursor.phase] == [Phase.STREAM, Phase.WATCH]
+    assert ended(cursor, Outcome.ENDED).request == WatchRequest("10", 450)
+
+
+def test_a_stream_that_ends_before_its_mark_leaves_no_version_behind() -> None:
+    cursor = streaming()
+
+    assert ended(cursor, Outcome.SEVERED).request == WatchRequest("", 450, initial=True)
+    assert cursor.resource_version == ""
+
+
+def test_an_end_mark_without_a_version_is_a_protocol_error() -> None:
+    cursor = streaming()
+    with pytest.raises(ProtocolError, match="no version"):
+        cursor.settle("")
+    assert cursor.phase is Phase.STREAM
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.ERRED, Outcome.OVERDUE])
+def test_a_server_without_watch_lists_is_listed_for_a_while_and_then_asked_again(
+    outcome: Outcome,
+) -> None:
+    cursor = streaming()
+    ended(cursor, outcome, now=100.0)
+    ended(cursor, cursor.page("10", ""), now=100.0)
+
+    assert ended(cursor, Outcome.EXPIRED, now=1000.0).request == ListRequest("10", 0)
+    ended(cursor, cursor.page("11", ""), now=1000.0)
+    later = ended(cursor, Outcome.EXPIRED, now=101.0 + STREAMLESS).request
+    assert later == WatchRequest("11", 450, initial=True)
+
+
+def test_what_one_informer_has_learnt_another_one_of_the_resource_knows() -> None:
+    habits = Habits()
+    first = Cursor(habits=habits, watch_list=True)
+    first.begin(now=0.0, jitter=0.5)
+    ended(first, Outcome.REJECTED)
+
+    second = Cursor(habits=habits, watch_list=True)
+
+    assert second.begin(now=5.0, jitter=0.5) == ListRequest("0", PAGE_SIZE)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Outcome.DENIED, Outcome.MISSING, Outcome.BUSY, Outcome.UNREACHABLE],
+)
+def test_what_says_nothing_against_watch_lists_never_leads_to_a_list(outcome: Outcome) -> None:
+    """401, 403, 404, 429, 503 and a network that is down would answer a list alike."""
+    cursor = streaming()
+    for _ in range(20):
+        assert ended(cursor, outcome).request == WatchRequest("", 450, initial=True)
+
+
+@pytest.mark.parametrize("outcome", sorted(UNFIT[Phase.STREAM], key=str))
+def test_a_watch_list_that_comes_to_nothing_again_and_again_gives_way_to_a_list(
+    outcome: Outcome,
+) -> None:
+    cursor = streaming()
+    for _ in range(STUBBORN - 1):
+        assert plain(ended(cursor, outcome).request) == STREAMED
+
+    assert ended(cursor, outcome).request == ListRequest("0", PAGE_SIZE)
+
+
+# -- brief watches -------------------------------------------------------------------------------
+
+
+def test_watches_that_are_cut_soon_begin_ten_seconds_apart_after_the_first_time() -> None:
+    cursor = watching()
+
+    delays: list[float] = []
+    now = 0.0
+    for _ in range(4):
+        now += 4.0  # how long each of them lasts
+        step = ended(cursor, Outcome.BRIEF, now=now)
+        delays.append(step.delay)
+        now += step.delay
+
+    assert delays == [0.0, 6.0, 6.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    ("lasted", "changed", "seen", "outcome"),
+    [
+        (0.5, False, "10", Outcome.UNSERVED),
+        (0.5, True, "11", Outcome.ENDED),
+        (0.5, False, "11", Outcome.UNSERVED),
+        (0.5, True, "10", Outcome.UNSERVED),
+        (5.0, False, "10", Outcome.BRIEF),
+        (5.0, True, "11", Outcome.ENDED),
+        (BRIEF_WATCH, False, "10", Outcome.ENDED),
+    ],
+)
+def test_how_a_watch_ended_depends_on_how_long_it_lasted_and_what_it_brought(
+    lasted: float, changed: bool, seen: str, outcome: Outcome
+) -> None:
+    """A bookmark alone is no news, and neither is an old event once more."""
+    cursor = watching("10")
+    cursor.saw(seen)
+
+    assert cursor.ended(lasted=lasted, changed=changed) is outcome
+
+
+# -- silence, and a server that goes back in time ------------------------------------------------
+
+
+def test_a_silent_watch_leads_to_one_look_at_the_newest_version_and_on() -> None:
+    cursor = probing()
+    assert cursor.request == ListRequest("", 1, probe=True)
+    assert cursor.phase is Phase.PROBE
+
+    assert ended(cursor, cursor.page("17", "t")).request == WatchRequest("10", 450)
+
+
+def test_a_probe_that_fails_is_not_repeated() -> None:
+    cursor = probing()
+
+    assert ended(cursor, Outcome.UNREACHABLE).request == WatchRequest("10", 450)
+
+
+def test_an_older_newest_version_means_that_the_server_was_restored() -> None:
+    cursor = probing()
+    outcome = cursor.page("9", "")
+    assert outcome is Outcome.REWOUND
+    assert ended(cursor, outcome).request == ListRequest("", PAGE_SIZE)
+
+    ended(cursor, cursor.page("9", ""))
+
+    assert cursor.rewound
+    assert cursor.request == WatchRequest("9", 450)
+
+
+def test_a_consistent_list_that_is_older_is_such_evidence_too() -> None:
+    cursor = watching("10")
+    ended(cursor, Outcome.AHEAD)
+    assert cursor.consistent
+
+    ended(cursor, cursor.page("9", ""))
+
+    assert cursor.rewound
+
+
+def test_so_is_a_consistent_watch_list() -> None:
+    cursor = streaming("10")
+    ended(cursor, Outcome.AHEAD)
+    assert cursor.request == WatchRequest("", 450, initial=True)
+
+    cursor.settle("9")
+
+    assert cursor.rewound
+    assert cursor.resource_version == "9"
+
+
+def test_the_next_state_in_order_ends_the_matter() -> None:
+    cursor = probing()
+    ended(cursor, cursor.page("9", ""))
+    ended(cursor, cursor.page("9", ""))
+    ended(cursor, Outcome.EXPIRED)
+    ended(cursor, cursor.page("12", ""))
+
+    assert not cursor.rewound
+
+
+def test_a_list_that_may_be_any_old_state_is_no_evidence() -> None:
+    """The first list is at "0", and there is nothing to compare it with."""
+    cursor = fresh()
+    assert not cursor.consistent
+    ended(cursor, cursor.page("9", ""))
+
+    assert not cursor.rewound
+
+
+# -- restarts ------------------------------------------------------------------------------------
+
+
+def test_what_follows_a_success_is_no_restart() -> None:
+    cursor = fresh()
+    assert not cursor.begin(now=0.0, jitter=0.5).restart
+    assert not ended(cursor, cursor.page("10", "t1")).request.restart
+    assert not ended(cursor, cursor.page("10", "")).request.restart
+
+
+def test_what_follows_anything_else_is_one() -> None:
+    for outcome in (Outcome.ENDED, Outcome.SEVERED, Outcome.SILENT, Outcome.EXPIRED):
+        assert ended(watching(), outcome).request.restart
+
+
 # -- waits ---------------------------------------------------------------------------------------
 
 
@@ -419,35 +469,6 @@ def test_after_a_quiet_time_another_way_is_tried_at_once_again() -> None:
     assert ended(cursor, Outcome.EXPIRED, now=1000.0).delay == 0.0
 
 
-# -- queries -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("request_", "query"),
-    [
-        (ListRequest(), {"limit": "500", "resourceVersion": "0"}),
-        (ListRequest("", 500), {"limit": "500"}),
-        (ListRequest("10", 0), {"resourceVersion": "10"}),
-        (ListRequest("0", 500, "t1"), {"limit": "500", "continue": "t1"}),
-        (ListRequest("10", 0, "t1"), {"continue": "t1"}),
-        (ListRequest("", 0), {}),
-        (
-            WatchRequest("10", 301),
-            {
-                "watch": "true",
-                "allowWatchBookmarks": "true",
-                "resourceVersion": "10",
-                "timeoutSeconds": "301",
-            },
-        ),
-    ],
-    ids=str,
-)
-def test_a_request_asks_with(request_: Request, query: dict[str, str]) -> None:
-    """A continue token and a resourceVersion together are answered with 400."""
-    assert request_.query() == query
-
-
 def test_the_repr_shows_the_phase_the_version_and_the_failures() -> None:
     cursor = Cursor()
     assert repr(cursor) == "<Cursor LIST rv=none failures=0>"
@@ -461,42 +482,53 @@ def test_the_repr_shows_the_phase_the_version_and_the_failures() -> None:
 # -- any sequence --------------------------------------------------------------------------------
 
 PROGRESS = {Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED}
+SLOW = {Outcome.BRIEF, Outcome.SILENT, Outcome.REWOUND}
+"""Outcomes that take their time by themselves, and what follows such a one."""
 
 
-@given(st.data(), st.sampled_from([0, 1, 50]))
+@given(st.data(), st.sampled_from([0, 1, 50]), st.booleans())
 @settings(deadline=None, max_examples=300)
-def test_no_sequence_of_outcomes_leads_astray(data: st.DataObject, page_size: int) -> None:
-    """It never watches before a list completed, never forgets its version, and of any two
+def test_no_sequence_of_outcomes_leads_astray(
+    data: st.DataObject, page_size: int, watch_list: bool
+) -> None:
+    """It never watches before a state was complete, never forgets its version, and of any two
     failures that follow each other at least one is waited for.
     """
-    cursor = Cursor(page_size=page_size)
-    now, listed, version, last_wait, failed_at = 0.0, False, 100, 1.0, -1000.0
+    cursor = Cursor(page_size=page_size, watch_list=watch_list)
+    cursor.begin(now=0.0, jitter=0.0)
+    now, complete, version, last_wait, failed_at = 0.0, False, 100, 1.0, -1000.0
     for _ in range(data.draw(st.integers(1, 25))):
+        version += 1
+        if cursor.phase is Phase.STREAM and data.draw(st.booleans()):
+            cursor.settle(str(version))
+            complete = True
         outcome = data.draw(strategies.outcomes(cursor.phase))
         before = cursor.resource_version
         if outcome in (Outcome.MORE, Outcome.COMPLETE):
-            version += 1
             token = f"t{version}" if outcome is Outcome.MORE else ""
             assert cursor.page(str(version), token) is outcome
-            listed = listed or outcome is Outcome.COMPLETE
+            complete = complete or outcome is Outcome.COMPLETE
         elif cursor.phase is Phase.WATCH and data.draw(st.booleans()):
-            version += 1
             cursor.saw(str(version))
             cursor.saw("")
+        early = outcome is Outcome.ENDED and cursor.phase is Phase.STREAM
         jitter, pause = data.draw(strategies.chance), data.draw(strategies.seconds)
 
         step = cursor.advance(outcome, now=now, jitter=jitter)
 
         assert 0 <= step.delay <= 60
-        assert listed or isinstance(step.request, ListRequest)
         assert not (before and not cursor.resource_version)
-        if isinstance(step.request, WatchRequest):
+        if isinstance(step.request, WatchRequest) and not step.request.initial:
+            assert complete
             assert step.request.resource_version == cursor.resource_version != ""
+        elif isinstance(step.request, WatchRequest):
+            assert watch_list
+            assert step.request.resource_version in ("", cursor.resource_version)
         elif step.request.continue_token:
             assert step.request.continue_token == f"t{version}" or outcome not in PROGRESS
-        if outcome in PROGRESS:
+        if outcome in PROGRESS and not early:
             assert step.delay == 0
-        else:
+        elif outcome not in SLOW:
             assert step.delay or last_wait or now - failed_at >= 120
             last_wait, failed_at = step.delay, now + step.delay
         now += step.delay + pause

@@ -27,7 +27,7 @@ ANSWERS = [
     (400, "BadRequest", Outcome.REJECTED),
     (401, "Unauthorized", Outcome.DENIED),
     (403, "Forbidden", Outcome.DENIED),
-    (404, "NotFound", Outcome.REJECTED),
+    (404, "NotFound", Outcome.MISSING),
     (405, "MethodNotAllowed", Outcome.REJECTED),
     (409, "Conflict", Outcome.REJECTED),
     (410, "Expired", Outcome.EXPIRED),
@@ -38,7 +38,7 @@ ANSWERS = [
     (429, "TooManyRequests", Outcome.BUSY),
     (302, "", Outcome.REJECTED),
     (500, "InternalError", Outcome.FAILED),
-    (503, "ServiceUnavailable", Outcome.FAILED),
+    (503, "ServiceUnavailable", Outcome.BUSY),
     (504, "Timeout", Outcome.FAILED),
 ]
 
@@ -47,10 +47,13 @@ IN_STREAM = [
     (410, "Gone", Outcome.EXPIRED),
     (410, "", Outcome.EXPIRED),
     (429, "TooManyRequests", Outcome.BUSY),
-    (403, "Forbidden", Outcome.BROKEN),
-    (500, "InternalError", Outcome.BROKEN),
-    (504, "Timeout", Outcome.BROKEN),
-    (400, "BadRequest", Outcome.BROKEN),
+    (503, "ServiceUnavailable", Outcome.BUSY),
+    (401, "Unauthorized", Outcome.DENIED),
+    (403, "Forbidden", Outcome.DENIED),
+    (404, "NotFound", Outcome.MISSING),
+    (500, "InternalError", Outcome.ERRED),
+    (504, "Timeout", Outcome.ERRED),
+    (400, "BadRequest", Outcome.ERRED),
 ]
 
 
@@ -61,8 +64,8 @@ def test_an_answer_means(code: int, reason: str, outcome: Outcome) -> None:
 
 @pytest.mark.parametrize(("code", "reason", "outcome"), IN_STREAM)
 def test_an_error_event_means(code: int, reason: str, outcome: Outcome) -> None:
-    """Whatever it is but 410 and 429, what was missed is unknown."""
-    assert classify(failure(code, reason, phase="watch"), in_stream=True) is outcome
+    """What says nothing of versions, patience or rights leaves unknown what was missed."""
+    assert classify(failure(code, reason, phase="watch"), opened=True) is outcome
 
 
 @pytest.mark.parametrize(
@@ -81,7 +84,14 @@ def test_a_failure_without_an_answer_means(error: FetchError, outcome: Outcome) 
     assert classify(error) is outcome
 
 
-@pytest.mark.parametrize("in_stream", [False, True], ids=["answer", "event"])
+@pytest.mark.parametrize("error", [ConnectionLost("reset"), RequestTimedOut("silence")], ids=repr)
+def test_a_network_that_breaks_in_the_middle_of_an_answer_is_told_apart(
+    error: FetchError,
+) -> None:
+    assert classify(error, opened=True) is Outcome.SEVERED
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["answer", "event"])
 @pytest.mark.parametrize(
     ("code", "reason", "details", "message"),
     [
@@ -93,12 +103,12 @@ def test_a_failure_without_an_answer_means(error: FetchError, outcome: Outcome) 
     ids=["cause", "message of a cause", "message", "second cause"],
 )
 def test_a_version_from_the_future_is_known_in_every_dialect(
-    code: int, reason: str, details: dict[str, Any], message: str, *, in_stream: bool
+    code: int, reason: str, details: dict[str, Any], message: str, *, opened: bool
 ) -> None:
     """client-go's isTooLargeResourceVersionError: three generations of servers."""
     error = failure(code, reason, details=details, message=message)
 
-    assert classify(error, in_stream=in_stream) is Outcome.AHEAD
+    assert classify(error, opened=opened) is Outcome.AHEAD
 
 
 def test_the_words_alone_do_not_make_a_version_from_the_future() -> None:

@@ -149,4 +149,4 @@ def test_any_status_is_read_or_no_status_and_what_is_read_means_something(
     assert str(error)
     assert status.retry_after is None or 0 < status.retry_after < 2**31
     assert isinstance(classify(error), Outcome)
-    assert isinstance(classify(error, in_stream=True), Outcome)
+    assert isinstance(classify(error, opened=True), Outcome)

@@ -60,6 +60,15 @@ def bookmark(version: int) -> bytes:
     return line("BOOKMARK", f'{{"metadata":{{"resourceVersion":"{version}"}}}}')
 
 
+def end_mark(version: int) -> bytes:
+    """The mark behind the initial state of a WatchList."""
+    annotations = '{"k8s.io/initial-events-end":"true"}'
+    return line(
+        "BOOKMARK",
+        f'{{"metadata":{{"resourceVersion":"{version}","annotations":{annotations}}}}}',
+    )
+
+
 def error_event(code: int, reason: str, message: str = "no") -> bytes:
     status = {"kind": "Status", "code": code, "reason": reason, "message": message}
     return line("ERROR", json.dumps(status))
@@ -138,6 +147,8 @@ class Script:
     """Answers that somebody is reading, or waiting for."""
     chunks_read: int = 0
     """Chunks after which the reader came back for more."""
+    watch_lists: bool = False
+    """Whether it knows WatchLists; most scripts are about lists and watches."""
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
@@ -183,9 +194,9 @@ class Script:
         return self.requests[times - 1]
 
 
-def script(*answers: Answer, resource: Resource = PODS) -> Script:
+def script(*answers: Answer, resource: Resource = PODS, watch_lists: bool = False) -> Script:
     """A network that answers so, and then is silent."""
-    return Script(deque(answers), resource)
+    return Script(deque(answers), resource, watch_lists=watch_lists)
 
 
 @dataclass(slots=True, eq=False)

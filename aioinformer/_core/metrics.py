@@ -1,0 +1,124 @@
+"""What an informer tells those who measure it: a protocol, and the silence that is its default.
+
+Counts are told as they happen; what goes up and down is asked for when somebody looks. The words
+in them are few and fixed: an informer's label (its resource and scope, without selector values),
+verbs, causes, phases, names of exception classes, and the names that the program gave to its
+listeners. Never an object's name or a server's sentence, of which there is no end. How they are
+shown is an adapter's business (``aioinformer.adapters.prometheus``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from aioinformer._core.requests import Verb
+
+__all__ = ["Levels", "Metrics", "NoMetrics", "ReadLevels"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """How an informer stands at one moment."""
+
+    resource_version: int
+    """Up to where the cache has applied everything; 0 before the first full state, and for a
+    server whose versions are no numbers."""
+    freshness_seconds: float
+    """Seconds since the last proof that the cache is up to date: an event, a bookmark, a list.
+    ``inf`` before the first. What to alert on: it grows whatever it is that went wrong."""
+    queue_entries: int
+    """Deltas received and not applied yet."""
+    queue_bytes: int
+    """Bytes of these."""
+    objects: int
+    """Cached objects."""
+    rejected: int
+    """Objects whose newest version was rejected, or could not be read."""
+    pending: int
+    """Live events that wait in the mailboxes of all listeners."""
+    synced: bool
+    """Whether the cache has held a full state."""
+
+
+ReadLevels: TypeAlias = Callable[[], Levels]
+"""Reads an informer's levels. It may be called in any thread and at any time between
+``informer_started`` and ``informer_ended``: so it does nothing but read plain attributes and
+lengths, never iterates over what the event loop may be changing, and tolerates that two of its
+numbers are of different moments."""
+
+
+class Metrics(Protocol):
+    """Told what informers do. Implement it to measure them in a way of your own.
+
+    Every method is called in the event loop, in the middle of work: it must return at once and
+    must not raise. Times are in seconds, sizes in bytes. ``informer`` is the informer's label;
+    several informers may have the same (they differ in their selectors).
+    """
+
+    def request_started(self, informer: str, verb: Verb) -> None:
+        """A list, a watch or a probe is asked for. It may have to wait for its turn first."""
+        ...
+
+    def request_ended(self, informer: str, verb: Verb, cause: str, seconds: float) -> None:
+        """A request ended, ``seconds`` after it was asked for.
+
+        ``cause`` is the name of its outcome in lower case, such as ``complete``, ``ended`` or
+        ``unreachable``, or ``cancelled``; a dozen or two in all.
+        """
+        ...
+
+    def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
+        """A chunk of an answer was read and understood: its bytes, and the objects or events
+        that were complete with it. Called for each chunk: keep it cheap.
+        """
+        ...
+
+    def failed(self, informer: str, phase: str, error: str) -> None:
+        """Something ended abnormally in a phase; ``error`` is the name of its exception class."""
+        ...
+
+    def handled(self, informer: str, listener: str, seconds: float, ok: bool) -> None:
+        """A handler returned (or raised: not ``ok``) after so long. ``listener`` is the name that
+        the program gave it.
+        """
+        ...
+
+    def informer_started(self, informer: str, levels: ReadLevels) -> None:
+        """An informer is at work; its levels may be read from now on."""
+        ...
+
+    def informer_ended(self, informer: str, levels: ReadLevels) -> None:
+        """It is no more. ``levels`` is equal to what it started with."""
+        ...
+
+
+class NoMetrics:
+    """Nobody measures."""
+
+    __slots__ = ()
+
+    def request_started(self, informer: str, verb: Verb) -> None:
+        """Nobody listens."""
+
+    def request_ended(self, informer: str, verb: Verb, cause: str, seconds: float) -> None:
+        """Nobody listens."""
+
+    def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
+        """Nobody listens."""
+
+    def failed(self, informer: str, phase: str, error: str) -> None:
+        """Nobody listens."""
+
+    def handled(self, informer: str, listener: str, seconds: float, ok: bool) -> None:
+        """Nobody listens."""
+
+    def informer_started(self, informer: str, levels: ReadLevels) -> None:
+        """Nobody listens."""
+
+    def informer_ended(self, informer: str, levels: ReadLevels) -> None:
+        """Nobody listens."""
+
+    def __repr__(self) -> str:
+        return "<NoMetrics>"

@@ -1,0 +1,159 @@
+"""Where everything that goes wrong is told: health, log, metrics and the program's error hook.
+
+A reflector says what it does and how it ended; here that becomes a ``Condition`` for health, one
+log line for each attempt that failed, numbers for metrics, and a ``Problem`` for the hook. The
+listeners' failures come to the same hook. What to do about a failure is the cursor's to decide.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from aioinformer._core.metrics import Metrics, NoMetrics
+from aioinformer._core.outcomes import Outcome
+from aioinformer._core.requests import Request, Verb
+from aioinformer._runtime.health import Condition
+from aioinformer.errors import FetchError
+
+__all__ = ["OnError", "Problem", "Reports"]
+
+log = logging.getLogger("aioinformer.reflector")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something went wrong, and the informer goes on."""
+
+    informer: str
+    """The name of the informer."""
+    phase: str
+    """During what: ``list``, ``watchlist``, ``watch``, ``probe``, ``rewind``, or ``handler``."""
+    cause: str
+    """What it was taken for, in one word: ``denied``, ``expired``, ``unreachable``, ``silent``...
+    (the names of ``Outcome``); for a handler, the handler's name."""
+    error: Exception
+    """The exception, with the server's Status in it if there is one."""
+    retry_in: float | None = None
+    """Seconds to the next attempt; ``None`` where nothing is tried again."""
+
+    def __str__(self) -> str:
+        again = "" if self.retry_in is None else f"; next attempt in {self.retry_in:.1f} s"
+        said = f"{type(self.error).__name__}: {self.error}"
+        return f"{self.informer}: {self.phase} {self.cause}: {said}{again}"
+
+
+OnError: TypeAlias = Callable[[Problem], None]
+"""Is told of every problem, in the event loop: it must be quick and not wait. What it raises is
+logged and has no effect."""
+
+_ENDINGS = frozenset({Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED})
+"""How requests end when nothing is wrong."""
+
+
+class Reports:
+    """Tells of one informer."""
+
+    def __init__(
+        self,
+        informer: str,
+        *,
+        label: str = "",
+        metrics: Metrics | None = None,
+        on_error: OnError | None = None,
+    ) -> None:
+        """Nothing to tell yet.
+
+        Args:
+            informer: its name, for logs and problems.
+            label: its name in metrics; the same by default.
+            metrics: what to feed.
+            on_error: what to tell of problems.
+        """
+        self.condition = Condition()
+        """What the reflector does now, and what went wrong last."""
+        self.metrics = metrics or NoMetrics()
+        self.label = label or informer
+        self.rewinds = 0
+        """How many times the server has gone back in time."""
+        self._informer = informer
+        self._on_error = on_error
+        self._clock: Callable[[], float] = float
+        self._asked_at = 0.0
+        self._verb: Verb = "list"
+
+    def start(self, clock: Callable[[], float]) -> None:
+        """The reflector has started; ``clock`` gives monotonic seconds."""
+        self._clock = clock
+        self.condition.start(clock)
+
+    # -- one request ---------------------------------------------------------------------------
+
+    def asked(self, request: Request) -> None:
+        """A request is about to be sent."""
+        self._verb, self._asked_at = request.verb, self._clock()
+        if self._verb in ("list", "watchlist"):
+            self.condition.enter("listing")
+        self.metrics.request_started(self.label, self._verb)
+
+    def watching(self) -> None:
+        """A watch is open, and the state before it complete."""
+        self.condition.enter("watching")
+        self.condition.succeed()
+
+    def received(self, size: int, events: int) -> None:
+        """A chunk came: so many bytes, so many events or objects complete."""
+        self.metrics.received(self.label, self._verb, size, events)
+
+    def fresh(self, now: float) -> None:
+        """The server has just shown that what was read is up to date."""
+        self.condition.fresh_at = now
+
+    def ended(self, outcome: Outcome, error: FetchError | None, delay: float) -> None:
+        """A request has ended.
+
+        Args:
+            outcome: what that means.
+            error: with what it ended; ``None`` if there is nothing to say.
+            delay: seconds to the next one.
+        """
+        cause = outcome.name.lower()
+        seconds = self._clock() - self._asked_at
+        self.metrics.request_ended(self.label, self._verb, cause, seconds)
+        if error is not None:
+            log.warning("%s: %s: %s", self._informer, type(error).__name__, error)
+            self.condition.fail(error)
+            self._tell(self._verb, cause, error, delay)
+        elif outcome in _ENDINGS:
+            self.condition.succeed()
+        if delay:
+            self.condition.wait(delay)
+
+    def rewound(self, error: FetchError) -> None:
+        """The server was found to show an older state than before."""
+        self.rewinds += 1
+        log.warning("%s: %s", self._informer, error)
+        self._tell("rewind", Outcome.REWOUND.name.lower(), error, None)
+
+    # -- listeners -----------------------------------------------------------------------------
+
+    def handler_failed(self, listener: str, error: Exception) -> None:
+        """A handler raised, timed out or overflowed; the listener has logged it."""
+        self._tell("handler", listener, error, None)
+
+    def _tell(self, phase: str, cause: str, error: Exception, retry_in: float | None) -> None:
+        self.metrics.failed(self.label, phase, type(error).__name__)
+        if self._on_error is None:
+            return
+        problem = Problem(
+            informer=self._informer, phase=phase, cause=cause, error=error, retry_in=retry_in
+        )
+        try:
+            self._on_error(problem)
+        except Exception:
+            log.exception("the error hook raised when it was told of %s", problem)
+
+    def __repr__(self) -> str:
+        return f"<Reports of {self._informer} {self.condition!r}>"

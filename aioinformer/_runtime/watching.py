@@ -1,0 +1,166 @@
+"""One watch, being read: bytes to the queue, as fast as the queue takes them.
+
+Of a WatchList, the whole state first. What the bytes mean is ``intake``'s, when their absence
+means something ``liveness``'; what to do when the watch has ended is up to the cursor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Protocol, runtime_checkable
+
+from aioinformer._core.cursor import Cursor
+from aioinformer._core.deltas import Bookmark, Delta
+from aioinformer._core.intake import Intake
+from aioinformer._core.liveness import Liveness, LivenessPolicy
+from aioinformer._core.objects import KubeObject
+from aioinformer._core.outcomes import Outcome
+from aioinformer._core.requests import WatchRequest
+from aioinformer._runtime.delta_queue import DeltaQueue
+from aioinformer._runtime.pace import Pace
+from aioinformer._runtime.reports import Reports
+from aioinformer._runtime.watchdog import Watchdog
+from aioinformer.errors import ConnectionLost, FetchError, RequestTimedOut
+
+__all__ = ["Shared", "WatchStream"]
+
+
+@runtime_checkable
+class Shared(Protocol):
+    """Chunks that come with something others wait for until the initial state is complete."""
+
+    def settled(self) -> None:
+        """The initial state is complete."""
+        ...
+
+
+class WatchStream:
+    """What one watch request leads to."""
+
+    def __init__(
+        self,
+        request: WatchRequest,
+        intake: Intake,
+        queue: DeltaQueue,
+        cursor: Cursor,
+        reports: Reports,
+        *,
+        arrived: Callable[[Sequence[KubeObject]], None],
+    ) -> None:
+        """A watch that is about to be asked for.
+
+        Args:
+            request: what is asked.
+            intake: what its bytes become.
+            queue: where that goes.
+            cursor: is told how far it has come.
+            reports: is told what came.
+            arrived: called with the whole state, once a WatchList has brought it.
+        """
+        self._request = request
+        self._intake = intake
+        self._queue = queue
+        self._cursor = cursor
+        self._reports = reports
+        self._arrived = arrived
+        self._clock = asyncio.get_running_loop().time
+        self._opened_at = 0.0
+        self._changed = False
+        self._limit = 0.0
+
+    async def read(
+        self, chunks: AsyncIterator[bytes], watchdog: Watchdog, policy: LivenessPolicy
+    ) -> None:
+        """Read until the end, or until ``watchdog`` ends it.
+
+        Raises:
+            FetchError: it did not end well. What came before was queued.
+        """
+        self._opened_at = now = self._clock()
+        timeout, initial = self._request.timeout, self._request.initial
+        liveness = Liveness(policy, self._cursor.habits, now=now, timeout=timeout, initial=initial)
+        watchdog.guard(liveness)
+        if not initial:
+            self._reports.watching()
+        try:
+            await self._read(chunks, liveness)
+        finally:
+            self._limit = liveness.limit
+
+    async def _read(self, chunks: AsyncIterator[bytes], liveness: Liveness) -> None:
+        pace = Pace()
+        async for chunk in chunks:
+            liveness.heard(self._clock())
+            try:
+                self._intake.feed(chunk)
+            finally:  # what came before a bad line counts
+                self._settle(chunks, liveness)
+                self._queue_up(liveness)
+            self._reports.received(len(chunk), self._intake.events())
+            if self._queue.fifo.full:
+                liveness.hold()
+                await self._queue.room()
+                liveness.resume(self._clock())
+                pace.rested()
+            await pace.breathe()
+
+    def _settle(self, chunks: AsyncIterator[bytes], liveness: Liveness) -> None:
+        """If the initial state is complete: what follows is a watch."""
+        state = self._intake.take_state()
+        if state is None:
+            return
+        objects, version = state
+        self._cursor.settle(version)
+        liveness.settle(self._clock())
+        if isinstance(chunks, Shared):
+            chunks.settled()
+        self._arrived(objects)
+        self._reports.fresh(self._clock())
+        self._reports.watching()
+
+    def _queue_up(self, liveness: Liveness) -> None:
+        live, bookmarks = self._intake.take()
+        if not live:
+            return
+        self._queue.feed(live)
+        self._cursor.saw(_version(live[-1]))
+        self._changed = self._changed or len(live) > bookmarks
+        now = self._clock()
+        if bookmarks:
+            liveness.bookmark(now)
+        self._reports.fresh(now)
+
+    # -- how it ended --------------------------------------------------------------------------
+
+    def ended(self) -> tuple[Outcome, FetchError | None]:
+        """It ended without an error: what that means, and what is wrong with it."""
+        lasted = self._clock() - self._opened_at
+        outcome = self._cursor.ended(lasted=lasted, changed=self._changed)
+        if not self._cursor.settled:
+            said = (
+                f"the WatchList ended after {lasted:.1f} s, before its initial state was complete"
+            )
+            return outcome, ConnectionLost(said, phase="watch")
+        if outcome is Outcome.ENDED:
+            return outcome, None
+        said = "at once" if outcome is Outcome.UNSERVED else f"after {lasted:.1f} s"
+        return outcome, ConnectionLost(
+            f"the watch ended {said}, with nothing new in it", phase="watch"
+        )
+
+    def expired(self) -> tuple[Outcome, FetchError]:
+        """It was given up."""
+        if self._cursor.settled:
+            said = f"the watch was silent for {self._limit:.0f} s, longer than bookmarks are apart"
+            return Outcome.SILENT, RequestTimedOut(said, phase="watch")
+        lasted = self._clock() - self._opened_at
+        said = f"the WatchList had no end mark after {lasted:.0f} s; lists are used instead"
+        return Outcome.OVERDUE, RequestTimedOut(said, phase="watch")
+
+    def __repr__(self) -> str:
+        return f"<WatchStream {self._request} {self._intake!r}>"
+
+
+def _version(entry: Delta | Bookmark) -> str:
+    return entry.resource_version if isinstance(entry, Bookmark) else entry.obj.resource_version

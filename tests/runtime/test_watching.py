@@ -1,0 +1,452 @@
+"""WatchLists, silence, and servers that go back in time, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pytest
+
+from aioinformer import (
+    Delta,
+    DeltaQueue,
+    ListRequest,
+    LivenessPolicy,
+    Problem,
+    Reflector,
+    Replaced,
+    Resource,
+    WatchRequest,
+)
+from aioinformer._core.delta_fifo import HIGH_MARK
+from aioinformer._core.habits import STREAMLESS, Habits
+from aioinformer._runtime.reports import Reports
+from aioinformer.errors import ConnectionLost, RequestTimedOut, ServerRewound
+from aioinformer.testing.simulation.loop import run
+from tests.runtime.running import running
+from tests.runtime.sources import (
+    PODS,
+    Answer,
+    Script,
+    added,
+    body,
+    bookmark,
+    deleted,
+    end_mark,
+    error_event,
+    modified,
+    page,
+    refused,
+    script,
+    stream,
+)
+
+T = TypeVar("T")
+
+MINUTE = 60.0
+
+
+def in_virtual_time(main: Callable[[], Coroutine[None, None, T]]) -> T:
+    return run(main(), seed=0)
+
+
+@dataclass(slots=True)
+class Watched:
+    """A reflector that runs, and all that can be seen of it."""
+
+    source: Script
+    queue: DeltaQueue = field(default_factory=DeltaQueue)
+    problems: list[Problem] = field(default_factory=list[Problem])
+    habits: Habits = field(default_factory=Habits)
+
+    @asynccontextmanager
+    async def runs(self, liveness: LivenessPolicy | None = None) -> AsyncGenerator[Reflector]:
+        reflector = Reflector(
+            self.source,
+            self.queue,
+            liveness=liveness,
+            habits=self.habits,
+            reports=Reports("pods", on_error=self.problems.append),
+        )
+        async with running(reflector.run()):
+            yield reflector
+
+    def popped(self) -> list[str]:
+        """What is queued, in short."""
+        found: list[str] = []
+        while (entry := self.queue.pop()) is not None:
+            match entry:
+                case Replaced(objects, version, rewound):
+                    names = ",".join(sorted(obj.name for obj in objects))
+                    found.append(f"{'rewound' if rewound else 'state'} {version}: {names}")
+                case Delta(kind, obj):
+                    found.append(f"{kind} {obj.name} {obj.resource_version}")
+                case _:
+                    pass
+        return found
+
+    def asked(self) -> list[str]:
+        """What was asked, in short."""
+        return [_in_short(request) for request in self.source.requests]
+
+    @property
+    def causes(self) -> list[str]:
+        return [f"{problem.phase} {problem.cause}" for problem in self.problems]
+
+
+def _in_short(request: ListRequest | WatchRequest) -> str:
+    return f"{request.verb} {request.resource_version}".strip()
+
+
+def streaming(*answers: Answer) -> Watched:
+    """A network that knows WatchLists."""
+    return Watched(script(*answers, watch_lists=True))
+
+
+def quiet(*chunks: bytes) -> Answer:
+    """A stream that says this and then nothing, without an end."""
+    return stream(*chunks, hangs=True)
+
+
+# -- WatchLists ----------------------------------------------------------------------------------
+
+
+def test_the_state_comes_by_one_stream_which_then_is_the_watch() -> None:
+    async def main() -> None:
+        watched = streaming(quiet(added("a", 3), end_mark(5), modified("a", 6)))
+        async with watched.runs() as reflector:
+            await asyncio.sleep(1)
+            assert watched.asked() == ["watchlist"]
+            assert watched.popped() == ["state 5: a", "Updated a 6"]
+            assert reflector.resource_version == "6"
+            assert (reflector.condition.state, reflector.strategy) == ("watching", "watchlist")
+
+    in_virtual_time(main)
+
+
+def test_before_the_mark_nothing_is_queued_and_no_version_adopted() -> None:
+    async def main() -> None:
+        watched = streaming(quiet(added("a", 3), added("b", 9)))
+        async with watched.runs() as reflector:
+            await asyncio.sleep(1)
+            assert watched.popped() == []
+            assert reflector.resource_version == ""
+            assert reflector.condition.state == "listing"
+
+    in_virtual_time(main)
+
+
+def test_a_stream_that_breaks_before_its_mark_is_discarded_and_begun_anew() -> None:
+    async def main() -> None:
+        watched = streaming(
+            stream(added("a", 3), added("gone", 4), then=ConnectionLost("reset")),
+            quiet(added("a", 3), end_mark(5)),
+        )
+        async with watched.runs():
+            await asyncio.sleep(10)
+            assert watched.asked() == ["watchlist", "watchlist"]
+            assert watched.popped() == ["state 5: a"]
+            assert watched.causes == ["watchlist severed"]
+
+    in_virtual_time(main)
+
+
+def test_one_that_ends_properly_before_its_mark_is_begun_anew_after_a_wait() -> None:
+    """client-go asks again at once, and so for ever."""
+
+    async def main() -> None:
+        watched = streaming(stream(added("a", 3)), quiet(added("a", 3), end_mark(5)))
+        async with watched.runs() as reflector:
+            await asyncio.sleep(0.5)
+            assert reflector.condition.state == "waiting"
+            await asyncio.sleep(2)
+            assert watched.popped() == ["state 5: a"]
+
+    in_virtual_time(main)
+
+
+@pytest.mark.parametrize(
+    "no",
+    [
+        refused(400, "BadRequest"),
+        refused(422, "Invalid"),
+        stream(added("a", 3), error_event(500, "InternalError")),
+    ],
+    ids=["400", "422", "in-stream 500"],
+)
+def test_where_it_is_not_served_the_state_is_listed_at_once_and_so_for_a_while(no: Answer) -> None:
+    async def main() -> None:
+        watched = streaming(
+            no,
+            page(body("a", 3), version="10"),
+            stream(error_event(410, "Expired")),
+            page(body("a", 3), version="11"),
+            stream(error_event(410, "Expired")),
+        )
+        async with watched.runs() as reflector:
+            await asyncio.sleep(0.1)
+            assert watched.asked() == ["watchlist", "list 0", "watch 10", "list 10"][:3]
+            assert reflector.strategy == "list"
+            await asyncio.sleep(100)
+            assert "watchlist 10" not in watched.asked()
+
+    in_virtual_time(main)
+
+
+def test_after_that_while_it_is_tried_again() -> None:
+    async def main() -> None:
+        watched = streaming(refused(422, "Invalid"), page(version="10"), quiet(end_mark(20)))
+        watched.source.answers.insert(2, stream(hangs=True))
+        async with watched.runs():
+            await asyncio.sleep(1)
+            assert not watched.habits.streams(1.0)
+            assert watched.habits.streams(STREAMLESS + 1)
+
+    in_virtual_time(main)
+
+
+def test_a_server_that_never_marks_the_end_is_listed_after_a_deadline() -> None:
+    """Aggregated servers that ignore sendInitialEvents; client-go never syncs with those."""
+
+    async def main() -> None:
+        watched = streaming(quiet(added("a", 3)), page(body("a", 3), version="10"))
+        async with watched.runs():
+            await asyncio.sleep(29)
+            assert watched.asked() == ["watchlist"]
+            await asyncio.sleep(2)
+            assert watched.asked() == ["watchlist", "list 0", "watch 10"]
+            assert watched.popped() == ["state 10: a"]
+            assert watched.causes == ["watchlist overdue"]
+            assert watched.source.open == 1, "the stream that was given up is closed"
+
+    in_virtual_time(main)
+
+
+def test_one_that_goes_on_sending_changes_without_a_mark_is_given_up_too() -> None:
+    async def main() -> None:
+        watched = Watched(Drip(script(watch_lists=True).answers, watch_lists=True))
+        watched.source.answers.append(page(version="10"))
+        async with watched.runs(LivenessPolicy(initial_total=100)):
+            await asyncio.sleep(99)
+            assert watched.asked() == ["watchlist"]
+            await asyncio.sleep(2)
+            assert watched.asked()[:2] == ["watchlist", "list 0"]
+
+    in_virtual_time(main)
+
+
+@dataclass(slots=True, eq=False)
+class Drip(Script):
+    """Sends an addition a second, and no mark."""
+
+    @asynccontextmanager
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+        self.requests.append(request)
+        async with aclosing(self._drops()) as drops:
+            yield drops
+
+    async def _drops(self) -> AsyncGenerator[bytes]:
+        for number in range(1, 10_000):
+            await asyncio.sleep(1)
+            yield added(f"pod-{number}", number)
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 429, 503])
+def test_what_a_list_would_be_answered_as_well_never_leads_to_one(code: int) -> None:
+    async def main() -> None:
+        watched = streaming(*[refused(code, "")] * 20)
+        async with watched.runs():
+            await asyncio.sleep(5 * MINUTE)
+            assert set(watched.asked()) == {"watchlist"}
+            assert len(watched.problems) >= 8
+
+    in_virtual_time(main)
+
+
+def test_an_expired_version_leads_to_a_consistent_watch_list_at_once() -> None:
+    async def main() -> None:
+        watched = streaming(
+            stream(end_mark(5), error_event(410, "Expired")),
+            stream(error_event(410, "Expired")),
+            quiet(end_mark(50)),
+        )
+        async with watched.runs():
+            await asyncio.sleep(5)
+            assert watched.asked() == ["watchlist", "watchlist 5", "watchlist"]
+
+    in_virtual_time(main)
+
+
+# -- silence -------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class Bookmarking(Script):
+    """A server that sends a bookmark a minute; its streams fall silent after so many seconds."""
+
+    silent_after: float = float("inf")
+    version: int = 10
+
+    @asynccontextmanager
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+        self.requests.append(request)
+        self.open += 1
+        try:
+            async with aclosing(self._bookmarks()) as bookmarks:
+                yield bookmarks
+        finally:
+            self.open -= 1
+
+    async def _bookmarks(self) -> AsyncGenerator[bytes]:
+        began = asyncio.get_running_loop().time()
+        while True:
+            await asyncio.sleep(MINUTE)
+            if asyncio.get_running_loop().time() - began > self.silent_after:
+                await asyncio.get_running_loop().create_future()
+            self.version += 1
+            yield bookmark(self.version)
+
+
+def bookmarking(*answers: Answer, silent_after: float = float("inf")) -> Watched:
+    source = Bookmarking(script(*answers).answers, silent_after=silent_after)
+    return Watched(source)
+
+
+def test_a_stream_with_a_bookmark_a_minute_is_left_alone() -> None:
+    async def main() -> None:
+        watched = bookmarking(page(version="10"))
+        async with watched.runs() as reflector:
+            await asyncio.sleep(5.5 * MINUTE)
+            assert watched.asked() == ["list 0", "watch 10"]
+            fresh = reflector.condition.fresh
+            assert fresh is not None
+            assert fresh < MINUTE
+
+    in_virtual_time(main)
+
+
+def test_one_that_went_silent_is_replaced_within_80_seconds_after_one_look() -> None:
+    async def main() -> None:
+        watched = bookmarking(page(version="10"), page(version="99"), silent_after=1.5 * MINUTE)
+        async with watched.runs():
+            await asyncio.sleep(MINUTE + 74)
+            assert watched.asked() == ["list 0", "watch 10"]
+            await asyncio.sleep(6)
+            assert watched.asked() == ["list 0", "watch 10", "probe", "watch 11"]
+            assert watched.causes == ["watch silent"]
+            assert isinstance(watched.problems[0].error, RequestTimedOut)
+            assert watched.source.open == 1
+
+    in_virtual_time(main)
+
+
+def test_where_no_bookmark_was_ever_seen_silence_is_borne() -> None:
+    async def main() -> None:
+        watched = Watched(script(page(version="10"), quiet()))
+        async with watched.runs():
+            await asyncio.sleep(20 * MINUTE)
+            assert watched.asked() == ["list 0", "watch 10"]
+
+    in_virtual_time(main)
+
+
+def test_a_consumer_that_is_slow_is_not_the_server_s_silence() -> None:
+    async def main() -> None:
+        lines = b"".join(added(f"pod-{number}", number) for number in range(11, HIGH_MARK + 20))
+        watched = Watched(script(page(version="10"), quiet(lines, added("last", 99_999))))
+        watched.habits.cadence = MINUTE
+        async with watched.runs():
+            await asyncio.sleep(10 * MINUTE)
+            assert watched.asked() == ["list 0", "watch 10"]
+            watched.popped()
+            await asyncio.sleep(1)
+            assert watched.popped() == ["Added last 99999"]
+
+    in_virtual_time(main)
+
+
+def test_a_probe_that_fails_is_not_repeated_and_the_watch_goes_on() -> None:
+    async def main() -> None:
+        watched = bookmarking(
+            page(version="10"), refused(500, "InternalError"), silent_after=1.5 * MINUTE
+        )
+        async with watched.runs():
+            await asyncio.sleep(MINUTE + 85)
+            assert watched.asked() == ["list 0", "watch 10", "probe", "watch 11"]
+
+    in_virtual_time(main)
+
+
+# -- a server that goes back in time -------------------------------------------------------------
+
+
+def test_a_silent_stream_of_a_restored_server_leads_to_its_state() -> None:
+    """A watch from a version that the server has yet to reach is open and silent (recording 37)."""
+
+    async def main() -> None:
+        watched = Watched(
+            script(
+                page(body("a", 3), body("b", 9), version="10"),
+                quiet(),
+                page(version="7"),
+                page(body("a", 3), version="7"),
+                quiet(),
+            )
+        )
+        watched.habits.cadence = MINUTE
+        async with watched.runs() as reflector:
+            await asyncio.sleep(100)
+            assert watched.asked() == ["list 0", "watch 10", "probe", "list", "watch 7"]
+            assert watched.popped() == ["state 10: a,b", "rewound 7: a"]
+            assert watched.causes == ["watch silent", "rewind rewound"]
+            assert isinstance(watched.problems[-1].error, ServerRewound)
+            assert reflector.reports.rewinds == 1
+
+    in_virtual_time(main)
+
+
+def test_a_version_that_stays_too_large_leads_there_too() -> None:
+    async def main() -> None:
+        too_large = refused(504, "Timeout", "Too large resource version: 10, current: 7")
+        watched = streaming(
+            stream(end_mark(10), deleted("a", 12), error_event(500, "InternalError")),
+            too_large,
+            quiet(added("a", 3), end_mark(7)),
+        )
+        async with watched.runs():
+            await asyncio.sleep(10)
+            assert watched.asked() == ["watchlist", "watchlist 12", "watchlist"]
+            assert watched.popped() == ["state 10: ", "Deleted a 12", "rewound 7: a"]
+
+    in_virtual_time(main)
+
+
+def test_objects_in_memory_are_not_reused_where_versions_may_be_given_twice() -> None:
+    async def main() -> None:
+        reused: list[str] = []
+        source = script(
+            page(body("a", 3), version="10"),
+            stream(error_event(504, "Timeout", "Too large resource version")),
+            page(body("a", 3), version="7"),
+        )
+        queue = DeltaQueue()
+
+        def known(obj: T) -> T:
+            reused.append("asked")
+            return obj
+
+        async with running(Reflector(source, queue, known=known).run()):
+            await asyncio.sleep(5)
+        assert len(reused) == 1, "for the first list, and not for the consistent one"
+
+    in_virtual_time(main)
+
+
+def test_a_resource_is_named_in_what_is_told_of_a_rewind() -> None:
+    error = ServerRewound(str(Resource("", "v1", "pods", "Pod")), "7")
+    assert "pods" in str(error)
+    assert error.resource_version == "7"
+    assert PODS.plural == "pods"
