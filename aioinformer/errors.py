@@ -10,7 +10,11 @@ server's own ``Status``.
     ├── UsageError                 the calling program asked for something that can't be
     │   ├── ConfigurationError     no usable kubeconfig, context or in-cluster files
     │   ├── InvalidSelector        a label or field selector that doesn't parse
+    │   ├── InvalidPath            a path into an object that doesn't parse
+    │   ├── PathMismatch           a strict path doesn't fit the object that it was asked of
     │   ├── UnknownResource        no resource of that name
+    │   │   └── AmbiguousResource  several groups have one; ``candidates`` tells them apart
+    │   ├── UnwatchableResource    it is there, and can't be listed and watched
     │   ├── NotSynced              the cache was read before its first full state
     │   └── NotRunning             the informer or factory has ended, or never started
     ├── FetchError                 a request failed; ``phase`` says during what
@@ -23,10 +27,15 @@ server's own ``Status``.
     │   │   ├── ConnectionFailed   never reached: refused, unknown host, TLS
     │   │   ├── ConnectionLost     broken off in the middle
     │   │   └── RequestTimedOut    nothing came within the time allowed
+    │   ├── ResourceMoved          the resource is served in another version now
+    │   ├── ServerRewound          the server was restored from a backup
     │   └── ProtocolError          the answer is not what a Kubernetes API server sends
     │       └── LineTooLong        one watch event is longer than the cap
+    ├── HandlerTimeout             a call of a handler took longer than its ``timeout=``
+    ├── HandlerCancelled           a handler raised a CancelledError that nobody asked for
     ├── ObjectDecodeError          a cached body turned out not to be JSON when it was opened
     ├── SyncTimeout                ``wait_synced`` ran out of time; says which informers, and why
+    ├── ListenerOverflow           a listener with ``overflow="error"`` was too slow
     └── ShutdownIncomplete         something did not end in the time that leaving allows
 """
 
@@ -37,6 +46,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 __all__ = [
+    "AmbiguousResource",
     "BadRequest",
     "ConfigurationError",
     "Conflict",
@@ -45,19 +55,26 @@ __all__ = [
     "Expired",
     "FetchError",
     "Forbidden",
+    "HandlerCancelled",
+    "HandlerTimeout",
     "InformerError",
     "Invalid",
+    "InvalidPath",
     "InvalidSelector",
     "LineTooLong",
+    "ListenerOverflow",
     "NotFound",
     "NotRunning",
     "NotSynced",
     "ObjectDecodeError",
+    "PathMismatch",
     "Phase",
     "ProtocolError",
     "RequestTimedOut",
+    "ResourceMoved",
     "ServerError",
     "ServerFailure",
+    "ServerRewound",
     "ShutdownIncomplete",
     "Status",
     "SyncTimeout",
@@ -65,6 +82,7 @@ __all__ = [
     "TransportError",
     "Unauthorized",
     "UnknownResource",
+    "UnwatchableResource",
     "UsageError",
     "server_error",
 ]
@@ -93,8 +111,35 @@ class InvalidSelector(UsageError, ValueError):
     """A label or field selector that doesn't parse. The message marks where."""
 
 
+class InvalidPath(UsageError, ValueError):
+    """A path into an object that doesn't parse. The message marks where."""
+
+
+class PathMismatch(UsageError, TypeError):
+    """A strict path leads into a value of another shape, such as a key of a string."""
+
+
 class UnknownResource(UsageError, LookupError):
     """No resource of that name, in the built-in table or on the server."""
+
+
+class AmbiguousResource(UnknownResource):
+    """Several groups have a resource of that name. ``candidates`` are names that have one each."""
+
+    def __init__(self, message: str, *, candidates: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.candidates = candidates
+
+
+class UnwatchableResource(UsageError):
+    """The resource exists, and can't be listed and watched: reviews, some metrics.
+
+    ``lacks`` are the verbs that it would need.
+    """
+
+    def __init__(self, message: str, *, lacks: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.lacks = lacks
 
 
 class NotSynced(UsageError):
@@ -146,12 +191,18 @@ class FetchError(InformerError):
 
 
 class ServerError(FetchError):
-    """The API server answered, with an error."""
+    """The API server answered, with an error. ``advice`` says what may be done, where that is
+    known.
+    """
 
-    def __init__(self, status: Status, *, phase: Phase | None = None, target: str = "") -> None:
-        super().__init__(f"{target}: {status}" if target else str(status), phase=phase)
+    def __init__(
+        self, status: Status, *, phase: Phase | None = None, target: str = "", advice: str = ""
+    ) -> None:
+        said = f"{target}: {status}" if target else str(status)
+        super().__init__(f"{said}; {advice}" if advice else said, phase=phase)
         self.status = status
         self.target = target
+        self.advice = advice
 
 
 class BadRequest(ServerError):
@@ -206,6 +257,37 @@ class RequestTimedOut(TransportError):
     """Nothing came within the time allowed."""
 
 
+class ResourceMoved(FetchError):
+    """The server has stopped to serve a resource in the version that is read, not in another one.
+
+    It is read in that one from then on. ``version`` names it.
+    """
+
+    def __init__(self, resource: str, version: str) -> None:
+        super().__init__(
+            f"{resource} are no longer served in the version that was read; they are read as "
+            f"{version} from now on",
+            phase="discovery",
+        )
+        self.version = version
+
+
+class ServerRewound(FetchError):
+    """The server shows an older state than one it has shown before: it was restored from a backup.
+
+    Everything is read again and compared by content. ``resource_version`` is that of the state
+    that was read then.
+    """
+
+    def __init__(self, resource: str, resource_version: str) -> None:
+        super().__init__(
+            f"the server has gone back in time, as by a restored backup: {resource} were read "
+            f"again as of version {resource_version}, and compared by what is in them",
+            phase="list",
+        )
+        self.resource_version = resource_version
+
+
 class ProtocolError(FetchError):
     """The answer is not what a Kubernetes API server sends."""
 
@@ -226,19 +308,33 @@ _BY_CODE: dict[int, type[ServerError]] = {
 }
 
 
-def server_error(status: Status, *, phase: Phase | None = None, target: str = "") -> ServerError:
+def server_error(
+    status: Status, *, phase: Phase | None = None, target: str = "", advice: str = ""
+) -> ServerError:
     """The exception for a server's ``status``.
 
     The reason wins over the code for ``Expired`` and ``Gone``: an ERROR event may carry either
     (client-go's ``apierrors.IsResourceExpired`` and ``IsGone``).
     """
     if status.reason in ("Expired", "Gone"):
-        return Expired(status, phase=phase, target=target)
+        return Expired(status, phase=phase, target=target, advice=advice)
     fallback = ServerFailure if status.code >= 500 else ServerError
-    return _BY_CODE.get(status.code, fallback)(status, phase=phase, target=target)
+    made = _BY_CODE.get(status.code, fallback)
+    return made(status, phase=phase, target=target, advice=advice)
 
 
 # -- the rest --------------------------------------------------------------------------------
+
+
+class HandlerTimeout(InformerError, TimeoutError):
+    """A call of a handler took longer than its ``timeout=``."""
+
+
+class HandlerCancelled(InformerError):
+    """A handler raised a CancelledError that nobody asked for; it is the ``__cause__``.
+
+    It stands for it wherever an ``Exception`` is expected: a bare one would end a task silently.
+    """
 
 
 class ObjectDecodeError(InformerError):
@@ -264,6 +360,19 @@ class SyncTimeout(InformerError, TimeoutError):
         listed = "; ".join(f"{name}: {why}" for name, why in unsynced.items())
         super().__init__(f"not synced after {timeout:g} s: {listed}")
         self.unsynced = dict(unsynced)
+
+
+class ListenerOverflow(InformerError):
+    """More events were pending than a listener with ``overflow="error"`` allows, or the changes of
+    two lists. It was ended and hears no more; ``limit`` is what it allowed.
+    """
+
+    def __init__(self, name: str, *, limit: int) -> None:
+        super().__init__(
+            f"{name} was ended: it was too slow for a limit of {limit} events; raise the limit, "
+            'or have them merged by key (overflow="coalesce")'
+        )
+        self.limit = limit
 
 
 class ShutdownIncomplete(InformerError):

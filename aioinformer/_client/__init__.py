@@ -9,5 +9,12 @@ The only package of the library that knows HTTP (aiohttp) and kubeconfig files
     transport    sessions, requests, open answers    statuses     failures -> our errors
     kubeconfig   finds credentials as kubectl does   kubeconfig_files   reads the files
     refusals     reads an answer other than 200      masking      hides what was sent from it
+    traffic      who of one client's informers asks when
     credentials  where the server is, and how to be known there
+    access       with what a request goes out        sessions     connections of one TLS context
+    renewals     headers renewed in time             certificates TLS contexts that rotate
+    token_files  tokens that others rewrite          plugins      programs that yield credentials
+    pod          what a pod finds mounted            kubeconfig_context  one context of the files
+    plugin_runs  runs a program off the loop         flights      one run at a time, shared
+    loaded       what kubernetes_asyncio's loaders fill in
 """

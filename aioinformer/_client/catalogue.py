@@ -1,239 +1,136 @@
-"""What a server serves, understood: discovery documents in, resources found by name out.
+"""What a server serves, and a resource found in it by any of its names.
 
-Sans-I/O: ``discovery`` fetches the documents. Three kinds of them are read: the aggregated one
-(``APIGroupDiscoveryList``, recording 02), one group version's (``APIResourceList``, recordings
-01 and 03), and the lists of groups that lead to the latter. Subresources are left out: they can't
-be listed.
+Sans-I/O. ``documents`` reads what a server says, ``discovery`` asks it and decides how long an
+answer holds. Here is what a name means: which group wins, which version, what is ambiguous, what
+was perhaps meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TypeVar
+from itertools import islice
 
-import msgspec
-from msgspec import Struct
-
+from aioinformer._client.documents import Served, version_path
 from aioinformer._core.resources import Resource, is_segment
-from aioinformer.errors import ProtocolError, UnknownResource
+from aioinformer.errors import (
+    AmbiguousResource,
+    FetchError,
+    NotFound,
+    ServerError,
+    UnknownResource,
+    UnwatchableResource,
+    UsageError,
+    server_error,
+)
 
-__all__ = [
-    "Catalogue",
-    "aggregated_resources",
-    "group_versions",
-    "legacy_groups",
-    "legacy_resources",
-]
+__all__ = ["Catalogue", "places", "remembered"]
 
-T = TypeVar("T")
+NEAR = 3
+"""Names that are suggested for one that doesn't exist."""
 
+ALIKE = 0.7
+"""How alike they are (difflib's ratio): one letter of four may be wrong."""
 
-# -- documents ---------------------------------------------------------------------------------
-
-
-class _Kind(Struct):
-    kind: str = ""
-
-
-class _Name(Struct):
-    name: str = ""
-
-
-class _AggregatedResource(Struct, rename="camel"):
-    resource: str
-    response_kind: _Kind | None = None
-    scope: str = "Namespaced"
-    singular_resource: str = ""
-    short_names: tuple[str, ...] = ()
-
-
-class _AggregatedVersion(Struct):
-    version: str
-    resources: tuple[_AggregatedResource, ...] = ()
-
-
-class _AggregatedGroup(Struct):
-    metadata: _Name = msgspec.field(default_factory=_Name)
-    versions: tuple[_AggregatedVersion, ...] = ()
-
-
-class _AggregatedList(Struct):
-    kind: str = ""
-    items: tuple[_AggregatedGroup, ...] = ()
-
-
-class _LegacyResource(Struct, rename="camel"):
-    name: str
-    kind: str
-    namespaced: bool
-    singular_name: str = ""
-    short_names: tuple[str, ...] | None = None
-
-
-class _LegacyList(Struct, rename="camel"):
-    resources: tuple[_LegacyResource, ...] | None = None
-
-
-class _GroupVersion(Struct, rename="camel"):
-    group_version: str
-
-
-class _Group(Struct, rename="camel"):
-    name: str
-    versions: tuple[_GroupVersion, ...] = ()
-    preferred_version: _GroupVersion | None = None
-
-
-class _GroupList(Struct):
-    groups: tuple[_Group, ...] = ()
-
-
-def _decode(document: bytes, model: type[T], path: str) -> T:
-    try:
-        return msgspec.json.decode(document, type=model)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise _nonsense(path, error) from error
-
-
-def _described(found: Iterator[Resource], path: str) -> tuple[Resource, ...]:
-    """All of them, unless one can't be: a resource without a name, for instance."""
-    try:
-        return tuple(found)
-    except ValueError as error:
-        raise _nonsense(path, error) from error
-
-
-def _nonsense(path: str, why: object) -> ProtocolError:
-    return ProtocolError(f"{path} is no discovery document: {why}", phase="discovery")
-
-
-def aggregated_resources(document: bytes, path: str) -> tuple[Resource, ...] | None:
-    """The resources of an aggregated document; ``None`` if the server sent the legacy form.
-
-    The server orders groups by priority and each group's versions by preference.
-
-    Raises:
-        ProtocolError: not a discovery document. ``path`` names it.
-    """
-    listed = _decode(document, _AggregatedList, path)
-    if listed.kind != "APIGroupDiscoveryList":
-        return None
-    found = (
-        Resource(
-            group.metadata.name,
-            version.version,
-            each.resource,
-            each.response_kind.kind if each.response_kind else "",
-            namespaced=each.scope == "Namespaced",
-            singular=each.singular_resource,
-            short_names=each.short_names,
-        )
-        for group in listed.items
-        for version in group.versions
-        for each in version.resources
-        if "/" not in each.resource
-    )
-    return _described(found, path)
-
-
-def legacy_resources(document: bytes, path: str, group_version: str) -> tuple[Resource, ...]:
-    """The resources of one group version.
-
-    Raises:
-        ProtocolError: not a discovery document.
-    """
-    group, _, version = group_version.rpartition("/")
-    found = (
-        Resource(
-            group,
-            version,
-            each.name,
-            each.kind,
-            namespaced=each.namespaced,
-            singular=each.singular_name,
-            short_names=each.short_names or (),
-        )
-        for each in _decode(document, _LegacyList, path).resources or ()
-        if "/" not in each.name
-    )
-    return _described(found, path)
-
-
-def legacy_groups(document: bytes, path: str) -> Iterator[str]:
-    """Every ``group/version`` of a list of groups, each group's preferred version first.
-
-    Raises:
-        ProtocolError: not a discovery document.
-    """
-    for group in _decode(document, _GroupList, path).groups:
-        yield from _versions(group, path)
-
-
-def group_versions(document: bytes, path: str) -> Iterator[str]:
-    """Every ``group/version`` of one group, the preferred version first.
-
-    Raises:
-        ProtocolError: not a discovery document.
-    """
-    return _versions(_decode(document, _Group, path), path)
-
-
-def _versions(group: _Group, path: str) -> Iterator[str]:
-    preferred = (group.preferred_version,) if group.preferred_version else ()
-    for name in dict.fromkeys(each.group_version for each in (*preferred, *group.versions)):
-        if not all(is_segment(part) for part in name.split("/", 1)):
-            raise _nonsense(path, f"it has a group version {name!r}")
-        yield name
-
-
-# -- names -------------------------------------------------------------------------------------
+COMPARED = 200
+"""Names that are compared with it in one step, at about 7 µs each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """The resources of a server, in its order: core first, preferred versions first."""
 
-    resources: tuple[Resource, ...] = ()
-    unread: tuple[str, ...] = ()
-    """Group versions that the server names and did not describe: an aggregated API is down."""
-    names_groups: bool = True
-    """Whether the server has a list of its groups."""
+    served: tuple[Served, ...] = ()
+    unread: Mapping[str, FetchError | None] = field(default_factory=dict[str, FetchError | None])
+    """Documents that didn't come, by path, and why. ``None`` for an aggregated API of which the
+    server itself says that it doesn't answer."""
 
     def find(self, name: str) -> Resource | None:
-        """The resource of that name, or ``None``.
+        """The resource of that name which can be listed and watched, or ``None``.
 
         The core group wins; else a plural, singular or kind over somebody's short name.
 
         Raises:
-            UnknownResource: several groups have it. Says how to name each.
+            AmbiguousResource: several groups have it. Says how to name each.
         """
         head, _, rest = name.lower().partition(".")
-        found = [each for each in self.resources if _called(each, head) and _in(each, rest)]
+        found = [each.resource for each in self._called(head, rest) if not each.lacks]
         by_group = {each.group: each for each in reversed(found)}  # the first version wins
         if len(by_group) < 2 or "" in by_group:
             return by_group.get("") or next(iter(by_group.values()), None)
-        named = [each for each in by_group.values() if head not in _short(each)] or found
+        named = [each for each in by_group.values() if head not in _short(each)]
         if len(named) == 1:
             return named[0]
-        choices = " or ".join(sorted({str(each) for each in named}))
-        raise UnknownResource(f"several resources are called {name!r}: say {choices}")
+        raise _ambiguous(name, named or list(by_group.values()))
 
-    def unknown(self, name: str) -> UnknownResource:
-        """The error for a name that is not found, with the nearest ones."""
-        near = get_close_matches(name.lower(), set(self._names()), n=3)
-        hint = f" (did you mean {' or '.join(near)}?)" if near else ""
-        unread = f"; it did not describe {', '.join(self.unread)}" if self.unread else ""
-        if not self.names_groups and "." not in name:
-            unread += f"; it has no list of its groups, so ask for {name}.GROUP"
-        return UnknownResource(f"the server has no resource called {name!r}{hint}{unread}")
+    def with_more(self, more: Catalogue) -> Catalogue:
+        """Both together. What ``more`` describes is no longer unread."""
+        read = {version_path(each.resource.api_version) for each in more.served}
+        unread = {path: error for path, error in self.unread.items() if path not in read}
+        served = tuple(dict.fromkeys((*self.served, *more.served)))
+        return Catalogue(served, {**unread, **more.unread})
 
-    def _names(self) -> Iterable[str]:
-        return (called for each in self.resources for called in each.names())
+    def knows(self, group: str) -> bool:
+        """Whether all of a group is described here, or that there is no such group."""
+        root = "/apis" if group else "/api/v1"
+        return not any(_is_about(group, path) or path == root for path in self.unread)
+
+    # -- what is not found ---------------------------------------------------------------------
+
+    def similar(self, name: str) -> Generator[None, None, tuple[str, ...]]:
+        """The names that may be meant by one that isn't there, the nearest first.
+
+        In steps of a millisecond or two: clusters with a thousand custom resources exist, and
+        comparing a name with all of theirs takes 50.
+        """
+        names, near = self._names(dotted="." in name), list[str]()
+        while some := tuple(islice(names, COMPARED)):
+            near = get_close_matches(name.lower(), {*near, *some}, n=NEAR, cutoff=ALIKE)
+            yield
+        return tuple(near)
+
+    def missing(self, name: str, near: tuple[str, ...] = ()) -> UsageError | FetchError:
+        """The error for a name that ``find`` doesn't find; ``near`` may be meant by it."""
+        head, _, rest = name.lower().partition(".")
+        for each in self._called(head, rest):
+            return _unwatchable(name, each)
+        for path, error in self.unread.items():
+            if error is None or isinstance(error, NotFound):
+                continue
+            if any(_is_about(group, path) for group, _ in places(name)) if rest else _is_list(path):
+                return remembered(error)  # whether there is one can't be known
+        return UnknownResource(
+            f"the server has no resource called {name!r}{self._hints(name, near)}"
+        )
+
+    def _hints(self, name: str, near: tuple[str, ...]) -> str:
+        hints = f" (did you mean {' or '.join(near)}?)" if near else ""
+        if dark := [path for path in self.unread if path.count("/") == 3]:
+            hints += f"; it did not describe {', '.join(path[6:] for path in dark)}"
+        if "/apis" in self.unread and "." not in name:
+            return f"{hints}; it has no list of its groups, so ask for {name}.GROUP"
+        return f"{hints}; `kubectl api-resources` lists what it has"
+
+    def _names(self, *, dotted: bool) -> Iterator[str]:
+        """Plurals and short names, or plurals with their group."""
+        for each in self.served:
+            if each.lacks:
+                continue
+            if dotted:
+                yield f"{each.resource.plural}.{each.resource.group or each.resource.version}"
+            else:
+                yield each.resource.plural
+                yield from each.resource.short_names
+
+    def _called(self, head: str, rest: str) -> Iterator[Served]:
+        for each in self.served:
+            if head in each.resource.names() and _in(each.resource, rest):
+                yield each
 
     def __repr__(self) -> str:
-        return f"<Catalogue of {len(self.resources)} resources>"
+        dark = f", {len(self.unread)} documents unread" if self.unread else ""
+        return f"<Catalogue of {len(self.served)} resources{dark}>"
 
 
 def _short(resource: Resource) -> set[str]:
@@ -241,11 +138,64 @@ def _short(resource: Resource) -> set[str]:
     return {name.lower() for name in resource.short_names} - plain
 
 
-def _called(resource: Resource, head: str) -> bool:
-    plain = (resource.plural, resource.singular, resource.kind.lower())
-    return head in plain or head in _short(resource)
-
-
 def _in(resource: Resource, rest: str) -> bool:
     """Whether ``rest`` is empty, or the resource's group, or its version and group."""
     return rest in ("", resource.group, f"{resource.version}.{resource.group}".rstrip("."))
+
+
+def _is_list(path: str) -> bool:
+    """Whether a document describes much, so that any bare name may be in it."""
+    return path in ("/apis", "/api/v1")
+
+
+def _is_about(group: str, path: str) -> bool:
+    """Whether a document is a group's, or that of one of its versions."""
+    return f"{path}/".startswith(f"/apis/{group}/" if group else "/api/")
+
+
+# -- names that carry their group --------------------------------------------------------------
+
+
+def places(name: str) -> Iterator[tuple[str, str]]:
+    """Group and version that a name may carry, the likelier pair first; no version for any.
+
+    ``widgets.example.com`` may mean the group ``example.com``, or, though nobody names them so,
+    version ``example`` of the group ``com``. ``pods.v1`` is in the core group.
+    """
+    rest = name.lower().partition(".")[2]
+    version, dot, group = rest.partition(".")
+    versioned, whole = (group, version), (rest, "")
+    if version[:1] == "v" and version[1:2].isdecimal():
+        pairs = [versioned, whole] if dot else [versioned]
+    else:
+        pairs = [whole, versioned] if dot else [whole]
+    for pair in pairs:
+        if all(is_segment(part) for part in pair if part) and any(pair):
+            yield pair
+
+
+# -- errors ------------------------------------------------------------------------------------
+
+
+def remembered(error: FetchError) -> FetchError:
+    """An error to raise or keep in place of one that was caught: without that one's traceback."""
+    if isinstance(error, ServerError):
+        return server_error(
+            error.status, phase=error.phase, target=error.target, advice=error.advice
+        )
+    return type(error)(str(error), phase=error.phase)
+
+
+def _ambiguous(name: str, found: list[Resource]) -> AmbiguousResource:
+    choices = tuple(sorted({str(each) for each in found}))
+    said = f"several resources are called {name!r}: say {' or '.join(choices)}"
+    return AmbiguousResource(said, candidates=choices)
+
+
+def _unwatchable(name: str, served: Served) -> UnwatchableResource:
+    has = ", ".join(sorted(served.verbs or ())) or "nothing"
+    said = (
+        f"{name!r} ({served.resource} in {served.resource.api_version}) can't be kept in a cache: "
+        f"the server doesn't let anybody {' or '.join(served.lacks)} it (it allows {has})"
+    )
+    return UnwatchableResource(said, lacks=served.lacks)

@@ -11,15 +11,17 @@ import os
 import ssl as tls
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType, TracebackType
 from typing import Self
 
 from aioinformer._client.credentials import CredentialSource, ExplicitServer, server_url
 from aioinformer._client.discovery import Discovery
 from aioinformer._client.kubeconfig import Kubeconfig
+from aioinformer._client.traffic import Lane, Stream, Traffic
 from aioinformer._client.transport import JSON, Body, Call, Timeouts, Transport
-from aioinformer._core.cursor import ListRequest, WatchRequest
+from aioinformer._core.rates import Limits
+from aioinformer._core.requests import ListRequest, WatchRequest
 from aioinformer._core.resources import Resource
 from aioinformer.errors import NotRunning, Phase
 
@@ -40,6 +42,7 @@ class Client:
         ssl: trusted certificates and one's own; the system's trusted ones by default.
         headers: headers to add to every request, such as ``Impersonate-User``.
         timeouts: how long to wait for what.
+        limits: how much its informers may ask for at once, all together.
 
     Raises:
         ConfigurationError: ``server`` is not the URL of an HTTP server.
@@ -55,9 +58,10 @@ class Client:
         ssl: tls.SSLContext | None = None,
         headers: Mapping[str, str] = NOTHING,
         timeouts: Timeouts | None = None,
+        limits: Limits | None = None,
     ) -> None:
         source = ExplicitServer(server_url(server), token or "", ssl)
-        self._prepare(source, server, headers, timeouts)
+        self._prepare(source, server, headers, timeouts, limits)
 
     @classmethod
     def connect(
@@ -67,26 +71,55 @@ class Client:
         context: str | None = None,
         headers: Mapping[str, str] = NOTHING,
         timeouts: Timeouts | None = None,
+        limits: Limits | None = None,
     ) -> Self:
         """A client of the cluster that kubectl would speak to, or of the one it runs in.
 
         The configuration is read when the client is entered: ``kubeconfig`` if given, else the
         files that ``$KUBECONFIG`` names, else ``~/.kube/config`` if there is one, else what a
         pod finds mounted. Entering raises ``ConfigurationError`` if that yields nothing usable.
-        The token of a service account is renewed as it rotates; that of an exec plugin is not
-        yet: when it expires, requests fail with ``Unauthorized``.
+        Tokens, certificates and what exec plugins yield are renewed as they rotate, and at once
+        when the server refuses them; an OpenID Connect id-token is used but not renewed.
 
         Args:
             kubeconfig: the path of one file.
             context: the name of a context in it; its current one by default.
             headers: as for ``Client``.
             timeouts: as for ``Client``.
+            limits: as for ``Client``.
 
         Raises:
             ValueError: a header has a control character in it.
         """
         client = cls.__new__(cls)
-        client._prepare(Kubeconfig(kubeconfig, context), "", headers, timeouts)
+        client._prepare(Kubeconfig(kubeconfig, context), "", headers, timeouts, limits)
+        return client
+
+    @classmethod
+    def of(
+        cls,
+        source: CredentialSource,
+        *,
+        headers: Mapping[str, str] = NOTHING,
+        timeouts: Timeouts | None = None,
+        limits: Limits | None = None,
+    ) -> Self:
+        """A client of the server that a source of credentials knows.
+
+        What the adapters to other libraries' clients are made of. Entering raises what the
+        source's ``load`` raises.
+
+        Args:
+            source: finds the credentials when the client is entered.
+            headers: as for ``Client``.
+            timeouts: as for ``Client``.
+            limits: as for ``Client``.
+
+        Raises:
+            ValueError: a header has a control character in it.
+        """
+        client = cls.__new__(cls)
+        client._prepare(source, "", headers, timeouts, limits)
         return client
 
     def _prepare(
@@ -95,6 +128,7 @@ class Client:
         server: str,
         headers: Mapping[str, str],
         timeouts: Timeouts | None,
+        limits: Limits | None,
     ) -> None:
         for name, value in headers.items():
             if not (name.isprintable() and value.isprintable()):
@@ -104,6 +138,7 @@ class Client:
         self._namespace = ""
         self._headers = dict(headers)
         self._timeouts = timeouts or Timeouts()
+        self._traffic = Traffic(limits)
         self._transport: Transport | None = None
         self._discovery = Discovery(self._document)
         self._state = "new"
@@ -175,10 +210,15 @@ class Client:
         """
         selectors = {"labelSelector": labels, "fieldSelector": fields}
         chosen = {name: value for name, value in selectors.items() if value}
-        return ResourceReader(self, resource, resource.path(namespace), chosen)
+        lane = self._traffic.lane()
+        resource.path(namespace)  # raises what the docstring says
+        return ResourceReader(self, resource, namespace, chosen, lane)
 
     async def resource(self, name: str) -> Resource:
         """The resource that the server serves under a name.
+
+        The server's answer is kept for ten minutes; a name that is not in it is asked for anew,
+        every two seconds at most.
 
         Args:
             name: plural, singular, short name or kind, in any case, alone or followed by
@@ -186,11 +226,27 @@ class Client:
                 resource if there is one.
 
         Raises:
-            UnknownResource: the server has none of that name, or several groups have one.
-            FetchError: the server could not be asked.
+            UnknownResource: the server has none of that name; says which are near.
+            AmbiguousResource: several groups have one; says how to name each.
+            UnwatchableResource: it can't be listed and watched; says which verbs it lacks.
+            FetchError: it can't be known: the server could not be asked, or is silent on a part.
             NotRunning: the client is not open.
         """
         return await self._discovery.find(name)
+
+    async def served(self, resource: Resource) -> Resource | None:
+        """The resource as the server serves it now, asked afresh; ``None`` if it doesn't.
+
+        In another version than ``resource`` has, if it is served in that one only. One server of
+        several may answer from before the last change: an absence is certain if it is answered
+        again some seconds later.
+
+        Raises:
+            FetchError: it can't be known: no answer, one without discovery (401, 403, 5xx), or
+                an aggregated API that doesn't answer (phase ``discovery``).
+            NotRunning: the client is not open.
+        """
+        return await self._discovery.served(resource)
 
     async def get(
         self,
@@ -239,26 +295,37 @@ class ResourceReader:
     client: Client
     resource: Resource
     """What is read."""
-    path: str
-    """The URL path of the collection."""
+    namespace: str | None
+    """Where; ``None`` for everywhere."""
     selectors: Mapping[str, str]
     """``labelSelector`` and ``fieldSelector``, those that are set."""
+    lane: Lane
+    """Where its requests wait for their turn among those of the client's other readers."""
+    watch_lists: bool = True
+    """Whether it may be asked for a WatchList; a server that has none says so."""
+
+    @property
+    def path(self) -> str:
+        """The URL path of the collection."""
+        return self.resource.path(self.namespace)
 
     @asynccontextmanager
-    async def list(self, request: ListRequest) -> AsyncGenerator[Body]:
-        """One page, as an open answer.
+    async def list(self, request: ListRequest) -> AsyncGenerator[Stream]:
+        """One page, as an open answer, when it is its turn.
 
         Raises:
             FetchError: any answer but 200, or none (phase ``list``).
             NotRunning: the client is not open.
         """
         query = {**request.query(), **self.selectors}
-        async with self.client.request(Call("list", self.path, query)) as body:
-            yield body
+        call = Call("list", self.path, query)
+        async with self.lane.turn(request) as turn, self.client.request(call) as body:
+            yield turn.answered(body)
 
     @asynccontextmanager
-    async def watch(self, request: WatchRequest) -> AsyncGenerator[Body]:
-        """A stream of changes, as an open answer. Leaving it drops its connection.
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[Stream]:
+        """A stream of changes, as an open answer, when it is its turn. Leaving it drops its
+        connection.
 
         Raises:
             FetchError: any answer but 200, or none (phase ``watch``).
@@ -266,5 +333,18 @@ class ResourceReader:
         """
         query = {**request.query(), **self.selectors}
         call = Call("watch", self.path, query, watch=request.timeout)
-        async with self.client.request(call) as body:
-            yield body
+        async with self.lane.turn(request) as turn, self.client.request(call) as body:
+            yield turn.answered(body)
+
+    async def served(self) -> Resource | None:
+        """What is read, as the server serves it now. See ``Client.served``.
+
+        Raises:
+            FetchError: it can't be known (phase ``discovery``).
+            NotRunning: the client is not open.
+        """
+        return await self.client.served(self.resource)
+
+    def of(self, resource: Resource) -> ResourceReader:
+        """The same of the resource in another version."""
+        return replace(self, resource=resource)

@@ -1,16 +1,17 @@
 """Where the API server is, and how to be known there: ``Credentials``, and where they come from.
 
-A source finds credentials once, when a client is entered; an ``Authorization`` is asked before
-every request, since tokens rotate. What a program says explicitly is ``ExplicitServer``; files
-are ``kubeconfig``'s work. Nothing here shows a secret in its repr.
+A source finds credentials once, when a client is entered; an ``Authorization`` and a ``Tls`` are
+asked before every request, since tokens and certificates rotate. Here are the forms of them that
+never change, and ``ExplicitServer``, what a program says itself. ``renewals`` and
+``certificates`` have the forms that do; files are ``kubeconfig``'s work. Nothing here shows a
+secret in its repr.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -25,7 +26,8 @@ __all__ = [
     "Credentials",
     "ExplicitServer",
     "FixedAuthorization",
-    "RenewedAuthorization",
+    "FixedTls",
+    "Tls",
     "off_loop",
     "proxy_url",
     "secure_context",
@@ -38,8 +40,40 @@ T = TypeVar("T")
 class Authorization(Protocol):
     """Says who is asking."""
 
-    async def header(self) -> str:
-        """The value of the ``Authorization`` header for a request now; empty for none."""
+    async def header(self, *, refused: str | None = None) -> str:
+        """The value of the ``Authorization`` header for a request now; empty for none.
+
+        Args:
+            refused: the value that the server has just answered 401 to. The source is asked for
+                another one, whatever its age; the same again means that there is none.
+
+        Raises:
+            FetchError: it can't be renewed now (phase ``credentials``).
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """End what renews it."""
+        ...
+
+
+class Tls(Protocol):
+    """Says which certificates are trusted, and which one is shown."""
+
+    async def context(self, *, failed: ssl.SSLContext | None = None) -> ssl.SSLContext:
+        """The context for a new connection now.
+
+        Args:
+            failed: the one with which a handshake has just failed. Whatever it was made of is
+                looked at again; the same context again means that nothing has changed.
+
+        Raises:
+            ConfigurationError: there is none yet, and none can be made.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """End what renews it."""
         ...
 
 
@@ -50,7 +84,7 @@ class Credentials:
     server: URL
     """Where it is; may have a path, behind which a proxy serves the API."""
     authorization: Authorization = field(repr=False)
-    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    tls: Tls | None = field(default=None, repr=False)
     """Which certificates are trusted, and which is shown; ``None`` for plain HTTP."""
     tls_server_name: str | None = None
     """The name to check the server's certificate for, if it is not the host's."""
@@ -61,6 +95,14 @@ class Credentials:
     shows that in the repr of its exceptions."""
     namespace: str = ""
     """The namespace that goes with them: a kubeconfig context's, or the pod's own."""
+    origin: str = ""
+    """Which file and context they are from, for messages; empty if the program gave them."""
+
+    async def aclose(self) -> None:
+        """End what keeps them fresh."""
+        await self.authorization.aclose()
+        if self.tls is not None:
+            await self.tls.aclose()
 
 
 class CredentialSource(Protocol):
@@ -75,7 +117,7 @@ class CredentialSource(Protocol):
         ...
 
 
-# -- authorizations ----------------------------------------------------------------------------
+# -- what never changes ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,36 +126,26 @@ class FixedAuthorization:
 
     value: str = field(default="", repr=False)
 
-    async def header(self) -> str:
-        """The header."""
+    async def header(self, *, refused: str | None = None) -> str:
+        """The header, refused or not."""
         return self.value
 
+    async def aclose(self) -> None:
+        """Nothing renews it."""
 
-@dataclass(eq=False, slots=True)
-class RenewedAuthorization:
-    """A header that is renewed before each request, with one renewal at a time.
 
-    Requests that ask while a renewal is under way share its result: three requests at once are
-    one run of an exec plugin, not three.
-    """
+@dataclass(frozen=True, slots=True)
+class FixedTls:
+    """The same context for ever."""
 
-    renew: Callable[[], Awaitable[str]] = field(repr=False)
-    _value: str = field(default="", init=False, repr=False)
-    _renewals: int = field(default=0, init=False)
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
+    value: ssl.SSLContext
 
-    async def header(self) -> str:
-        """The header, renewed.
+    async def context(self, *, failed: ssl.SSLContext | None = None) -> ssl.SSLContext:
+        """The context, failed or not."""
+        return self.value
 
-        Raises:
-            FetchError: it can't be renewed now (phase ``credentials``).
-        """
-        before = self._renewals
-        async with self._lock:
-            if self._renewals == before:
-                self._value = await self.renew()
-                self._renewals += 1
-        return self._value
+    async def aclose(self) -> None:
+        """Nothing renews it."""
 
 
 # -- an explicit server ------------------------------------------------------------------------
@@ -148,7 +180,7 @@ class ExplicitServer:
         if self.server.scheme == "https" and tls is None:
             tls = await off_loop(secure_context)
         authorization = FixedAuthorization(f"Bearer {self.token}" if self.token else "")
-        return Credentials(self.server, authorization, tls)
+        return Credentials(self.server, authorization, FixedTls(tls) if tls else None)
 
 
 def server_url(text: str) -> URL:
@@ -196,12 +228,18 @@ def proxy_url(text: str) -> tuple[URL, str]:
     return url.with_user(None), f"Basic {base64.b64encode(pair).decode()}"
 
 
-def secure_context(authority: str | None = None) -> ssl.SSLContext:
-    """A TLS context that trusts the certificates in the file ``authority``, or the system's.
+def secure_context(authority: bytes | None = None) -> ssl.SSLContext:
+    """A TLS context that trusts the certificates in ``authority`` (PEM), or the system's.
 
-    Reads files: call it in a thread.
+    The latter are read from files: call it in a thread.
+
+    Raises:
+        ssl.SSLError: there is no certificate in ``authority``.
     """
-    context = ssl.create_default_context(cafile=authority)
+    # What isn't ASCII in a PEM file is a comment. And ssl takes an empty text for none, which
+    # would trust the system's certificates instead of nobody's.
+    trusted = None if authority is None else authority.decode("ascii", "ignore") or "\n"
+    context = ssl.create_default_context(cadata=trusted)
     if authority is not None:
         # Python 3.13 asks more of a certificate than Go does, for whose checks clusters make
         # theirs: many lack the key identifiers that this flag insists on.

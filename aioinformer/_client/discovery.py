@@ -1,123 +1,133 @@
-"""Asks a server what it serves, and finds a resource by name in the answer.
+"""What one server serves, found by name, and how long an answer holds.
 
-Two requests bring everything (aggregated discovery, Kubernetes 1.30). An older server, or a
-proxy that rewrites ``Accept``, is asked group by group. A server that has groups and no list of
-them, such as a standalone apiextensions-apiserver, is asked for the group that the name
-carries. What the documents say is read by ``catalogue``.
+Asking is ``survey``'s work, what a name means ``catalogue``'s. Here: one question at a time,
+whose answer all who wait for it share; an age; and a name that is missing is asked for again,
+though not at every call.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Generator
+from typing import TypeVar
 
-from aioinformer._client.catalogue import (
-    Catalogue,
-    aggregated_resources,
-    group_versions,
-    legacy_groups,
-    legacy_resources,
-)
-from aioinformer._core.resources import Resource, is_segment
-from aioinformer.errors import NotFound, ServerFailure
+from aioinformer._client.catalogue import Catalogue, places, remembered
+from aioinformer._client.survey import Fetch, Survey
+from aioinformer._core.resources import Resource
+from aioinformer.errors import FetchError
 
-__all__ = ["AGGREGATED", "Discovery", "Fetch"]
+__all__ = ["Discovery"]
 
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
-LEGACY = "application/json"
+T = TypeVar("T")
 
 FRESH = 600.0
-"""Seconds for which an answer is used again. A name that it lacks is asked for anew at once, so
-only a resource that has gone or moved is seen late (kubectl keeps its answers for 6 hours)."""
+"""Seconds for which an answer is used again. A name that it lacks is asked for anew, so only a
+resource that has gone or moved is seen late (kubectl keeps its answers for 6 hours)."""
 
-
-class Fetch(Protocol):
-    """Fetches one document."""
-
-    async def __call__(self, path: str, accept: str) -> bytes:
-        """The body of a GET; raises ``FetchError`` for any answer but 200."""
-        ...
+ABSENT = 2.0
+"""Seconds for which a name stays missing: a program that waits in a loop for its custom resource
+asks the server this often."""
 
 
 class Discovery:
     """What one server serves, asked for when needed and kept for a while."""
 
     def __init__(self, fetch: Fetch) -> None:
-        self._fetch = fetch
+        self._survey = Survey(fetch)
         self._catalogue = Catalogue()
         self._read_at = float("-inf")
+        self._asked: dict[str, float] = {}
+        """When a name was last asked for in the group that it carries."""
         self._lock = asyncio.Lock()
+        self._waiting = 0
+        self._surveys = 0
+        """How many have ended, well or not."""
+        self._failure: FetchError | None = None
+        """What the last one failed with, while somebody waits who shall hear it."""
 
     async def find(self, name: str) -> Resource:
         """The resource of that name. Names are those of ``Client.resource``.
 
         Raises:
-            UnknownResource: there is none, also after asking again; or several groups have it.
-            FetchError: the server could not be asked (phase ``discovery``).
+            AmbiguousResource: several groups have it.
+            UnknownResource: there is none, also after asking again.
+            UnwatchableResource: it can't be listed and watched.
+            FetchError: it can't be known: the server could not be asked, or doesn't tell
+                (phase ``discovery``).
         """
-        async with self._lock:
-            now = asyncio.get_running_loop().time()
-            if now - self._read_at < FRESH and (known := self._catalogue.find(name)):
-                return known
-            self._catalogue = await self._read(name)
-            self._read_at = now
+        if self._age() < FRESH and (known := self._catalogue.find(name)):
+            return known
+        if self._age() >= ABSENT:
+            await self._read()
+        found = self._catalogue.find(name)
+        if found is None and self._dark(name):
+            await self._ask_its_group(name)
             found = self._catalogue.find(name)
         if found is None:
-            raise self._catalogue.unknown(name)
+            raise self._catalogue.missing(name, await _stepwise(self._catalogue.similar(name)))
         return found
 
-    async def _read(self, name: str) -> Catalogue:
-        core = await self._read_core()
+    async def served(self, resource: Resource) -> Resource | None:
+        """Whether a resource is served now, asked afresh. See ``ResourceReader.served``."""
+        return await self._survey.served(resource)
+
+    def _age(self) -> float:
+        return self._now() - self._read_at
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    # -- asking --------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        """Read everything, unless another caller does: then its end, good or bad, is shared."""
+        before = self._surveys
+        self._waiting += 1
         try:
-            document = await self._fetch("/apis", AGGREGATED)
-        except NotFound:
-            versions = await self._versions_of(name.lower().partition(".")[2])
-            return replace(await self._read_versions(core, versions), names_groups=False)
-        found = aggregated_resources(document, "/apis")
-        if found is not None:
-            return Catalogue((*core, *found))
-        return await self._read_versions(core, legacy_groups(document, "/apis"))
+            async with self._lock:
+                if self._surveys == before:  # a survey that was cancelled doesn't count
+                    await self._survey_now()
+                elif self._failure is not None:
+                    raise remembered(self._failure)
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._failure = None
 
-    async def _read_core(self) -> tuple[Resource, ...]:
-        """The core group's resources; none if the server doesn't have it."""
+    async def _survey_now(self) -> None:
         try:
-            found = aggregated_resources(await self._fetch("/api", AGGREGATED), "/api")
-            if found is not None:
-                return found
-            return legacy_resources(await self._fetch("/api/v1", LEGACY), "/api/v1", "v1")
-        except NotFound:
-            return ()
+            self._catalogue = await self._survey.everything()
+        except FetchError as error:
+            self._failure = remembered(error)
+            self._surveys += 1
+            raise
+        self._failure = None
+        self._surveys += 1
+        self._read_at = self._now()
 
-    async def _versions_of(self, rest: str) -> tuple[str, ...]:
-        """The versions of the group in a name's rest, which is ``group`` or ``version.group``."""
-        for group in filter(is_segment, (rest, rest.partition(".")[2])):
-            path = f"/apis/{group}"
-            try:
-                return tuple(group_versions(await self._fetch(path, LEGACY), path))
-            except NotFound:
-                continue
-        return ()
+    def _dark(self, name: str) -> bool:
+        """Whether a name carries a group of which not everything was to be learnt."""
+        return any(not self._catalogue.knows(group) for group, _ in places(name))
 
-    async def _read_versions(
-        self, core: tuple[Resource, ...], versions: Iterable[str]
-    ) -> Catalogue:
-        """The core and these group versions.
-
-        One that is down (a broken aggregated API) or that went meanwhile doesn't hide the
-        others; it is named if the search fails.
-        """
-        resources, unread = list(core), list[str]()
-        for group_version in versions:
-            path = f"/apis/{group_version}"
-            try:
-                document = await self._fetch(path, LEGACY)
-            except (NotFound, ServerFailure):
-                unread.append(group_version)
-                continue
-            resources += legacy_resources(document, path, group_version)
-        return Catalogue(tuple(resources), tuple(unread))
+    async def _ask_its_group(self, name: str) -> None:
+        async with self._lock:
+            now = self._now()
+            self._asked = {each: at for each, at in self._asked.items() if now - at < ABSENT}
+            if name not in self._asked:
+                more = await self._survey.groups_in(name)
+                self._catalogue = self._catalogue.with_more(more)
+                self._asked[name] = self._now()
 
     def __repr__(self) -> str:
         return f"<Discovery {self._catalogue!r}>"
+
+
+async def _stepwise(steps: Generator[None, None, T]) -> T:
+    """What a computation returns, with a turn for others after each of its steps."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            returned: T = end.value
+            return returned
+        await asyncio.sleep(0)

@@ -1,65 +1,39 @@
 """Credentials as kubectl finds them: kubeconfig files, else what a pod finds mounted.
 
-The reading is kubernetes_asyncio's, imported here only and in a thread (its import alone takes
-longer than everything else here), since it reads files and runs exec plugins. Around it stands
-what its loaders lack: which file and which context are meant, errors that say so without showing
-the file's content, and what they get wrong about relative paths and missing users.
+The reading is kubernetes_asyncio's, imported when a configuration is loaded and in a thread (its
+import alone takes longer than everything else here). Around it stands what its loaders lack:
+which file and which context are meant, errors that say so without showing the file's content,
+and credentials that are renewed:
 
-What a plugin or a file yielded is used until the client is closed, except for the token of a
-service account, which is read anew when it is a minute old. Running a plugin again when its
-token expires is not done yet.
+    token, id-token, user and password    when refused: the kubeconfig is read again
+    tokenFile, a pod's token              every minute, and when refused
+    exec plugin                           before what it yielded expires, and when refused
+    certificates, a pod's authority       every minute, and when a handshake fails
+
+The context that was chosen stays so: a file that names another current context, or another
+server for this one, later on, doesn't redirect a client.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import os
-import ssl
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from aioinformer._client.credentials import (
-    Authorization,
-    Credentials,
-    FixedAuthorization,
-    RenewedAuthorization,
-    off_loop,
-    proxy_url,
-    secure_context,
-    server_url,
-)
+from aioinformer._client.certificates import Material, RotatingTls
+from aioinformer._client.credentials import Credentials, off_loop, proxy_url, server_url
+from aioinformer._client.plugins import ExecPlugin
+from aioinformer._client.pod import MOUNT, Pod
+from aioinformer._client.renewals import Grant, RenewedAuthorization
+from aioinformer._client.token_files import TokenFile
 from aioinformer.errors import ConfigurationError, FetchError
 
-__all__ = ["Kubeconfig", "Loaded", "Renewal"]
+if TYPE_CHECKING:  # it imports kubernetes_asyncio
+    from aioinformer._client.kubeconfig_context import Context
 
-PLUGIN_SECONDS = 120.0
-"""What an exec plugin may take: somebody may have to log in in a browser. The thread of a load
-that was cancelled lives on until then."""
-
-MOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where a pod finds its service account's token and the cluster's certificate."""
-
-
-@dataclass(slots=True)
-class Loaded:
-    """What kubernetes_asyncio's loaders set, in place of its own ``Configuration``.
-
-    That one reconfigures loggers when it is made.
-    """
-
-    host: str = ""
-    api_key: dict[str, str] = field(default_factory=dict[str, str], repr=False)
-    ssl_ca_cert: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
-    verify_ssl: bool = True
-    tls_server_name: str | None = None
-    proxy: str | None = field(default=None, repr=False)
-    refresh_api_key_hook: Callable[[Loaded], Awaitable[None] | None] | None = None
+__all__ = ["Kubeconfig"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +53,47 @@ class Kubeconfig:
     mount: Path = MOUNT
 
     async def load(self) -> Credentials:
-        """Find and read them, in a thread.
+        """Find and read them, in a thread, and run an exec plugin if there is one.
 
-        A cancellation ends the wait at once.
+        A cancellation ends the wait at once, and the plugin.
 
         Raises:
             ConfigurationError: nothing was found, or nothing usable. One sentence that names
                 every place looked at.
         """
-        return await off_loop(self._load)
+        found = await off_loop(self._find)
+        credentials = found if isinstance(found, Credentials) else await found.credentials()
+        try:
+            await credentials.authorization.header()
+            if credentials.tls is not None:
+                await credentials.tls.context()
+        except FetchError as error:
+            await credentials.aclose()
+            raise ConfigurationError(str(error)) from error.__cause__
+        except BaseException:
+            await credentials.aclose()
+            raise
+        return credentials
 
-    def _load(self) -> Credentials:
+    def _find(self) -> ChosenFiles | Credentials:
         paths = self._paths()
         found = [path for path in paths if path.exists()]
         if self.path is not None and found != paths:
             missing = next(path for path in paths if path not in found)
-            raise ConfigurationError(f"kubeconfig {missing} does not exist")
-        if found:
-            return self._from_files(found)
+            raise ConfigurationError(
+                f"kubeconfig {missing} does not exist: is the path right? Without one, $KUBECONFIG "
+                f"and ~/.kube/config are looked at"
+            )
+        if found := [path for path in found if path.stat().st_size] or found[:1]:
+            # An empty file among others says nothing, to kubectl too.
+            return ChosenFiles.read(found, self.context)
         places = ", ".join(str(path) for path in paths)
+        tried = f"$KUBECONFIG is not set, {places} does not exist"
         if self.environment.get("KUBECONFIG"):
-            return self._from_mount(f"$KUBECONFIG names no file that exists ({places})")
-        return self._from_mount(f"$KUBECONFIG is not set, {places} does not exist")
+            tried = f"$KUBECONFIG names no file that exists ({places})"
+        if self.context is not None:
+            raise ConfigurationError(f"there is no context {self.context!r}: {tried}")
+        return Pod(self.mount, self.environment).credentials(tried)
 
     def _paths(self) -> list[Path]:
         """The files to look for. A pod with a user of no name has no home: not an error."""
@@ -110,139 +103,107 @@ class Kubeconfig:
         names = (named or "~/.kube/config").split(os.pathsep)
         return [Path(home + name[1:] if name.startswith("~/") else name) for name in names if name]
 
-    # -- files ---------------------------------------------------------------------------------
 
-    def _from_files(self, paths: list[Path]) -> Credentials:
-        from aioinformer._client.kubeconfig_files import LOADER_ERRORS, KubeconfigFiles
+@dataclass(slots=True)
+class ChosenFiles:
+    """Files with the context that was chosen in them, read again when they have changed."""
 
-        where = ", ".join(str(path) for path in paths)
+    paths: list[Path]
+    name: str
+    """Of the context."""
+    context: Context
+    """What it says, as last read."""
+    _stamps: list[tuple[int, ...]]
+
+    @classmethod
+    def read(cls, paths: list[Path], context: str | None) -> ChosenFiles:
+        """Read files that exist. Blocks.
+
+        Raises:
+            ConfigurationError: they hold no such context, or are no kubeconfigs.
+        """
+        from aioinformer._client.kubeconfig_files import KubeconfigFiles
+
+        stamps = _stamps(paths)
         files = KubeconfigFiles.read(paths)
-        context = files.context(self.context)
-        loaded = Loaded()
-        with ExitStack() as temporary:
-            loader = files.loader(context, temporary)
-            try:
-                asyncio.run(asyncio.wait_for(loader.load_and_set(loaded), PLUGIN_SECONDS))
-            except TimeoutError as error:
-                said = f"its exec plugin did not end in {PLUGIN_SECONDS:g} s"
-                raise ConfigurationError(f"{where}: context {context!r}: {said}") from error
-            except LOADER_ERRORS as error:
-                reason = str(error) or type(error).__name__
-                raise ConfigurationError(f"{where}: context {context!r}: {reason}") from error
-            # The context has read the certificates when the temporary files go. Those of an exec
-            # plugin that yields certificates stay until the process ends: kubernetes_asyncio
-            # made them, remembers their paths for the next load, and removes them at exit.
-            found = _credentials(loaded, f"{where}: context {context!r}")
-            return replace(found, namespace=files.namespace(context))
+        name = files.context(context)
+        return cls(paths, name, files.chosen(name), stamps)
 
-    # -- a pod ---------------------------------------------------------------------------------
+    def again(self) -> Context:
+        """What the context says now. Blocks.
 
-    def _from_mount(self, tried: str) -> Credentials:
-        from kubernetes_asyncio.config import ConfigException, incluster_config
+        Raises:
+            ConfigurationError: it is not there any more, or names another server.
+        """
+        if _stamps(self.paths) != self._stamps:
+            now = self.read(self.paths, self.name)
+            if now.context.cluster["server"] != self.context.cluster["server"]:
+                said = "names another server than when it was first read"
+                raise ConfigurationError(f"{now.context.where}: {said}")
+            self.context, self._stamps = now.context, now._stamps
+        return self.context
 
-        if self.context is not None:
-            raise ConfigurationError(f"there is no context {self.context!r}: {tried}")
-        loaded = Loaded()
-        token, authority = self.mount / "token", self.mount / "ca.crt"
-        load: Callable[..., None] = vars(incluster_config)["load_incluster_config"]  # untyped
+    async def credentials(self) -> Credentials:
+        """What follows from them, with nothing asked of a plugin yet.
+
+        Raises:
+            ConfigurationError: something in them is incomplete or wrong.
+        """
+        context = self.context
+        loaded = await context.loaded()
         try:
-            load(
-                client_configuration=loaded,
-                token_filename=str(token),
-                cert_filename=str(authority),
-                environ=self.environment,
-            )
-        except (ConfigException, OSError, ValueError) as error:
-            raise ConfigurationError(
-                f"no cluster is configured: {tried}, and this is no pod with a service account "
-                f"($KUBERNETES_SERVICE_HOST, $KUBERNETES_SERVICE_PORT, {token}, {authority}): "
-                f"{error}"
-            ) from error
-        own = self.mount / "namespace"
-        namespace = own.read_text().strip() if own.is_file() else ""
-        return replace(_credentials(loaded, str(self.mount)), namespace=namespace)
+            proxy, proxy_authorization = proxy_url(loaded.proxy) if loaded.proxy else (None, "")
+            server = server_url(loaded.host)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{context.where}: {error}") from error
+        authorization = RenewedAuthorization(await off_loop(self._source))
+        tls = RotatingTls(self._material, where=context.where, granted=lambda: authorization.pair)
+        return Credentials(
+            server,
+            authorization,
+            tls if server.scheme == "https" else None,
+            loaded.tls_server_name,
+            proxy,
+            proxy_authorization,
+            context.namespace,
+            context.where,
+        )
 
-
-def _credentials(loaded: Loaded, where: str) -> Credentials:
-    try:
-        proxy, proxy_authorization = proxy_url(loaded.proxy) if loaded.proxy else (None, "")
-        server = server_url(loaded.host)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{where}: {error}") from error
-    return Credentials(
-        server,
-        _authorization(loaded, where),
-        tls=_tls(loaded, where) if server.scheme == "https" else None,
-        tls_server_name=loaded.tls_server_name,
-        proxy=proxy,
-        proxy_authorization=proxy_authorization,
-    )
-
-
-# -- TLS ---------------------------------------------------------------------------------------
-
-
-def _tls(loaded: Loaded, where: str) -> ssl.SSLContext:
-    try:
-        context = secure_context(loaded.ssl_ca_cert)
-        if loaded.cert_file:
-            context.load_cert_chain(loaded.cert_file, loaded.key_file, password=_no_password)
-    except OSError as error:  # an ssl.SSLError is one
-        reason = (error.reason if isinstance(error, ssl.SSLError) else None) or error
-        said = f"{where}: a certificate or its key can't be used: {reason}"
-        raise ConfigurationError(said) from error
-    if not loaded.verify_ssl:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
-
-
-def _no_password() -> str:
-    # Without this, OpenSSL would ask for one on the terminal.
-    raise ConfigurationError("the client key is encrypted, which is not supported")
-
-
-# -- tokens ------------------------------------------------------------------------------------
-
-
-def _authorization(loaded: Loaded, where: str) -> Authorization:
-    if loaded.refresh_api_key_hook is not None:
-        return RenewedAuthorization(Renewal(loaded, loaded.refresh_api_key_hook, where))
-    value = _header(loaded.api_key)
-    if not value.isprintable():
-        raise ConfigurationError(f"{where}: the token has a newline or control character in it")
-    return FixedAuthorization(value)
-
-
-def _header(api_key: Mapping[str, str]) -> str:
-    # A token file may end in a newline, which no header may have.
-    return api_key.get("BearerToken", "").strip()
-
-
-@dataclass(frozen=True, slots=True)
-class Renewal:
-    """Runs kubernetes_asyncio's refresh hook, in a thread: it reads files."""
-
-    loaded: Loaded = field(repr=False)
-    hook: Callable[[Loaded], Awaitable[None] | None]
-    where: str
-
-    async def __call__(self) -> str:
-        from kubernetes_asyncio.config import ConfigException
-
-        value = ""
+    def _source(self) -> Callable[[], Coroutine[Any, Any, Grant]]:
+        """Who yields the header, and a certificate perhaps."""
+        context = self.context
+        if (path := context.token_file) is not None:
+            return TokenFile(path, context.where).__call__
         try:
-            running = await off_loop(partial(self.hook, self.loaded))
-            if inspect.isawaitable(running):
-                await running
-            value = _header(self.loaded.api_key)
-            wrong = "" if value.isprintable() else "it has a newline or control character in it"
-        except UnicodeError:
-            wrong = "it is no text"  # told below: this error's repr shows the token
-        except (ConfigException, OSError, ValueError) as error:
-            said = f"{self.where}: the token can't be renewed: {error}"
+            plugin = context.plugin
+        except OSError as error:
+            said = f"{context.where}: {error.filename} can't be read: {error.strerror}"
+            raise ConfigurationError(said) from error
+        except (AttributeError, TypeError, ValueError) as error:
+            said = f"{context.where}: what its plugin shall be told can't be used"
+            raise ConfigurationError(said) from error
+        return self._written if plugin is None else ExecPlugin(plugin, context.where).__call__
+
+    async def _written(self) -> Grant:
+        """What is written in the files themselves."""
+        try:
+            context = await off_loop(self.again)
+            return Grant((await context.loaded()).header)
+        except ConfigurationError as error:
+            raise FetchError(str(error), phase="credentials") from error
+        except OSError as error:
+            said = f"{self.context.where}: {error.filename}: {error.strerror}"
             raise FetchError(said, phase="credentials") from error
-        if wrong:
-            said = f"{self.where}: the token that was renewed can't be used: {wrong}"
-            raise FetchError(said, phase="credentials")
-        return value
+
+    def _material(self) -> Material:
+        """The certificates that the files hold or name."""
+        try:
+            return self.again().material()
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from error
+
+
+def _stamps(paths: list[Path]) -> list[tuple[int, ...]]:
+    """What changes when files do."""
+    found = [path.stat() for path in paths]
+    return [(each.st_mtime_ns, each.st_size, each.st_ino) for each in found]

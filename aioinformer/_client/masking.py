@@ -3,7 +3,8 @@
 A debugging proxy, or an echo server at the wrong address, sends headers back in its error page,
 and that page becomes the message of an exception. Which header of a program's is secret nobody
 can know (``X-Api-Key``, a cookie, ``Impersonate-User``), so all are hidden, but for the few that
-say nothing of who asks.
+say nothing of who asks. What an exec plugin writes may hold secrets that nobody has told us:
+there, what looks like one is hidden.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from urllib.parse import quote
 
 from aioinformer.errors import Status
 
-__all__ = ["MASK", "Mask"]
+__all__ = ["MASK", "Mask", "without_secrets"]
 
 MASK = "[credential]"
 
@@ -119,3 +120,33 @@ def _spellings(secret: str) -> Iterator[str]:
 def _pattern(spelling: str) -> str:
     escaped = re.escape(spelling)
     return escaped if len(spelling) > SHORT else rf"(?<!\w){escaped}(?!\w)"
+
+
+# -- what only looks secret --------------------------------------------------------------------
+
+SHOWN = 200
+"""Characters shown of a program's diagnostics."""
+
+LOOKED_AT = 400
+"""Characters looked at for that: looking takes time with their square."""
+
+_NAMED = re.compile(
+    r"""(?ix) ( (?: secret | token | passw\w* | pwd | \w*key | bearer | basic | credential\w* )
+    ["']? (?: \s* [=:] \s* | \s+ (?! is\b|was\b|has\b|not\b|file\b|expired\b|from\b|for\b ) ) )
+    [^\s,;]+"""
+)
+"""What follows the name of a secret: ``token=...``, ``password: ...``, ``Bearer ...``."""
+
+_OPAQUE = re.compile(r"(?=[^\s/:.]*\d)(?=[^\s/:.]*[a-zA-Z])[\w+/=~-]{16,}(?:\.[\w+/=~-]+)*")
+"""A long word of letters and digits, such as a token: the parts of a path or a host are shorter,
+or come after a dot, slash or colon."""
+
+
+def without_secrets(text: str) -> str:
+    """One short line of ``text``, without what looks like a secret."""
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    line = " ".join(printable.split())
+    if len(line) > LOOKED_AT:  # whole words: half a secret would not look like one
+        line = line[:LOOKED_AT].rpartition(" ")[0]
+    line = _OPAQUE.sub(MASK, _NAMED.sub(rf"\1{MASK}", line))
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"

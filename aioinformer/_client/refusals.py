@@ -10,20 +10,26 @@ import asyncio
 
 import aiohttp
 
+from aioinformer._client.advice import about_refusal, is_tls_only
 from aioinformer._client.masking import Mask
 from aioinformer._client.statuses import FAILURES, status_of
-from aioinformer.errors import FetchError, Phase, ProtocolError, server_error
+from aioinformer.errors import ConnectionFailed, FetchError, Phase, ProtocolError, server_error
 
 __all__ = ["ERROR_CAP", "refusal"]
 
 ERROR_CAP = 64 * 1024
 """Bytes read of an error's body. A Status is a few hundred; a proxy's page may be anything."""
 
+OF_CREDENTIALS = (401, 403)
+"""Codes that may be due to the wrong context having been chosen."""
+
 ERROR_SECONDS = 5.0
 """Seconds for that: the status code is known already and says most."""
 
 
-async def refusal(response: aiohttp.ClientResponse, *, phase: Phase, mask: Mask) -> FetchError:
+async def refusal(
+    response: aiohttp.ClientResponse, *, phase: Phase, mask: Mask, origin: str = ""
+) -> FetchError:
     """The error that an answer other than 200 means.
 
     Args:
@@ -31,6 +37,7 @@ async def refusal(response: aiohttp.ClientResponse, *, phase: Phase, mask: Mask)
         phase: what was asked for.
         mask: hides what was sent: some debugging proxies send a request's headers back in their
             error page.
+        origin: which file and context the credentials are from, if from one.
     """
     target = f"GET {response.url.with_query(None)}"
     if response.status < 300:
@@ -38,7 +45,18 @@ async def refusal(response: aiohttp.ClientResponse, *, phase: Phase, mask: Mask)
         return ProtocolError(said, phase=phase)
     body, whole = await _beginning(response)
     status = status_of(response.status, response.headers, body, mask=mask, whole=whole)
-    return server_error(status, phase=phase, target=target)
+    if is_tls_only(status):
+        url = response.url
+        said = f"{url.host}:{url.port}: it answers in TLS only: is the server's URL meant to be "
+        return ConnectionFailed(f"{said}https://?{_from(origin)}", phase=phase)
+    advice = about_refusal(status, response.url.path, phase)
+    if status.code in OF_CREDENTIALS:
+        advice += _from(origin)
+    return server_error(status, phase=phase, target=target, advice=advice)
+
+
+def _from(origin: str) -> str:
+    return f" ({origin})" if origin else ""
 
 
 async def _beginning(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:

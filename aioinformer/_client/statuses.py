@@ -3,8 +3,8 @@
 This is the one border where foreign exceptions of a request are mapped. A message names the
 method, the host and the path of what was asked, never its query (a continue token is nobody's
 business) and never a header; what an answer repeats of one is masked. Asking is ``transport``'s
-work, reading the body of an answer that of ``refusals``; what follows from an error is the
-cursor's.
+work, reading the body of an answer that of ``refusals``, what to do about it that of ``advice``;
+what follows from an error is the cursor's.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from aiohttp.http_exceptions import ContentEncodingError
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+from aioinformer._client.advice import about_certificate, about_network, about_tls
 from aioinformer._client.masking import Mask
 from aioinformer._core.statuses import read_status
 from aioinformer.errors import (
@@ -44,6 +45,11 @@ __all__ = ["FAILURES", "TEXT_CAP", "failure", "interruption", "status_of", "with
 TEXT_CAP = 1024
 """Characters kept of an answer that is no Status: the page of a proxy may be a megabyte, and its
 first lines say what it is."""
+
+CHECK_NAME = "is it spelt right, and does this machine's DNS, or VPN, know it?"
+CHECK_ROUTE = (
+    "is the host up, and does a firewall, or a VPN that is off, keep this machine from it?"
+)
 
 FAILURES = (aiohttp.ClientError, HttpProcessingError, OSError, TimeoutError)
 """What aiohttp raises when a request or an open answer fails. ``HttpProcessingError`` is not a
@@ -84,6 +90,8 @@ def status_of(
         text = body.decode("utf-8", "replace")
         line = _one_line(mask.text(text) if whole else mask.beginning(text))
         return Status(code, "", line or _phrase(code), retry_after=waits)
+    if not status.message:
+        status = replace(status, message=_phrase(status.code))
     return status if waits is None else replace(status, retry_after=waits)
 
 
@@ -126,7 +134,9 @@ def _seconds(retry_after: str) -> float | None:
 # -- exceptions --------------------------------------------------------------------------------
 
 
-def failure(error: BaseException, url: URL, *, phase: Phase, proxy: URL | None) -> FetchError:
+def failure(
+    error: BaseException, url: URL, *, phase: Phase, proxy: URL | None, origin: str = ""
+) -> FetchError:
     """Our error for a request that got no answer. Raise it ``from error``.
 
     Args:
@@ -134,7 +144,13 @@ def failure(error: BaseException, url: URL, *, phase: Phase, proxy: URL | None) 
         url: what was asked; its query is not told.
         phase: what it was asked for.
         proxy: through which proxy, if through one.
+        origin: which file and context named the server, if one did.
     """
+    made = _failure(error, url, phase, proxy)
+    return type(made)(f"{made} ({origin})", phase=phase) if origin else made
+
+
+def _failure(error: BaseException, url: URL, phase: Phase, proxy: URL | None) -> FetchError:
     host, target = _host(url), f"GET {url.with_query(None)}"
     match error:
         case aiohttp.ClientHttpProxyError():
@@ -142,20 +158,21 @@ def failure(error: BaseException, url: URL, *, phase: Phase, proxy: URL | None) 
             said = f"{host}: the proxy {_host(proxy)} answered {answer}"
             return ConnectionFailed(said, phase=phase)
         case aiohttp.ClientProxyConnectionError():
-            said = f"{host}: the proxy {_host(proxy)} can't be reached: {_reason(error.os_error)}"
+            said = f"{host}: the proxy {_host(proxy)} can't be reached: {_network(error.os_error)}"
             return ConnectionFailed(said, phase=phase)
         case aiohttp.ClientConnectorCertificateError():
-            return ConnectionFailed(f"{host}: {_certificate(error)}", phase=phase)
+            said = f"{host}: {about_certificate(error.certificate_error)}"
+            return ConnectionFailed(said, phase=phase)
         case aiohttp.ClientSSLError():
-            return ConnectionFailed(f"{host}: {_tls(error.os_error)}", phase=phase)
+            return ConnectionFailed(f"{host}: {about_tls(error.os_error)}", phase=phase)
         case aiohttp.ClientConnectorDNSError():
-            return ConnectionFailed(
-                f"{host}: the name is not known: {_reason(error.os_error)}", phase=phase
-            )
+            said = f"{host}: the name is not known: {_reason(error.os_error)}; {CHECK_NAME}"
+            return ConnectionFailed(said, phase=phase)
         case aiohttp.ClientConnectorError():
-            return ConnectionFailed(f"{host}: {_reason(error.os_error)}", phase=phase)
+            return ConnectionFailed(f"{host}: {_network(error.os_error)}", phase=phase)
         case aiohttp.ConnectionTimeoutError():
-            return RequestTimedOut(f"{host}: no connection in the time allowed", phase=phase)
+            said = f"{host}: no connection in the time allowed; {CHECK_ROUTE}"
+            return RequestTimedOut(said, phase=phase)
         case TimeoutError():
             return RequestTimedOut(f"{target}: no answer in the time allowed", phase=phase)
         case aiohttp.ClientResponseError() | HttpProcessingError():
@@ -163,6 +180,8 @@ def failure(error: BaseException, url: URL, *, phase: Phase, proxy: URL | None) 
         case aiohttp.ServerDisconnectedError():
             said = f"{target}: the server hung up without an answer{_https(url)}"
             return ConnectionLost(said, phase=phase)
+        case _ if (alert := _alert(error)) is not None:
+            return ConnectionFailed(f"{host}: {about_tls(alert)}", phase=phase)
         case _:
             return ConnectionLost(f"{target}: {_reason(error)}", phase=phase)
 
@@ -210,26 +229,17 @@ def _reason(error: BaseException) -> str:
     return said or str(error) or type(error).__name__
 
 
-def _certificate(error: aiohttp.ClientConnectorCertificateError) -> str:
-    cause = error.certificate_error
-    check = cause.verify_message if isinstance(cause, ssl.SSLCertVerificationError) else str(cause)
-    return f"its certificate was not accepted: {check}"
+def _network(error: OSError) -> str:
+    advice = about_network(error)
+    return f"{_reason(error)}; {advice}" if advice else _reason(error)
 
 
-_NOT_TLS = (
-    "WRONG_VERSION_NUMBER",
-    "HTTP_REQUEST",
-    "RECORD_LAYER_FAILURE",
-    "PACKET_LENGTH_TOO_LONG",
-)
-"""How OpenSSL, by version, calls bytes that are not TLS at all."""
-
-
-def _tls(cause: OSError) -> str:
-    name = (cause.reason if isinstance(cause, ssl.SSLError) else None) or str(cause)
-    if name in _NOT_TLS:
-        return "it answers in plain HTTP, not TLS: is the server's URL meant to be http://?"
-    return f"the TLS handshake failed: {name}"
+def _alert(error: BaseException) -> ssl.SSLError | None:
+    """What a server says of the handshake after its end: in TLS 1.3 it looks at the client's
+    certificate only then.
+    """
+    found = error if isinstance(error, ssl.SSLError) else error.__cause__
+    return found if isinstance(found, ssl.SSLError) else None
 
 
 def _https(url: URL) -> str:

@@ -1,39 +1,42 @@
-"""Sessions, requests and open answers: bytes between the API server and the rest.
+"""Requests and open answers: bytes between the API server and the rest.
 
-One session carries lists and single requests, another one the watches: a watch holds its
-connection for minutes, and behind a shared limit the next request would wait for ever. An
-answer is handed out as an open ``Body`` whose chunks are read as they arrive; a body that is left
-before its end takes its connection with it. What the bytes mean is ``wire``'s work, what failed
-is told by ``statuses`` and ``refusals``, and nothing is tried again here: that is the cursor's to
-decide.
+An answer is handed out as an open ``Body`` whose chunks are read as they arrive; a body that is
+left before its end takes its connection with it. With what a request goes out ``access`` says, on
+which connections ``sessions``; what the bytes mean is ``wire``'s work, and what failed is told by
+``statuses`` and ``refusals``. A request is sent once more if there are other credentials than
+those with which it failed. Nothing else is tried again here: that is the cursor's to decide.
 """
 
 from __future__ import annotations
 
 import asyncio
-import socket
+import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import TypeAlias
 
 import aiohttp
 from yarl import URL
 
+from aioinformer._client.access import Access, Identity
 from aioinformer._client.credentials import Credentials
 from aioinformer._client.masking import Mask
 from aioinformer._client.refusals import refusal
+from aioinformer._client.sessions import Sessions
 from aioinformer._client.statuses import FAILURES, failure, interruption, without_headers
-from aioinformer.errors import NotRunning, Phase, RequestTimedOut
+from aioinformer.errors import (
+    FetchError,
+    NotRunning,
+    Phase,
+    RequestTimedOut,
+    TransportError,
+    Unauthorized,
+)
 
-__all__ = ["JSON", "Body", "Call", "Timeouts", "Transport", "open_socket"]
+__all__ = ["JSON", "Body", "Call", "Timeouts", "Transport"]
 
 JSON = "application/json"
-
-READ_BUFFER = 64 * 1024
-"""Bytes that aiohttp buffers before it stops reading (it holds up to twice that). Lines are cut
-by ``wire``, so one event need not fit; a larger buffer makes longer turns of the loop."""
 
 REQUESTS_AT_ONCE = 100
 """Lists and single requests under way together, and so their connections. A semaphore rather
@@ -49,40 +52,6 @@ def _agent() -> str:
 
 AGENT = _agent()
 """``User-Agent``. A server indents its answers for a browser, curl or wget: recording 44."""
-
-
-# -- sockets -----------------------------------------------------------------------------------
-
-_KEEPALIVE: tuple[tuple[str, int], ...] = (
-    ("TCP_KEEPIDLE", 30),  # seconds of silence before the first probe (client-go's)
-    ("TCP_KEEPALIVE", 30),  # the same on macOS
-    ("TCP_KEEPINTVL", 10),  # seconds between probes
-    ("TCP_KEEPCNT", 3),  # probes without an answer: dead after 30 + 3 * 10 s
-    ("TCP_USER_TIMEOUT", 60_000),  # milliseconds that sent bytes may stay unacknowledged
-)
-"""asyncio never probes a connection, and HTTP/1.1 has no ping: without these a load balancer that
-forgets a connection leaves a watch silent until its own timeout."""
-
-
-Address: TypeAlias = tuple[
-    int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]
-]
-"""One answer of ``getaddrinfo``: family, kind, protocol, canonical name, address."""
-
-
-def open_socket(address: Address) -> socket.socket:
-    """A TCP socket that notices within a minute that its peer is gone, where the OS can."""
-    family, kind, protocol, _, _ = address
-    opened = socket.socket(family, kind, protocol)
-    try:
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _KEEPALIVE:
-            if (option := getattr(socket, name, None)) is not None:
-                opened.setsockopt(socket.IPPROTO_TCP, option, value)
-    except OSError:
-        opened.close()
-        raise
-    return opened
 
 
 # -- requests ----------------------------------------------------------------------------------
@@ -135,11 +104,12 @@ class Body:
         NotRunning: the client was closed meanwhile.
     """
 
-    __slots__ = ("_call", "_read", "_response")
+    __slots__ = ("_call", "_read", "_response", "_sessions")
 
-    def __init__(self, response: aiohttp.ClientResponse, call: Call) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, call: Call, sessions: Sessions) -> None:
         self._response = response
         self._call = call
+        self._sessions = sessions
         self._read = response.content.readany
 
     def __aiter__(self) -> Body:
@@ -161,6 +131,12 @@ class Body:
 
     async def aclose(self) -> None:
         """Drop the connection, unless the answer has ended; return when the socket is closed."""
+        try:
+            await self._drop()
+        finally:
+            await self._sessions.give_back()
+
+    async def _drop(self) -> None:
         connection = self._response.connection
         if connection is None or (protocol := connection.protocol) is None:
             self._response.close()
@@ -183,27 +159,14 @@ class Transport:
         self, credentials: Credentials, *, headers: Mapping[str, str], timeouts: Timeouts
     ) -> None:
         self._credentials = credentials
+        self._access = Access(credentials, patience=timeouts.connect)
         self._headers = {"User-Agent": AGENT, **headers}
         self._timeouts = timeouts
         self._turns = asyncio.Semaphore(REQUESTS_AT_ONCE)
         self._open: set[Body] = set()
-        self._requests = self._session(sock_read=timeouts.silence)
-        self._watches = self._session(sock_read=None)
-
-    def _session(self, *, sock_read: float | None) -> aiohttp.ClientSession:
-        tls = self._credentials.tls
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=0, ssl=True if tls is None else tls, socket_factory=open_socket
-            ),
-            # aiohttp's default ends everything after 300 s, a watch in the middle of its life.
-            timeout=aiohttp.ClientTimeout(
-                total=None, connect=self._timeouts.connect, sock_read=sock_read
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            read_bufsize=READ_BUFFER,
-            trust_env=False,
-        )
+        self._current: Sessions | None = None
+        self._sessions: set[Sessions] = set()
+        self._closed = False
 
     # -- asking --------------------------------------------------------------------------------
 
@@ -235,45 +198,91 @@ class Transport:
 
     @asynccontextmanager
     async def _body(self, call: Call) -> AsyncGenerator[Body]:
-        authorization = await self._authorization()
-        url = self._url(call)
-        allowed = None if call.watch is None else self._timeouts.watch_start
-        try:
-            async with asyncio.timeout(allowed):
-                response = await self._send(url, call, authorization)
-        except FAILURES as error:
-            proxy = self._credentials.proxy
-            raise failure(error, url, phase=call.phase, proxy=proxy) from without_headers(error)
-        body = Body(response, call)
+        body = await self._answer(call)
         self._open.add(body)
         try:
-            if response.status != 200:
-                raise await refusal(response, phase=call.phase, mask=self._mask(response))
             yield body
         finally:
             self._open.discard(body)
             await body.aclose()
 
-    async def _authorization(self) -> str:
-        allowed = self._timeouts.connect
+    async def _answer(self, call: Call) -> Body:
+        """The answer to a request, sent once more if there are other credentials for it."""
+        identity = await self._access.identity()
         try:
-            async with asyncio.timeout(allowed):
-                return await self._credentials.authorization.header()
-        except TimeoutError as error:
-            server = self._credentials.server
-            said = f"{server}: the credentials were not renewed in {allowed:g} s"
-            raise RequestTimedOut(said, phase="credentials") from error
+            return await self._sent(call, identity)
+        except Unauthorized:
+            other = await self._access.instead_of(identity)
+            if other is None:
+                raise
+        except TransportError as error:
+            other = await self._access.after_handshake(identity) if secured(error) else None
+            if other is None:
+                raise
+        return await self._sent(call, other)
+
+    async def _sent(self, call: Call, identity: Identity) -> Body:
+        """The answer 200 to a request."""
+        sessions = await self._sessions_of(identity.tls)
+        sessions.borrow()
+        try:
+            response = await self._send(call, identity.header, sessions)
+        except BaseException:
+            await sessions.give_back()
+            raise
+        body = Body(response, call, sessions)
+        if response.status != 401:
+            self._access.worked()
+        if response.status == 200:
+            return body
+        try:
+            origin = self._credentials.origin
+            mask = self._mask(response)
+            raise await refusal(response, phase=call.phase, mask=mask, origin=origin)
+        finally:
+            await body.aclose()
+
+    async def _sessions_of(self, tls: ssl.SSLContext | None) -> Sessions:
+        """The sessions of a context, new ones if it is new. Those of before are retired."""
+        if self._closed:  # while this request waited for its turn or its token
+            raise NotRunning("the client was closed before the request was sent")
+        before = self._current
+        if before is not None and before.tls is tls:
+            return before
+        timeouts = self._timeouts
+        self._current = Sessions(tls, connect=timeouts.connect, silence=timeouts.silence)
+        self._sessions = {each for each in self._sessions if not each.closed} | {self._current}
+        if before is not None:
+            await before.retire()
+        return self._current
 
     def _mask(self, response: aiohttp.ClientResponse) -> Mask:
         """Hides every header that went out with the request, those for the proxy included."""
         sent = response.request_info.headers.items()
         return Mask([*sent, ("Proxy-Authorization", self._credentials.proxy_authorization)])
 
-    async def _send(self, url: URL, call: Call, authorization: str) -> aiohttp.ClientResponse:
-        credentials = self._credentials
-        session = self._requests if call.watch is None else self._watches
-        if session.closed:  # while this request waited for its turn or its token
-            raise NotRunning("the client was closed before the request was sent")
+    async def _send(
+        self, call: Call, authorization: str, sessions: Sessions
+    ) -> aiohttp.ClientResponse:
+        url, proxy = self._url(call), self._credentials.proxy
+        session = sessions.requests if call.watch is None else sessions.watches
+        try:
+            async with asyncio.timeout(None if call.watch is None else self._timeouts.watch_start):
+                return await session.get(
+                    url,
+                    headers=self._headers_of(call, url, authorization),
+                    allow_redirects=False,
+                    proxy=proxy,
+                    proxy_headers=self._proxy_headers(),
+                    server_hostname=self._credentials.tls_server_name,
+                )
+        except FAILURES as error:
+            told = failure(
+                error, url, phase=call.phase, proxy=proxy, origin=self._credentials.origin
+            )
+            raise told from without_headers(error)
+
+    def _headers_of(self, call: Call, url: URL, authorization: str) -> dict[str, str]:
         headers = {
             **self._headers,
             "Accept": call.accept,
@@ -281,19 +290,15 @@ class Transport:
         }
         if authorization:
             headers["Authorization"] = authorization
-        proxy_headers = None
-        if credentials.proxy and credentials.proxy_authorization:
-            proxy_headers = {"Proxy-Authorization": credentials.proxy_authorization}
-            if url.scheme == "http":  # no tunnel: the proxy reads the request itself
-                headers.update(proxy_headers)
-        return await session.get(
-            url,
-            headers=headers,
-            allow_redirects=False,
-            proxy=credentials.proxy,
-            proxy_headers=proxy_headers,
-            server_hostname=credentials.tls_server_name,
-        )
+        if url.scheme == "http":  # no tunnel: the proxy reads the request itself
+            headers.update(self._proxy_headers() or {})
+        return headers
+
+    def _proxy_headers(self) -> dict[str, str] | None:
+        credentials = self._credentials
+        if not credentials.proxy or not credentials.proxy_authorization:
+            return None
+        return {"Proxy-Authorization": credentials.proxy_authorization}
 
     def _url(self, call: Call) -> URL:
         server = self._credentials.server
@@ -303,7 +308,27 @@ class Transport:
 
     async def close(self) -> None:
         """End what is open, close all connections, and wait until their sockets are closed."""
+        self._closed = True
         for body in tuple(self._open):
             body.interrupt(NotRunning("the client was closed while an answer was being read"))
-        await self._requests.close()
-        await self._watches.close()
+        await self._access.aclose()
+        for sessions in self._sessions:
+            await sessions.close()
+
+
+TLS_FAILURES = (aiohttp.ClientSSLError, aiohttp.ServerDisconnectedError, ssl.SSLError)
+"""What a handshake that fails looks like."""
+
+
+def secured(error: FetchError) -> bool:
+    """Whether a request may have failed since one side didn't like the other's certificate.
+
+    A server that rejects a client's says so when the client takes the handshake to be over (TLS
+    1.3), and hangs up: often that is all that can be seen.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, TLS_FAILURES):
+            return True
+        cause = cause.__cause__
+    return False

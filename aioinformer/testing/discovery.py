@@ -6,6 +6,7 @@ document a group version. Recordings 01 to 03.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
@@ -63,6 +64,13 @@ def group_version(resources: Iterable[Resource], api_version: str) -> Document |
     return head | {"groupVersion": api_version, "resources": [_entry(one) for one in served]}
 
 
+def served(resources: Iterable[Resource], wanted: Resource) -> Resource | None:
+    """What these documents say of one resource: it, or the same in its preferred version."""
+    found = [one for one in resources if (one.group, one.plural) == (wanted.group, wanted.plural)]
+    same = [one for one in found if one.version == wanted.version]
+    return next(iter(same or sorted(found, key=_age)), None)
+
+
 def version(minor: int) -> Document:
     """``/version`` of Kubernetes 1.``minor``."""
     git = f"v1.{minor}.0"
@@ -76,10 +84,26 @@ def _by_group(resources: Iterable[Resource]) -> Iterator[tuple[str, list[Resourc
 
 
 def _by_version(resources: Iterable[Resource]) -> Iterator[tuple[str, list[Resource]]]:
+    """By version, the preferred one first."""
     versions: dict[str, list[Resource]] = {}
-    for resource in resources:
+    for resource in sorted(resources, key=_age):
         versions.setdefault(resource.version, []).append(resource)
     yield from versions.items()
+
+
+_STABILITY = {"": 0, "beta": 1, "alpha": 2}
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+
+
+def _age(resource: Resource) -> tuple[int, int, int, str]:
+    """Sorts versions as a server prefers them: v2, v1, v1beta2, v1beta1, v1alpha1, and others by
+    name (apimachinery's ``CompareKubeAwareVersionStrings``).
+    """
+    found = _VERSION.fullmatch(resource.version)
+    if found is None:
+        return len(_STABILITY), 0, 0, resource.version
+    major, stability, minor = found.groups(default="")
+    return _STABILITY[stability], -int(major), -int(minor or 0), ""
 
 
 def _group_discovery(name: str, resources: list[Resource]) -> Document:

@@ -7,15 +7,16 @@ without a socket: what breaks a connection there is a ``TransportError`` here.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from aioinformer._core.cursor import ListRequest, WatchRequest
+from aioinformer._client.traffic import Lane, Stream, Traffic, Turn
+from aioinformer._core.requests import ListRequest, Request, WatchRequest
 from aioinformer._core.resources import Resource
 from aioinformer.errors import FetchError
-from aioinformer.testing import queries
+from aioinformer.testing import discovery, queries
 from aioinformer.testing.clock import Clock, LoopClock
 from aioinformer.testing.cluster import Cluster
 from aioinformer.testing.exchange import Exchange
@@ -33,6 +34,8 @@ class ClusterSource:
     faults: Faults = field(default_factory=Faults)
     """What goes wrong, for all that come from here."""
     clock: Clock = field(default_factory=LoopClock)
+    traffic: Traffic = field(default_factory=Traffic)
+    """How those who come from here take turns, as with a client. By the event loop's time."""
 
     def lister_watcher(
         self,
@@ -50,8 +53,9 @@ class ClusterSource:
             labels: a label selector.
             fields: a field selector.
         """
+        lane = self.traffic.lane()
         return ClusterListWatcher(
-            self.cluster, resource, namespace, labels, fields, self.faults, self.clock
+            self.cluster, resource, namespace, labels, fields, self.faults, self.clock, lane
         )
 
 
@@ -66,9 +70,13 @@ class ClusterListWatcher:
     fields: str = ""
     faults: Faults = field(default_factory=Faults)
     clock: Clock = field(default_factory=LoopClock)
+    lane: Lane = field(default_factory=lambda: Traffic().lane())
+    """Where its requests wait for their turn; by default nobody else is there."""
+    watch_lists: bool = True
+    """Whether it may be asked for a WatchList; what the cluster says to that is its features'."""
 
     @asynccontextmanager
-    async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+    async def list(self, request: ListRequest) -> AsyncGenerator[Stream]:
         """The bytes of a page.
 
         Raises:
@@ -76,14 +84,14 @@ class ClusterListWatcher:
             TransportError: there is no answer, or not all of it.
         """
         query = request.query() | self._selectors()
-        with self._passage("list") as passage:
+        async with self._passage("list", request) as (turn, passage):
             await self._begin(passage, query)
             body = queries.list_page(self.cluster, self.resource, self.namespace, query)
             async with aclosing(passage.carry(chunks_of(body))) as chunks:
-                yield chunks
+                yield turn.answered(chunks)
 
     @asynccontextmanager
-    async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[Stream]:
         """The bytes of a stream of events, until it ends or the context is left.
 
         Raises:
@@ -91,25 +99,50 @@ class ClusterListWatcher:
             TransportError: there is no answer, or it breaks off.
         """
         query = request.query() | self._selectors()
-        with self._passage("watch") as passage:
+        async with self._passage("watch", request) as (turn, passage):
             await self._begin(passage, query)
             watch = queries.start_watch(
                 self.cluster, self.resource, self.namespace, query, now=self.clock.now
             )
             try:
                 async with aclosing(passage.carry(passage.lines(watch))) as lines:
-                    yield lines
+                    yield turn.answered(lines)
             finally:
                 watch.close()
 
-    @contextmanager
-    def _passage(self, verb: Literal["list", "watch"]) -> Generator[Passage]:
-        with Exchange(self.faults, verb, self.resource, self.namespace) as exchange:
+    async def served(self) -> Resource | None:
+        """The resource as the cluster serves it now; in another version, if it has only that.
+
+        ``None`` if it has neither. Faults concern it as a ``get`` of no resource, as they do the
+        discovery documents of ``ApiServer``.
+
+        Raises:
+            ServerError: what the server answers instead; its phase is ``discovery``.
+            TransportError: there is no answer.
+        """
+        with Exchange(self.faults, "get", None) as exchange:
             try:
-                yield Passage(exchange, self.clock)
+                await Passage(exchange, self.clock).admit()
             except FetchError as error:
-                error.phase = verb
+                error.phase = "discovery"
                 raise
+        return discovery.served(self.cluster.resources, self.resource)
+
+    def of(self, resource: Resource) -> ClusterListWatcher:
+        """The same of the resource in another version."""
+        return replace(self, resource=resource)
+
+    @asynccontextmanager
+    async def _passage(
+        self, verb: Literal["list", "watch"], request: Request
+    ) -> AsyncGenerator[tuple[Turn, Passage]]:
+        async with self.lane.turn(request) as turn:
+            with Exchange(self.faults, verb, self.resource, self.namespace) as exchange:
+                try:
+                    yield turn, Passage(exchange, self.clock)
+                except FetchError as error:
+                    error.phase = verb
+                    raise
 
     async def _begin(self, passage: Passage, query: Mapping[str, str]) -> None:
         await passage.admit()

@@ -13,7 +13,13 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from aioinformer._client.credentials import Authorization, Credentials, FixedAuthorization
+from aioinformer._client.credentials import (
+    Authorization,
+    Credentials,
+    FixedAuthorization,
+    FixedTls,
+    Tls,
+)
 from aioinformer._client.transport import (
     Call,
     Timeouts,
@@ -34,7 +40,7 @@ BRISK = Timeouts(connect=0.05, silence=0.05, watch_start=0.05, grace=0.05)
 async def transport_to(
     server: str,
     *,
-    tls: ssl.SSLContext | None = None,
+    tls: ssl.SSLContext | Tls | None = None,
     timeouts: Timeouts | None = None,
     tls_server_name: str | None = None,
     proxy: str | None = None,
@@ -45,7 +51,7 @@ async def transport_to(
     credentials = Credentials(
         URL(server),
         authorization or FixedAuthorization(f"Bearer {CANARY}"),
-        tls,
+        FixedTls(tls) if isinstance(tls, ssl.SSLContext) else tls,
         tls_server_name,
         URL(proxy) if proxy else None,
         proxy_authorization,

@@ -1,113 +1,53 @@
-"""Discovery documents understood, and resources found by name."""
+"""What a name means, and what is said of one that isn't there."""
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
-from aioinformer._client.catalogue import (
-    Catalogue,
-    aggregated_resources,
-    group_versions,
-    legacy_groups,
-    legacy_resources,
-)
+from aioinformer._client.catalogue import Catalogue, places, remembered
+from aioinformer._client.documents import Served, aggregated_resources, legacy_resources
 from aioinformer._core.resources import BUILT_IN, Resource
-from aioinformer.errors import ProtocolError, UnknownResource
+from aioinformer.errors import (
+    AmbiguousResource,
+    Forbidden,
+    NotFound,
+    ProtocolError,
+    ServerFailure,
+    Status,
+    UnknownResource,
+    UnwatchableResource,
+    server_error,
+)
 from tests.client.recordings import recorded
-
-AGGREGATED = recorded("02-aggregated-discovery").body
-CORE = recorded("01-core-v1-resources").body
-APPS = recorded("03-group-version-resources").body
 
 
 def catalogue() -> Catalogue:
-    core = legacy_resources(CORE, "/api/v1", "v1")
-    return Catalogue((*core, *(aggregated_resources(AGGREGATED, "/apis") or ())))
+    core = legacy_resources(recorded("01-core-v1-resources").body, "/api/v1", "v1")
+    groups = aggregated_resources(recorded("02-aggregated-discovery").body, "/apis")
+    assert groups is not None
+    return Catalogue((*core, *groups.served))
 
 
 def resource(plural: str, group: str, version: str = "v1", *short_names: str) -> Resource:
     return Resource(group, version, plural, plural[:-1].title(), short_names=short_names)
 
 
-# -- documents ---------------------------------------------------------------------------------
+def similar(catalogue: Catalogue, name: str) -> tuple[tuple[str, ...], int]:
+    """The names like this one, and the steps that it took to find them."""
+    steps = catalogue.similar(name)
+    for number in count():
+        try:
+            next(steps)
+        except StopIteration as end:
+            near: tuple[str, ...] = end.value
+            return near, number
+    raise AssertionError("unreachable")
 
 
-def test_the_aggregated_document_describes_every_group() -> None:
-    found = aggregated_resources(AGGREGATED, "/apis")
-
-    assert found is not None
-    (deployments,) = [each for each in found if each.plural == "deployments"]
-    assert deployments == Resource(
-        "apps", "v1", "deployments", "Deployment", short_names=("deploy",)
-    )
-    assert {"apps", "batch", "rbac.authorization.k8s.io"} < {each.group for each in found}
-
-
-def test_a_legacy_document_describes_one_group_version() -> None:
-    found = legacy_resources(APPS, "/apis/apps/v1", "apps/v1")
-
-    assert [each.plural for each in found] == [
-        "controllerrevisions",
-        "daemonsets",
-        "deployments",
-        "replicasets",
-        "statefulsets",
-    ]
-
-
-def test_the_legacy_and_the_aggregated_form_say_the_same() -> None:
-    aggregated = aggregated_resources(AGGREGATED, "/apis") or ()
-
-    assert legacy_resources(APPS, "/apis/apps/v1", "apps/v1") == tuple(
-        each for each in aggregated if each.group == "apps"
-    )
-
-
-def test_the_built_in_table_agrees_with_what_a_server_says() -> None:
-    served = {(each.group, each.version, each.plural): each for each in catalogue().resources}
-    both = [each for each in BUILT_IN if (each.group, each.version, each.plural) in served]
-
-    assert len(both) > 40
-    assert [served[each.group, each.version, each.plural] for each in both] == both
-
-
-def test_subresources_are_left_out() -> None:
-    assert not any("/" in each.plural for each in catalogue().resources)
-
-
-def test_a_cluster_scoped_resource_is_one() -> None:
-    nodes = catalogue().find("nodes")
-
-    assert nodes is not None
-    assert not nodes.namespaced
-
-
-def test_the_legacy_answer_to_an_aggregated_question_is_noticed() -> None:
-    assert aggregated_resources(b'{"kind":"APIGroupList","groups":[]}', "/apis") is None
-
-
-def test_the_preferred_version_of_a_legacy_group_comes_first() -> None:
-    group = (
-        b'{"name":"example.com","versions":[{"groupVersion":"example.com/v2alpha1"},'
-        b'{"groupVersion":"example.com/v1"}],'
-        b'"preferredVersion":{"groupVersion":"example.com/v1"}}'
-    )
-
-    assert list(group_versions(group, "")) == ["example.com/v1", "example.com/v2alpha1"]
-    assert list(legacy_groups(b'{"groups":[%s]}' % group, "")) == list(group_versions(group, ""))
-
-
-@pytest.mark.parametrize(
-    "document", [b"<html>", b"[]", b'{"kind":"APIGroupDiscoveryList","items":3}', b"\xff"]
-)
-def test_something_else_is_no_discovery_document(document: bytes) -> None:
-    with pytest.raises(ProtocolError, match="/apis is no discovery document") as caught:
-        aggregated_resources(document, "/apis")
-    assert caught.value.phase == "discovery"
-
-
-def test_a_group_version_that_is_empty_has_no_resources() -> None:
-    assert legacy_resources(b'{"resources":null}', "/apis/a/v1", "a/v1") == ()
+def of(*resources: Resource) -> Catalogue:
+    return Catalogue(tuple(map(Served, resources)))
 
 
 # -- names -------------------------------------------------------------------------------------
@@ -160,82 +100,176 @@ def test_the_core_group_wins() -> None:
 
 
 def test_two_other_groups_are_an_ambiguity_that_lists_both() -> None:
-    two = Catalogue((resource("gateways", "istio.io"), resource("gateways", "gateway.io")))
+    two = of(resource("gateways", "istio.io"), resource("gateways", "gateway.io"))
 
-    with pytest.raises(UnknownResource) as caught:
+    with pytest.raises(AmbiguousResource) as caught:
         two.find("Gateways")
     assert str(caught.value) == (
         "several resources are called 'Gateways': say gateways.gateway.io or gateways.istio.io"
     )
-    assert two.find("gateways.istio.io") == two.resources[0]
+    assert caught.value.candidates == ("gateways.gateway.io", "gateways.istio.io")
+    for candidate in caught.value.candidates:
+        found = two.find(candidate)
+        assert str(found) == candidate
 
 
 def test_a_plural_wins_over_the_short_name_of_another_group() -> None:
-    two = Catalogue((resource("thinglets", "a.io", "v1", "things"), resource("things", "b.io")))
+    two = of(resource("thinglets", "a.io", "v1", "things"), resource("things", "b.io"))
 
-    assert two.find("things") == two.resources[1]
+    assert two.find("things") == two.served[1].resource
 
 
 def test_the_first_version_of_a_group_is_the_preferred_one() -> None:
-    two = Catalogue((resource("things", "a.io", "v2"), resource("things", "a.io", "v1")))
+    two = of(resource("things", "a.io", "v2"), resource("things", "a.io", "v1"))
 
-    assert two.find("things") == two.resources[0]
-    assert two.find("things.a.io") == two.resources[0]
-    assert two.find("things.v1.a.io") == two.resources[1]
-
-
-def test_an_unknown_name_suggests_the_near_ones() -> None:
-    message = str(catalogue().unknown("deploymets"))
-
-    assert message.startswith("the server has no resource called 'deploymets' (did you mean ")
-    assert "deployments" in message
+    assert two.find("things") == two.served[0].resource
+    assert two.find("things.a.io") == two.served[0].resource
+    assert two.find("things.v1.a.io") == two.served[1].resource
 
 
-def test_an_unknown_name_tells_which_groups_did_not_answer() -> None:
-    down = Catalogue((), ("metrics.k8s.io/v1beta1",))
+def test_a_resource_that_can_not_be_watched_hides_none_that_can() -> None:
+    only_created = Served(resource("reviews", "a.io"), frozenset({"create"}))
+    watchable = Served(resource("reviews", "b.io"), frozenset({"list", "watch"}))
 
-    assert str(down.unknown("x")) == (
-        "the server has no resource called 'x'; it did not describe metrics.k8s.io/v1beta1"
+    assert Catalogue((only_created, watchable)).find("reviews") == watchable.resource
+
+
+def test_a_resource_that_can_not_be_watched_is_no_unknown_one() -> None:
+    error = catalogue().missing("componentstatuses")
+
+    assert isinstance(error, UnwatchableResource)
+    assert error.lacks == ("watch",)
+    assert str(error) == (
+        "'componentstatuses' (componentstatuses in v1) can't be kept in a cache: the server "
+        "doesn't let anybody watch it (it allows get, list)"
     )
 
 
-def test_a_catalogue_shows_how_much_is_in_it() -> None:
-    assert repr(Catalogue(BUILT_IN[:3])) == "<Catalogue of 3 resources>"
-
-
-AGGREGATED_OF = (
-    b'{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"%s"},"versions":[{"version":'
-    b'"%s","resources":[{"resource":"%s"}]}]}]}'
-)
+# -- names that carry a group ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("group", "version", "plural"),
-    [(b"a.io", b"v1", b""), (b"a.io", b"", b"pods"), (b"..", b"v1", b"pods"), (b"", b"v1", b"..")],
+    ("name", "pairs"),
+    [
+        ("widgets", []),
+        ("pods.v1", [("", "v1")]),
+        ("widgets.example.com", [("example.com", ""), ("com", "example")]),
+        ("Widgets.V1.example.com", [("example.com", "v1"), ("v1.example.com", "")]),
+        ("deploy.apps", [("apps", "")]),
+        ("widgets..", []),
+        ("widgets.a/b.c", [("c", "a/b")][1:]),
+    ],
 )
-def test_a_resource_that_no_url_can_name_is_the_servers_fault(
-    group: bytes, version: bytes, plural: bytes
-) -> None:
-    with pytest.raises(ProtocolError, match="/apis is no discovery document: a resource's"):
-        aggregated_resources(AGGREGATED_OF % (group, version, plural), "/apis")
+def test_a_name_may_carry_its_group_and_version(name: str, pairs: list[tuple[str, str]]) -> None:
+    assert list(places(name)) == pairs
 
 
-def test_a_legacy_resource_without_a_name_is_the_servers_fault() -> None:
-    document = b'{"resources":[{"name":"","kind":"Pod","namespaced":true}]}'
-
-    with pytest.raises(ProtocolError, match="plural is one URL segment") as caught:
-        legacy_resources(document, "/api/v1", "v1")
-    assert caught.value.phase == "discovery"
+# -- what is not found -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["", "../api/v1", "a.io/..", "a.io/v1/x", "a.io/"])
-def test_a_group_version_that_no_url_can_name_is_the_servers_fault(name: str) -> None:
-    group = b'{"name":"a.io","versions":[{"groupVersion":"%s"}]}' % name.encode()
+def test_an_unknown_name_suggests_the_near_ones() -> None:
+    near, _ = similar(catalogue(), "Deploymets")
+    error = catalogue().missing("Deploymets", near)
 
-    with pytest.raises(ProtocolError, match="it has a group version"):
-        list(group_versions(group, "/apis/a.io"))
+    assert isinstance(error, UnknownResource)
+    assert str(error) == (
+        "the server has no resource called 'Deploymets' (did you mean deployments or "
+        "deploy?); "
+        "`kubectl api-resources` lists what it has"
+    )
 
 
-def test_a_document_nested_too_deeply_is_the_servers_fault() -> None:
-    with pytest.raises(ProtocolError, match="no discovery document"):
-        aggregated_resources(b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "/apis")
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("podz", "pods"),
+        ("svcs", "svc"),
+        ("deployment.app", "deployments.apps"),
+        ("pod.v2", "pods.v1"),
+    ],
+)
+def test_what_is_suggested_can_be_asked_for(name: str, first: str) -> None:
+    near, _ = similar(catalogue(), name)
+
+    assert near[0] == first
+    assert all(catalogue().find(each) for each in near)
+
+
+def test_nothing_is_suggested_that_could_not_be_used() -> None:
+    near, _ = similar(catalogue(), "componentstatusez")
+
+    assert near == ()
+
+
+def test_a_thousand_names_are_compared_in_steps() -> None:
+    many = of(*(resource(f"things{number}", "a.io") for number in range(1000)))
+
+    (first, *_), steps = similar(many, "thing777")
+
+    assert (first, steps) == ("things777", 5)
+
+
+DOWN = server_error(Status(503, message="the backend is down"), phase="discovery")
+NOT_ALLOWED = server_error(Status(403, "Forbidden"), phase="discovery")
+LOST = server_error(Status(404, "NotFound"), phase="discovery")
+
+
+def test_an_unknown_name_tells_which_groups_did_not_answer() -> None:
+    dark = Catalogue((), {"/apis/metrics.k8s.io/v1beta1": DOWN, "/apis/a.io/v1": None})
+
+    assert str(dark.missing("x")) == (
+        "the server has no resource called 'x'; it did not describe metrics.k8s.io/v1beta1, "
+        "a.io/v1; `kubectl api-resources` lists what it has"
+    )
+
+
+def test_a_name_in_a_group_that_did_not_answer_is_not_unknown() -> None:
+    dark = Catalogue((), {"/apis/metrics.k8s.io/v1beta1": DOWN})
+
+    for name in ("pods.metrics.k8s.io", "pods.v1beta1.metrics.k8s.io"):
+        assert isinstance(dark.missing(name), ServerFailure)
+    assert isinstance(dark.missing("pods.other.io"), UnknownResource)
+
+
+@pytest.mark.parametrize("path", ["/apis", "/api/v1"])
+def test_a_bare_name_is_not_unknown_if_much_could_not_be_read(path: str) -> None:
+    blind = Catalogue((), {path: NOT_ALLOWED})
+
+    assert isinstance(blind.missing("widgets"), Forbidden)
+    assert isinstance(blind.missing("widgets.example.com"), UnknownResource)
+
+
+def test_a_server_without_a_list_of_groups_wants_the_group_named() -> None:
+    assert str(Catalogue((), {"/apis": LOST}).missing("widgets")) == (
+        "the server has no resource called 'widgets'; it has no list of its groups, so ask for "
+        "widgets.GROUP"
+    )
+
+
+def test_what_was_dark_is_light_when_it_was_read() -> None:
+    dark = Catalogue((), {"/apis/a.io/v1": DOWN, "/apis/b.io/v1": DOWN})
+    lighter = dark.with_more(of(resource("things", "a.io")))
+
+    assert not dark.knows("a.io")
+    assert lighter.knows("a.io")
+    assert not lighter.knows("b.io")
+    assert lighter.knows("")
+    assert lighter.find("things") == resource("things", "a.io")
+
+
+def test_an_error_is_remembered_without_where_it_was_raised() -> None:
+    try:
+        raise DOWN
+    except ServerFailure as error:
+        kept = remembered(error)
+
+    assert (type(kept), str(kept), kept.phase) == (ServerFailure, str(DOWN), "discovery")
+    assert kept.__traceback__ is None
+    other = remembered(ProtocolError("nonsense", phase="discovery"))
+    assert (type(other), str(other), other.phase) == (ProtocolError, "nonsense", "discovery")
+    assert isinstance(remembered(LOST), NotFound)
+
+
+def test_a_catalogue_shows_how_much_is_in_it() -> None:
+    assert repr(of(*BUILT_IN[:3])) == "<Catalogue of 3 resources>"
+    assert repr(Catalogue((), {"/apis": None})) == "<Catalogue of 0 resources, 1 documents unread>"

@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 
 from aioinformer._client.client import Client
-from aioinformer._core.cursor import ListRequest, WatchRequest
+from aioinformer._core.requests import ListRequest, WatchRequest
 from aioinformer._core.resources import Resource, find_built_in
 from aioinformer.errors import (
     ConfigurationError,

@@ -1,8 +1,7 @@
-"""Explicit servers, and headers that are renewed."""
+"""Explicit servers, and what never changes."""
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 
 import pytest
@@ -12,83 +11,22 @@ from aioinformer._client.credentials import (
     Credentials,
     ExplicitServer,
     FixedAuthorization,
-    RenewedAuthorization,
+    FixedTls,
     proxy_url,
     secure_context,
     server_url,
 )
-from aioinformer.errors import ConfigurationError, FetchError
+from aioinformer.errors import ConfigurationError
+from tests.client.conftest import Certificates
 
 SERVER = URL("https://10.0.0.1:6443")
-
-
-class Renewal:
-    """Renews only when it is let, and counts."""
-
-    def __init__(self) -> None:
-        self.let = asyncio.Event()
-        self.runs = 0
-
-    async def __call__(self) -> str:
-        await self.let.wait()
-        self.runs += 1
-        return f"Bearer token-{self.runs}"
-
-
-async def test_three_requests_at_once_are_one_renewal() -> None:
-    renewal = Renewal()
-    authorization = RenewedAuthorization(renewal)
-
-    asking = [asyncio.create_task(authorization.header()) for _ in range(3)]
-    await asyncio.sleep(0)
-    renewal.let.set()
-
-    assert await asyncio.gather(*asking) == ["Bearer token-1"] * 3
-    assert renewal.runs == 1
-
-
-async def test_a_later_request_renews_again() -> None:
-    renewal = Renewal()
-    renewal.let.set()
-    authorization = RenewedAuthorization(renewal)
-
-    assert await authorization.header() == "Bearer token-1"
-    assert await authorization.header() == "Bearer token-2"
-
-
-async def test_when_the_renewing_request_is_cancelled_the_next_one_renews() -> None:
-    renewal = Renewal()
-    authorization = RenewedAuthorization(renewal)
-    first, second = (asyncio.create_task(authorization.header()) for _ in range(2))
-    await asyncio.sleep(0)
-
-    first.cancel()
-    renewal.let.set()
-
-    assert await second == "Bearer token-1"
-    assert first.cancelled()
-
-
-async def test_a_failed_renewal_fails_that_request_and_not_the_next() -> None:
-    answers: list[FetchError | str] = ["Bearer again", FetchError("gone", phase="credentials")]
-
-    async def renew() -> str:
-        answer = answers.pop()
-        if isinstance(answer, FetchError):
-            raise answer
-        return answer
-
-    authorization = RenewedAuthorization(renew)
-
-    with pytest.raises(FetchError, match="gone"):
-        await authorization.header()
-    assert await authorization.header() == "Bearer again"
 
 
 async def test_an_explicit_token_is_a_bearer_token() -> None:
     credentials = await ExplicitServer(SERVER, "abc").load()
 
     assert await credentials.authorization.header() == "Bearer abc"
+    assert await credentials.authorization.header(refused="Bearer abc") == "Bearer abc"
 
 
 async def test_no_token_is_no_header() -> None:
@@ -101,8 +39,10 @@ async def test_https_without_a_context_trusts_what_the_system_trusts() -> None:
     tls = (await ExplicitServer(SERVER).load()).tls
 
     assert tls is not None
-    assert tls.verify_mode is ssl.CERT_REQUIRED
-    assert tls.check_hostname
+    context = await tls.context()
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert await tls.context(failed=context) is context
 
 
 async def test_plain_http_needs_no_certificates() -> None:
@@ -173,13 +113,9 @@ def test_a_proxy_that_is_no_http_proxy_is_refused(text: str) -> None:
 
 
 def test_no_repr_shows_a_secret() -> None:
-    async def renew() -> str:
-        return "canary"
-
-    fixed, renewed = FixedAuthorization("Bearer canary"), RenewedAuthorization(renew)
+    fixed = FixedAuthorization("Bearer canary")
     shown = [
         fixed,
-        renewed,
         ExplicitServer(SERVER, "canary"),
         Credentials(SERVER, fixed, proxy_authorization="Basic canary"),
     ]
@@ -188,7 +124,26 @@ def test_no_repr_shows_a_secret() -> None:
     assert "10.0.0.1" in repr(shown[-1])
 
 
-def test_a_clusters_own_certificate_is_not_checked_more_strictly_than_by_kubectl() -> None:
-    context = secure_context(ssl.get_default_verify_paths().cafile)
+async def test_closing_what_never_changes_changes_nothing() -> None:
+    tls = FixedTls(secure_context())
+    credentials = Credentials(SERVER, FixedAuthorization("Bearer abc"), tls)
+
+    await credentials.aclose()
+
+    assert await credentials.authorization.header() == "Bearer abc"
+    assert await tls.context() is tls.value
+
+
+def test_a_clusters_own_certificate_is_not_checked_more_strictly_than_by_kubectl(
+    certificates: Certificates,
+) -> None:
+    context = secure_context(certificates.authority_pem)
 
     assert not context.verify_flags & ssl.VERIFY_X509_STRICT
+    assert len(context.get_ca_certs()) == 1
+
+
+@pytest.mark.parametrize("authority", [b"", "§".encode(), b"nonsense"])
+def test_an_authority_without_certificates_is_not_taken_for_the_systems(authority: bytes) -> None:
+    with pytest.raises(ssl.SSLError):
+        secure_context(authority)

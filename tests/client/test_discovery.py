@@ -1,79 +1,41 @@
-"""Which documents are asked for, and how long they are used."""
+"""How long an answer holds, and who shares it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 
 import pytest
 
-from aioinformer._client.discovery import AGGREGATED, Discovery
+from aioinformer._client.discovery import ABSENT, FRESH, Discovery
+from aioinformer._core.resources import Resource
 from aioinformer.errors import (
+    ConnectionFailed,
     Forbidden,
-    ProtocolError,
-    Status,
+    ServerFailure,
     UnknownResource,
-    server_error,
+    UnwatchableResource,
 )
-from tests.client.recordings import recorded
+from tests.client.servings import (
+    APPS,
+    CORE,
+    GROUPS,
+    VERSIONS,
+    Documents,
+    group,
+    legacy,
+    modern,
+    resources,
+    standalone,
+)
+from tests.client.virtual import virtually
 
-CORE = recorded("01-core-v1-resources").body
-GROUPS = recorded("02-aggregated-discovery").body
-APPS = recorded("03-group-version-resources").body
-EMPTY = b'{"kind":"APIGroupDiscoveryList","items":[]}'
-VERSIONS = b'{"kind":"APIVersions","versions":["v1"]}'
-
-
-class Documents:
-    """What a server has: bodies by path, or the code of a refusal."""
-
-    def __init__(self, served: Mapping[str, bytes | int]) -> None:
-        self.served = dict(served)
-        self.asked: list[str] = []
-
-    async def __call__(self, path: str, accept: str) -> bytes:
-        assert (accept == AGGREGATED) is (path in ("/api", "/apis"))
-        self.asked.append(path)
-        await asyncio.sleep(0)
-        document = self.served.get(path, 404)
-        if isinstance(document, int):
-            raise server_error(Status(document), phase="discovery")
-        return document
+EVERYTHING = ["/api", "/apis"]
 
 
-def modern() -> Documents:
-    return Documents({"/api": EMPTY, "/apis": GROUPS})
+# -- how long ----------------------------------------------------------------------------------
 
 
-def legacy(**more: bytes | int) -> Documents:
-    groups = (
-        b'{"kind":"APIGroupList","groups":['
-        b'{"name":"metrics.io","versions":[{"groupVersion":"metrics.io/v1","version":"v1"}]},'
-        b'{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}]}]}'
-    )
-    served = {"/api": VERSIONS, "/api/v1": CORE, "/apis": groups, "/apis/apps/v1": APPS}
-    return Documents({**served, "/apis/metrics.io/v1": b'{"resources":[]}', **more})
-
-
-def standalone() -> Documents:
-    """An apiextensions-apiserver on its own: groups, and no list of them."""
-    group = b'{"name":"example.com","versions":[{"groupVersion":"example.com/v1"}]}'
-    widgets = (
-        b'{"resources":[{"name":"widgets","singularName":"widget","namespaced":true,'
-        b'"kind":"Widget","shortNames":["wd"]}]}'
-    )
-    return Documents({"/apis/example.com": group, "/apis/example.com/v1": widgets})
-
-
-async def test_two_aggregated_documents_describe_everything() -> None:
-    documents = modern()
-
-    found = await Discovery(documents).find("deploy")
-
-    assert found.plural == "deployments"
-    assert documents.asked == ["/api", "/apis"]
-
-
+@virtually
 async def test_the_answer_is_used_again() -> None:
     documents = modern()
     discovery = Discovery(documents)
@@ -81,121 +43,173 @@ async def test_the_answer_is_used_again() -> None:
     await discovery.find("deploy")
     assert (await discovery.find("jobs")).group == "batch"
 
-    assert documents.asked == ["/api", "/apis"]
+    assert documents.asked == EVERYTHING
 
 
-async def test_a_name_that_is_missing_is_asked_for_once_more() -> None:
+@virtually
+async def test_an_answer_is_used_for_ten_minutes() -> None:
+    documents = modern()
+    discovery = Discovery(documents)
+    await discovery.find("deploy")
+
+    await asyncio.sleep(FRESH - 1)
+    await discovery.find("deploy")
+    assert documents.asked == EVERYTHING
+    await asyncio.sleep(2)
+    await discovery.find("deploy")
+    assert documents.asked == EVERYTHING * 2
+
+
+@virtually
+async def test_a_name_that_is_missing_is_asked_for_again_after_a_moment() -> None:
     """The custom resource may have been installed a second ago."""
     documents = modern()
     discovery = Discovery(documents)
     await discovery.find("deploy")
     documents.served["/apis"] = GROUPS.replace(b'"deployments"', b'"widgets"')
 
+    with pytest.raises(UnknownResource):
+        await discovery.find("widgets")
+    assert documents.asked == EVERYTHING, "a name that is asked for in a loop is no flood"
+    await asyncio.sleep(ABSENT)
     assert (await discovery.find("widgets")).plural == "widgets"
+    assert documents.asked == EVERYTHING * 2
 
-    assert documents.asked == ["/api", "/apis"] * 2
 
-
+@virtually
 async def test_a_name_that_stays_missing_is_unknown_after_one_question() -> None:
     documents = modern()
 
     with pytest.raises(UnknownResource, match="did you mean"):
         await Discovery(documents).find("deploymets")
 
-    assert documents.asked == ["/api", "/apis"]
+    assert documents.asked == EVERYTHING
 
 
-class SkippingLoop(asyncio.SelectorEventLoop):
-    """A loop whose clock can be put forward."""
-
-    skipped = 0.0
-
-    def time(self) -> float:
-        return super().time() + self.skipped
+@virtually
+async def test_a_resource_that_can_not_be_watched_is_an_error_that_says_so() -> None:
+    with pytest.raises(UnwatchableResource, match="doesn't let anybody list or watch it"):
+        await Discovery(legacy()).find("bindings")
 
 
-def test_an_answer_is_used_for_ten_minutes() -> None:
-    documents, loop = modern(), SkippingLoop()
-
-    async def ask() -> None:
-        discovery = Discovery(documents)
-        await discovery.find("deploy")
-        loop.skipped = 590
-        await discovery.find("deploy")
-        assert documents.asked == ["/api", "/apis"]
-        loop.skipped = 610
-        await discovery.find("deploy")
-        assert documents.asked == ["/api", "/apis"] * 2
-
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(ask())
-
-
-async def test_names_asked_for_at_once_are_one_question() -> None:
-    documents = modern()
-    discovery = Discovery(documents)
-
-    await asyncio.gather(*(discovery.find(name) for name in ("deploy", "jobs", "leases")))
-
-    assert documents.asked == ["/api", "/apis"]
-
-
+@virtually
 async def test_a_failed_question_is_asked_again_the_next_time() -> None:
     documents = modern()
     discovery = Discovery(documents)
-    documents.served["/apis"] = 403
+    documents.served["/apis"] = ConnectionFailed("refused", phase="discovery")
 
-    with pytest.raises(Forbidden):
+    with pytest.raises(ConnectionFailed):
         await discovery.find("deploy")
     documents.served["/apis"] = GROUPS
 
     assert (await discovery.find("deploy")).plural == "deployments"
 
 
-async def test_an_older_server_is_asked_group_by_group() -> None:
-    documents = legacy()
-
-    assert (await Discovery(documents).find("sts")).plural == "statefulsets"
-    assert documents.asked == [
-        "/api",
-        "/api/v1",
-        "/apis",
-        "/apis/metrics.io/v1",
-        "/apis/apps/v1",
-    ]
+# -- at once -----------------------------------------------------------------------------------
 
 
-async def test_a_group_that_is_down_does_not_hide_the_others() -> None:
+@virtually
+async def test_names_asked_for_at_once_are_one_question() -> None:
+    documents = modern()
+    discovery = Discovery(documents)
+
+    await asyncio.gather(*(discovery.find(name) for name in ("deploy", "jobs", "leases")))
+
+    assert documents.asked == EVERYTHING
+
+
+@virtually
+async def test_all_who_wait_for_an_answer_share_its_failure() -> None:
+    """Else ten informers at a server that is not there would wait for ten timeouts in a row."""
+    documents = Documents({"/api": ConnectionFailed("refused", phase="discovery")})
+    discovery = Discovery(documents)
+
+    ended = await asyncio.gather(
+        *(discovery.find(name) for name in ("deploy", "jobs", "leases")), return_exceptions=True
+    )
+
+    assert [type(each) for each in ended] == [ConnectionFailed] * 3
+    assert len(set(map(id, ended))) == 3, "each its own: tracebacks grow"
+    assert documents.asked == ["/api"]
+
+
+@virtually
+async def test_whoever_gives_up_while_asking_leaves_the_question_to_the_next() -> None:
+    documents = modern()
+    discovery = Discovery(documents)
+    first = asyncio.create_task(discovery.find("deploy"))
+    second = asyncio.create_task(discovery.find("jobs"))
+    await asyncio.sleep(0)
+    first.cancel()
+
+    assert (await second).plural == "jobs"
+    assert documents.asked == ["/api", *EVERYTHING]
+    assert first.cancelled()
+
+
+# -- what could not be read --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["widgets.example.com", "wi.example.com", "Widget.v1.example.com"])
+@virtually
+async def test_a_name_with_its_group_is_found_without_a_list_of_groups(name: str) -> None:
+    found = await Discovery(standalone()).find(name)
+
+    assert (found.group, found.version, found.plural) == ("example.com", "v1", "widgets")
+
+
+@virtually
+async def test_a_name_with_its_group_is_found_where_the_list_of_groups_is_forbidden() -> None:
+    documents = Documents({"/api": VERSIONS, "/api/v1": CORE, "/apis": 403, "/apis/apps/v1": APPS})
+    discovery = Discovery(documents)
+
+    assert (await discovery.find("pods")).plural == "pods"
+    assert (await discovery.find("deploy.v1.apps")).plural == "deployments"
+    assert documents.asked == ["/api", "/api/v1", "/apis", "/apis/apps/v1"]
+    with pytest.raises(Forbidden):
+        await discovery.find("ingresses")
+
+
+@virtually
+async def test_a_group_that_was_down_is_found_when_it_is_back() -> None:
     documents = legacy(**{"/apis/metrics.io/v1": 503})
     discovery = Discovery(documents)
 
     assert (await discovery.find("sts")).plural == "statefulsets"
     with pytest.raises(UnknownResource, match=r"did not describe metrics\.io/v1"):
         await discovery.find("podmetrics")
+    with pytest.raises(ServerFailure):
+        await discovery.find("podmetrics.metrics.io")
+    documents.served["/apis/metrics.io/v1"] = resources("podmetrics")
+    await asyncio.sleep(ABSENT)
+
+    assert (await discovery.find("podmetrics.metrics.io")).group == "metrics.io"
 
 
-async def test_a_forbidden_group_is_an_error() -> None:
-    with pytest.raises(Forbidden):
-        await Discovery(legacy(**{"/apis/apps/v1": 403})).find("sts")
+@virtually
+async def test_a_name_in_a_group_that_is_down_is_asked_for_once_in_a_while() -> None:
+    documents = Documents({"/apis": 503, "/apis/a.io": group("a.io", "v1"), "/apis/a.io/v1": 503})
+    discovery = Discovery(documents)
+
+    for _ in range(3):
+        with pytest.raises(ServerFailure):
+            await discovery.find("things.a.io")
+
+    assert documents.asked.count("/apis/a.io/v1") == 1
 
 
-@pytest.mark.parametrize("name", ["widgets.example.com", "wd.example.com", "Widget.v1.example.com"])
-async def test_a_server_without_a_list_of_groups_is_asked_for_the_group_named(name: str) -> None:
-    found = await Discovery(standalone()).find(name)
-
-    assert (found.group, found.version, found.plural) == ("example.com", "v1", "widgets")
-
-
+@virtually
 async def test_a_server_without_a_list_of_groups_knows_no_bare_names() -> None:
     documents = standalone()
 
     with pytest.raises(UnknownResource, match=r"no list of its groups, so ask for widgets\.GROUP"):
         await Discovery(documents).find("widgets")
 
-    assert documents.asked == ["/api", "/apis"]
+    assert documents.asked == EVERYTHING
 
 
 @pytest.mark.parametrize("name", ["widgets..", "widgets.a/../b", "widgets.%2e"])
+@virtually
 async def test_a_name_whose_group_no_url_can_name_is_unknown(name: str) -> None:
     documents = standalone()
 
@@ -204,14 +218,25 @@ async def test_a_name_whose_group_no_url_can_name_is_unknown(name: str) -> None:
     assert not any(".." in path or "%" in path for path in documents.asked)
 
 
-async def test_a_document_that_makes_no_sense_is_the_servers_fault() -> None:
-    with pytest.raises(ProtocolError, match="/apis is no discovery document"):
-        await Discovery(Documents({"/apis": b"<html>"})).find("pods")
+# -- one resource ------------------------------------------------------------------------------
 
 
+@virtually
+async def test_whether_a_resource_is_served_is_always_asked_afresh() -> None:
+    documents = standalone()
+    discovery = Discovery(documents)
+    widgets = await discovery.find("widgets.example.com")
+    assert await discovery.served(widgets) == widgets
+    documents.served.clear()
+
+    assert await discovery.served(widgets) is None
+    assert await discovery.served(Resource("example.com", "v1", "gadgets", "Gadget")) is None
+
+
+@virtually
 async def test_a_discovery_shows_what_it_knows() -> None:
     discovery = Discovery(standalone())
     assert repr(discovery) == "<Discovery <Catalogue of 0 resources>>"
     await discovery.find("widgets.example.com")
 
-    assert repr(discovery) == "<Discovery <Catalogue of 1 resources>>"
+    assert repr(discovery) == "<Discovery <Catalogue of 1 resources, 1 documents unread>>"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from aioinformer._client.kubeconfig import Kubeconfig, Loaded, Renewal
-from aioinformer.errors import ConfigurationError, FetchError
+from aioinformer._client.kubeconfig import Kubeconfig
+from aioinformer.errors import ConfigurationError
 from tests.client.conftest import Certificates
 from tests.client.kubeconfigs import (
     CANARY,
@@ -84,7 +84,9 @@ asyncio.run(main())
 async def test_a_path_that_does_not_exist_is_named(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
 
-    assert await refusal(Kubeconfig(missing)) == f"kubeconfig {missing} does not exist"
+    said = await refusal(Kubeconfig(missing))
+
+    assert said.startswith(f"kubeconfig {missing} does not exist: is the path right?")
 
 
 async def test_when_nothing_is_found_everything_tried_is_named(tmp_path: Path) -> None:
@@ -94,7 +96,8 @@ async def test_when_nothing_is_found_everything_tried_is_named(tmp_path: Path) -
     assert await refusal(source) == (
         f"no cluster is configured: $KUBECONFIG names no file that exists ({missing}), and this "
         f"is no pod with a service account ($KUBERNETES_SERVICE_HOST, $KUBERNETES_SERVICE_PORT, "
-        f"{mount}/token, {mount}/ca.crt): Service host/port is not set."
+        f"{mount}/token, {mount}/ca.crt): Service host/port is not set; for a cluster elsewhere, "
+        f"put its kubeconfig into ~/.kube/config, or name it"
     )
     at_home = replace(source, environment={"HOME": str(tmp_path)})
     assert (await refusal(at_home)).startswith(
@@ -150,6 +153,28 @@ async def test_the_first_file_that_sets_a_current_context_wins(tmp_path: Path) -
     source = Kubeconfig(environment={"KUBECONFIG": f"{first}{os.pathsep}{second}"})
 
     assert str((await source.load()).server) == "http://a"
+
+
+async def test_the_first_file_that_has_a_part_wins_whole(tmp_path: Path) -> None:
+    """As kubectl's rules have it: what a second file adds to the same user is not taken."""
+    first = written(tmp_path, document(user={"username": "me"}), "a")
+    second = written(tmp_path, document(user={"password": "pw", "token": CANARY}), "b")
+    source = Kubeconfig(environment={"KUBECONFIG": f"{first}{os.pathsep}{second}"})
+
+    assert await (await source.load()).authorization.header() == ""
+
+
+async def test_a_cluster_may_be_in_one_file_and_its_user_in_another(tmp_path: Path) -> None:
+    content = document()
+    users = {"users": document(user={"token": "abc"})["users"]}
+    content["users"] = None
+    first, empty = written(tmp_path, content, "a"), written(tmp_path, "", "b")
+    second = written(tmp_path, users, "c")
+    listed = os.pathsep.join(map(str, [empty, first, second]))
+
+    credentials = await Kubeconfig(environment={"KUBECONFIG": listed}).load()
+
+    assert await credentials.authorization.header() == "Bearer abc"
 
 
 async def test_without_a_current_context_one_must_be_chosen(tmp_path: Path) -> None:
@@ -234,12 +259,14 @@ async def test_what_is_missing_in_a_user_is_told_without_the_rest_of_it(tmp_path
 
 @pytest.mark.parametrize("key", ["certificate-authority", "client-certificate", "client-key"])
 async def test_data_that_is_not_base64_is_named(tmp_path: Path, key: str) -> None:
-    content = document()
+    content = document(cluster={"server": "https://10.0.0.1"})
     owner = content["clusters"][0]["cluster"] if "auth" in key else content["users"][0]["user"]
     owner[f"{key}-data"] = "-----BEGIN"
     path = written(tmp_path, content)
 
-    assert await refusal(Kubeconfig(path)) == f"{path}: {key}-data is not base64"
+    assert await refusal(Kubeconfig(path)) == (
+        f"{path}: context 'main': a certificate or its key can't be used: {key}-data is not base64"
+    )
 
 
 async def test_a_certificate_that_is_none_is_named(tmp_path: Path) -> None:
@@ -283,58 +310,18 @@ async def test_a_mount_without_a_token_is_told(tmp_path: Path, certificates: Cer
     source = mounted(tmp_path, certificates)
     (tmp_path / "token").unlink()
 
-    assert (await refusal(source)).endswith("Service token file does not exist.")
+    assert "): Service token file does not exist; " in await refusal(source)
 
 
-@pytest.mark.parametrize("kind", ["a function", "a coroutine"])
-async def test_a_hook_renews_the_token_before_a_request(kind: str) -> None:
-    def hook(loaded: Loaded) -> None:
-        loaded.api_key["BearerToken"] = "Bearer new\n"
-
-    async def slow_hook(loaded: Loaded) -> None:
-        hook(loaded)
-
-    renew = Renewal(Loaded(), hook if kind == "a function" else slow_hook, "here")
-
-    assert await renew() == "Bearer new"
-
-
-async def test_a_token_that_can_not_be_renewed_fails_the_request(
-    tmp_path: Path,
+async def test_a_token_that_is_no_text_is_told_unseen(
+    tmp_path: Path, certificates: Certificates
 ) -> None:
-    def hook(loaded: Loaded) -> None:
-        loaded.api_key["BearerToken"] = (tmp_path / "gone").read_text()
-
-    with pytest.raises(FetchError, match=r"^here: the token can't be renewed: .*gone") as caught:
-        await Renewal(Loaded(), hook, "here")()
-    assert caught.value.phase == "credentials"
-
-
-@pytest.mark.parametrize(
-    "token", [f"half\r\nof-{CANARY}", f"{CANARY}\0{CANARY}"], ids=["two lines", "a null byte"]
-)
-async def test_a_renewed_token_that_no_header_may_have_fails_the_request_unseen(
-    token: str,
-) -> None:
-    def hook(loaded: Loaded) -> None:
-        loaded.api_key["BearerToken"] = f"Bearer {token}"
-
-    with pytest.raises(FetchError, match=r"^here: .* has a newline or control char") as caught:
-        await Renewal(Loaded(), hook, "here")()
-    assert caught.value.phase == "credentials"
-    assert CANARY not in chain_of_errors(caught.value)
-
-
-async def test_a_token_file_that_is_no_text_fails_the_request_unseen(tmp_path: Path) -> None:
     """A UnicodeDecodeError shows all the bytes in its repr."""
+    source = mounted(tmp_path, certificates)
     (tmp_path / "token").write_bytes(CANARY.encode() + b"\xff")
 
-    def hook(loaded: Loaded) -> None:
-        loaded.api_key["BearerToken"] = (tmp_path / "token").read_text(encoding="utf-8")
-
-    with pytest.raises(FetchError, match=r"can't be used: it is no text$") as caught:
-        await Renewal(Loaded(), hook, "here")()
-    assert caught.value.phase == "credentials"
+    with pytest.raises(ConfigurationError, match="the token is no text") as caught:
+        await source.load()
     assert CANARY not in chain_of_errors(caught.value)
 
 

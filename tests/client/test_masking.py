@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._client.masking import DEPTH, MASK, Mask
+from aioinformer._client.masking import DEPTH, LOOKED_AT, MASK, SHOWN, Mask, without_secrets
 from aioinformer.errors import Status
 
 secrets = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=6, max_size=30)
@@ -130,3 +130,31 @@ def test_details_deeper_than_any_are_dropped() -> None:
 
 def test_a_repr_shows_no_secret() -> None:
     assert "canary" not in repr(Mask([("X-Api-Key", "canary")]))
+
+
+# -- what only looks secret --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("token=abc", f"token={MASK}"),
+        ("the password: hunter2, it is", f"the password: {MASK}, it is"),
+        ("Bearer abc", f"Bearer {MASK}"),
+        ("got eyJhbGciOiJSUzI1NiIs.eyJpc3MiOi.J9sig here", f"got {MASK} here"),
+        ("no host sts.eu-west-1.amazonaws.com:443", "no host sts.eu-west-1.amazonaws.com:443"),
+        ("the token has expired", "the token has expired"),
+        ("two\n lines\x1b[0m", "two lines [0m"),
+    ],
+)
+def test_what_looks_secret_in_a_line_is_hidden(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown
+
+
+def test_a_long_line_is_cut_off_between_words() -> None:
+    secret = "a1" * 50
+
+    assert len(without_secrets("word " * 1000)) == SHOWN + 1
+    cut = without_secrets("x" * (LOOKED_AT - 20) + " " + secret)
+    assert "a1" not in cut
+    assert without_secrets("9z" * 5000) == ""

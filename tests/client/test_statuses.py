@@ -82,8 +82,10 @@ def test_json_that_is_no_status_is_taken_as_text(body: bytes) -> None:
     assert status_of(500, {}, body) == Status(500, "", body.decode())
 
 
-def test_a_status_without_a_code_has_that_of_the_answer() -> None:
-    assert status_of(409, {}, b'{"kind":"Status","details":null}') == Status(409)
+def test_a_status_without_code_and_message_has_those_of_the_answer() -> None:
+    body = b'{"kind":"Status","details":null}'
+
+    assert status_of(409, {}, body) == Status(409, message="Conflict")
 
 
 def test_the_wait_of_the_header_wins_over_that_of_the_details() -> None:

@@ -11,11 +11,8 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from aioinformer._client.transport import (
-    READ_BUFFER,
-    Call,
-    open_socket,
-)
+from aioinformer._client.sessions import READ_BUFFER, open_socket
+from aioinformer._client.transport import Call
 from tests.client.exchanges import (
     CANARY,
     LIST,

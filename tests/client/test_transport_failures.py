@@ -10,8 +10,9 @@ from collections.abc import Callable
 import pytest
 from aiohttp import web
 
-from aioinformer._client.credentials import FixedAuthorization, RenewedAuthorization
+from aioinformer._client.credentials import FixedAuthorization
 from aioinformer._client.refusals import ERROR_CAP
+from aioinformer._client.renewals import Grant, RenewedAuthorization
 from aioinformer._client.transport import Call
 from aioinformer.errors import (
     BadRequest,
@@ -127,7 +128,7 @@ async def test_a_refused_connection_names_host_and_reason() -> None:
         error = await refused(transport)
 
     assert type(error) is ConnectionFailed
-    assert str(error) == f"{address}: Connection refused"
+    assert str(error).startswith(f"{address}: Connection refused; nothing listens there")
     assert error.phase == "list"
     assert error.__cause__ is not None
 
@@ -235,7 +236,7 @@ async def test_a_handshake_that_stalls_is_a_timeout(certificates: Certificates) 
             error = await refused(transport)
 
     assert type(error) is RequestTimedOut
-    assert str(error) == f"{address}: no connection in the time allowed"
+    assert str(error).startswith(f"{address}: no connection in the time allowed; ")
 
 
 @pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
@@ -309,9 +310,9 @@ async def test_a_watch_outlives_the_silence_allowed_to_a_list() -> None:
 async def test_credentials_that_are_never_renewed_are_a_timeout(call: Call) -> None:
     """A token on a file system that hangs: the informer must not list for ever."""
 
-    async def renew() -> str:
+    async def renew() -> Grant:
         await asyncio.Event().wait()
-        return ""
+        return Grant()
 
     hanging = RenewedAuthorization(renew)
     async with transport_to("http://10.0.0.1", timeouts=BRISK, authorization=hanging) as transport:

@@ -11,7 +11,8 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from aioinformer._client.credentials import Credentials, RenewedAuthorization
+from aioinformer._client.credentials import Credentials
+from aioinformer._client.renewals import Grant, RenewedAuthorization
 from aioinformer._client.transport import (
     Call,
     Timeouts,
@@ -168,10 +169,10 @@ async def test_closing_the_transport_ends_what_is_being_read() -> None:
 async def test_a_request_that_waited_while_the_transport_was_closed_is_not_sent() -> None:
     renewing, let = asyncio.Event(), asyncio.Event()
 
-    async def renew() -> str:
+    async def renew() -> Grant:
         renewing.set()
         await let.wait()
-        return "Bearer late"
+        return Grant("Bearer late")
 
     credentials = Credentials(URL("http://127.0.0.1:1"), RenewedAuthorization(renew))
     transport = Transport(credentials, headers={}, timeouts=Timeouts())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -21,9 +22,15 @@ AGGREGATED = {
 
 
 @pytest_asyncio.fixture
-async def http() -> AsyncIterator[aiohttp.ClientSession]:
-    async with ApiServer() as server, aiohttp.ClientSession(server.url) as session:
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as server:
         server.cluster.add_resource(WIDGETS)
+        yield server
+
+
+@pytest_asyncio.fixture
+async def http(server: ApiServer) -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(server.url) as session:
         yield session
 
 
@@ -110,3 +117,36 @@ async def test_health_and_version_are_there(http: aiohttp.ClientSession) -> None
         async with http.get(path) as response:
             assert await response.text() == "ok"
     assert (await get(http, "/version"))["major"] == "1"
+
+
+# -- resources that come, go and change --------------------------------------------------------
+
+
+async def test_a_resource_that_goes_is_gone_from_every_document(
+    http: aiohttp.ClientSession, server: ApiServer
+) -> None:
+    server.cluster.remove_resource(WIDGETS)
+    aggregated = await get(http, "/apis", AGGREGATED)
+    legacy = await get(http, "/apis")
+
+    assert "example.com" not in {item["metadata"]["name"] for item in aggregated["items"]}
+    assert "example.com" not in {group["name"] for group in legacy["groups"]}
+    for path in ("/apis/example.com", "/apis/example.com/v1"):
+        async with http.get(path) as response:
+            assert (response.status, response.content_type) == (404, "text/plain")
+
+
+async def test_the_preferred_version_is_the_most_stable_and_then_the_newest(
+    http: aiohttp.ClientSession, server: ApiServer
+) -> None:
+    """As apimachinery's ``CompareKubeAwareVersionStrings``, whatever came first."""
+    for version in ("foo", "v1alpha1", "v2beta1", "v2", "v10"):
+        server.cluster.add_resource(replace(WIDGETS, version=version))
+    ordered = ["v10", "v2", "v1", "v2beta1", "v1alpha1", "foo"]
+
+    group = await get(http, "/apis/example.com")
+    assert group["preferredVersion"]["version"] == "v10"
+    assert [each["version"] for each in group["versions"]] == ordered
+    items = (await get(http, "/apis", AGGREGATED))["items"]
+    [versions] = [each["versions"] for each in items if each["metadata"]["name"] == "example.com"]
+    assert [each["version"] for each in versions] == ordered

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
-from aioinformer._core.cursor import ListRequest, WatchRequest
+from aioinformer import Client, Resource
+from aioinformer._core.requests import ListRequest, WatchRequest
 from aioinformer._core.resources import find_built_in
-from aioinformer.errors import BadRequest, Expired, NotFound
-from aioinformer.testing import Cluster, ClusterSource, ManualClock
+from aioinformer.errors import (
+    BadRequest,
+    ConnectionFailed,
+    Expired,
+    Forbidden,
+    NotFound,
+    ServerFailure,
+)
+from aioinformer.testing import ApiServer, Cluster, ClusterSource, ManualClock
 from tests.testing.exchanges import WIDGETS
 
 PODS = find_built_in("pods")
@@ -133,3 +142,63 @@ async def test_an_expired_token_is_raised_with_the_fresh_one(cluster: Cluster) -
         async with source.list(ListRequest("", 1, token)):
             pytest.fail("nothing is listed")
     assert caught.value.status.continue_token
+
+
+# -- whether it is served ----------------------------------------------------------------------
+
+
+async def test_a_resource_is_served_until_it_is_removed(cluster: Cluster) -> None:
+    source = ClusterSource(cluster).lister_watcher(WIDGETS)
+    assert await source.served() is None
+    cluster.add_resource(WIDGETS)
+    assert await source.served() == WIDGETS
+    cluster.remove_resource(WIDGETS)
+    assert await source.served() is None
+
+
+async def test_a_resource_that_changed_its_version_is_served_in_the_preferred_one(
+    cluster: Cluster,
+) -> None:
+    source = ClusterSource(cluster).lister_watcher(WIDGETS)
+    for version in ("v2beta1", "v2"):
+        cluster.add_resource(replace(WIDGETS, version=version))
+    assert await source.served() == replace(WIDGETS, version="v2")
+    cluster.add_resource(WIDGETS)
+    assert await source.served() == WIDGETS
+
+
+async def test_whether_a_resource_is_served_is_subject_to_faults(cluster: Cluster) -> None:
+    source = ClusterSource(cluster)
+    reader = source.lister_watcher(WIDGETS)
+    with source.faults.status(503, verb="get"), pytest.raises(ServerFailure) as caught:
+        await reader.served()
+    assert caught.value.phase == "discovery"
+    with source.faults.forbid(), pytest.raises(Forbidden):
+        await reader.served()
+    with source.faults.refuse(), pytest.raises(ConnectionFailed):
+        await reader.served()
+    with source.faults.forbid(verb="list"):
+        assert await reader.served() is None
+
+
+async def test_a_client_says_the_same_of_the_same_cluster(cluster: Cluster) -> None:
+    """Over HTTP the answer comes from documents, here from what they are made of."""
+    source = ClusterSource(cluster).lister_watcher(WIDGETS)
+    states: list[Resource | None] = []
+    async with ApiServer(cluster) as server, Client(server.url) as client:
+        reader = client.lister_watcher(WIDGETS)
+        for versions in ((), ("v1",), ("v1", "v2"), ("v2",), ("v2", "v3alpha1"), ("v3alpha1",)):
+            for version in versions:
+                cluster.add_resource(replace(WIDGETS, version=version))
+            states.append(await source.served())
+            assert await reader.served() == states[-1]
+            for version in versions:
+                cluster.remove_resource(replace(WIDGETS, version=version))
+    assert [state and state.version for state in states] == [
+        None,
+        "v1",
+        "v1",
+        "v2",
+        "v2",
+        "v3alpha1",
+    ]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from aioinformer._core.cursor import ListRequest, WatchRequest
+from aioinformer._core.requests import ListRequest, WatchRequest
 from aioinformer._core.resources import find_built_in
 from aioinformer.errors import (
     ConnectionFailed,

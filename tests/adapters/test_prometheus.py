@@ -1,0 +1,274 @@
+"""What Prometheus sees of informers."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from math import inf
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+
+from aioinformer._core.metrics import Levels, Metrics
+from aioinformer.adapters.prometheus import GAUGES, HANDLER_SECONDS, PrometheusMetrics
+
+PODS, NODES = "pods/web", "nodes"
+
+STANDING = Levels(
+    resource_version=41,
+    freshness_seconds=3.5,
+    queue_entries=2,
+    queue_bytes=6600,
+    objects=100,
+    rejected=1,
+    pending=7,
+    synced=True,
+)
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def _restless() -> Iterator[None]:
+    """Threads take turns five hundred times as often as they do by default."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.fixture
+def metrics(registry: CollectorRegistry) -> PrometheusMetrics:
+    return PrometheusMetrics(registry)
+
+
+def measures(metrics: Metrics) -> Metrics:
+    """``metrics``: type checkers see here that it is one."""
+    return metrics
+
+
+def sample(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
+    return registry.get_sample_value(f"aioinformer_{name}", labels)
+
+
+# -- requests ----------------------------------------------------------------------------------
+
+
+def test_requests_are_counted_as_they_start_and_by_how_they_end(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    for cause, seconds in (("complete", 0.2), ("complete", 0.4), ("unreachable", 0.001)):
+        metrics.request_started(PODS, "list")
+        metrics.request_ended(PODS, "list", cause, seconds)
+    metrics.request_started(PODS, "watch")
+    assert sample(registry, "requests_total", informer=PODS, verb="list") == 3
+    assert sample(registry, "requests_total", informer=PODS, verb="watch") == 1
+    ended = {"informer": PODS, "verb": "list", "cause": "complete"}
+    assert sample(registry, "requests_ended_total", **ended) == 2
+    assert sample(registry, "requests_ended_total", **ended | {"cause": "unreachable"}) == 1
+    lasted = {"informer": PODS, "verb": "list"}
+    assert sample(registry, "request_seconds_sum", **lasted) == pytest.approx(0.601)
+    assert sample(registry, "request_seconds_bucket", **lasted, le="0.25") == 2
+
+
+def test_failures_are_counted_by_phase_and_class(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    metrics.failed(PODS, "watch", "ConnectionLost")
+    metrics.failed(PODS, "watch", "ConnectionLost")
+    labels = {"informer": PODS, "phase": "watch", "error": "ConnectionLost"}
+    assert sample(registry, "failures_total", **labels) == 2
+
+
+def test_bytes_and_events_add_up(registry: CollectorRegistry, metrics: PrometheusMetrics) -> None:
+    for size, events in ((4096, 3), (100, 0)):
+        metrics.received(PODS, "watch", size, events)
+    metrics.received(NODES, "watchlist", 7, 1)
+    watched = {"informer": PODS, "verb": "watch"}
+    assert sample(registry, "received_bytes_total", **watched) == 4196
+    assert sample(registry, "received_events_total", **watched) == 3
+    streamed = {"informer": NODES, "verb": "watchlist"}
+    assert sample(registry, "received_bytes_total", **streamed) == 7
+
+
+# -- handlers ----------------------------------------------------------------------------------
+
+
+def test_handlers_are_timed_in_buckets_that_add_up(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    for seconds in (0.0001, 0.0002, 0.02, 3.0, 60.0):
+        metrics.handled(PODS, "print", seconds, ok=seconds < 60)
+    labels = {"informer": PODS, "listener": "print"}
+    counts = [
+        sample(registry, "handler_seconds_bucket", **labels, le=le)
+        for le in (*map(str, HANDLER_SECONDS), "+Inf")
+    ]
+    assert counts == [1, 2, 2, 3, 3, 3, 3, 4, 5]  # a bucket holds what is at its edge
+    assert sample(registry, "handler_seconds_count", **labels) == 5
+    assert sample(registry, "handler_seconds_sum", **labels) == pytest.approx(63.0203)
+    assert sample(registry, "handler_errors_total", **labels) == 1
+
+
+# -- levels ------------------------------------------------------------------------------------
+
+
+def test_levels_are_read_at_the_scrape_and_vanish_with_the_informer(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    standing = STANDING
+
+    def levels() -> Levels:
+        return standing
+
+    metrics.informer_started(PODS, levels)
+    assert sample(registry, "objects", informer=PODS) == 100
+    standing = replace(STANDING, objects=101)
+    assert sample(registry, "objects", informer=PODS) == 101
+    metrics.informer_ended(PODS, levels)
+    assert sample(registry, "objects", informer=PODS) is None
+    assert sample(registry, "informers", informer=PODS) is None
+
+
+def test_several_informers_of_one_label_are_added_and_the_stalest_counts(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    stale = replace(STANDING, resource_version=12, freshness_seconds=inf, synced=False)
+    metrics.informer_started(PODS, lambda: STANDING)
+    metrics.informer_started(PODS, lambda: stale)
+    metrics.informer_started(NODES, lambda: STANDING)
+    assert {name: sample(registry, name, informer=PODS) for name in GAUGES} == {
+        "informers": 2,
+        "informers_synced": 1,
+        "resource_version": 12,
+        "freshness_seconds": inf,
+        "queue_entries": 4,
+        "queue_bytes": 13200,
+        "objects": 200,
+        "objects_rejected": 2,
+        "events_pending": 14,
+    }
+    assert sample(registry, "freshness_seconds", informer=NODES) == 3.5
+
+
+def test_an_informer_is_ended_by_an_equal_reader(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    """Each look at a method makes a new bound one."""
+
+    class Informer:
+        def levels(self) -> Levels:
+            return STANDING
+
+    one, other = Informer(), Informer()
+    metrics.informer_started(PODS, one.levels)
+    metrics.informer_started(PODS, other.levels)
+    metrics.informer_ended(PODS, one.levels)
+    assert sample(registry, "informers", informer=PODS) == 1
+
+
+def test_levels_that_cannot_be_read_fail_the_scrape(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    def levels() -> Levels:
+        raise RuntimeError("a bug")
+
+    metrics.informer_started(PODS, levels)
+    with pytest.raises(RuntimeError, match="a bug"):
+        generate_latest(registry)
+
+
+# -- registries --------------------------------------------------------------------------------
+
+
+def test_everything_has_a_prefix_a_help_and_a_fixed_set_of_labels(
+    registry: CollectorRegistry,
+) -> None:
+    metrics = measures(PrometheusMetrics(registry))
+    metrics.request_started(PODS, "list")
+    metrics.request_ended(PODS, "list", "complete", 0.1)
+    metrics.received(PODS, "list", 10, 1)
+    metrics.failed(PODS, "list", "Forbidden")
+    metrics.handled(PODS, "print", 0.1, ok=True)
+    metrics.informer_started(PODS, lambda: STANDING)
+    families = list(registry.collect())
+    assert len(families) == 4 + 2 + 2 + len(GAUGES)
+    for family in families:
+        assert family.name.startswith("aioinformer_")
+        assert family.documentation.endswith(".")
+        for each in family.samples:
+            known = {"informer", "verb", "cause", "phase", "error", "listener", "le"}
+            assert set(each.labels) <= known
+
+
+def test_a_registry_takes_one_of_them(registry: CollectorRegistry) -> None:
+    PrometheusMetrics(registry)
+    with pytest.raises(ValueError, match="Duplicated timeseries"):
+        PrometheusMetrics(registry)
+
+
+def test_the_state_shows_in_the_repr(metrics: PrometheusMetrics) -> None:
+    metrics.informer_started(PODS, lambda: STANDING)
+    assert repr(metrics) == "<PrometheusMetrics of 1 informers, told in 1 threads>"
+
+
+# -- threads -----------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("_restless")
+def test_loops_in_several_threads_lose_no_count_while_somebody_looks(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    together = threading.Barrier(4)
+
+    def count() -> None:
+        together.wait()
+        for number in range(20_000):
+            metrics.received(f"pods/{number // 10}", "watch", 3, 1)
+            metrics.handled(f"pods/{number // 10}", "print", 0.01, ok=True)
+
+    with ThreadPoolExecutor(4) as threads:
+        counting = [threads.submit(count) for _ in range(4)]
+        while not all(each.done() for each in counting):
+            generate_latest(registry)
+        for each in counting:
+            each.result()
+    samples = [each for family in registry.collect() for each in family.samples]
+    totals = dict.fromkeys(("received_bytes_total", "handler_seconds_count"), 0.0)
+    for name in totals:
+        named = [each.value for each in samples if each.name == f"aioinformer_{name}"]
+        assert len(named) == 2000
+        totals[name] = sum(named)
+    assert totals == {"received_bytes_total": 240_000, "handler_seconds_count": 80_000}
+
+
+def test_who_scrapes_over_http_is_served_and_leaves_nothing_behind(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    """Each scrape is a thread of its own."""
+    metrics.received(PODS, "watch", 3, 1)
+    metrics.informer_started(PODS, lambda: STANDING)
+    before = repr(metrics)
+    server, thread = start_http_server(0, addr="127.0.0.1", registry=registry)
+    try:
+        texts = [_scraped(server.server_port) for _ in range(3)]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    assert 'aioinformer_received_bytes_total{informer="pods/web",verb="watch"} 3.0' in texts[-1]
+    assert 'aioinformer_freshness_seconds{informer="pods/web"} 3.5' in texts[-1]
+    assert repr(metrics) == before
+
+
+def _scraped(port: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        text: bytes = answer.read()
+        return text.decode()

@@ -1,0 +1,236 @@
+"""A beginner's mistakes, and what is said of each.
+
+Each text is a snapshot, whole, since the text is what helps or doesn't. The library and the
+command line are held to the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from aioinformer.errors import (
+    BadRequest,
+    ConfigurationError,
+    ConnectionFailed,
+    Forbidden,
+    InformerError,
+    Unauthorized,
+    UnknownResource,
+)
+from tests.client.situations import (
+    Situation,
+    Stage,
+    anonymous,
+    expired,
+    expired_certificate,
+    forbidden,
+    foreign_certificate,
+    http_to_https,
+    https_to_http,
+    locked,
+    no_certificate,
+    no_file,
+    no_plugin,
+    no_such_host,
+    nobody_listens,
+    other_authority,
+    other_name,
+    working,
+    wrong_token,
+)
+
+Setup: TypeAlias = Callable[[Stage], AbstractAsyncContextManager[Situation]]
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One of them, and what is said of it."""
+
+    name: str
+    setup: Setup
+    error: type[InformerError]
+    code: int
+    """What the command line exits with; 0 if it goes on trying."""
+    text: str
+    resource: str = "pods"
+    context: str | None = None
+    fields: str = ""
+
+    def said(self, situation: Situation, *, verb: str = "list") -> str:
+        """What is to be said, if ``verb`` is what was asked for."""
+        return self.text.format(file=situation.file, address=situation.address, verb=verb)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+MISTAKES = (
+    Mistake(
+        "no such file",
+        no_file,
+        ConfigurationError,
+        2,
+        "kubeconfig {file} does not exist: is the path right? Without one, $KUBECONFIG and "
+        "~/.kube/config are looked at",
+    ),
+    Mistake(
+        "unknown context",
+        working,
+        ConfigurationError,
+        2,
+        "{file} has no context 'mars'; it has main",
+        context="mars",
+    ),
+    Mistake(
+        "missing exec binary",
+        no_plugin,
+        ConfigurationError,
+        2,
+        "{file}: context 'main': the exec plugin 'kubectl-shop-login' can't be run: No such file "
+        "or directory. To install it: brew install shop-login",
+    ),
+    Mistake(
+        "connection refused",
+        nobody_listens,
+        ConnectionFailed,
+        1,
+        "{address}: Connection refused; nothing listens there: is the API server running, and are "
+        "host and port right? ({file}: context 'main')",
+    ),
+    Mistake(
+        "unknown host",
+        no_such_host,
+        ConnectionFailed,
+        1,
+        "no-such-host.invalid:6443: the name is not known: {address}; is it spelt "
+        "right, and does this machine's DNS, or VPN, know it? ({file}: context 'main')",
+    ),
+    Mistake(
+        "expired certificate",
+        expired,
+        ConnectionFailed,
+        1,
+        "{address}: its certificate was not accepted: certificate has expired; renew it on the "
+        "server, unless the clock of this machine is wrong ({file}: context 'main')",
+    ),
+    Mistake(
+        "wrong authority",
+        other_authority,
+        ConnectionFailed,
+        1,
+        "{address}: its certificate was not accepted: unable to get local issuer certificate; it "
+        "is of another authority than those trusted here: is this the right server, and "
+        "certificate-authority its own? A fresh kubeconfig has both ({file}: context 'main')",
+    ),
+    Mistake(
+        "wrong name",
+        other_name,
+        ConnectionFailed,
+        1,
+        "{address}: its certificate was not accepted: IP address mismatch, certificate is not "
+        "valid for '127.0.0.1'; use a name that it is valid for, or tell tls-server-name that "
+        "name ({file}: context 'main')",
+    ),
+    Mistake(
+        "no client certificate",
+        no_certificate,
+        ConnectionFailed,
+        1,
+        "{address}: it wants a client certificate, and there is none: get a fresh kubeconfig "
+        "({file}: context 'main')",
+    ),
+    Mistake(
+        "expired client certificate",
+        expired_certificate,
+        ConnectionFailed,
+        1,
+        "{address}: the client's certificate has expired: renew it, or get a fresh kubeconfig "
+        "({file}: context 'main')",
+    ),
+    Mistake(
+        "client certificate of another authority",
+        foreign_certificate,
+        ConnectionFailed,
+        1,
+        "{address}: it doesn't accept the client's certificate (unknown ca): get a fresh "
+        "kubeconfig ({file}: context 'main')",
+    ),
+    Mistake(
+        "HTTP to an HTTPS port",
+        http_to_https,
+        ConnectionFailed,
+        1,
+        "{address}: it answers in TLS only: is the server's URL meant to be https://? "
+        "({file}: context 'main')",
+    ),
+    Mistake(
+        "HTTPS to an HTTP port",
+        https_to_http,
+        ConnectionFailed,
+        1,
+        "{address}: it answers in plain HTTP, not TLS: is the server's URL meant to be http://? "
+        "({file}: context 'main')",
+    ),
+    Mistake(
+        "unauthorized",
+        wrong_token,
+        Unauthorized,
+        1,
+        "GET http://{address}/api: 401 Unauthorized: Unauthorized; the token or client certificate "
+        "is missing, wrong or has expired: log in again, or get a fresh kubeconfig ({file}: "
+        "context 'main')",
+    ),
+    Mistake(
+        "not logged in",
+        locked,
+        Forbidden,
+        1,
+        "GET http://{address}/api/v1: 403 Forbidden: forbidden: User "
+        '"system:anonymous" cannot get this path; nobody is logged in: the token or client '
+        "certificate is missing, wrong or has expired: log in again, or get a fresh kubeconfig "
+        "({file}: context 'main')",
+    ),
+    Mistake(
+        "forbidden",
+        forbidden,
+        Forbidden,
+        0,
+        "GET http://{address}/api/v1/namespaces/web/pods: 403 Forbidden: pods is forbidden: User "
+        '"system:serviceaccount:web:shop" cannot list resource "pods" in API group "" in the '
+        'namespace "web"; a Role or ClusterRole must allow list and watch: check with '
+        "`kubectl auth can-i {verb} pods -n web --as=system:serviceaccount:web:shop` ({file}: "
+        "context 'main')",
+    ),
+    Mistake(
+        "forbidden to nobody",
+        anonymous,
+        Forbidden,
+        0,
+        "GET http://{address}/api/v1/namespaces/web/pods: 403 Forbidden: pods is forbidden: User "
+        '"system:anonymous" cannot {verb} resource "pods" in API group "" in the namespace "web"; '
+        "nobody is logged in: the token or client certificate is missing, wrong or has expired: "
+        "log in again, or get a fresh kubeconfig ({file}: context 'main')",
+    ),
+    Mistake(
+        "unknown resource",
+        working,
+        UnknownResource,
+        2,
+        "the server has no resource called 'podz' (did you mean pods?); `kubectl api-resources` "
+        "lists what it has",
+        resource="podz",
+    ),
+    Mistake(
+        "a field that can't be selected by",
+        working,
+        BadRequest,
+        2,
+        "GET http://{address}/api/v1/namespaces/web/pods: 400 BadRequest: field label not "
+        "supported: spec.colour; servers select by metadata.name, metadata.namespace and few "
+        "other fields: leave the rest to a filter",
+        fields="spec.colour=red",
+    ),
+)

@@ -1,0 +1,267 @@
+"""Polite: what five hundred informers of one client ask of a server that comes back.
+
+In simulated time, over a cluster in memory that goes through the same ``Traffic`` as a client.
+``pytest -s`` prints the worst seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pytest
+
+from aioinformer import Limits, SharedInformer, SharedInformerFactory
+from aioinformer._client.traffic import Traffic
+from aioinformer.testing import Cluster, ClusterSource, Fault, Faults
+from aioinformer.testing.simulation import run
+
+T = TypeVar("T")
+
+INFORMERS = 500
+OUTAGE = 60.0
+"""Seconds."""
+MOST = 50
+"""Requests in any second."""
+LOOK = 0.02
+"""Seconds between two looks at the server: what is counted as one second lasts 1.02 s."""
+
+
+@dataclass(slots=True)
+class Counter:
+    """How many requests reached a server, or its closed door, by when."""
+
+    fault: Fault
+    """Concerns every request, and delays it as a network would."""
+    seen: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
+
+    async def run(self) -> None:
+        """Look, until cancelled."""
+        while True:
+            self.seen.append((_now(), self.fault.hits))
+            await asyncio.sleep(LOOK)
+
+    def windows(self, since: float) -> Iterator[tuple[float, int]]:
+        """Each second after some moment, starting at every look: when, and how many requests."""
+        seen = [each for each in self.seen if each[0] >= since]
+        first = 0
+        for at, total in seen:
+            while seen[first][0] < at - 1.0 - LOOK / 2:
+                first += 1
+            yield seen[first][0], total - seen[first][1]
+
+    def worst(self, since: float) -> int:
+        """The most in any second after some moment."""
+        return max(count for _, count in self.windows(since))
+
+    def between(self, start: float, end: float) -> int:
+        """How many in that time."""
+        totals = [total for at, total in self.seen if start <= at <= end]
+        return totals[-1] - totals[0]
+
+    def next_request(self, since: float) -> float:
+        """When the first one after some moment came."""
+        later = [each for each in self.seen if each[0] >= since]
+        return next(at for at, total in later if total > later[0][1])
+
+
+class Scene:
+    """A cluster with a pod in each of many namespaces, and an informer of each."""
+
+    def __init__(self, limits: Limits | None = None, *, latency: float = 0.01) -> None:
+        self.cluster, self.faults = Cluster(), Faults()
+        self.counter = Counter(self.faults.latency(latency))
+        self.traffic = Traffic(limits)
+        self.informers: list[SharedInformer] = []
+        self.change("first")
+
+    def change(self, name: str) -> None:
+        """One more pod in each namespace."""
+        for number in range(INFORMERS):
+            pod = {"metadata": {"name": name, "namespace": f"n{number}"}}
+            self.cluster.create("pods", pod, namespace=f"n{number}")
+
+    async def hang_up(self) -> None:
+        """What is open breaks."""
+        with self.faults.reset():
+            await asyncio.sleep(LOOK)
+
+    async def fail(self, lasting: float) -> None:
+        """What is open breaks, and nothing more is let in for so long."""
+        with self.faults.refuse():
+            await self.hang_up()
+            await asyncio.sleep(lasting)
+
+    @asynccontextmanager
+    async def started(self) -> AsyncGenerator[None]:
+        """The informers, at work."""
+        source = ClusterSource(self.cluster, self.faults, traffic=self.traffic)
+        counting = asyncio.create_task(self.counter.run())
+        try:
+            async with SharedInformerFactory(source) as factory:
+                names = [f"n{number}" for number in range(INFORMERS)]
+                self.informers = [factory.informer("pods", namespace=name) for name in names]
+                yield
+        finally:
+            counting.cancel()
+            await asyncio.wait([counting])
+
+    async def converge(self, *names: str) -> float:
+        """Wait until every cache has just these pods; when that was."""
+        wanted = set(names)
+        for informer in self.informers:
+            while _names(informer) != wanted:  # noqa: ASYNC110 - the cache says nothing by itself
+                await asyncio.sleep(0.1)
+        return _now()
+
+
+def _names(informer: SharedInformer) -> set[str]:
+    return {pod.name for pod in informer.lister.list()} if informer.synced else set()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def simulated(story: Callable[[], Coroutine[object, object, T]], *, seed: int = 7) -> T:
+    return run(story(), seed=seed, horizon=2_000)
+
+
+def tell(title: str, counter: Counter, moments: dict[str, tuple[float, float]]) -> None:
+    lines = [title, f"  {'':28}{'from':>8}{'to':>9}{'requests':>10}{'worst second':>14}"]
+    for name, (start, end) in moments.items():
+        worst = max(count for at, count in counter.windows(start) if at <= end)
+        total = counter.between(start, end)
+        lines.append(f"  {name:28}{start:7.1f} s{end:7.1f} s{total:10}{worst:14}")
+    print("", *lines, sep="\n")  # noqa: T201 - to be read with -s
+
+
+# -- down --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compacted", [False, True], ids=["resumed", "relisted"])
+def test_no_second_sees_more_than_fifty_requests_when_a_server_was_down(compacted: bool) -> None:
+    async def story() -> tuple[Scene, dict[str, tuple[float, float]]]:
+        scene = Scene()
+        async with scene.started():
+            synced = await scene.converge("first")
+            await asyncio.sleep(30.0)
+            down = _now()
+            failing = asyncio.create_task(scene.fail(OUTAGE))
+            await asyncio.sleep(1.0)
+            scene.change("second")
+            if compacted:
+                scene.cluster.compact()
+            await failing
+            up = _now()
+            converged = await scene.converge("first", "second")
+            await asyncio.sleep(60.0)
+        return scene, {
+            "start": (0.0, synced + 1.0),
+            "down": (down, up),
+            "until all have converged": (up, converged + 1.0),
+            "and a minute more": (converged + 1.0, converged + 60.0),
+        }
+
+    scene, moments = simulated(story)
+    title = "500 informers, down for 60 s in the middle"
+    tell(f"{title}, history {'gone' if compacted else 'kept'}", scene.counter, moments)
+    down, up = moments["down"]
+    assert scene.counter.worst(down) <= MOST
+    assert scene.counter.between(down, up) >= INFORMERS  # they did try
+    assert moments["until all have converged"][1] - up <= 90.0
+
+
+@pytest.mark.parametrize("outage", [OUTAGE, 3.0], ids=["60 s", "3 s"])
+def test_no_second_sees_more_than_fifty_requests_to_a_server_that_was_down_at_first(
+    outage: float,
+) -> None:
+    """Three seconds are too short for all to have asked: the rest is still in line afterwards."""
+
+    async def story() -> tuple[Scene, dict[str, tuple[float, float]]]:
+        scene = Scene()
+        refusing = scene.faults.refuse()
+        async with scene.started():
+            await asyncio.sleep(outage)
+            refusing.end()
+            converged = await scene.converge("first")
+        return scene, {"down": (0.0, outage), "until all have synced": (outage, converged)}
+
+    scene, moments = simulated(story)
+    tell(f"500 informers, down from the start for {outage:g} s", scene.counter, moments)
+    assert scene.counter.worst(0.0) <= MOST
+    assert moments["until all have synced"][1] - outage <= 90.0
+
+
+# -- Retry-After -------------------------------------------------------------------------------
+
+
+def test_one_retry_after_holds_all_informers_back() -> None:
+    async def story() -> tuple[Scene, float]:
+        scene = Scene()
+        async with scene.started():
+            await scene.converge("first")
+            await asyncio.sleep(5.0)
+            scene.faults.status(429, retry_after=10, times=1)
+            down = _now()
+            await scene.hang_up()  # all want to watch again, and the first to ask is told
+            scene.change("second")
+            await scene.converge("first", "second")
+        return scene, down
+
+    scene, down = simulated(story)
+    tell(
+        "500 informers, one 429 with Retry-After: 10",
+        scene.counter,
+        {"all watches broke": (down, down + 40.0)},
+    )
+    told = scene.counter.next_request(down)
+    # What was on its way when the answer came may still arrive.
+    assert 1 <= scene.counter.between(down, told + 0.1) <= Limits().burst
+    assert scene.counter.between(told + 0.1, told + 9.9) == 0
+    assert scene.counter.worst(told) <= MOST
+
+
+# -- lists -------------------------------------------------------------------------------------
+
+
+def test_eight_initial_states_are_read_at_a_time() -> None:
+    async def story() -> tuple[list[int], float]:
+        scene, held = Scene(latency=0.1), list[int]()
+
+        async def watch() -> None:
+            while True:
+                held.append(scene.traffic.initial)
+                await asyncio.sleep(LOOK)
+
+        async with scene.started():
+            watching = asyncio.create_task(watch())
+            synced = await scene.converge("first")
+            watching.cancel()
+            await asyncio.wait([watching])
+        return held, synced
+
+    held, synced = simulated(story)
+    assert max(held) == Limits().lists
+    # Each takes 0.1 s: as fast as eight at a time can be, and no faster.
+    assert 0.1 * INFORMERS / Limits().lists <= synced <= 0.15 * INFORMERS / Limits().lists
+
+
+def test_without_the_limits_they_would_storm() -> None:
+    """What the others are held against: each informer polite for itself, as its backoff is."""
+
+    async def story() -> tuple[Scene, float]:
+        scene = Scene(Limits(lists=INFORMERS, restarts=1e6, burst=INFORMERS))
+        async with scene.started():
+            await scene.converge("first")
+            down = _now()
+            await scene.fail(10.0)
+            await scene.converge("first")
+        return scene, down
+
+    scene, down = simulated(story)
+    tell("500 informers without limits", scene.counter, {"down for 10 s": (down, down + 40.0)})
+    assert scene.counter.worst(down) > 4 * MOST
