@@ -22,15 +22,18 @@ from aioinformer import errors as errors
 
 # the parts, usable alone
 from aioinformer._core.backoff import BackoffPolicy as BackoffPolicy
-from aioinformer._core.cursor import ListRequest as ListRequest
-from aioinformer._core.cursor import WatchRequest as WatchRequest
 from aioinformer._core.delta_fifo import DeltaFIFO as DeltaFIFO
 from aioinformer._core.deltas import Bookmark as Bookmark
 from aioinformer._core.deltas import Delta as Delta
 from aioinformer._core.deltas import Replaced as Replaced
 from aioinformer._core.deltas import Resync as Resync
+from aioinformer._core.filtering import Filter as Filter
 from aioinformer._core.indexer import Indexer as Indexer
 from aioinformer._core.lister import Lister as Lister
+from aioinformer._core.liveness import LivenessPolicy as LivenessPolicy
+from aioinformer._core.metrics import Levels as Levels
+from aioinformer._core.metrics import Metrics as Metrics
+from aioinformer._core.metrics import NoMetrics as NoMetrics
 
 # cached objects, and what is told of them
 from aioinformer._core.objects import Added as Added
@@ -40,6 +43,23 @@ from aioinformer._core.objects import Event as Event
 from aioinformer._core.objects import KubeObject as KubeObject
 from aioinformer._core.objects import ObjectKey as ObjectKey
 from aioinformer._core.objects import Updated as Updated
+from aioinformer._core.predicates import ChangePredicate as ChangePredicate
+from aioinformer._core.predicates import CombinedPredicate as CombinedPredicate
+from aioinformer._core.predicates import ObjectPredicate as ObjectPredicate
+from aioinformer._core.predicates import Predicate as Predicate
+from aioinformer._core.predicates import annotations_changed as annotations_changed
+from aioinformer._core.predicates import changed as changed
+from aioinformer._core.predicates import generation_changed as generation_changed
+from aioinformer._core.predicates import labelled as labelled
+from aioinformer._core.predicates import labels_changed as labels_changed
+from aioinformer._core.predicates import where as where
+from aioinformer._core.projections import Field as Field
+from aioinformer._core.projections import Fields as Fields
+from aioinformer._core.projections import field as field
+from aioinformer._core.projections import fields as fields
+from aioinformer._core.rates import Limits as Limits
+from aioinformer._core.requests import ListRequest as ListRequest
+from aioinformer._core.requests import WatchRequest as WatchRequest
 from aioinformer._core.resources import BUILT_IN as BUILT_IN
 from aioinformer._core.resources import Resource as Resource
 from aioinformer._core.selectors import FieldSelector as FieldSelector
@@ -52,12 +72,16 @@ from aioinformer._runtime.factory import ALL_NAMESPACES as ALL_NAMESPACES
 from aioinformer._runtime.factory import SharedInformerFactory as SharedInformerFactory
 from aioinformer._runtime.factory import Source as Source
 from aioinformer._runtime.handlers import Handler as Handler
-from aioinformer._runtime.handlers import Registration as Registration
 from aioinformer._runtime.health import Health as Health
 from aioinformer._runtime.informer import SharedInformer as SharedInformer
 from aioinformer._runtime.listeners import Statistics as Statistics
-from aioinformer._runtime.reflector import ListerWatcher as ListerWatcher
+from aioinformer._runtime.merging import MergedStream as MergedStream
+from aioinformer._runtime.merging import Sourced as Sourced
+from aioinformer._runtime.merging import merge as merge
 from aioinformer._runtime.reflector import Reflector as Reflector
+from aioinformer._runtime.registration import Registration as Registration
+from aioinformer._runtime.reports import Problem as Problem
+from aioinformer._runtime.sources import ListerWatcher as ListerWatcher
 from aioinformer._runtime.streams import EventStream as EventStream
 
 if TYPE_CHECKING:
@@ -70,7 +94,9 @@ __all__ = [
     "Added",
     "BackoffPolicy",
     "Bookmark",
+    "ChangePredicate",
     "Client",
+    "CombinedPredicate",
     "DeleteReason",
     "Deleted",
     "Delta",
@@ -78,17 +104,29 @@ __all__ = [
     "DeltaQueue",
     "Event",
     "EventStream",
+    "Field",
     "FieldSelector",
+    "Fields",
+    "Filter",
     "Handler",
     "Health",
     "IndexFunction",
     "Indexer",
     "KubeObject",
     "LabelSelector",
+    "Levels",
+    "Limits",
     "ListRequest",
     "Lister",
     "ListerWatcher",
+    "LivenessPolicy",
+    "Metrics",
+    "NoMetrics",
+    "MergedStream",
     "ObjectKey",
+    "ObjectPredicate",
+    "Predicate",
+    "Problem",
     "Reflector",
     "Registration",
     "Replaced",
@@ -97,11 +135,20 @@ __all__ = [
     "SharedInformer",
     "SharedInformerFactory",
     "Source",
+    "Sourced",
     "Statistics",
     "Timeouts",
     "Updated",
     "WatchRequest",
+    "annotations_changed",
+    "changed",
     "errors",
+    "field",
+    "fields",
+    "generation_changed",
+    "labelled",
+    "labels_changed",
+    "where",
 ]
 
 

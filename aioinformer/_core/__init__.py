@@ -9,6 +9,7 @@ without an event loop, and why a method without ``await`` is a critical section 
     wire         a watch's bytes -> deltas     list_wire    a list's bytes -> objects
     bodies       one object's bytes            statuses     a server's Status
     cursor       outcome -> next request       outcomes     error -> outcome
+    rates        how often all together may ask   metrics   who is told, for numbers
     backoff      how long to wait              deltas       what travels to the cache
     delta_fifo   what arrived, in order        store        the cache's data
     indexer      writes the cache              lister       reads it

@@ -17,8 +17,9 @@ from aioinformer._core.requests import (
     ANY,
     NEWEST,
     PAGE_SIZE,
+    AnyRequest,
     ListRequest,
-    Request,
+    LookupRequest,
     WatchRequest,
 )
 from aioinformer._core.rules import RULES, UNFIT, Goto, Pause, Phase
@@ -43,7 +44,7 @@ WatchLists that came to nothing, list."""
 class Step:
     """What to do next."""
 
-    request: Request
+    request: AnyRequest
     delay: float = 0.0
     """Seconds to wait first."""
 
@@ -58,6 +59,7 @@ class Cursor:
         page_size: int = 0,
         habits: Habits | None = None,
         watch_list: bool = False,
+        lookup: bool = False,
     ) -> None:
         """Make a cursor; ``begin`` gives its first request.
 
@@ -67,6 +69,7 @@ class Cursor:
                 known resourceVersion, since a limit would bypass the server's cache.
             habits: what is known of the resource.
             watch_list: whether to ask for a WatchList before a list.
+            lookup: whether there is a way to see if the resource is served.
         """
         self.backoff = backoff or Backoff()
         self.habits = habits or Habits()
@@ -74,23 +77,27 @@ class Cursor:
         """The last one received; where the next watch starts. Empty until the first state."""
         self.rewound = False
         """Whether the state that was read last is older than one seen before."""
+        self.by_content = False
+        """Whether it is to be compared with the one before by content: versions prove nothing."""
         self.streamed = False
         """Whether the whole state is, or was last, read by a WatchList."""
-        self.request: Request = ListRequest(ANY, page_size or PAGE_SIZE)
+        self.request: AnyRequest = ListRequest(ANY, page_size or PAGE_SIZE)
         """The request under way."""
         self._page_size = page_size
         self._watch_list = watch_list
+        self._lookup = lookup
         self.settled = False
         """Whether the watch under way has no initial state ahead of it."""
         self._list_version = ANY
         self._needs_newest = False
         self._cache_off = False
         self._token = ""
+        self._distrusted = False
         self._unfit = 0
         self._brief = False
         self._asked_at = 0.0
 
-    def begin(self, *, now: float, jitter: float) -> Request:
+    def begin(self, *, now: float, jitter: float) -> AnyRequest:
         """The first request. Arguments as for ``advance``."""
         self._asked_at = now
         self.request = self._request(Goto.STATE, now, jitter)
@@ -100,6 +107,8 @@ class Cursor:
     def phase(self) -> Phase:
         """What the request under way is."""
         request = self.request
+        if isinstance(request, LookupRequest):
+            return Phase.LOOKUP
         if isinstance(request, WatchRequest):
             return Phase.STREAM if request.initial and not self.settled else Phase.WATCH
         if request.probe:
@@ -107,11 +116,18 @@ class Cursor:
         return Phase.PAGE if request.continue_token else Phase.LIST
 
     @property
-    def consistent(self) -> bool:
-        """Whether the state under way is read consistently; if so, it may be older than one seen
-        before, and equal versions prove nothing yet.
+    def trusted(self) -> bool:
+        """Whether equal versions make equal objects in the state under way. Not if the server may
+        have gone back in time: a consistent read may be of an older state than one seen before.
         """
-        return self.request.resource_version == NEWEST and bool(self.resource_version)
+        return not (self._distrusted or self._consistent)
+
+    @property
+    def _consistent(self) -> bool:
+        """Whether the state under way is read consistently, and not for the first time."""
+        request = self.request
+        asked = "" if isinstance(request, LookupRequest) else request.resource_version
+        return asked == NEWEST and bool(self.resource_version)
 
     # -- what came -----------------------------------------------------------------------------
 
@@ -146,7 +162,9 @@ class Cursor:
 
     def _arrive(self, resource_version: str) -> None:
         """A whole state was read, as of this version."""
-        self.rewound = self.consistent and self._goes_back(resource_version)
+        self.rewound = self._consistent and self._goes_back(resource_version)
+        self.by_content = self.rewound or self._distrusted
+        self._distrusted = False
         self.resource_version = resource_version
         self._needs_newest = False
         self._unfit = 0
@@ -154,6 +172,12 @@ class Cursor:
     def _goes_back(self, resource_version: str) -> bool:
         # The first read of a list is never evidence: "any version" may be any old one.
         return older(resource_version, self.resource_version)
+
+    def distrust(self) -> None:
+        """The next state is of other objects, or of the same ones in another form: equal versions
+        don't make equal objects.
+        """
+        self._distrusted = True
 
     def saw(self, resource_version: str) -> None:
         """The watch delivered an event or bookmark. An empty version is no version."""
@@ -170,7 +194,8 @@ class Cursor:
                 more: who sends one and hangs up would be asked without a pause. (client-go
                 counts events, and does ask so.)
         """
-        started = self.request.resource_version
+        request = self.request
+        started = request.resource_version if isinstance(request, WatchRequest) else ""
         if changed and self.phase is Phase.WATCH and self.resource_version != started:
             return Outcome.ENDED
         if lasted >= BRIEF_WATCH:
@@ -225,7 +250,7 @@ class Cursor:
             return self.backoff.skip(now)
         return self.backoff.next(now, jitter, least=least)
 
-    def _request(self, goto: Goto, now: float, jitter: float) -> Request:
+    def _request(self, goto: Goto, now: float, jitter: float) -> AnyRequest:
         match goto:
             case Goto.WATCH:
                 self.settled = True
@@ -236,11 +261,13 @@ class Cursor:
                 return ListRequest(self._list_version, 0)
             case Goto.PROBE:
                 return ListRequest(NEWEST, 1, probe=True)
-            case Goto.STATE | Goto.STATE_NEWEST | Goto.LIST:
+            case Goto.LOOKUP if self._lookup:
+                return LookupRequest()
+            case Goto.STATE | Goto.STATE_NEWEST | Goto.LIST | Goto.LOOKUP:
                 self._needs_newest = self._needs_newest or goto is Goto.STATE_NEWEST
                 return self._whole_state(now, jitter)
 
-    def _whole_state(self, now: float, jitter: float) -> Request:
+    def _whole_state(self, now: float, jitter: float) -> AnyRequest:
         """A WatchList if there is hope, else the first page of a list."""
         known = NEWEST if self._needs_newest else self.resource_version
         self.streamed = self._watch_list and self.habits.streams(now)

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Container, Sequence
 
 from aioinformer._core.deltas import Bookmark, Delta, Entry, Replaced, Resync
-from aioinformer._core.objects import KubeObject, ObjectKey
+from aioinformer._core.objects import DeleteReason, KubeObject, ObjectKey
 
 __all__ = ["DeltaFIFO"]
 
@@ -81,7 +81,12 @@ class DeltaFIFO:
         self._bytes += len(obj.raw)
 
     def replace(
-        self, objects: Sequence[KubeObject], resource_version: str, *, rewound: bool = False
+        self,
+        objects: Sequence[KubeObject],
+        resource_version: str,
+        *,
+        rewound: bool = False,
+        reason: DeleteReason = "vanished",
     ) -> None:
         """A list was read: queue the whole new state. What vanished is found when it is applied.
 
@@ -89,8 +94,9 @@ class DeltaFIFO:
             objects: all there is.
             resource_version: as of when.
             rewound: whether the server has gone back in time, so that versions prove nothing.
+            reason: why objects that are not among them are gone.
         """
-        self._entries.append(Replaced(objects, resource_version, rewound))
+        self._entries.append(Replaced(objects, resource_version, rewound, reason))
         self._newest.clear()
         self._states += 1
         self._populated = True

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from aioinformer._core.objects import KubeObject
+from aioinformer._core.objects import DeleteReason, KubeObject
 
 __all__ = ["Bookmark", "Delta", "DeltaKind", "Entry", "Replaced", "Resync"]
 
@@ -33,8 +33,11 @@ class Replaced(Struct, frozen=True):
     objects: Sequence[KubeObject]
     resource_version: str
     rewound: bool = False
-    """Whether versions were given a second time, as by a server that was restored from a backup:
-    then equal versions say nothing, and objects are compared by what is in them."""
+    """Whether versions were given a second time, as by a server that was restored from a backup,
+    or when the resource is read in another version of it: then equal versions say nothing, and
+    objects are compared by what is in them."""
+    reason: DeleteReason = "vanished"
+    """Why what isn't in it any more is gone."""
 
 
 class Resync(Struct, frozen=True, gc=False):

@@ -169,7 +169,7 @@ class Replacement:
             yield
         for key, obj in self._old.objects.items():
             if key not in self._new.objects:
-                self._deletions.append(Deleted(obj, "vanished"))
+                self._deletions.append(Deleted(obj, self._replaced.reason))
             yield
 
     def _stage_one(self, obj: KubeObject) -> None:

@@ -171,7 +171,7 @@ class KubeObject(
         except msgspec.ValidationError:
             raise
         except _UNREADABLE as error:
-            raise _undecodable(self, error) from error
+            raise undecodable(self, error) from error
 
     def _open(self) -> dict[str, Any]:
         body = self._body  # read once: another thread may close it in between
@@ -243,10 +243,24 @@ def _decode_body(obj: KubeObject) -> dict[str, Any]:
     try:
         body = _read_body(obj.raw)
     except _UNREADABLE as error:
-        raise _undecodable(obj, error) from error
+        raise undecodable(obj, error) from error
     body.setdefault("apiVersion", obj.api_version)
     body.setdefault("kind", obj.kind)
     return body
+
+
+def body_if_open(obj: KubeObject) -> dict[str, Any] | None:
+    """The decoded body, not to be changed, if it happens to be there."""
+    return obj._body
+
+
+def open_body(obj: KubeObject) -> dict[str, Any]:
+    """The decoded body, not to be changed; kept for a while.
+
+    Raises:
+        ObjectDecodeError: the body is no JSON.
+    """
+    return obj._open()
 
 
 class _LabelsMetadata(Struct, gc=False):
@@ -264,10 +278,11 @@ def _read_labels(obj: KubeObject) -> dict[str, str]:
     try:
         return _decode_labels(obj.raw).metadata.labels or {}
     except _UNREADABLE as error:
-        raise _undecodable(obj, error) from error
+        raise undecodable(obj, error) from error
 
 
-def _undecodable(obj: KubeObject, error: Exception) -> ObjectDecodeError:
+def undecodable(obj: KubeObject, error: Exception) -> ObjectDecodeError:
+    """What to raise for a body that can't be decoded."""
     return ObjectDecodeError(
         f"{obj.resource} {obj.key} at resourceVersion {obj.resource_version}: "
         f"its body can't be decoded: {error}",
@@ -282,9 +297,12 @@ def _timestamp(text: str) -> dt.datetime | None:
 
 # -- what listeners are told -------------------------------------------------------------------
 
-DeleteReason: TypeAlias = Literal["deleted", "vanished"]
-"""Why an object left the cache: the server said so; or a fresh list no longer had it, and then
-when exactly it went, and its last state, are unknown."""
+DeleteReason: TypeAlias = Literal["deleted", "vanished", "resource_gone", "filtered"]
+"""Why an object is gone for a listener. ``deleted``: the server said so. ``vanished``: a fresh list
+no longer had it; when exactly it went, and its last state, are unknown. ``resource_gone``: the
+server serves no such resource any more (its CustomResourceDefinition was deleted), which its
+discovery has confirmed. ``filtered``: it still exists and is cached, but no longer passes the
+listener's own ``filter=``."""
 
 
 class Added(Struct, frozen=True, gc=False):

@@ -52,6 +52,14 @@ class Outcome(Enum):
     """The resourceVersion or continue token is gone: 410, as a response or as an event."""
     AHEAD = auto()
     """The resourceVersion is newer than anything this server has: 'too large'."""
+    SERVED = auto()
+    """Discovery shows the resource, although it was answered with 404."""
+    APPEARED = auto()
+    """Discovery shows the resource, which it did not before."""
+    MOVED = auto()
+    """Discovery shows the resource in another version, and in that one only."""
+    ABSENT = auto()
+    """Discovery does not show the resource."""
     BUSY = auto()
     """429, 503: the server asks for patience."""
     UNREACHABLE = auto()

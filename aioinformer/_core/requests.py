@@ -1,4 +1,4 @@
-"""What a reflector asks a server for: a page of a list, or a watch.
+"""What a reflector asks a server for: a page of a list, a watch, or whether there is anything.
 
 Values only. Which one is next is ``cursor``'s decision; the client adds selectors and credentials
 and sends it.
@@ -9,7 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-__all__ = ["ANY", "NEWEST", "PAGE_SIZE", "ListRequest", "Request", "Verb", "WatchRequest"]
+__all__ = [
+    "ANY",
+    "NEWEST",
+    "PAGE_SIZE",
+    "AnyRequest",
+    "ListRequest",
+    "LookupRequest",
+    "Request",
+    "Verb",
+    "WatchRequest",
+]
 
 ANY = "0"
 """Any state, from the server's cache: cheap, and good enough for a first list."""
@@ -19,9 +29,9 @@ NEWEST = ""
 PAGE_SIZE = 500
 """Items a page: client-go's default."""
 
-Verb: TypeAlias = Literal["list", "watchlist", "watch", "probe"]
+Verb: TypeAlias = Literal["list", "watchlist", "watch", "probe", "lookup"]
 """What a request is, for health and metrics. A ``probe`` is a list of one object, read only for
-the resourceVersion that it carries."""
+the resourceVersion that it carries; a ``lookup`` asks whether the resource is served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +85,31 @@ class WatchRequest:
 
     def query(self) -> dict[str, str]:
         """The URL query, with what the server insists on for a WatchList (recording 34)."""
-        query = {
-            "watch": "true",
-            "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(self.timeout),
-        }
+        query = {"watch": "true", "allowWatchBookmarks": "true"}
         if self.resource_version or not self.initial:
             query["resourceVersion"] = self.resource_version
         if self.initial:
             query["sendInitialEvents"] = "true"
             query["resourceVersionMatch"] = "NotOlderThan"
+        query["timeoutSeconds"] = str(self.timeout)
         return query
 
 
+@dataclass(frozen=True, slots=True)
+class LookupRequest:
+    """Whether the resource is served at all, asked of the server's discovery documents."""
+
+    restart: bool = field(default=True, compare=False)
+    """It always follows a failure."""
+
+    @property
+    def verb(self) -> Verb:
+        """What it is."""
+        return "lookup"
+
+
 Request: TypeAlias = ListRequest | WatchRequest
+"""What a resource itself is asked."""
+
+AnyRequest: TypeAlias = Request | LookupRequest
+"""What a reflector asks."""

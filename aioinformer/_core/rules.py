@@ -27,6 +27,8 @@ class Phase(Enum):
     """A watch."""
     PROBE = auto()
     """A consistent read of one object, to see how new the server's state is."""
+    LOOKUP = auto()
+    """A look into the server's discovery documents, to see whether the resource is served."""
 
 
 class Goto(Enum):
@@ -49,6 +51,8 @@ class Goto(Enum):
     """Watch from the last resourceVersion known."""
     PROBE = auto()
     """Look how new the server's state is."""
+    LOOKUP = auto()
+    """Look whether the resource is served; where there is no way to look, get the state."""
 
 
 class Pause(Enum):
@@ -72,6 +76,7 @@ class Rule:
 
 _AGAIN = Rule(Goto.STATE, Pause.ALWAYS)
 _WATCH_AGAIN = Rule(Goto.WATCH, Pause.ALWAYS)
+_LOOK = Rule(Goto.LOOKUP, Pause.ALWAYS)
 
 _READING = {
     Outcome.EXPIRED: Rule(Goto.STATE_NEWEST, Pause.IF_AGAIN),
@@ -80,7 +85,7 @@ _READING = {
     Outcome.UNREACHABLE: _AGAIN,
     Outcome.SEVERED: _AGAIN,
     Outcome.DENIED: _AGAIN,
-    Outcome.MISSING: _AGAIN,
+    Outcome.MISSING: _LOOK,
     Outcome.FAILED: _AGAIN,
     Outcome.REJECTED: _AGAIN,
     Outcome.BROKEN: _AGAIN,
@@ -126,7 +131,7 @@ RULES: dict[Phase, dict[Outcome, Rule]] = {
         Outcome.SEVERED: _WATCH_AGAIN,
         Outcome.DENIED: _WATCH_AGAIN,
         Outcome.FAILED: _WATCH_AGAIN,  # the state after STUBBORN of them
-        Outcome.MISSING: _AGAIN,
+        Outcome.MISSING: _LOOK,
         Outcome.REJECTED: _AGAIN,
         Outcome.ERRED: _AGAIN,
         Outcome.BROKEN: _AGAIN,
@@ -145,6 +150,23 @@ RULES: dict[Phase, dict[Outcome, Rule]] = {
         Outcome.FAILED: _WATCH_AGAIN,
         Outcome.REJECTED: _WATCH_AGAIN,
         Outcome.BROKEN: _WATCH_AGAIN,
+    },
+    # A single 404 may come from a replica that lags behind, or from something in between.
+    Phase.LOOKUP: {
+        Outcome.SERVED: _AGAIN,
+        Outcome.APPEARED: Rule(Goto.STATE, Pause.NONE),
+        Outcome.MOVED: Rule(Goto.STATE, Pause.NONE),
+        Outcome.ABSENT: _LOOK,
+        # Where discovery can't say, the resource itself is asked again.
+        Outcome.EXPIRED: _AGAIN,
+        Outcome.AHEAD: _AGAIN,
+        Outcome.BUSY: _AGAIN,
+        Outcome.UNREACHABLE: _AGAIN,
+        Outcome.DENIED: _AGAIN,
+        Outcome.MISSING: _AGAIN,
+        Outcome.FAILED: _AGAIN,
+        Outcome.REJECTED: _AGAIN,
+        Outcome.BROKEN: _AGAIN,
     },
 }
 """What follows which outcome. client-go differs where it lists after any failed start of a watch

@@ -11,7 +11,7 @@ from collections.abc import Container, Sequence
 
 from aioinformer._core.delta_fifo import DeltaFIFO
 from aioinformer._core.deltas import Bookmark, Delta, Entry
-from aioinformer._core.objects import KubeObject, ObjectKey
+from aioinformer._core.objects import DeleteReason, KubeObject, ObjectKey
 
 __all__ = ["DeltaQueue"]
 
@@ -36,10 +36,15 @@ class DeltaQueue:
         self._filled.set()
 
     def replace(
-        self, objects: Sequence[KubeObject], resource_version: str, *, rewound: bool = False
+        self,
+        objects: Sequence[KubeObject],
+        resource_version: str,
+        *,
+        rewound: bool = False,
+        reason: DeleteReason = "vanished",
     ) -> None:
         """Queue a whole new state; see ``DeltaFIFO.replace``."""
-        self.fifo.replace(objects, resource_version, rewound=rewound)
+        self.fifo.replace(objects, resource_version, rewound=rewound, reason=reason)
         self._filled.set()
 
     def resync(self) -> None:

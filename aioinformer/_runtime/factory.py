@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
 
 from aioinformer._core.backoff import BackoffPolicy
-from aioinformer._core.resources import Resource, find_built_in
-from aioinformer._core.selectors import FieldSelector, LabelSelector
+from aioinformer._core.habits import Habits
+from aioinformer._core.liveness import LivenessPolicy
+from aioinformer._core.metrics import Metrics
+from aioinformer._core.resources import Resource
 from aioinformer._core.store import IndexFunction
+from aioinformer._runtime.identity import Identity
 from aioinformer._runtime.informer import SharedInformer
-from aioinformer._runtime.reflector import ListerWatcher
+from aioinformer._runtime.registration import drained
+from aioinformer._runtime.reports import OnError
+from aioinformer._runtime.sources import ListerWatcher
 from aioinformer._runtime.supervisor import Supervisor
-from aioinformer.errors import NotRunning, ShutdownIncomplete, SyncTimeout, UsageError
+from aioinformer.errors import FetchError, NotRunning, ShutdownIncomplete, SyncTimeout
 
 __all__ = ["ALL_NAMESPACES", "SharedInformerFactory", "Source"]
 
@@ -31,7 +37,11 @@ ALL_NAMESPACES = ""
 """As ``namespace``: every namespace, also where the factory has one of its own."""
 
 LEAVING = 10.0
-"""Seconds that leaving waits for handlers to honour their cancellation."""
+"""Seconds that leaving waits for handlers to finish what is pending, for those with ``drain=True``,
+and to honour their cancellation."""
+
+GRACE = 1.0
+"""Seconds to honour it where draining has taken all of the time."""
 
 
 class Source(Protocol):
@@ -42,24 +52,6 @@ class Source(Protocol):
     ) -> ListerWatcher:
         """The list and the watch of one resource in one scope."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Identity:
-    """What makes two requests for an informer mean the same one."""
-
-    resource: Resource
-    namespace: str | None
-    labels: str
-    fields: str
-    managed_fields: bool
-
-    def __str__(self) -> str:
-        parts = [str(self.resource)]
-        parts += [f"in {self.namespace}"] if self.namespace else []
-        selectors = ",".join(filter(None, (self.labels, self.fields)))
-        parts += [f"where {selectors}"] if selectors else []
-        return " ".join(parts)
 
 
 @dataclass(slots=True, eq=False)
@@ -83,6 +75,11 @@ class SharedInformerFactory:
         namespace: str | None = None,
         resync: float = 0.0,
         backoff: BackoffPolicy | None = None,
+        liveness: LivenessPolicy | None = None,
+        watch_list: bool = True,
+        metrics: Metrics | None = None,
+        on_error: OnError | None = None,
+        fail_fast: tuple[type[FetchError], ...] = (),
         shutdown_timeout: float = LEAVING,
     ) -> None:
         """Make a factory with no informers.
@@ -92,7 +89,15 @@ class SharedInformerFactory:
             namespace: the scope of its informers unless they name another; ``None`` for all.
             resync: seconds between two resyncs of each informer; 0 for never.
             backoff: how long informers wait after failures.
-            shutdown_timeout: seconds that leaving waits for handlers that were cancelled.
+            liveness: how long they bear the silence of a watch.
+            watch_list: whether they get the state by a WatchList where the server can do that,
+                rather than by a list.
+            metrics: what they feed with numbers; see ``aioinformer.adapters.prometheus``.
+            on_error: is told of every ``Problem``, in the event loop: it must be quick.
+            fail_fast: errors of requests, ``Forbidden`` for example, that end the factory instead
+                of being tried again: its body is cancelled, and they are raised there.
+            shutdown_timeout: seconds that leaving waits for handlers: for those with
+                ``drain=True`` to finish what is pending, and for all to honour their cancellation.
         """
         if not hasattr(source, "lister_watcher"):
             raise TypeError(
@@ -100,10 +105,19 @@ class SharedInformerFactory:
             )
         self._source = source
         self._namespace = namespace or None
-        self._resync = resync
-        self._backoff = backoff
+        self._informer = partial(
+            SharedInformer,
+            resync=resync,
+            backoff=backoff,
+            liveness=liveness,
+            watch_list=watch_list,
+            metrics=metrics,
+            on_error=on_error,
+            fail_fast=fail_fast,
+        )
+        self._habits: dict[Resource, Habits] = {}
         self._shutdown_timeout = shutdown_timeout
-        self._entries: dict[_Identity, _Entry] = {}
+        self._entries: dict[Identity, _Entry] = {}
         self._supervisor = Supervisor("informer factory")
 
     # -- informers -----------------------------------------------------------------------------
@@ -172,17 +186,12 @@ class SharedInformerFactory:
         managed_fields: bool,
     ) -> _Entry:
         self._supervisor.check_usable()
-        if isinstance(resource, Coroutine):
-            resource.close()
-            raise UsageError("the resource is a coroutine: write `await client.resource(...)`")
-        found = find_built_in(resource) if isinstance(resource, str) else resource
-        scope = self._namespace if namespace is None else namespace or None
-        identity = _Identity(
-            found,
-            scope if found.namespaced else None,
-            str(LabelSelector.parse(labels)),
-            str(FieldSelector.parse(fields)),
-            managed_fields,
+        identity = Identity.of(
+            resource,
+            namespace=self._namespace if namespace is None else namespace,
+            labels=labels,
+            fields=fields,
+            managed_fields=managed_fields,
         )
         entry = self._entries.get(identity)
         if entry is None:
@@ -193,7 +202,7 @@ class SharedInformerFactory:
         return entry
 
     def _make(
-        self, identity: _Identity, indexers: Mapping[str, IndexFunction] | None
+        self, identity: Identity, indexers: Mapping[str, IndexFunction] | None
     ) -> SharedInformer:
         source = self._source.lister_watcher(
             identity.resource,
@@ -201,13 +210,13 @@ class SharedInformerFactory:
             labels=identity.labels,
             fields=identity.fields,
         )
-        return SharedInformer(
+        return self._informer(
             source,
             name=str(identity),
+            label=identity.label,
             namespace=identity.namespace,
             indexers=indexers,
-            resync=self._resync,
-            backoff=self._backoff,
+            habits=self._habits.setdefault(identity.resource, Habits()),
             managed_fields=identity.managed_fields,
         )
 
@@ -225,10 +234,12 @@ class SharedInformerFactory:
         self._entries = {key: each for key, each in self._entries.items() if each is not entry}
         if entry.task is None:
             return
+        left = await drained(entry.informer.unfinished, self._shutdown_timeout)
         entry.task.cancel()
         await asyncio.wait({entry.task}, timeout=self._shutdown_timeout)
         if not entry.task.done():
             left = _running(entry.informer) or (entry.task.get_name(),)
+        if left:
             incomplete = ShutdownIncomplete(left, waited=self._shutdown_timeout)
             if not failed:
                 raise incomplete
@@ -284,7 +295,17 @@ class SharedInformerFactory:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._supervisor.leave(error, timeout=self._shutdown_timeout, names=self._running)
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._shutdown_timeout
+        undrained: tuple[str, ...] = ()
+        try:
+            unfinished = [each for informer in self for each in informer.unfinished]
+            undrained = await drained(unfinished, self._shutdown_timeout)
+        finally:
+            timeout = max(deadline - clock(), min(GRACE, self._shutdown_timeout))
+            await self._supervisor.leave(error, timeout=timeout, names=self._running)
+        if undrained and error is None:
+            raise ShutdownIncomplete(undrained, waited=self._shutdown_timeout)
 
     def _start_all(self) -> None:
         for entry in self._entries.values():
@@ -303,4 +324,4 @@ class SharedInformerFactory:
 
 def _running(informer: SharedInformer) -> tuple[str, ...]:
     """The names of the handlers that have not ended."""
-    return tuple(each.name for each in informer.registrations if each.running)
+    return tuple(each.name for each in informer.unfinished)

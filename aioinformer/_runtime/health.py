@@ -12,8 +12,9 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Condition", "Health", "State"]
 
-State: TypeAlias = Literal["new", "listing", "watching", "waiting", "stopped", "failed"]
+State: TypeAlias = Literal["new", "listing", "watching", "waiting", "absent", "stopped", "failed"]
 """``new``: not started. ``waiting``: something went wrong, the next attempt is due in
+``retry_in``. ``absent``: the server doesn't serve the resource; it is looked for again in
 ``retry_in``. ``failed``: a task of the informer ended that should not; a bug, or ``fail_fast``."""
 
 
@@ -53,7 +54,8 @@ class Health:
     def __str__(self) -> str:
         if self.state == "new":
             return "not started: enter the factory with `async with`, or await run()"
-        parts = [f"{self.state} for {self.since:.1f} s"]
+        doing = "waiting for the resource" if self.state == "absent" else self.state
+        parts = [f"{doing} for {self.since:.1f} s"]
         if self.error is not None:
             parts.append(f"last error: {self.error}")
         if self.retry_in is not None:
@@ -74,6 +76,8 @@ class Condition:
         """A reflector that has not started."""
         self.state: State = "new"
         self.error: Exception | None = None
+        self.absent = False
+        """Whether the server is known not to serve the resource."""
         self.fresh_at: float | None = None
         """When the server last proved that what was read is up to date."""
         self._clock: Callable[[], float] = float
@@ -101,7 +105,7 @@ class Condition:
 
     def wait(self, delay: float) -> None:
         """The next attempt is due in ``delay`` seconds."""
-        self.enter("waiting")
+        self.enter("absent" if self.absent else "waiting")
         self._retry_at = self._clock() + delay
 
     @property

@@ -13,7 +13,6 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from itertools import islice
-from typing import NoReturn
 
 from aioinformer._core.backoff import BackoffPolicy
 from aioinformer._core.habits import Habits
@@ -27,10 +26,11 @@ from aioinformer._core.wire import LINE_CAP
 from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.health import Health
 from aioinformer._runtime.pump import Pump
-from aioinformer._runtime.reflector import ListerWatcher, Reflector
+from aioinformer._runtime.reflector import Reflector
 from aioinformer._runtime.reports import OnError, Reports
+from aioinformer._runtime.sources import ListerWatcher
 from aioinformer._runtime.subscriptions import Subscriptions
-from aioinformer.errors import FetchError, NotRunning, SyncTimeout, UsageError
+from aioinformer.errors import FetchError, UsageError
 
 __all__ = ["SharedInformer"]
 
@@ -92,15 +92,13 @@ class SharedInformer(Subscriptions):
             fail_fast: errors of requests after which it gives up instead of trying again:
                 ``run`` raises them, and so does a factory that runs it.
         """
-        if resync < 0:
-            raise ValueError(f"resync must be seconds, or 0 for never, not {resync:g}")
         self.resource: Resource = source.resource
         indexer = Indexer(indexers)
         # The queue can't know what will be cached while a whole state is being staged, so it is
         # the indexer that ignores the deletion of what it doesn't hold.
         self._queue = DeltaQueue()
         name = name or str(source.resource)
-        super().__init__(name, Pump(name, self._queue, indexer), indexer)
+        super().__init__(name, Pump(name, self._queue, indexer), indexer, resync=resync)
         self._reports = Reports(name, label=label, metrics=metrics, on_error=on_error)
         self._reflector = Reflector(
             source,
@@ -118,7 +116,6 @@ class SharedInformer(Subscriptions):
         )
         self.lister = Lister(self._indexer, source.resource, namespace=namespace)
         """Reads the cache; safe from any thread."""
-        self._resync = resync
 
     # -- the program's view --------------------------------------------------------------------
 
@@ -129,29 +126,6 @@ class SharedInformer(Subscriptions):
             UsageError: a name is taken by another function, or objects are cached already.
         """
         self._indexer.add_indexers(indexers)
-
-    @property
-    def synced(self) -> bool:
-        """Whether the cache has held a full state. Once true, it stays true."""
-        return self._indexer.state.synced
-
-    async def wait_synced(self, timeout: float | None = None) -> None:
-        """Wait for ``synced``.
-
-        Args:
-            timeout: seconds.
-
-        Raises:
-            SyncTimeout: not within that time; it says why.
-            NotRunning: the informer ended before.
-        """
-        try:
-            async with asyncio.timeout(timeout):
-                await self._pump.synced.wait()
-        except TimeoutError:
-            raise SyncTimeout(timeout or 0.0, {self.name: str(self.health)}) from None
-        if not self.synced:
-            raise NotRunning(f"the informer of {self.name} ended before it was synced")
 
     @property
     def health(self) -> Health:
@@ -188,6 +162,9 @@ class SharedInformer(Subscriptions):
             synced=state.synced,
         )
 
+    def _handler_failed(self, listener: str, error: Exception) -> None:
+        self._reports.handler_failed(listener, error)
+
     def _why(self) -> str:
         return str(self.health)
 
@@ -222,19 +199,16 @@ class SharedInformer(Subscriptions):
             reports.metrics.informer_ended(reports.label, self._levels)
 
     async def _run_tasks(self) -> None:
-        parts = {"reflector": self._reflector.run, "pump": self._pump.run}
-        if self._resync:
-            parts["resync"] = self._tick
+        parts = {
+            "reflector": self._reflector.run,
+            "pump": self._pump.run,
+            "resync": self._resyncs.run,
+        }
         async with self._crew as crew:
             for registration in self.registrations:
                 self._start(registration)
             for part, run in parts.items():
                 crew.start(run(), name=f"{part} of {self.name}")
-
-    async def _tick(self) -> NoReturn:
-        while True:
-            await asyncio.sleep(self._resync)
-            self._queue.resync()
 
     def __repr__(self) -> str:
         condition, state = self._reports.condition, self._indexer.state

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Literal, NoReturn, Protocol
+from collections.abc import Callable, Sequence
+from typing import Literal, NoReturn
 
+from aioinformer._core.absence import Absence
 from aioinformer._core.backoff import Backoff, BackoffPolicy
 from aioinformer._core.cursor import Cursor
 from aioinformer._core.habits import Habits
@@ -24,46 +24,18 @@ from aioinformer._core.list_wire import ListDecoder
 from aioinformer._core.liveness import LivenessPolicy
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.outcomes import Outcome, classify
-from aioinformer._core.requests import ListRequest, Request, WatchRequest
-from aioinformer._core.resources import Resource
+from aioinformer._core.requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer._core.wire import LINE_CAP
 from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.health import Condition
 from aioinformer._runtime.pace import Pace
 from aioinformer._runtime.reports import Reports
+from aioinformer._runtime.sources import ListerWatcher, Locatable, Shared
 from aioinformer._runtime.watchdog import Watchdog
-from aioinformer._runtime.watching import Shared, WatchStream
-from aioinformer.errors import FetchError, ServerError, ServerRewound
+from aioinformer._runtime.watching import WatchStream
+from aioinformer.errors import FetchError, ResourceMoved, ServerError, ServerRewound
 
-__all__ = ["ListerWatcher", "Reflector"]
-
-
-class ListerWatcher(Protocol):
-    """Lists and watches one resource in one scope. ``Client.lister_watcher`` makes them.
-
-    Entering a context sends the request; it raises a ``FetchError`` unless the server answers
-    with 200. What is iterated are the bytes of the body, cut as they happened to arrive; a
-    connection that breaks raises a ``TransportError`` there. Leaving the context early closes
-    the connection.
-    """
-
-    @property
-    def resource(self) -> Resource:
-        """What is listed and watched."""
-        ...
-
-    @property
-    def watch_lists(self) -> bool:
-        """Whether it may be asked for a WatchList: a watch that begins with the whole state."""
-        ...
-
-    def list(self, request: ListRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Ask for a page of the list."""
-        ...
-
-    def watch(self, request: WatchRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Ask for the stream of changes."""
-        ...
+__all__ = ["Reflector"]
 
 
 def _same(obj: KubeObject) -> KubeObject:
@@ -110,11 +82,13 @@ class Reflector:
         """
         self._source = source
         self._queue = queue
+        self._absence = Absence()
         self._cursor = Cursor(
             backoff=Backoff(backoff or BackoffPolicy()),
             page_size=page_size,
             habits=habits,
             watch_list=watch_list and source.watch_lists,
+            lookup=isinstance(source, Locatable),
         )
         self._liveness = liveness or LivenessPolicy()
         self._managed_fields = managed_fields
@@ -163,21 +137,26 @@ class Reflector:
                 await asyncio.sleep(step.delay)
             request = step.request
 
-    async def _attempt(self, request: Request) -> tuple[Outcome, FetchError | None]:
+    async def _attempt(self, request: AnyRequest) -> tuple[Outcome, FetchError | None]:
         """Make one request: how it ended, and with what error."""
         self._opened = False
         self.reports.asked(request)
         try:
             if isinstance(request, ListRequest):
                 return await self._list(request), None
-            return await self._watch(request)
+            if isinstance(request, WatchRequest):
+                return await self._watch(request)
+            return await self._look_up(), None
         except FetchError as error:
             return classify(error, opened=self._opened), error
+        except asyncio.CancelledError:
+            self.reports.cancelled()
+            raise
 
     @property
     def _reuse(self) -> Callable[[KubeObject], KubeObject]:
         # A server that has gone back in time gives versions a second time, to other objects.
-        return _same if self._cursor.consistent else self._known
+        return self._known if self._cursor.trusted else _same
 
     # -- lists ---------------------------------------------------------------------------------
 
@@ -211,9 +190,9 @@ class Reflector:
 
     def _arrived(self, objects: Sequence[KubeObject]) -> None:
         """A whole state was read; the cursor knows its version."""
-        version, rewound = self._cursor.resource_version, self._cursor.rewound
-        self._queue.replace(objects, version, rewound=rewound)
-        if rewound:
+        version = self._cursor.resource_version
+        self._queue.replace(objects, version, rewound=self._cursor.by_content)
+        if self._cursor.rewound:
             self.reports.rewound(ServerRewound(str(self._source.resource), version))
 
     # -- watches -------------------------------------------------------------------------------
@@ -232,6 +211,27 @@ class Reflector:
             self._opened = True
             await stream.read(chunks, watchdog, self._liveness)
         return stream.expired() if watchdog.expired else stream.ended()
+
+    # -- is it served at all? ------------------------------------------------------------------
+
+    async def _look_up(self) -> Outcome:
+        source = self._source
+        if not isinstance(source, Locatable):
+            return Outcome.SERVED  # as far as anybody can tell
+        found = await source.served()
+        asked, was_certain = source.resource, self._absence.confirmed
+        outcome = self._absence.hear(found, asked, asyncio.get_running_loop().time())
+        if outcome is Outcome.ABSENT:
+            certain = self._absence.confirmed and not was_certain
+            self.reports.absent(confirmed=certain)
+            if certain and self._cursor.resource_version:
+                # Not before the first state: an empty cache must not pass for a synced one.
+                self._queue.replace([], self._cursor.resource_version, reason="resource_gone")
+        elif found is not None and outcome is Outcome.MOVED:
+            self._source = source.of(found)
+            self._cursor.distrust()
+            self.reports.moved(ResourceMoved(str(asked), str(found)))
+        return outcome
 
     def __repr__(self) -> str:
         return f"<Reflector {self._source.resource} {self.condition.state} {self._cursor!r}>"

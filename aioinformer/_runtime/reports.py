@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from aioinformer._core.metrics import Metrics, NoMetrics
 from aioinformer._core.outcomes import Outcome
-from aioinformer._core.requests import Request, Verb
-from aioinformer._runtime.health import Condition
+from aioinformer._core.requests import AnyRequest, Verb
+from aioinformer._runtime.health import Condition, State
 from aioinformer.errors import FetchError
 
 __all__ = ["OnError", "Problem", "Reports"]
@@ -30,7 +30,8 @@ class Problem:
     informer: str
     """The name of the informer."""
     phase: str
-    """During what: ``list``, ``watchlist``, ``watch``, ``probe``, ``rewind``, or ``handler``."""
+    """During what: ``list``, ``watchlist``, ``watch``, ``probe``, ``lookup``, ``rewind``, or
+    ``handler``."""
     cause: str
     """What it was taken for, in one word: ``denied``, ``expired``, ``unreachable``, ``silent``...
     (the names of ``Outcome``); for a handler, the handler's name."""
@@ -51,6 +52,9 @@ logged and has no effect."""
 
 _ENDINGS = frozenset({Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED})
 """How requests end when nothing is wrong."""
+
+_DOING: dict[Verb, State] = {"list": "listing", "watchlist": "listing"}
+"""What the informer does while a request is under way. A watch counts when it is open."""
 
 
 class Reports:
@@ -91,11 +95,11 @@ class Reports:
 
     # -- one request ---------------------------------------------------------------------------
 
-    def asked(self, request: Request) -> None:
+    def asked(self, request: AnyRequest) -> None:
         """A request is about to be sent."""
         self._verb, self._asked_at = request.verb, self._clock()
-        if self._verb in ("list", "watchlist"):
-            self.condition.enter("listing")
+        if state := _DOING.get(self._verb):
+            self.condition.enter(state)
         self.metrics.request_started(self.label, self._verb)
 
     def watching(self) -> None:
@@ -128,8 +132,26 @@ class Reports:
             self._tell(self._verb, cause, error, delay)
         elif outcome in _ENDINGS:
             self.condition.succeed()
+        if outcome in (Outcome.COMPLETE, Outcome.SERVED, Outcome.APPEARED, Outcome.MOVED):
+            self.condition.absent = False
         if delay:
             self.condition.wait(delay)
+
+    def cancelled(self) -> None:
+        """A request was cut short, since the informer ends."""
+        seconds = self._clock() - self._asked_at
+        self.metrics.request_ended(self.label, self._verb, "cancelled", seconds)
+
+    def absent(self, *, confirmed: bool) -> None:
+        """The resource isn't served; whether that is certain."""
+        self.condition.absent = True
+        if confirmed:
+            log.warning("%s: the server serves no such resource any more", self._informer)
+
+    def moved(self, error: FetchError) -> None:
+        """The resource is served in another version now, and read in that one."""
+        log.warning("%s: %s", self._informer, error)
+        self._tell("lookup", Outcome.MOVED.name.lower(), error, None)
 
     def rewound(self, error: FetchError) -> None:
         """The server was found to show an older state than before."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Protocol, runtime_checkable
 
 from aioinformer._core.cursor import Cursor
 from aioinformer._core.deltas import Bookmark, Delta
@@ -20,19 +19,11 @@ from aioinformer._core.requests import WatchRequest
 from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.pace import Pace
 from aioinformer._runtime.reports import Reports
+from aioinformer._runtime.sources import Shared
 from aioinformer._runtime.watchdog import Watchdog
 from aioinformer.errors import ConnectionLost, FetchError, RequestTimedOut
 
-__all__ = ["Shared", "WatchStream"]
-
-
-@runtime_checkable
-class Shared(Protocol):
-    """Chunks that come with something others wait for until the initial state is complete."""
-
-    def settled(self) -> None:
-        """The initial state is complete."""
-        ...
+__all__ = ["WatchStream"]
 
 
 class WatchStream:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from aioinformer._core.backoff import Backoff, BackoffPolicy
 from aioinformer._core.cursor import Cursor, Step
 from aioinformer._core.outcomes import Outcome
-from aioinformer._core.requests import Request, WatchRequest
+from aioinformer._core.requests import AnyRequest, LookupRequest, WatchRequest
 from aioinformer._core.rules import Phase
 
 EXACT = BackoffPolicy(jitter=0.0)
@@ -57,20 +57,32 @@ def probing() -> Cursor:
     return cursor
 
 
+def looking() -> Cursor:
+    """A cursor whose first list was answered with 404, and that looks what is served."""
+    cursor = Cursor(backoff=Backoff(EXACT), lookup=True)
+    ended(cursor, Outcome.MISSING)
+    cursor.backoff.failures = 0
+    return cursor
+
+
 AT: dict[Phase, Callable[[], Cursor]] = {
     Phase.STREAM: streaming,
     Phase.LIST: fresh,
     Phase.PAGE: paging,
     Phase.WATCH: watching,
     Phase.PROBE: probing,
+    Phase.LOOKUP: looking,
 }
 
+LOOKUP = "lookup"
 STREAMED = "stream "
 """In what ``plain`` gives: a WatchList at this version."""
 
 
-def plain(request: Request) -> tuple[str, int, str] | str:
+def plain(request: AnyRequest) -> tuple[str, int, str] | str:
     """A request in short: rv, limit and token of a list, or the rv of a watch."""
+    if isinstance(request, LookupRequest):
+        return LOOKUP
     if isinstance(request, WatchRequest):
         return f"{STREAMED if request.initial else ''}{request.resource_version}"
     return request.resource_version, request.limit, request.continue_token

@@ -223,3 +223,24 @@ def outcomes(phase: Phase) -> st.SearchStrategy[Outcome]:
 few_names = st.sampled_from(["a", "b", "c", "d"])
 few_uids = st.sampled_from(["1", "2"])
 kinds = st.sampled_from(["Added", "Updated", "Deleted"])
+
+
+# -- paths into an object ------------------------------------------------------------------------
+
+
+@st.composite
+def ways(draw: st.DrawFn, body: Any) -> tuple[str | int, ...]:
+    """Steps into ``body``: mostly to something that is there, and then perhaps astray."""
+    steps: list[str | int] = [draw(st.sampled_from(sorted(body)))]
+    value = body[steps[0]]
+    while isinstance(value, dict | list) and value and draw(st.integers(0, 4)):
+        step = draw(
+            st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value)))
+        )
+        steps.append(step)
+        value = value[step]
+    astray: st.SearchStrategy[str | int] = st.one_of(
+        st.sampled_from(["name", "items", "a b", "é", "'"]), st.sampled_from([0, 3]), texts
+    )
+    steps += draw(st.lists(astray, max_size=2))
+    return tuple(step for step in steps if not (isinstance(step, str) and {"'", '"'} <= {*step}))

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer._core.backoff import Backoff
-from aioinformer._core.cursor import BRIEF_WATCH, STUBBORN, WATCH_SECONDS, Cursor
+from aioinformer._core.cursor import BRIEF_WATCH, STUBBORN, WATCH_SECONDS, Cursor, Step
 from aioinformer._core.habits import STREAMLESS, Habits
 from aioinformer._core.outcomes import Outcome
-from aioinformer._core.requests import PAGE_SIZE, ListRequest, WatchRequest
+from aioinformer._core.requests import PAGE_SIZE, ListRequest, LookupRequest, WatchRequest
 from aioinformer._core.rules import UNFIT, Phase
 from aioinformer.errors import ProtocolError
 from tests.core import strategies
@@ -19,6 +19,7 @@ from tests.core.cursors import (
     STREAMED,
     ended,
     fresh,
+    looking,
     paging,
     plain,
     probing,
@@ -181,12 +182,11 @@ def test_a_watch_is_asked_to_last_between_five_and_ten_minutes(jitter: float) ->
 
 def test_watches_do_not_all_last_as_long() -> None:
     cursor = watching()
-    timeouts = [
-        cursor.advance(Outcome.ENDED, now=0.0, jitter=jitter).request.query()["timeoutSeconds"]
-        for jitter in (0.0, 0.5, 0.99)
+    requests = [
+        cursor.advance(Outcome.ENDED, now=0.0, jitter=jitter).request for jitter in (0.0, 0.5, 0.99)
     ]
 
-    assert timeouts == ["300", "450", "597"]
+    assert requests == [WatchRequest("10", seconds) for seconds in (300, 450, 597)]
 
 
 @pytest.mark.parametrize("outcome", [Outcome.UNSERVED, Outcome.FAILED])
@@ -386,7 +386,7 @@ def test_an_older_newest_version_means_that_the_server_was_restored() -> None:
 def test_a_consistent_list_that_is_older_is_such_evidence_too() -> None:
     cursor = watching("10")
     ended(cursor, Outcome.AHEAD)
-    assert cursor.consistent
+    assert not cursor.trusted
 
     ended(cursor, cursor.page("9", ""))
 
@@ -417,10 +417,59 @@ def test_the_next_state_in_order_ends_the_matter() -> None:
 def test_a_list_that_may_be_any_old_state_is_no_evidence() -> None:
     """The first list is at "0", and there is nothing to compare it with."""
     cursor = fresh()
-    assert not cursor.consistent
+    assert cursor.trusted
     ended(cursor, cursor.page("9", ""))
 
     assert not cursor.rewound
+
+
+# -- a resource that isn't served ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("watch_list", [False, True])
+def test_a_404_leads_to_a_look_whether_the_resource_is_served(watch_list: bool) -> None:
+    cursor = Cursor(backoff=Backoff(EXACT), lookup=True, watch_list=watch_list)
+    first = cursor.begin(now=0.0, jitter=0.5)
+
+    step = ended(cursor, Outcome.MISSING)
+
+    assert step.request == LookupRequest()
+    assert step.delay > 0
+    assert ended(cursor, Outcome.ABSENT).request == LookupRequest()
+    assert ended(cursor, Outcome.APPEARED) == Step(first, 0.0)
+
+
+def test_a_watch_that_lost_its_resource_begins_again_no_older_than_it_was() -> None:
+    cursor = Cursor(backoff=Backoff(EXACT), lookup=True)
+    ended(cursor, cursor.page("10", ""))
+    ended(cursor, Outcome.MISSING)
+
+    assert ended(cursor, Outcome.APPEARED).request == ListRequest("10", 0)
+
+
+def test_what_is_served_and_answers_404_is_asked_and_looked_up_in_turn() -> None:
+    """One request a wait: a broken server is not asked twice as much."""
+    cursor = looking()
+    for _ in range(3):
+        step = ended(cursor, Outcome.SERVED)
+        assert isinstance(step.request, ListRequest)
+        assert step.delay > 0
+        step = ended(cursor, Outcome.MISSING)
+        assert isinstance(step.request, LookupRequest)
+        assert step.delay > 0
+
+
+def test_the_state_of_a_resource_in_another_version_is_compared_by_content() -> None:
+    cursor = looking()
+    cursor.distrust()
+    ended(cursor, Outcome.MOVED)
+    assert not cursor.trusted
+
+    ended(cursor, cursor.page("10", ""))
+
+    assert cursor.by_content
+    assert not cursor.rewound
+    assert cursor.trusted
 
 
 # -- restarts ------------------------------------------------------------------------------------
@@ -482,7 +531,13 @@ def test_the_repr_shows_the_phase_the_version_and_the_failures() -> None:
 # -- any sequence --------------------------------------------------------------------------------
 
 PROGRESS = {Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED}
-SLOW = {Outcome.BRIEF, Outcome.SILENT, Outcome.REWOUND}
+SLOW = {
+    Outcome.BRIEF,
+    Outcome.SILENT,
+    Outcome.REWOUND,
+    Outcome.APPEARED,
+    Outcome.MOVED,
+}
 """Outcomes that take their time by themselves, and what follows such a one."""
 
 
@@ -524,7 +579,7 @@ def test_no_sequence_of_outcomes_leads_astray(
         elif isinstance(step.request, WatchRequest):
             assert watch_list
             assert step.request.resource_version in ("", cursor.resource_version)
-        elif step.request.continue_token:
+        elif isinstance(step.request, ListRequest) and step.request.continue_token:
             assert step.request.continue_token == f"t{version}" or outcome not in PROGRESS
         if outcome in PROGRESS and not early:
             assert step.delay == 0

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer._core.requests import ListRequest, Request, Verb, WatchRequest
+from aioinformer._core.requests import (
+    AnyRequest,
+    ListRequest,
+    LookupRequest,
+    Request,
+    Verb,
+    WatchRequest,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,10 +69,11 @@ def test_a_request_asks_with(request_: Request, query: dict[str, str]) -> None:
         (ListRequest("", 1, probe=True), "probe"),
         (WatchRequest("10", 300), "watch"),
         (WatchRequest("", 300, initial=True), "watchlist"),
+        (LookupRequest(), "lookup"),
     ],
     ids=str,
 )
-def test_a_request_is_a(request_: Request, verb: Verb) -> None:
+def test_a_request_is_a(request_: AnyRequest, verb: Verb) -> None:
     assert request_.verb == verb
 
 

@@ -10,7 +10,7 @@ import pytest
 from aioinformer._core.cursor import Cursor
 from aioinformer._core.outcomes import Outcome
 from aioinformer._core.rules import RULES, UNFIT, Phase
-from tests.core.cursors import AT, STREAMED, ended, plain
+from tests.core.cursors import AT, LOOKUP, STREAMED, ended, plain
 
 Waits = Literal["never", "if again", "again", "always"]
 
@@ -100,6 +100,20 @@ ROWS = [
     Row(Phase.PROBE, Outcome.FAILED, "10", "always"),
     Row(Phase.PROBE, Outcome.REJECTED, "10", "always"),
     Row(Phase.PROBE, Outcome.BROKEN, "10", "always"),
+    # The look comes behind a first list that was answered with 404.
+    Row(Phase.LOOKUP, Outcome.SERVED, ("0", 500, ""), "always"),
+    Row(Phase.LOOKUP, Outcome.APPEARED, ("0", 500, ""), "never"),
+    Row(Phase.LOOKUP, Outcome.MOVED, ("0", 500, ""), "never"),
+    Row(Phase.LOOKUP, Outcome.ABSENT, LOOKUP, "always"),
+    Row(Phase.LOOKUP, Outcome.EXPIRED, ("0", 500, ""), "always"),
+    Row(Phase.LOOKUP, Outcome.AHEAD, ("0", 500, ""), "always"),
+    Row(Phase.LOOKUP, Outcome.BUSY, ("0", 500, ""), "always"),
+    Row(Phase.LOOKUP, Outcome.UNREACHABLE, ("0", 500, ""), "always"),
+    Row(Phase.LOOKUP, Outcome.DENIED, ("0", 500, ""), "always"),
+    Row(Phase.LOOKUP, Outcome.MISSING, ("0", 500, ""), "always"),
+    Row(Phase.LOOKUP, Outcome.FAILED, ("0", 500, ""), "always"),
+    Row(Phase.LOOKUP, Outcome.REJECTED, ("0", 500, ""), "always"),
+    Row(Phase.LOOKUP, Outcome.BROKEN, ("0", 500, ""), "always"),
 ]
 
 EVERY_ROW = pytest.mark.parametrize("row", ROWS, ids=str)

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -16,20 +16,25 @@ from aioinformer import (
     Event,
     KubeObject,
     LabelSelector,
+    NoMetrics,
+    Problem,
     Resource,
     SharedInformer,
     SharedInformerFactory,
     Source,
 )
+from aioinformer._core.metrics import ReadLevels
 from aioinformer.errors import (
+    Forbidden,
     InvalidSelector,
     NotRunning,
     ShutdownIncomplete,
     SyncTimeout,
+    Unauthorized,
     UnknownResource,
     UsageError,
 )
-from aioinformer.testing import ClusterSource
+from aioinformer.testing import Cluster, ClusterSource, Features
 from tests.runtime.running import BRISK, SLUGGISH, names, running, with_pods
 from tests.runtime.sources import (
     NODES,
@@ -550,7 +555,7 @@ async def test_so_is_one_that_was_removed_in_the_middle_of_its_call() -> None:
     with pytest.raises(ShutdownIncomplete) as caught:
         await within(informers, lambda: until(lambda: len(calls) == 1))
 
-    assert caught.value.left == ("informer of pods",)
+    assert caught.value.left == (registration.name,)
     free.set()
     await until(lambda: pods.health.state == "stopped")
     await settle()
@@ -611,3 +616,89 @@ async def test_a_coroutine_is_no_resource() -> None:
 def test_a_url_is_no_source() -> None:
     with pytest.raises(TypeError, match="a factory takes a Client"):
         SharedInformerFactory("http://localhost")  # type: ignore[arg-type]
+
+
+# -- what all of its informers share -------------------------------------------------------------
+
+
+async def test_an_error_that_is_to_be_fatal_cancels_the_body_and_is_raised_there() -> None:
+    async def body() -> None:
+        source = door(pods=[refused(403, "Forbidden")])
+        async with SharedInformerFactory(source, fail_fast=(Forbidden,)) as informers:
+            informers.informer("pods")
+            await asyncio.sleep(10)
+
+    with pytest.raises(Forbidden):
+        await body()
+
+
+async def test_other_errors_are_tried_again_then_too() -> None:
+    source = door(pods=[refused(500, "InternalError"), page(version="10")])
+    async with SharedInformerFactory(
+        source, backoff=BRISK, fail_fast=(Forbidden, Unauthorized)
+    ) as informers:
+        informers.informer("pods")
+        await informers.wait_synced(timeout=5)
+
+
+async def test_its_hook_is_told_of_every_informer_s_problems() -> None:
+    problems: list[Problem] = []
+    source = door(pods=[refused(403, "Forbidden")], nodes=[refused(500, "InternalError")])
+    async with SharedInformerFactory(source, on_error=problems.append) as informers:
+        informers.informer("pods")
+        informers.informer("nodes")
+        await until(lambda: len(problems) == 2)
+
+    assert {(each.informer, each.cause) for each in problems} == {
+        ("pods", "denied"),
+        ("nodes", "failed"),
+    }
+
+
+async def test_informers_of_one_resource_share_what_is_known_of_it() -> None:
+    """That a server has no WatchLists is found out once."""
+    cluster = Cluster(features=Features(watch_list=False))
+    source = ClusterSource(cluster)
+    async with SharedInformerFactory(source, backoff=BRISK) as informers:
+        first = informers.informer("pods")
+        await informers.wait_synced(timeout=5)
+        second = informers.informer("pods", labels="app=shop")
+        await informers.wait_synced(timeout=5)
+
+    assert (first.health.strategy, second.health.strategy) == ("list", "list")
+    assert first.health.error is None
+    assert second.health.error is None
+
+
+async def test_without_watch_lists_the_state_is_listed() -> None:
+    async with SharedInformerFactory(ClusterSource(Cluster()), watch_list=False) as informers:
+        pods = informers.informer("pods")
+        await informers.wait_synced(timeout=5)
+        assert pods.health.strategy == "list"
+
+
+async def test_metrics_know_an_informer_while_it_runs() -> None:
+    metrics = Levelled()
+    cluster = Cluster()
+    cluster.create("pods", {"metadata": {"name": "web-0"}})
+    async with SharedInformerFactory(ClusterSource(cluster), metrics=metrics) as informers:
+        informers.informer("pods", fields="metadata.name=web-0")
+        await informers.wait_synced(timeout=5)
+        assert list(metrics.running) == ["pods (selected)"]
+        levels = metrics.running["pods (selected)"]()
+        assert (levels.synced, levels.objects, levels.queue_entries) == (True, 1, 0)
+        assert levels.freshness_seconds < 5
+    assert metrics.running == {}
+
+
+@dataclass
+class Levelled(NoMetrics):
+    """Knows which informers run."""
+
+    running: dict[str, ReadLevels] = field(default_factory=dict[str, ReadLevels])
+
+    def informer_started(self, informer: str, levels: ReadLevels) -> None:
+        self.running[informer] = levels
+
+    def informer_ended(self, informer: str, levels: ReadLevels) -> None:
+        assert self.running.pop(informer) == levels

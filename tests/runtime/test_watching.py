@@ -11,20 +11,24 @@ from typing import TypeVar
 import pytest
 
 from aioinformer import (
+    Deleted,
     Delta,
     DeltaQueue,
+    Event,
     ListRequest,
     LivenessPolicy,
     Problem,
     Reflector,
     Replaced,
     Resource,
+    SharedInformer,
     WatchRequest,
 )
 from aioinformer._core.delta_fifo import HIGH_MARK
 from aioinformer._core.habits import STREAMLESS, Habits
 from aioinformer._runtime.reports import Reports
 from aioinformer.errors import ConnectionLost, RequestTimedOut, ServerRewound
+from aioinformer.testing import Cluster, ClusterSource
 from aioinformer.testing.simulation.loop import run
 from tests.runtime.running import running
 from tests.runtime.sources import (
@@ -450,3 +454,149 @@ def test_a_resource_is_named_in_what_is_told_of_a_rewind() -> None:
     assert "pods" in str(error)
     assert error.resource_version == "7"
     assert PODS.plural == "pods"
+
+
+# -- a resource that comes and goes --------------------------------------------------------------
+
+WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
+WIDGETS_V2 = Resource("example.com", "v2", "widgets", "Widget")
+
+
+@asynccontextmanager
+async def widgets_of(
+    cluster: Cluster, told: list[Event], problems: list[Problem]
+) -> AsyncGenerator[SharedInformer]:
+    source = ClusterSource(cluster).lister_watcher(WIDGETS)
+    informer = SharedInformer(source, on_error=problems.append)
+    informer.add_handler(told.append)
+    async with running(informer.run()):
+        yield informer
+
+
+def with_widgets(*names: str) -> Cluster:
+    cluster = Cluster()
+    cluster.add_resource(WIDGETS)
+    for name in names:
+        cluster.create(WIDGETS, {"metadata": {"name": name}})
+    return cluster
+
+
+def test_a_resource_that_is_missing_at_the_start_is_waited_for() -> None:
+    async def main() -> None:
+        cluster, told = Cluster(), list[Event]()
+        async with widgets_of(cluster, told, []) as informer:
+            await asyncio.sleep(2 * MINUTE)
+            assert not informer.synced, "an empty cache must not pass for a synced one"
+            assert informer.health.state == "absent"
+            assert str(informer.health).startswith("waiting for the resource for")
+            cluster.add_resource(WIDGETS)
+            cluster.create(WIDGETS, {"metadata": {"name": "a"}})
+            await informer.wait_synced(timeout=2 * MINUTE)
+            await asyncio.sleep(1)
+            assert [event.obj.name for event in told] == ["a"]
+
+    in_virtual_time(main)
+
+
+def test_a_resource_that_is_deleted_empties_the_cache_and_comes_back_by_itself() -> None:
+    async def main() -> None:
+        cluster, told = with_widgets("a", "b"), list[Event]()
+        async with widgets_of(cluster, told, []) as informer:
+            await informer.wait_synced(timeout=5)
+            cluster.remove_resource(WIDGETS)
+            await asyncio.sleep(MINUTE)
+            assert len(informer.lister) == 0
+            assert str(informer.health).startswith("waiting for the resource for")
+            assert informer.synced
+            cluster.add_resource(WIDGETS)
+            cluster.create(WIDGETS, {"metadata": {"name": "c"}})
+            await asyncio.sleep(2 * MINUTE)
+            assert [obj.name for obj in informer.lister.list()] == ["c"]
+            assert informer.health.state == "watching"
+
+    in_virtual_time(main)
+
+
+def test_where_only_404_and_discovery_tell_it_the_cache_is_emptied_with_that_reason() -> None:
+    """The watch broke before the deletions came."""
+
+    async def main() -> None:
+        cluster, told = with_widgets("a"), list[Event]()
+        source = ClusterSource(cluster)
+        informer = SharedInformer(source.lister_watcher(WIDGETS))
+        informer.add_handler(told.append)
+        async with running(informer.run()):
+            await informer.wait_synced(timeout=5)
+            with source.faults.reset(verb="watch"):
+                cluster.remove_resource(WIDGETS)
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(MINUTE)
+            match told[-1]:
+                case Deleted(obj, reason):
+                    assert (obj.name, reason) == ("a", "resource_gone")
+                case _:
+                    pytest.fail(f"told of {told}")
+            assert len(informer.lister) == 0
+
+    in_virtual_time(main)
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 500, 503])
+def test_what_is_refused_is_not_gone_while_discovery_shows_it(code: int) -> None:
+    """A 404 may come from a replica that lags behind, or from something in between."""
+
+    async def main() -> None:
+        cluster, told = with_widgets("a"), list[Event]()
+        source = ClusterSource(cluster)
+        informer = SharedInformer(source.lister_watcher(WIDGETS))
+        informer.add_handler(told.append)
+        async with running(informer.run()):
+            await informer.wait_synced(timeout=5)
+            with (
+                source.faults.status(code, verb="watch"),
+                source.faults.status(code, verb="list"),
+            ):
+                with source.faults.reset(verb="watch", times=1):
+                    await asyncio.sleep(5 * MINUTE)
+                assert [obj.name for obj in informer.lister.list()] == ["a"]
+                assert informer.health.error is not None
+            await asyncio.sleep(2 * MINUTE)
+            assert informer.health.state == "watching"
+            assert [type(event).__name__ for event in told] == ["Added"]
+
+    in_virtual_time(main)
+
+
+def test_neither_is_it_while_discovery_can_not_be_asked() -> None:
+    async def main() -> None:
+        cluster = with_widgets("a")
+        source = ClusterSource(cluster)
+        informer = SharedInformer(source.lister_watcher(WIDGETS))
+        async with running(informer.run()):
+            await informer.wait_synced(timeout=5)
+            with (
+                source.faults.status(404, verb="watch"),
+                source.faults.status(404, verb="list"),
+                source.faults.status(503, verb="get"),
+                source.faults.reset(verb="watch", times=1),
+            ):
+                await asyncio.sleep(10 * MINUTE)
+                assert len(informer.lister) == 1
+
+    in_virtual_time(main)
+
+
+def test_a_resource_that_is_served_in_another_version_only_is_read_in_that_one() -> None:
+    async def main() -> None:
+        cluster, problems = with_widgets("a"), list[Problem]()
+        async with widgets_of(cluster, [], problems) as informer:
+            await informer.wait_synced(timeout=5)
+            cluster.remove_resource(WIDGETS)
+            cluster.add_resource(WIDGETS_V2)
+            cluster.create(WIDGETS_V2, {"metadata": {"name": "b"}})
+            await asyncio.sleep(MINUTE)
+            assert [obj.name for obj in informer.lister.list()] == ["b"]
+            assert informer.lister.list()[0].api_version == "example.com/v2"
+            assert "lookup moved" in [f"{each.phase} {each.cause}" for each in problems]
+
+    in_virtual_time(main)

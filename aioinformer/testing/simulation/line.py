@@ -12,7 +12,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from aioinformer._core.cursor import ListRequest, WatchRequest
+from aioinformer._core.requests import ListRequest, WatchRequest
 from aioinformer._core.resources import Resource
 from aioinformer.errors import ConnectionLost, RequestTimedOut, Status
 from aioinformer.testing import queries, statuses
@@ -42,6 +42,7 @@ class Line:
     resource: Resource
     namespace: str | None = None
     labels: str = ""
+    watch_lists: bool = True
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:

@@ -1,0 +1,79 @@
+"""What makes two requests for an informer mean the same one.
+
+A factory hands out one informer for each identity: the resource, its scope, the selectors, the
+shape of its objects. Indexes and listeners are added to it; they are no part of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from aioinformer._core.resources import Resource, find_built_in
+from aioinformer._core.selectors import FieldSelector, LabelSelector
+from aioinformer.errors import UsageError
+
+__all__ = ["Identity"]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One informer among those of a factory."""
+
+    resource: Resource
+    namespace: str | None
+    labels: str
+    fields: str
+    managed_fields: bool
+
+    @classmethod
+    def of(
+        cls,
+        resource: str | Resource,
+        *,
+        namespace: str | None,
+        labels: str | Mapping[str, str],
+        fields: str | Mapping[str, str],
+        managed_fields: bool,
+    ) -> Self:
+        """The identity of what was asked for.
+
+        Args:
+            resource: a ``Resource``, or the name of a built-in one in any of its forms.
+            namespace: the scope; empty or ``None`` for all. Means nothing to a resource that is
+                in no namespace.
+            labels: a label selector.
+            fields: a field selector.
+            managed_fields: whether objects keep ``metadata.managedFields``.
+
+        Raises:
+            UnknownResource: no built-in resource has that name.
+            InvalidSelector: a selector doesn't parse.
+            UsageError: the resource is a coroutine that nobody awaited.
+        """
+        if isinstance(resource, Coroutine):
+            resource.close()
+            raise UsageError("the resource is a coroutine: write `await client.resource(...)`")
+        found = find_built_in(resource) if isinstance(resource, str) else resource
+        return cls(
+            found,
+            (namespace or None) if found.namespaced else None,
+            str(LabelSelector.parse(labels)),
+            str(FieldSelector.parse(fields)),
+            managed_fields,
+        )
+
+    @property
+    def label(self) -> str:
+        """What to call it in metrics: without the selectors, which may name an object."""
+        selected = " (selected)" if self.labels or self.fields else ""
+        return f"{self._where}{selected}"
+
+    @property
+    def _where(self) -> str:
+        return f"{self.resource} in {self.namespace}" if self.namespace else str(self.resource)
+
+    def __str__(self) -> str:
+        selectors = ",".join(filter(None, (self.labels, self.fields)))
+        return f"{self._where} where {selectors}" if selectors else self._where
