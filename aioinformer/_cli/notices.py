@@ -85,17 +85,26 @@ class Notices:
             root.removeHandler(handler)
 
 
+AGAIN = 0.5
+"""Seconds in which a warning is not repeated: a server may refuse a list in two forms at once."""
+
+
 class _Warnings(logging.Handler):
     """Warnings and worse; an exception by its name and message, not by its traceback."""
 
     def __init__(self, notices: Notices) -> None:
         super().__init__(logging.WARNING)
         self._notices = notices
+        self._last = ("", 0.0)
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
         error = record.exc_info[1] if record.exc_info else None
-        self._notices.say(f"{text}: {type(error).__name__}: {error}" if error else text)
+        said = f"{text}: {type(error).__name__}: {error}" if error else text
+        before, at = self._last
+        if said != before or record.created - at >= AGAIN:
+            self._last = (said, record.created)
+            self._notices.say(said)
 
 
 class _Everything(logging.Handler):

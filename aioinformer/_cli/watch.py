@@ -16,6 +16,7 @@ from aioinformer import (
     Added,
     Client,
     FieldSelector,
+    Health,
     LabelSelector,
     SharedInformer,
     SharedInformerFactory,
@@ -93,9 +94,16 @@ async def _synced(informer: SharedInformer, notices: Notices) -> bool:
             if isinstance(health.error, BadRequest):
                 return False
             if attempt * REFRESH >= PATIENCE:
-                notices.status(f"waiting for {informer.name}: {health}")
+                notices.status(f"waiting for {informer.name}: {_short(health)}")
     notices.status("")
     return True
+
+
+def _short(health: Health) -> str:
+    """What fits into a line. Why it waits was said in one of its own."""
+    if health.retry_in is not None:
+        return f"next attempt in {health.retry_in:.1f} s"
+    return f"{health.state} for {health.since:.0f} s"
 
 
 async def _print(informer: SharedInformer, options: WatchOptions, terminal: Terminal) -> None:

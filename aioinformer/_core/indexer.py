@@ -236,6 +236,8 @@ def _same_content(old: KubeObject, new: KubeObject) -> bool:
     """
     if old.uid != new.uid or old.resource_version != new.resource_version:
         return False
+    if old.api_version != new.api_version:  # read in another version of the resource
+        return False
     return old.raw == new.raw or _content(old) == _content(new)
 
 

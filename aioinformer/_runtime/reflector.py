@@ -230,7 +230,7 @@ class Reflector:
         elif found is not None and outcome is Outcome.MOVED:
             self._source = source.of(found)
             self._cursor.distrust()
-            self.reports.moved(ResourceMoved(str(asked), str(found)))
+            self.reports.moved(ResourceMoved(f"{asked} ({asked.api_version})", found.api_version))
         return outcome
 
     def __repr__(self) -> str:

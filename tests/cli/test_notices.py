@@ -80,6 +80,16 @@ def test_a_warning_is_a_line_and_its_exception_too() -> None:
     )
 
 
+def test_a_warning_that_comes_twice_at_once_is_said_once() -> None:
+    stream = io.StringIO()
+    with Notices(stream).logging(verbose=False):
+        for text, seconds in (("a", 0.0), ("a", 0.1), ("b", 0.2), ("a", 0.3), ("a", 0.9)):
+            record = logging.makeLogRecord({"msg": text, "levelno": 30, "created": 100 + seconds})
+            logging.getLogger().handle(record)
+
+    assert "".join(stream.getvalue().split("aioinformer: ")) == "a\nb\na\na\n"
+
+
 def test_verbose_shows_everything_with_tracebacks() -> None:
     stream, log = io.StringIO(), logging.getLogger("aioinformer.tests")
     with Notices(stream).logging(verbose=True):

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer._core.delta_fifo import DeltaFIFO
-from aioinformer._core.deltas import Bookmark, Delta, DeltaKind
+from aioinformer._core.deltas import Bookmark, Delta, DeltaKind, Replaced
 from aioinformer._core.indexer import Indexer, Replacement
 from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
 from aioinformer.errors import UsageError
 from tests.core import strategies
-from tests.core.builders import added, deleted, delta, key, pod, replaced, updated
+from tests.core.builders import (
+    PODS,
+    WIDGETS,
+    added,
+    cached,
+    deleted,
+    delta,
+    encode,
+    key,
+    pod,
+    pod_body,
+    replaced,
+    updated,
+)
 
 
 def by_node(obj: KubeObject) -> str:
@@ -578,3 +592,88 @@ def test_a_duplicate_that_is_accepted_takes_back_the_rejection() -> None:
 
     assert relisted(indexer, [first, last]) == [Added(last, initial=True)]
     assert not indexer.rejected
+
+
+# -- a server that has gone back in time, or reads in another version ----------------------------
+
+
+def restored(indexer: Indexer, objects: Iterable[KubeObject]) -> list[Event]:
+    """What is told when a state is read whose versions were given before."""
+    replacement = indexer.replace(Replaced(list(objects), "50", rewound=True))
+    finish(replacement)
+    events = replacement.commit()
+    finish(replacement)
+    return events
+
+
+def test_after_a_restored_backup_equal_versions_don_t_hide_a_change() -> None:
+    old, new = pod("a", rv="5", node="node-1"), pod("a", rv="5", node="node-2")
+    indexer = holding(old)
+
+    assert restored(indexer, [new]) == [Updated(old, new)]
+    assert relisted(indexer, [pod("a", rv="5", node="node-3")]) == [], "else versions decide"
+
+
+def test_after_a_restored_backup_what_is_the_same_is_told_no_more_than_else() -> None:
+    """The items of a list lack the kind and apiVersion that a watch sends."""
+    watched = cached({"kind": "Pod", "apiVersion": "v1", **pod_body("a", rv="5")})
+    indexer = holding(watched)
+
+    assert restored(indexer, [pod("a", rv="5")]) == []
+    assert indexer.state.objects[ObjectKey("web", "a")] is watched
+
+
+def test_after_a_restored_backup_versions_may_go_back() -> None:
+    old, new = pod("a", rv="9"), pod("a", rv="5")
+    indexer = holding(old)
+
+    assert restored(indexer, [new]) == [Updated(old, new)]
+
+
+def test_a_body_that_can_not_be_decoded_is_compared_as_it_is() -> None:
+    def broken(tail: bytes) -> KubeObject:
+        raw = b'{"metadata":{"name":"a","namespace":"web","uid":"u","resourceVersion":"5"},' + tail
+        return KubeObject(ObjectKey("web", "a"), "u", "5", raw, PODS)
+
+    indexer = Indexer()
+    restored(indexer, [broken(b'"x":"\xff"}')])
+
+    assert restored(indexer, [broken(b'"x":"\xff"}')]) == []
+    assert len(restored(indexer, [broken(b'"x":"\xfe"}')])) == 1
+
+
+def test_an_object_in_another_version_of_its_resource_is_another_state() -> None:
+    raw = encode(pod_body("a", rv="5"))
+    v2 = replace(WIDGETS, version="v2")
+    old, new = (
+        KubeObject(ObjectKey("web", "a"), "uid-a", "5", raw, resource) for resource in (WIDGETS, v2)
+    )
+    indexer = holding(old)
+
+    assert restored(indexer, [new]) == [Updated(old, new)]
+
+
+def test_what_isn_t_in_a_state_any_more_is_gone_for_the_reason_that_comes_with_it() -> None:
+    gone = pod("a")
+    indexer = holding(gone)
+    replacement = indexer.replace(Replaced([], "50", reason="resource_gone"))
+    finish(replacement)
+
+    assert replacement.commit() == [Deleted(gone, "resource_gone")]
+
+
+# -- what is in memory already -------------------------------------------------------------------
+
+
+def test_of_the_same_version_the_object_in_memory_is_known() -> None:
+    held_ = pod("a", rv="5")
+    indexer = holding(held_)
+
+    assert indexer.known(pod("a", rv="5")) is held_
+
+
+@pytest.mark.parametrize(
+    "other", [pod("a", rv="6"), pod("a", rv="5", uid="another"), pod("b", rv="5"), pod("a", rv="")]
+)
+def test_anything_else_is_itself(other: KubeObject) -> None:
+    assert holding(pod("a", rv="5")).known(other) is other

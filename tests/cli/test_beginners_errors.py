@@ -1,0 +1,115 @@
+"""What the command line says of a beginner's mistakes: one line, never a traceback.
+
+The servers run in a thread, since the command has the main thread's event loop to itself. The
+texts are those of the library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from aioinformer.__main__ import main
+from tests.client.conftest import Certificates, certificates
+from tests.client.mistakes import MISTAKES, Mistake
+from tests.client.situations import CANARY, Situation, Stage
+
+__all__ = ["certificates"]  # a fixture, for pytest to find
+
+PATIENCE = 15.0
+"""Seconds for a line to come: the machine may be busy."""
+
+
+@contextmanager
+def made(mistake: Mistake, stage: Stage) -> Generator[Situation]:
+    """A mistake that was made, in another thread."""
+    ready, situations = threading.Event(), list[Situation]()
+    over = asyncio.Event()
+
+    async def run() -> None:
+        async with mistake.setup(stage) as situation:
+            situations.append(situation)
+            loops.append(asyncio.get_running_loop())
+            ready.set()
+            await over.wait()
+
+    loops: list[asyncio.AbstractEventLoop] = []
+    thread = threading.Thread(target=lambda: asyncio.run(run()), name="servers")
+    thread.start()
+    assert ready.wait(PATIENCE)
+    try:
+        yield situations[0]
+    finally:
+        loops[0].call_soon_threadsafe(over.set)
+        thread.join()
+
+
+def argv(mistake: Mistake, situation: Situation) -> list[str]:
+    words = ["watch", mistake.resource, "-n", "web", "--kubeconfig", situation.file]
+    if mistake.context is not None:
+        words += ["--context", mistake.context]
+    if mistake.fields:
+        words += ["--field-selector", mistake.fields]
+    return words
+
+
+@pytest.mark.parametrize("mistake", [each for each in MISTAKES if each.code], ids=str)
+def test_a_beginners_mistake_is_one_line(
+    mistake: Mistake,
+    tmp_path: Path,
+    certificates: Certificates,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with made(mistake, Stage(tmp_path, certificates)) as situation:
+        code = main(argv(mistake, situation))
+    out, err = capfd.readouterr()
+
+    assert (code, out) == (mistake.code, "")
+    assert err.endswith(f"{mistake.said(situation)}\n")
+    assert err.startswith("aioinformer: ")
+    assert err.count("\n") == 1
+    assert CANARY not in err
+
+
+@pytest.mark.parametrize("mistake", [each for each in MISTAKES if not each.code], ids=str)
+def test_what_may_pass_is_one_line_an_attempt(
+    mistake: Mistake,
+    tmp_path: Path,
+    certificates: Certificates,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Somebody may be granting the role at this moment."""
+    with made(mistake, Stage(tmp_path, certificates)) as situation, interrupted_at_a_warning():
+        code = main(argv(mistake, situation))
+    out, err = capfd.readouterr()
+
+    assert (code, out) == (130, "")
+    said = mistake.said(situation, verb="watch")  # lists are asked for as watches first
+    assert err == f"aioinformer: pods in web: {mistake.error.__name__}: {said}\n"
+
+
+class Interrupting(logging.Handler):
+    """Somebody who has read a warning and presses Ctrl-C."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+@contextmanager
+def interrupted_at_a_warning() -> Generator[None]:
+    handler, before = Interrupting(logging.WARNING), signal.getsignal(signal.SIGINT)
+    logger = logging.getLogger("aioinformer")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        signal.signal(signal.SIGINT, before)  # a process that is about to end doesn't do that
