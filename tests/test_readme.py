@@ -11,10 +11,15 @@ import tomllib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kubernetes_asyncio.client import ApiClient, Configuration
+from prometheus_client import CollectorRegistry
 
+from aioinformer import Levels, SharedInformerFactory
 from aioinformer._cli.arguments import DemoOptions, parse
+from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.testing import ApiServer, Cluster
 
 ROOT = Path(__file__).parent.parent
@@ -116,6 +121,46 @@ def test_the_demo_lasts_as_long_as_the_readme_says() -> None:
     options = parse(["demo"])
     assert isinstance(options, DemoOptions)
     assert f"It lasts {options.seconds:.0f} s" in README
+
+
+async def test_a_ready_made_client_fits_as_the_readme_says() -> None:
+    names: dict[str, Any] = {"SharedInformerFactory": SharedInformerFactory}
+    exec(block("client_of"), names)  # noqa: S102 - what it is for
+    async with ApiServer() as server, ApiClient(Configuration(host=server.url)) as api:
+        await names["inform"](api)
+
+
+def levels() -> Levels:
+    return Levels(
+        resource_version=1,
+        freshness_seconds=0.5,
+        queue_entries=0,
+        queue_bytes=0,
+        objects=1,
+        rejected=0,
+        pending=0,
+        synced=True,
+    )
+
+
+def test_the_metrics_are_those_of_the_readme() -> None:
+    registry = CollectorRegistry()
+    metrics = PrometheusMetrics(registry)
+    metrics.request_started("pods", "list")
+    metrics.request_ended("pods", "list", "complete", 0.1)
+    metrics.received("pods", "list", 100, 1)
+    metrics.failed("pods", "watch", "Expired")
+    metrics.handled("pods", "audit", 0.1, False)
+    metrics.informer_started("pods", levels)
+    shown = {
+        re.sub(r"_(bucket|count|sum|created)$", "", sample.name.removeprefix("aioinformer_"))
+        for family in registry.collect()
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    }
+    table = README[README.index("| metric (") : README.index("**Testing your handlers**")]
+    rows = [row.split("|")[1] for row in table.splitlines()[2:] if row.startswith("|")]
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == shown
 
 
 def test_the_extras_that_the_readme_names_bring_what_their_examples_start() -> None:
