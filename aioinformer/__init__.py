@@ -29,6 +29,8 @@ from aioinformer._core.deltas import Replaced as Replaced
 from aioinformer._core.deltas import Resync as Resync
 from aioinformer._core.filtering import Filter as Filter
 from aioinformer._core.indexer import Indexer as Indexer
+from aioinformer._core.label_index import LabelIndex as LabelIndex
+from aioinformer._core.label_index import label_index as label_index
 from aioinformer._core.lister import Lister as Lister
 from aioinformer._core.liveness import LivenessPolicy as LivenessPolicy
 from aioinformer._core.metrics import Levels as Levels
@@ -65,6 +67,7 @@ from aioinformer._core.resources import Resource as Resource
 from aioinformer._core.selectors import FieldSelector as FieldSelector
 from aioinformer._core.selectors import LabelSelector as LabelSelector
 from aioinformer._core.store import IndexFunction as IndexFunction
+from aioinformer._core.verification import Verification as Verification
 from aioinformer._runtime.delta_queue import DeltaQueue as DeltaQueue
 
 # informers
@@ -75,6 +78,7 @@ from aioinformer._runtime.handlers import Handler as Handler
 from aioinformer._runtime.health import Health as Health
 from aioinformer._runtime.informer import SharedInformer as SharedInformer
 from aioinformer._runtime.listeners import Statistics as Statistics
+from aioinformer._runtime.live_lister import LiveLister as LiveLister
 from aioinformer._runtime.merging import MergedStream as MergedStream
 from aioinformer._runtime.merging import Sourced as Sourced
 from aioinformer._runtime.merging import merge as merge
@@ -82,6 +86,7 @@ from aioinformer._runtime.reflector import Reflector as Reflector
 from aioinformer._runtime.registration import Registration as Registration
 from aioinformer._runtime.reports import Problem as Problem
 from aioinformer._runtime.sources import ListerWatcher as ListerWatcher
+from aioinformer._runtime.streams import EventSource as EventSource
 from aioinformer._runtime.streams import EventStream as EventStream
 
 if TYPE_CHECKING:
@@ -103,6 +108,7 @@ __all__ = [
     "DeltaFIFO",
     "DeltaQueue",
     "Event",
+    "EventSource",
     "EventStream",
     "Field",
     "FieldSelector",
@@ -113,16 +119,18 @@ __all__ = [
     "IndexFunction",
     "Indexer",
     "KubeObject",
+    "LabelIndex",
     "LabelSelector",
     "Levels",
     "Limits",
     "ListRequest",
     "Lister",
     "ListerWatcher",
+    "LiveLister",
     "LivenessPolicy",
+    "MergedStream",
     "Metrics",
     "NoMetrics",
-    "MergedStream",
     "ObjectKey",
     "ObjectPredicate",
     "Predicate",
@@ -139,6 +147,7 @@ __all__ = [
     "Statistics",
     "Timeouts",
     "Updated",
+    "Verification",
     "WatchRequest",
     "annotations_changed",
     "changed",
@@ -146,6 +155,7 @@ __all__ = [
     "field",
     "fields",
     "generation_changed",
+    "label_index",
     "labelled",
     "labels_changed",
     "where",

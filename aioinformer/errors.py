@@ -16,6 +16,8 @@ server's own ``Status``.
     │   │   └── AmbiguousResource  several groups have one; ``candidates`` tells them apart
     │   ├── UnwatchableResource    it is there, and can't be listed and watched
     │   ├── NotSynced              the cache was read before its first full state
+    │   ├── IndexFailed            a new index's function raised; says at which object
+    │   ├── NotComparable          a resourceVersion that can't be compared with others
     │   └── NotRunning             the informer or factory has ended, or never started
     ├── FetchError                 a request failed; ``phase`` says during what
     │   ├── ServerError            the API server answered, with an error; ``status`` has it
@@ -34,7 +36,9 @@ server's own ``Status``.
     ├── HandlerTimeout             a call of a handler took longer than its ``timeout=``
     ├── HandlerCancelled           a handler raised a CancelledError that nobody asked for
     ├── ObjectDecodeError          a cached body turned out not to be JSON when it was opened
+    ├── NotCached                  ``lister[...]`` of an object that the cache doesn't hold
     ├── SyncTimeout                ``wait_synced`` ran out of time; says which informers, and why
+    ├── Stale                      the cache did not come to show something in time; says why
     ├── ListenerOverflow           a listener with ``overflow="error"`` was too slow
     └── ShutdownIncomplete         something did not end in the time that leaving allows
 """
@@ -57,12 +61,15 @@ __all__ = [
     "Forbidden",
     "HandlerCancelled",
     "HandlerTimeout",
+    "IndexFailed",
     "InformerError",
     "Invalid",
     "InvalidPath",
     "InvalidSelector",
     "LineTooLong",
     "ListenerOverflow",
+    "NotCached",
+    "NotComparable",
     "NotFound",
     "NotRunning",
     "NotSynced",
@@ -76,6 +83,7 @@ __all__ = [
     "ServerFailure",
     "ServerRewound",
     "ShutdownIncomplete",
+    "Stale",
     "Status",
     "SyncTimeout",
     "TooManyRequests",
@@ -147,6 +155,36 @@ class NotSynced(UsageError):
 
     Await ``wait_synced()`` first, or read through ``lister.unsynced`` to accept a partial view.
     """
+
+
+class IndexFailed(UsageError):
+    """The function of an index that was to be added raised; what it raised is the ``__cause__``.
+
+    The cache and its other indexes are as if nobody had asked. ``index`` and ``key`` say of which
+    index, and at which object.
+    """
+
+    def __init__(self, index: str, resource: object, key: object, error: Exception) -> None:
+        super().__init__(
+            f"the index {index!r} was not added: its function raised at {resource} {key}: "
+            f"{type(error).__name__}: {error}"
+        )
+        self.index = index
+        self.key = str(key)
+
+
+class NotComparable(UsageError, ValueError):
+    """A resourceVersion that is no decimal number, and so neither older nor newer than others.
+
+    Conformant servers have none (KEP-5504); some aggregated ones do.
+    """
+
+    def __init__(self, version: str) -> None:
+        super().__init__(
+            f"the resourceVersion {version!r} is no decimal number, so that nobody knows whether "
+            "it is older or newer than another one (KEP-5504)"
+        )
+        self.version = version
 
 
 class NotRunning(UsageError):
@@ -350,6 +388,22 @@ class ObjectDecodeError(InformerError):
         self.resource_version = resource_version
 
 
+class NotCached(InformerError, KeyError):
+    """``lister[key]`` of an object that the cache doesn't hold. ``lister.get(key)`` is ``None``.
+
+    It is a ``KeyError``, as of any mapping, and not ``NotFound``, which is an API server's answer:
+    the server may have the object, in a later state or outside of what is cached.
+    """
+
+    def __init__(self, resource: object, key: object) -> None:
+        super().__init__(f"{key} is not among the cached {resource}")
+        self.resource = str(resource)
+        self.key = str(key)
+
+    def __str__(self) -> str:  # that of KeyError puts quotes around it
+        return str(self.args[0])
+
+
 class SyncTimeout(InformerError, TimeoutError):
     """``wait_synced`` ran out of time.
 
@@ -360,6 +414,17 @@ class SyncTimeout(InformerError, TimeoutError):
         listed = "; ".join(f"{name}: {why}" for name, why in unsynced.items())
         super().__init__(f"not synced after {timeout:g} s: {listed}")
         self.unsynced = dict(unsynced)
+
+
+class Stale(InformerError, TimeoutError):
+    """The cache did not come to show something in time; the message says what health says.
+
+    ``resource_version`` is up to where the cache has applied everything.
+    """
+
+    def __init__(self, message: str, *, resource_version: str) -> None:
+        super().__init__(message)
+        self.resource_version = resource_version
 
 
 class ListenerOverflow(InformerError):

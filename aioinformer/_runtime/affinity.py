@@ -8,10 +8,11 @@ silently asks here first.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from aioinformer.errors import UsageError
 
-__all__ = ["check_loop", "this_loop"]
+__all__ = ["check_loop", "this_loop", "this_task"]
 
 
 def this_loop() -> asyncio.AbstractEventLoop:
@@ -34,3 +35,16 @@ def check_loop(own: asyncio.AbstractEventLoop | None, name: str) -> None:
     """
     if own is not None and own is not this_loop():
         raise UsageError(f"{name} runs in another event loop; use it from there")
+
+
+def this_task() -> asyncio.Task[Any]:
+    """The running task.
+
+    Raises:
+        UsageError: there is none: this is a callback, or a thread.
+    """
+    this_loop()
+    task = asyncio.current_task()
+    if task is None:
+        raise UsageError("this must be called in a task, not from a callback")
+    return task

@@ -82,12 +82,13 @@ class WatchStream:
     async def _read(self, chunks: AsyncIterator[bytes], liveness: Liveness) -> None:
         pace = Pace()
         async for chunk in chunks:
-            liveness.heard(self._clock())
+            now = self._clock()
+            liveness.heard(now)
             try:
                 self._intake.feed(chunk)
             finally:  # what came before a bad line counts
-                self._settle(chunks, liveness)
-                self._queue_up(liveness)
+                self._settle(chunks, liveness, now)
+                self._queue_up(liveness, now)
             self._reports.received(len(chunk), self._intake.events())
             if self._queue.fifo.full:
                 liveness.hold()
@@ -96,28 +97,27 @@ class WatchStream:
                 pace.rested()
             await pace.breathe()
 
-    def _settle(self, chunks: AsyncIterator[bytes], liveness: Liveness) -> None:
+    def _settle(self, chunks: AsyncIterator[bytes], liveness: Liveness, now: float) -> None:
         """If the initial state is complete: what follows is a watch."""
         state = self._intake.take_state()
         if state is None:
             return
         objects, version = state
         self._cursor.settle(version)
-        liveness.settle(self._clock())
+        liveness.settle(now)
         if isinstance(chunks, Shared):
             chunks.settled()
         self._arrived(objects)
-        self._reports.fresh(self._clock())
+        self._reports.fresh(now)
         self._reports.watching()
 
-    def _queue_up(self, liveness: Liveness) -> None:
+    def _queue_up(self, liveness: Liveness, now: float) -> None:
         live, bookmarks = self._intake.take()
         if not live:
             return
         self._queue.feed(live)
         self._cursor.saw(_version(live[-1]))
         self._changed = self._changed or len(live) > bookmarks
-        now = self._clock()
         if bookmarks:
             liveness.bookmark(now)
         self._reports.fresh(now)

@@ -2,8 +2,8 @@
 
 Each point is ended in each of the ways in which programs do that: by cancelling a task, by
 ``asyncio.timeout``, by an anyio scope, which cancels again and again until it is left; with plain
-tasks, and with tasks that begin to run as they are made. That no task is left is checked after
-every test.
+tasks, with tasks that begin to run as they are made, and on uvloop. That no task is left is
+checked after every test.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 import anyio
@@ -30,13 +31,15 @@ from aioinformer import (
     Reflector,
     SharedInformer,
     SharedInformerFactory,
+    Updated,
+    merge,
 )
 from aioinformer._core.delta_fifo import HIGH_MARK
-from aioinformer._core.mailbox import Mailbox
-from aioinformer._runtime.handlers import Registration
+from aioinformer._core.mailbox import SKIPS, Mailbox
 from aioinformer._runtime.listeners import Gate, Listener
 from aioinformer._runtime.pace import BUDGET
 from aioinformer._runtime.pump import Pump
+from aioinformer._runtime.registration import Registration
 from aioinformer.errors import ConnectionFailed, ServerFailure, Status
 from aioinformer.testing import ClusterSource
 from tests.runtime.running import BRISK, SLUGGISH, informing, pods_of, with_pods
@@ -58,15 +61,38 @@ Way: TypeAlias = Literal["task", "timeout", "scope"]
 Work: TypeAlias = Callable[[], Awaitable[object]]
 
 
-@pytest_asyncio.fixture(params=["plain", "eager"], autouse=True)
-async def _tasks(request: pytest.FixtureRequest) -> AsyncIterator[None]:
-    if request.param == "eager":
-        if sys.version_info < (3, 12):
-            pytest.skip("tasks are never eager before Python 3.12")
-        else:
-            asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+# The hook that is to replace this fixture would give a parameter to every test of every module.
+pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
+
+
+@pytest.fixture(params=["plain", "eager", "uvloop"], autouse=True)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Of which kind the event loop and its tasks are."""
+    if request.param == "eager" and sys.version_info < (3, 12):
+        pytest.skip("tasks are never eager before Python 3.12")
+    return str(request.param)
+
+
+@pytest.fixture
+def event_loop_policy(kind: str) -> asyncio.AbstractEventLoopPolicy:
+    """What pytest-asyncio makes the loop with."""
+    if kind == "uvloop":
+        uvloop = pytest.importorskip("uvloop")
+        policy: asyncio.AbstractEventLoopPolicy = uvloop.EventLoopPolicy()
+        return policy
+    return asyncio.DefaultEventLoopPolicy()
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def _tasks(kind: str) -> AsyncIterator[None]:
+    if sys.version_info >= (3, 12) and kind == "eager":
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
     yield
     asyncio.get_running_loop().set_task_factory(None)
+
+
+async def test_the_loop_is_of_the_kind_that_it_should_be(kind: str) -> None:
+    assert ("uvloop" in type(asyncio.get_running_loop()).__module__) == (kind == "uvloop")
 
 
 class Ending:
@@ -192,7 +218,9 @@ def works(limit: int = 10) -> tuple[DeltaQueue, Indexer, Pump, Listener]:
     indexer = Indexer({"slow": slow_index})
     queue = DeltaQueue(indexer)
     pump = Pump("pods", queue, indexer)
-    listener = Listener("a stream", Mailbox(limit=limit, holds=indexer.holds), pump.gate)
+    listener = Listener(
+        "a stream", Mailbox(limit=limit, overflow="block", holds=indexer.holds), pump.gate
+    )
     pump.join(listener)
     return queue, indexer, pump, listener
 
@@ -333,7 +361,7 @@ async def test_who_waits_for_a_call_in_flight_to_end(ending: Ending) -> None:
 def stream_of(*events: Event) -> tuple[EventStream, Listener]:
     listener = Listener("a stream", Mailbox(limit=100, holds=lambda _: True), Gate())
     listener.put(events)
-    return EventStream("a stream", lambda: listener), listener
+    return EventStream(pods_of(with_pods()), lambda: listener), listener
 
 
 async def test_a_stream_that_waits(ending: Ending) -> None:
@@ -375,7 +403,7 @@ async def test_a_stream_that_gives_way(ending: Ending) -> None:
     heard: list[Event] = []
 
     async def consume() -> None:
-        time.sleep(BUDGET)  # noqa: ASYNC251 - a consumer that is busy, so that a pause is due
+        time.sleep(2 * BUDGET)  # noqa: ASYNC251 - a consumer that is busy, so that a pause is due
         ending.now()
         heard.append(await anext(events))
 
@@ -398,6 +426,159 @@ async def test_the_body_of_a_stream(ending: Ending) -> None:
         await ending.at(lambda: "listeners=1" in repr(informer), consume)
 
         assert "listeners=0" in repr(informer)
+
+
+async def test_a_stream_that_passes_over_what_is_told_no_more(ending: Ending) -> None:
+    listener = Listener("a stream", Mailbox(limit=100, holds=lambda _: False), Gate())
+    events = EventStream(pods_of(with_pods()), lambda: listener)
+    listener.replay([pod(f"p-{n}", n) for n in range(10 * SKIPS)])
+    listener.put([Added(pod("a", 1))])
+
+    async def consume() -> None:
+        asyncio.get_running_loop().call_soon(ending.now)
+        await anext(events)
+
+    async with events:
+        await ending.ended(ending.begin(consume))
+
+        assert await anext(events) == Added(pod("a", 1))
+
+
+async def test_a_stream_of_which_everything_is_merged_meanwhile(ending: Ending) -> None:
+    """What it waits for comes in another form than it would have."""
+    listener = Listener("a stream", Mailbox(limit=1, holds=lambda _: True), Gate())
+    events = EventStream(pods_of(with_pods()), lambda: listener)
+    async with events:
+        await ending.at(lambda: True, lambda: anext(events))
+        states = [pod("a", version) for version in range(1, 5)]
+        listener.put([Added(states[0])])
+        for old, new in pairwise(states):
+            listener.put([Updated(old, new)])
+
+        assert await anext(events) == Added(states[-1])
+        assert listener.empty
+
+
+async def test_merged_streams_that_wait(ending: Ending) -> None:
+    (one, first), (other, second) = stream_of(), stream_of()
+    async with merge(one, other) as events:
+        await ending.at(lambda: True, lambda: anext(events))
+        second.put([Added(pod("b", 2))])
+        first.put([Added(pod("a", 1))])
+
+        assert {(await anext(events)).event.obj.name for _ in range(2)} == {"a", "b"}
+
+
+@pytest.mark.parametrize("first", ["the end", "the event"])
+async def test_merged_streams_that_are_ended_as_events_come(ending: Ending, first: str) -> None:
+    (one, left), (other, right) = stream_of(), stream_of()
+    heard: list[Event] = []
+
+    async def consume() -> None:
+        async for _, event in events:
+            heard.append(event)
+
+    def come() -> None:
+        left.put([Added(pod("a", 1))])
+        right.put([Added(pod("b", 2))])
+
+    async with merge(one, other) as events:
+        task = ending.begin(consume)
+        await settle()
+        order = [come, ending.now] if first == "the event" else [ending.now, come]
+        for act in order:
+            act()
+        await ending.ended(task)
+        left.close(drop=False)
+        right.close(drop=False)
+        heard += [event async for _, event in events]
+
+    assert sorted(event.obj.name for event in heard) == ["a", "b"], "each once"
+
+
+async def test_merged_streams_that_give_way(ending: Ending) -> None:
+    stream, listener = stream_of(Added(pod("a", 1)), Added(pod("b", 2)))
+    heard: list[Event] = []
+
+    async def consume() -> None:
+        time.sleep(2 * BUDGET)  # noqa: ASYNC251 - a consumer that is busy, so that a pause is due
+        ending.now()
+        heard.append((await anext(events)).event)
+
+    async with merge(stream) as events:
+        await ending.ended(ending.begin(consume))
+        assert heard == []
+        listener.close(drop=False)
+
+        assert [event.obj.name async for _, event in events] == ["a", "b"]
+
+
+async def test_the_body_of_merged_streams(ending: Ending) -> None:
+    async with informing(pods_of(with_pods("a"))) as informer:
+
+        async def consume() -> None:
+            async with merge(informer.events(), informer.events()) as events:
+                async for _ in events:
+                    pass
+
+        await ending.at(lambda: "listeners=2" in repr(informer), consume)
+
+        assert "listeners=0" in repr(informer)
+
+
+async def test_who_waits_for_a_snapshot(ending: Ending) -> None:
+    informer = pods_of(with_pods("a"))
+
+    async def follow() -> None:
+        async with informer.snapshot_and_events() as (_, events):
+            await anext(events)
+
+    await ending.at(lambda: True, follow)
+    assert "listeners=0" in repr(informer)
+
+
+async def test_the_body_of_a_snapshot(ending: Ending) -> None:
+    async with informing(pods_of(with_pods("a"))) as informer:
+
+        async def follow() -> None:
+            async with informer.snapshot_and_events() as (snapshot, events):
+                assert len(snapshot) == 1
+                await anext(events)
+
+        await ending.at(lambda: "listeners=1" in repr(informer), follow)
+
+        assert "listeners=0" in repr(informer)
+
+
+async def test_who_takes_what_is_pending_in_one_go(ending: Ending) -> None:
+    """What was not taken before the end is there for the next."""
+    _, listener = stream_of(*(Added(pod(f"p-{n}", n)) for n in range(10)))
+    heard: list[str] = []
+
+    async def consume() -> None:
+        while await listener.ready():
+            for event in listener.take():
+                heard.append(event.obj.name)
+                await asyncio.sleep(0)
+                if len(heard) == 4:
+                    ending.now()
+
+    await ending.ended(ending.begin(consume))
+    listener.close(drop=False)
+    heard += [event.obj.name for event in listener.take()]
+
+    assert heard == [f"p-{n}" for n in range(10)]
+
+
+async def test_a_pump_that_waits_for_who_has_not_heard_of_the_last_list(ending: Ending) -> None:
+    queue, indexer, pump, listener = works()
+    for number in (1, 2, 3):
+        queue.replace([pod("a", number)], str(number))
+
+    await ending.at(lambda: bool(pump.blocked_by), pump.run)
+
+    assert indexer.state.resource_version == "2"
+    assert [event.obj.resource_version for event in taken(listener)] == ["1", "2"]
 
 
 # -- waiting for the first state --------------------------------------------------------------

@@ -368,7 +368,7 @@ async def test_a_stuck_handler_that_is_removed_lets_the_cache_go_on() -> None:
     async def stuck(event: Event) -> None:
         await asyncio.get_running_loop().create_future()
 
-    registration = informer.add_handler(stuck, limit=1)
+    registration = informer.add_handler(stuck, limit=1, overflow="block")
     async with informing(informer):
         create(cluster, "a", "b", "c")
         await until(lambda: bool(informer.health.blocked_by))

@@ -1,0 +1,108 @@
+"""Filters: what one listener is told, decided before anything enters its mailbox.
+
+The semantics are client-go's FilteringResourceEventHandler: an object that ceases to pass is
+deleted for this listener, one that begins to pass is added, and in between the listener sees the
+updates of what passes. Whether an object passed before is asked of its old state rather than
+remembered, so that a filter costs no memory; hence it must depend on the object alone. Every
+kind of event goes through here: live ones, the initial state, the changes of a relist, resyncs.
+
+Differences from client-go. A ``Deleted`` for an object that only ceased to pass says so with its
+reason, ``"filtered"``. A filter that raises takes no process down: the object counts as passing,
+so that nothing is lost, and what was raised is reported. The tests themselves are ``predicates``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from inspect import iscoroutinefunction
+from typing import TypeAlias
+
+from aioinformer._core.objects import Added, Deleted, Event, KubeObject, Updated
+from aioinformer._core.predicates import ChangePredicate, CombinedPredicate, ObjectPredicate
+
+__all__ = ["EventFilter", "Filter"]
+
+Filter: TypeAlias = (
+    ObjectPredicate | ChangePredicate | CombinedPredicate | Callable[[KubeObject], object]
+)
+"""What can be given as ``filter=``: a predicate, or a function that is true of the objects to hear
+of."""
+
+_Failed: TypeAlias = Callable[[KubeObject, Exception], None]
+
+
+class EventFilter:
+    """Lets through what a listener is to hear. It keeps no state."""
+
+    def __init__(self, passing: Filter, failed: _Failed) -> None:
+        """Make a filter.
+
+        Args:
+            passing: what passes.
+            failed: called with what the filter raised, and at which object.
+
+        Raises:
+            TypeError: ``passing`` is neither a predicate nor a plain function.
+        """
+        self._objects, self._changes = _parts(passing)
+        self._shown = repr(passing)
+        self._failed = failed
+
+    def __call__(self, events: Iterable[Event]) -> list[Event]:
+        """What is left of ``events``, in their order."""
+        return list(self.each(events))
+
+    def each(self, events: Iterable[Event]) -> Iterator[Event]:
+        """The same, one by one."""
+        for event in events:
+            told = self.one(event)
+            if told is not None:
+                yield told
+
+    def one(self, event: Event) -> Event | None:
+        """What the listener is told instead of ``event``; ``None`` for nothing."""
+        if not isinstance(event, Updated):
+            return event if self._passes(event.obj) else None
+        old, new = event.old, event.new
+        now = self._passes(new)
+        before = now if old is new else self._passes(old)
+        if now and before:
+            return event if event.resync or self._tells(old, new) else None
+        if now:
+            return Added(new)
+        return Deleted(old, "filtered") if before else None
+
+    def _passes(self, obj: KubeObject) -> bool:
+        if self._objects is None:
+            return True
+        try:
+            return bool(self._objects(obj))
+        except Exception as error:  # noqa: BLE001 - a program's function may raise anything
+            self._failed(obj, error)
+            return True
+
+    def _tells(self, old: KubeObject, new: KubeObject) -> bool:
+        if self._changes is None:
+            return True
+        try:
+            return self._changes(old, new)
+        except Exception as error:  # noqa: BLE001 - a program's function may raise anything
+            self._failed(new, error)
+            return True
+
+    def __repr__(self) -> str:
+        return f"<EventFilter {self._shown}>"
+
+
+def _parts(
+    passing: Filter,
+) -> tuple[Callable[[KubeObject], object] | None, ChangePredicate | None]:
+    if isinstance(passing, CombinedPredicate):
+        return passing.objects, passing.changes
+    if isinstance(passing, ChangePredicate):
+        return None, passing
+    if isinstance(passing, type) or not callable(passing):
+        raise TypeError(f"a filter is a predicate or a function of an object, not {passing!r}")
+    if iscoroutinefunction(passing):
+        raise TypeError(f"the filter {passing.__qualname__} is async; it must answer at once")
+    return passing, None

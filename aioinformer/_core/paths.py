@@ -1,0 +1,116 @@
+"""Paths into an object: ``spec.containers[0].image``, parsed and walked.
+
+One spelling for whoever names a part of an object: dots between keys, ``[0]`` for an item of a
+list, and ``['app.kubernetes.io/name']`` for a key with dots or other signs in it, in either
+quotes. It is the common part of kubectl's JSONPath and of field selectors: no wildcards, slices
+or filters, so that a path means one value. Reading it fast is ``projections``' work.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeAlias
+
+from aioinformer.errors import InvalidPath
+
+__all__ = ["Mismatch", "Step", "Steps", "parse_path", "render_path", "walk"]
+
+Step: TypeAlias = str | int
+"""A key of a mapping, or the position of an item in a list."""
+Steps: TypeAlias = tuple[Step, ...]
+
+_KEY = re.compile(r"[^\s.\[\]'\"]+")
+_BRACKET = re.compile(r"\[(?:(?P<index>[0-9]{1,9})|'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\")\]")
+
+
+_SHAPES = {"dict": "an object", "list": "a list", "str": "a string", "bool": "a boolean"}
+
+
+class Mismatch(Exception):
+    """What ``walk`` raises if it is strict; ``projections`` says of which object."""
+
+    def __init__(self, steps: Steps, value: object) -> None:
+        """``value`` stands at ``steps`` and can't be walked into."""
+        found = _SHAPES.get(type(value).__name__, "a number")
+        super().__init__(f"{render_path(steps)} is {found}" if steps else f"it is {found}")
+
+
+def parse_path(path: str) -> Steps:
+    """The steps of a path.
+
+    Raises:
+        InvalidPath: it doesn't parse. The message marks where.
+    """
+    steps: list[Step] = []
+    position = 0
+    while position < len(path) or not steps:
+        bracket = _BRACKET.match(path, position)
+        if bracket is not None:
+            steps.append(_bracketed(bracket))
+            position = bracket.end()
+            continue
+        if path.startswith("[", position):
+            raise _invalid("expected a position or a quoted key in brackets", path, position)
+        if steps:
+            if not path.startswith(".", position):
+                raise _invalid("expected '.' or '['", path, position)
+            position += 1
+        key = _KEY.match(path, position)
+        if key is None:
+            raise _invalid("expected a key", path, position)
+        steps.append(key[0])
+        position = key.end()
+    return tuple(steps)
+
+
+def _bracketed(found: re.Match[str]) -> Step:
+    if found["index"] is not None:
+        return int(found["index"])
+    return str(found["double"] if found["single"] is None else found["single"])
+
+
+def _invalid(problem: str, path: str, position: int) -> InvalidPath:
+    mark = "^" if position < len(path) else "^ at the end"
+    return InvalidPath(f"invalid path: {problem}\n    {path}\n    {' ' * position}{mark}")
+
+
+def render_path(steps: Steps) -> str:
+    """The path that ``parse_path`` reads as these steps."""
+    text = ""
+    for step in steps:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif _KEY.fullmatch(step):
+            text += f".{step}" if text else step
+        else:
+            quote = '"' if "'" in step else "'"
+            text += f"[{quote}{step}{quote}]"
+    return text
+
+
+def walk(body: Any, steps: Steps, strict: bool = False) -> Any:
+    """The value at ``steps`` of decoded JSON; ``None`` if it isn't there, or is ``null``.
+
+    Args:
+        body: where to begin.
+        steps: where to go.
+        strict: whether a step into something of another shape, as a key of a string, is an error
+            rather than ``None``. What is absent is none.
+
+    Raises:
+        Mismatch: ``strict``, and so it is.
+    """
+    value = body
+    for count, step in enumerate(steps):
+        if value is None:
+            return None
+        wanted: type[Any] = dict if isinstance(step, str) else list
+        if type(value) is not wanted:  # not by trying: a string has a first item too
+            if strict:
+                raise Mismatch(steps[:count], value)
+            return None
+        try:
+            value = value[step]
+        except (KeyError, IndexError):
+            return None
+    return value

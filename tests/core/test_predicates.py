@@ -1,0 +1,182 @@
+"""Predicates: over one state of an object, over two, and joined."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aioinformer import (
+    ChangePredicate,
+    CombinedPredicate,
+    KubeObject,
+    ObjectPredicate,
+    Predicate,
+    annotations_changed,
+    changed,
+    generation_changed,
+    labelled,
+    labels_changed,
+    where,
+)
+from aioinformer.errors import InvalidPath, InvalidSelector
+from tests.core.builders import cached
+
+
+def pod(**more: Any) -> KubeObject:
+    """A pod with these labels, annotations, generation, or spec."""
+    metadata = {"name": "a", "namespace": "web", "uid": "u"}
+    metadata |= {key: value for key, value in more.items() if key != "spec"}
+    return cached({"metadata": metadata, "spec": more.get("spec", {})})
+
+
+# -- over objects ------------------------------------------------------------------------------
+
+
+def test_labelled_is_a_label_selector() -> None:
+    assert labelled("app in (shop, till),!canary")(pod(labels={"app": "shop"}))
+    assert not labelled({"app": "shop"})(pod())
+
+
+def test_where_is_true_of_any_of_its_values() -> None:
+    on_one = where("spec.nodeName", "node-1", "node-2")
+
+    assert on_one(pod(spec={"nodeName": "node-2"}))
+    assert not on_one(pod(spec={"nodeName": "node-3"}))
+    assert where("spec.nodeName", None)(pod())
+    assert where("spec.replicas", 3)(pod(spec={"replicas": 3}))
+
+
+def test_a_predicate_that_can_not_be_meant_is_an_error_at_once() -> None:
+    with pytest.raises(InvalidSelector):
+        labelled("app in")
+    with pytest.raises(InvalidPath):
+        where("spec.", 1)
+    with pytest.raises(ValueError, match=r"~where\('spec\.a', None\)` is any"):
+        where("spec.a")
+    with pytest.raises(ValueError, match="which fields"):
+        changed()
+
+
+# -- over changes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("predicate", "old", "new", "passes"),
+    [
+        (generation_changed, {"generation": 1}, {"generation": 2}, True),
+        (generation_changed, {"generation": 2, "labels": {"a": "b"}}, {"generation": 2}, False),
+        (generation_changed, {}, {"labels": {"a": "b"}}, True),
+        (labels_changed, {"labels": {"a": "b"}}, {"labels": {"a": "c"}}, True),
+        (labels_changed, {"labels": None}, {"labels": {}}, False),
+        (labels_changed, {"labels": {"a": "b"}}, {"annotations": {"a": "b"}}, True),
+        (labels_changed, {}, {"annotations": {"a": "b"}}, False),
+        (annotations_changed, {}, {"annotations": {"a": "b"}}, True),
+        (annotations_changed, {}, {"annotations": {}, "labels": {"a": "b"}}, False),
+        (changed("spec.a", "spec.b"), {"spec": {"a": 1}}, {"spec": {"a": 1, "b": 2}}, True),
+        (changed("spec.a", "spec.b"), {"spec": {"a": 1}}, {"spec": {"a": 1, "c": 2}}, False),
+        (changed("spec"), {"spec": {"a": [1]}}, {"spec": {"a": [1, 2]}}, True),
+        (changed("spec"), {"spec": {"a": {"b": [1]}}}, {"spec": {"a": {"b": [1]}}}, False),
+    ],
+)
+def test_a_change_is_of_what_it_names(
+    predicate: ChangePredicate, old: dict[str, Any], new: dict[str, Any], passes: bool
+) -> None:
+    assert predicate(pod(**old), pod(**new)) is passes
+    assert (~predicate)(pod(**old), pod(**new)) is not passes
+
+
+# -- joined ------------------------------------------------------------------------------------
+
+bits = st.integers(0, 3)
+ODD = ObjectPredicate(lambda obj: int(obj.uid) & 1, "odd")
+HIGH = ObjectPredicate(lambda obj: int(obj.uid) & 2, "high")
+
+
+def numbered(number: int) -> KubeObject:
+    return cached({"metadata": {"name": "a", "uid": str(number)}})
+
+
+@settings(max_examples=20)
+@given(bits, bits)
+def test_predicates_of_objects_are_boolean_algebra(first: int, second: int) -> None:
+    odd, high = bool(first & 1), bool(first & 2)
+    obj = numbered(first)
+
+    assert (ODD & HIGH)(obj) is (odd and high)
+    assert (ODD | HIGH)(obj) is (odd or high)
+    assert (~ODD)(obj) is (not odd)
+    assert (~(ODD | ~HIGH) & ODD)(obj) is False
+
+    grows = ChangePredicate(lambda old, new: old.uid < new.uid, "grows")
+    turns = ChangePredicate(lambda old, new: ODD(old) != ODD(new), "turns")
+    states = (obj, numbered(second))
+    assert (grows & turns)(*states) is (first < second and odd != bool(second & 1))
+    assert (grows | turns)(*states) is (first < second or odd != bool(second & 1))
+    assert (~grows)(*states) is (first >= second)
+
+
+def test_a_predicate_of_objects_and_one_of_changes_are_joined_by_and() -> None:
+    joined = ODD & labels_changed & HIGH & ~generation_changed
+    backwards = ~generation_changed & (labels_changed & (ODD & HIGH))
+    both = (ODD & labels_changed) & (HIGH & ~generation_changed)
+
+    for each in (joined, backwards, both):
+        assert isinstance(each, CombinedPredicate)
+        assert [each.objects(numbered(number)) for number in range(4)] == [
+            False,
+            False,
+            False,
+            True,
+        ]
+        assert each.changes(pod(), pod(generation=1)) is False
+        assert each.changes(pod(generation=1), pod(generation=1, labels={"a": "b"})) is True
+
+
+def everything(obj: KubeObject) -> bool:
+    return True
+
+
+@pytest.mark.parametrize("other", [labels_changed, everything, ODD & labels_changed], ids=repr)
+def test_nothing_else_joins_the_two(other: object) -> None:
+    with pytest.raises(TypeError, match="can be joined by & alone"):
+        ODD | cast("ObjectPredicate", other)  # pyright: ignore[reportUnusedExpression] - it raises
+    with pytest.raises(TypeError, match="can be joined by & alone"):
+        labels_changed | cast("ChangePredicate", ODD)  # pyright: ignore[reportUnusedExpression]
+
+
+@pytest.mark.parametrize("predicate", [ODD, labels_changed, ODD & labels_changed], ids=repr)
+def test_a_function_has_to_be_made_a_predicate_first(predicate: Predicate) -> None:
+    with pytest.raises(TypeError):
+        predicate & cast("ObjectPredicate", everything)  # pyright: ignore[reportUnusedExpression]
+
+
+def on_a_node(obj: KubeObject) -> bool:
+    return bool(obj["spec"].get("nodeName"))
+
+
+@pytest.mark.parametrize(
+    ("predicate", "text"),
+    [
+        (labelled("tier = a , app"), "labelled('app,tier=a')"),
+        (where("spec.x", 1, None), "where('spec.x', 1, None)"),
+        (changed("a", "b"), "changed('a', 'b')"),
+        (ObjectPredicate(on_a_node), "on_a_node"),
+        (ChangePredicate(lambda old, new: old != new), "<lambda>"),
+        (ODD & HIGH & ODD, "odd & high & odd"),
+        ((ODD | HIGH) & ~ODD, "(odd | high) & ~odd"),
+        (~(ODD & HIGH) | ODD, "~(odd & high) | odd"),
+        (~~ODD, "~~odd"),
+        (where("a", " | ") & ODD, "where('a', ' | ') & odd"),
+        (ODD & labels_changed, "odd & labels_changed"),
+        (
+            (labels_changed | generation_changed) & ODD,
+            "odd & (labels_changed | generation_changed)",
+        ),
+    ],
+    ids=str,
+)
+def test_it_shows_what_it_means(predicate: object, text: str) -> None:
+    assert repr(predicate) == text

@@ -1,0 +1,490 @@
+"""Handlers of an informer that runs: filters, names, drains, and what ends a factory."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable
+from typing import Any
+from weakref import WeakSet
+
+import pytest
+
+from aioinformer import (
+    Added,
+    Deleted,
+    Event,
+    KubeObject,
+    Registration,
+    SharedInformer,
+    SharedInformerFactory,
+    Updated,
+    changed,
+    field,
+    labelled,
+)
+from aioinformer.errors import HandlerTimeout, InformerError, ShutdownIncomplete, UsageError
+from aioinformer.testing import ClusterSource
+from aioinformer.testing.simulation import run
+from tests.runtime.running import BRISK, informing, pods_of, touch, with_pods
+from tests.runtime.sources import error_event, page, pod, script, settle, stream, until
+
+# -- filters -----------------------------------------------------------------------------------
+
+SHOWN = labelled("value=shown")
+
+
+class View:
+    """What a listener holds, if histories are legal; and what it heard."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, KubeObject] = {}
+        self.heard: list[tuple[object, ...]] = []
+
+    def __call__(self, event: Event) -> None:
+        name = event.obj.name
+        match event:
+            case Added(obj, initial):
+                assert name not in self.held
+                self.held[name] = obj
+                self.heard.append((name, "added", initial))
+            case Updated(old, new, resync):
+                assert self.held[name] == old
+                self.held[name] = new
+                self.heard.append((name, "updated", resync))
+            case Deleted(_, reason):
+                del self.held[name]
+                self.heard.append((name, "deleted", reason))
+
+
+async def test_a_filtered_handler_sees_objects_come_and_go_as_they_pass() -> None:
+    cluster, view = with_pods("a", "b"), View()
+    touch(cluster, "a", "shown")
+    async with informing(pods_of(cluster)) as pods:
+        registration = pods.add_handler(view, filter=SHOWN)
+        await registration.wait_synced(5)
+        for name, value in (("b", "other"), ("b", "shown"), ("a", "hidden"), ("a", "more hidden")):
+            touch(cluster, name, value)
+        cluster.merge_patch("pods", "b", {"metadata": {"labels": {"more": "labels"}}})
+        cluster.delete("pods", "a")
+        cluster.delete("pods", "b")
+        await until(lambda: len(view.heard) == 5)
+        await settle()
+
+    assert view.heard == [
+        ("a", "added", True),
+        ("b", "added", False),
+        ("a", "deleted", "filtered"),
+        ("b", "updated", False),
+        ("b", "deleted", "deleted"),
+    ]
+    assert registration.statistics().delivered == 5
+
+
+async def test_the_changes_of_a_relist_are_filtered_too() -> None:
+    view = View()
+    first = page(labelled_pod("a", 1, "shown"), labelled_pod("b", 2), labelled_pod("c", 3, "shown"))
+    second = page(labelled_pod("a", 11), labelled_pod("b", 12, "shown"), version="20")
+    source = script(first, stream(error_event(410, "Expired")), second)
+    informer = SharedInformer(source, backoff=BRISK)
+    informer.add_handler(view, filter=SHOWN)
+
+    async with informing(informer):
+        await until(lambda: len(view.heard) == 5)
+        await settle()
+
+    assert sorted(view.heard[2:]) == [
+        ("a", "deleted", "filtered"),
+        ("b", "added", False),
+        ("c", "deleted", "vanished"),
+    ]
+
+
+def labelled_pod(name: str, version: int, value: str = "hidden") -> str:
+    return (
+        f'{{"metadata":{{"name":"{name}","namespace":"web","uid":"uid-{name}",'
+        f'"resourceVersion":"{version}","labels":{{"value":"{value}"}}}}}}'
+    )
+
+
+def test_a_resync_is_filtered_by_objects_and_passes_predicates_of_changes() -> None:
+    seen: list[list[Event]] = [[], []]
+
+    async def main() -> None:
+        cluster = with_pods("a", "b")
+        touch(cluster, "a", "shown")
+        async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+            pods = informers.informer("pods")
+            pods.add_handler(seen[0].append, filter=SHOWN, resync=60)
+            pods.add_handler(seen[1].append, filter=changed("spec"), resync=60)
+            await informers.wait_synced(5)
+            await asyncio.sleep(100)
+
+    run(main(), seed=0)
+
+    told_again = [
+        [event.obj.name for event in each if isinstance(event, Updated) and event.resync]
+        for each in seen
+    ]
+    assert set(told_again[0]) == {"a"}
+    assert set(told_again[1]) == {"a", "b"}
+
+
+async def test_a_filtered_handler_that_is_behind_ends_with_what_passes() -> None:
+    cluster, view, may_go_on = with_pods("a", "b", "c"), View(), asyncio.Event()
+
+    async def slow(event: Event) -> None:
+        await may_go_on.wait()
+        view(event)
+
+    async with informing(pods_of(cluster)) as pods:
+        registration = pods.add_handler(slow, filter=SHOWN, limit=2)
+        for number in range(30):
+            touch(cluster, "abc"[number % 3], "shown" if number % 4 else "hidden")
+            await settle(3)
+        may_go_on.set()
+        await until(lambda: registration.statistics().pending == 0)
+        await settle()
+        expected = [obj.name for obj in pods.lister if SHOWN(obj)]
+
+    assert sorted(view.held) == sorted(expected)
+    assert registration.statistics().merged > 0
+
+
+async def test_a_filter_that_raises_is_reported_and_hides_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster, view = with_pods("a"), View()
+
+    def clumsy(obj: KubeObject) -> bool:
+        return bool(obj["metadata"]["labels"]["value"] == "shown")
+
+    async with informing(pods_of(cluster)) as pods:
+        registration = pods.add_handler(view, filter=clumsy, name="audit")
+        await registration.wait_synced(5)
+        touch(cluster, "a", "hidden")
+        await until(lambda: len(view.heard) == 2)
+
+    assert view.heard == [("a", "added", True), ("a", "deleted", "filtered")]
+    assert registration.statistics().errors == 2
+    assert "the filter of audit of pods raised at <Pod" in caplog.text
+    assert "which is taken to pass: KeyError: 'labels'" in caplog.text
+
+
+async def test_field_is_an_index_function() -> None:
+    cluster = with_pods("a", "b")
+    cluster.merge_patch("pods", "a", {"spec": {"nodeName": "node-1"}})
+    source = ClusterSource(cluster)
+    async with SharedInformerFactory(source, backoff=BRISK) as informers:
+        pods = informers.informer("pods", indexers={"node": field("spec.nodeName")})
+        assert informers.informer("pods", indexers={"node": field("spec.nodeName")}) is pods
+        await informers.wait_synced(5)
+
+        assert [obj.name for obj in pods.lister.by_index("node", "node-1")] == ["a"]
+        assert pods.lister.index_values("node") == ["node-1"]
+
+
+# -- arguments ---------------------------------------------------------------------------------
+
+
+async def plain_async(event: Event) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ({"limit": 0}, ValueError, "limit must be at least 1"),
+        ({"overflow": "drop"}, ValueError, "overflow must be one of"),
+        ({"concurrency": 0}, ValueError, "concurrency must be at least 1"),
+        ({"timeout": -1}, ValueError, "timeout must be seconds"),
+        ({"filter": "app=shop"}, TypeError, "a filter is a predicate or a function"),
+        ({"filter": plain_async}, TypeError, "the filter plain_async is async"),
+        ({"run_in_thread": True}, TypeError, "plain_async of pods is async"),
+    ],
+)
+def test_what_can_not_be_meant_is_an_error_at_once_and_nobody_is_registered(
+    arguments: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    informer = pods_of(with_pods())
+
+    with pytest.raises(error, match=said):
+        informer.add_handler(plain_async, **arguments)
+
+    assert informer.registrations == ()
+
+
+def test_a_handler_may_be_given_a_name() -> None:
+    informer = pods_of(with_pods())
+
+    assert informer.add_handler(print, name="audit").name == "audit of pods"
+    assert informer.add_handler(print).name == "print of pods"
+
+
+# -- what ends a factory -----------------------------------------------------------------------
+
+
+async def _within(informers: SharedInformerFactory, body: Callable[[], Awaitable[None]]) -> None:
+    async with informers:
+        await body()
+
+
+async def _for_ever() -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_with_fail_fast_the_factory_ends_with_that_very_exception(concurrency: int) -> None:
+    mine = ValueError("mine")
+
+    async def clumsy(event: Event) -> None:
+        raise mine
+
+    informers = SharedInformerFactory(ClusterSource(with_pods("a")))
+    informers.informer("pods").add_handler(clumsy, fail_fast=True, concurrency=concurrency)
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        await _within(informers, _for_ever)
+
+    assert caught.value is mine
+
+
+def test_with_fail_fast_a_time_out_ends_the_factory() -> None:
+    async def main() -> None:
+        async def slow(event: Event) -> None:
+            await asyncio.sleep(99)
+
+        informers = SharedInformerFactory(ClusterSource(with_pods("a")))
+        informers.informer("pods").add_handler(slow, fail_fast=True, timeout=5)
+        await _within(informers, _for_ever)
+
+    with pytest.raises(HandlerTimeout, match="slow of pods took longer than 5 s"):
+        run(main(), seed=0)
+
+
+# -- draining ----------------------------------------------------------------------------------
+
+
+def leave(*, drain: bool, seconds: float = 1.0) -> tuple[list[str], float]:
+    """What a slow handler has done when its factory was left in its first call, and when."""
+    done: list[str] = []
+
+    async def slow(event: Event) -> None:
+        await asyncio.sleep(seconds)
+        done.append(event.obj.name)
+
+    async def main() -> float:
+        informers = SharedInformerFactory(
+            ClusterSource(with_pods("a", "b", "c")), shutdown_timeout=10
+        )
+        informers.informer("pods").add_handler(slow, drain=drain)
+        async with informers:
+            await informers.wait_synced(5)
+            await asyncio.sleep(seconds / 2)
+            left_at = asyncio.get_running_loop().time()
+        return asyncio.get_running_loop().time() - left_at
+
+    took = run(main(), seed=0)
+    return done, took
+
+
+def test_leaving_drops_what_is_pending() -> None:
+    assert leave(drain=False) == ([], 0.0)
+
+
+def test_leaving_waits_for_a_handler_that_drains() -> None:
+    done, took = leave(drain=True)
+
+    assert sorted(done) == ["a", "b", "c"]
+    assert took == pytest.approx(2.5)
+
+
+def test_a_handler_that_does_not_drain_in_time_is_named_and_cancelled() -> None:
+    with pytest.raises(ShutdownIncomplete, match=r"running 10 s .*\.slow of pods") as caught:
+        leave(drain=True, seconds=8)
+
+    assert len(caught.value.left) == 1
+
+
+def test_who_stops_using_an_informer_waits_for_those_that_drain() -> None:
+    done: list[str] = []
+
+    async def slow(event: Event) -> None:
+        await asyncio.sleep(1)
+        done.append(event.obj.name)
+
+    async def main() -> None:
+        source = ClusterSource(with_pods("a", "b"))
+        async with SharedInformerFactory(source) as informers, informers.use("pods") as pods:
+            pods.add_handler(slow, drain=True)
+            await pods.wait_synced(5)
+            await asyncio.sleep(0.5)
+
+    run(main(), seed=0)
+
+    assert sorted(done) == ["a", "b"]
+
+
+def test_a_cancellation_while_leaving_ends_the_draining() -> None:
+    done: list[Event] = []
+
+    async def slow(event: Event) -> None:
+        await asyncio.sleep(1)
+        done.append(event)
+
+    async def main() -> float:
+        informers = SharedInformerFactory(ClusterSource(with_pods("a", "b", "c")))
+        informers.informer("pods").add_handler(slow, drain=True)
+        body = asyncio.create_task(_within(informers, _for_ever))
+        await asyncio.sleep(0.5)
+        body.cancel()
+        await asyncio.sleep(1)
+        assert not body.done()
+        body.cancel()
+        await asyncio.wait({body})
+        assert body.cancelled()
+        return asyncio.get_running_loop().time()
+
+    assert run(main(), seed=0) == 1.5
+    assert len(done) == 1
+
+
+def test_a_factory_that_fails_drops_what_is_pending() -> None:
+    done: list[Event] = []
+
+    async def slow(event: Event) -> None:
+        await asyncio.sleep(1)
+        done.append(event)
+
+    def clumsy(event: Event) -> None:
+        raise ValueError("mine")
+
+    async def main() -> None:
+        informers = SharedInformerFactory(ClusterSource(with_pods("a", "b")))
+        pods = informers.informer("pods")
+        pods.add_handler(slow, drain=True)
+        pods.add_handler(clumsy, fail_fast=True)
+        await _within(informers, _for_ever)
+
+    with pytest.raises(ValueError, match="mine"):
+        run(main(), seed=0)
+
+    assert not done
+
+
+# -- waiting for oneself -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("overflow", ["block", "coalesce"])
+async def test_a_handler_that_blocks_its_informer_can_not_wait_for_it(overflow: Any) -> None:
+    informer, errors = SharedInformer(script()), list[InformerError]()
+
+    async def waits(event: Event) -> None:
+        try:
+            await asyncio.create_task(informer.wait_synced(timeout=0.001))
+        except InformerError as error:
+            errors.append(error)
+
+    registration = informer.add_handler(waits, overflow=overflow)
+    task = asyncio.create_task(informer.run())
+    registration.put([Added(pod("a", 1))])
+    await until(lambda: bool(errors))
+    task.cancel()
+    await asyncio.wait({task})
+
+    assert isinstance(errors[0], UsageError) is (overflow == "block")
+    if overflow == "block":
+        assert "inside a call, it can't wait for its own informer" in str(errors[0])
+
+
+async def test_once_synced_a_handler_that_blocks_may_ask() -> None:
+    asked: list[bool] = []
+    pods = pods_of(with_pods("a"))
+
+    async def asks(event: Event) -> None:
+        await pods.wait_synced(timeout=1)
+        asked.append(pods.synced)
+
+    pods.add_handler(asks, overflow="block")
+    async with informing(pods):
+        await until(lambda: asked == [True])
+
+
+# -- adding and removing -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_handlers_that_register_their_successors_do_not_pile_up(concurrency: int) -> None:
+    """Each is registered in the context of a call of the one before."""
+    pods, alive, count = pods_of(with_pods("a")), WeakSet[Registration](), 0
+    left: list[int] = []
+
+    async def next_one(event: Event) -> None:
+        nonlocal count
+        count += 1
+        for registration in pods.registrations:
+            registration.remove()
+        if count < 100:
+            alive.add(pods.add_handler(next_one, concurrency=concurrency))
+        await asyncio.sleep(0)
+        if count == 90:
+            gc.collect()
+            left.append(len(alive))
+
+    pods.add_handler(next_one)
+    async with informing(pods):
+        await until(lambda: count == 100)
+        await settle()
+        assert pods.unfinished == ()
+
+    assert max(left) <= 10
+
+
+async def test_handlers_may_be_added_and_removed_from_inside_a_handler() -> None:
+    cluster, heard = with_pods("a"), list[Event]()
+    pods, added = pods_of(cluster), list[Registration]()
+
+    def first(event: Event) -> None:
+        registration.remove()
+        added.append(pods.add_handler(heard.append))
+
+    registration = pods.add_handler(first)
+    async with informing(pods):
+        await until(lambda: len(heard) == 1)
+        touch(cluster, "a", "1")
+        await until(lambda: len(heard) == 2)
+        assert pods.registrations == tuple(added)
+        assert pods.unfinished == tuple(added)
+        added[0].remove()
+        await until(lambda: pods.unfinished == ())
+        touch(cluster, "a", "2")
+        await settle()
+
+    assert len(heard) == 2
+
+
+@pytest.mark.parametrize("seconds", [1.0, 60.0])
+def test_a_handler_that_keeps_the_watch_from_being_read_is_warned_of(
+    seconds: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def slow(event: Event) -> None:
+        await asyncio.sleep(seconds)
+
+    async def main() -> tuple[str, ...]:
+        cluster = with_pods("a", "b", "c", "d")
+        async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+            pods = informers.informer("pods")
+            await informers.wait_synced(5)
+            pods.add_handler(slow, overflow="block", limit=1)
+            for name in "abcd":
+                touch(cluster, name, "1")
+            await asyncio.sleep(2)
+            blocked_by = pods.health.blocked_by
+            await asyncio.sleep(13)
+            return blocked_by
+
+    blocked_by = run(main(), seed=0)
+
+    assert len(blocked_by) == 1
+    said = f"pods has not read its watch for 10 s: {blocked_by[0]}"
+    pump_said = [each.getMessage() for each in caplog.records if each.name == "aioinformer.pump"]
+    assert pump_said == ([said] if seconds == 60 else [])
