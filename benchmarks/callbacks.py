@@ -13,7 +13,8 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from unittest.mock import patch
 
 import msgspec
@@ -22,7 +23,7 @@ from msgspec import Struct
 from aioinformer import Added, Client, Event, SharedInformerFactory, Updated
 from benchmarks.ours import namespace, release
 
-__all__ = ["Longest", "Stretch"]
+__all__ = ["Longest", "Stretch", "Timer", "timing"]
 
 RUN = "_run"
 """The method that the loop calls for each handle. It offers no other place to stand."""
@@ -49,14 +50,16 @@ class Longest(Struct):
     resync: Stretch
 
 
-class _Timer:
+class Timer:
     """Runs handles, and notes how long they took."""
 
     def __init__(self, run: Callable[[asyncio.Handle], None]) -> None:
+        """None yet; ``run`` runs them."""
         self.longest = Stretch()
         self._run = run
 
     def timed(self, handle: asyncio.Handle) -> None:
+        """Run one."""
         wall, cpu = time.perf_counter(), time.thread_time()
         self._run(handle)
         cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
@@ -99,7 +102,7 @@ class _Progress:
             self.reached[name].set()
 
 
-async def measure(server: str, pods: int, timer: _Timer) -> Longest:
+async def measure(server: str, pods: int, timer: Timer) -> Longest:
     """Sync, let the watch expire, relist, resync."""
     progress = _Progress(pods)
     async with (
@@ -119,18 +122,25 @@ async def measure(server: str, pods: int, timer: _Timer) -> Longest:
         return Longest(sync, relist, timer.take())
 
 
+@contextmanager
+def timing() -> Generator[Timer]:
+    """Within the context, every handle of every loop is timed."""
+    timer = Timer(getattr(asyncio.Handle, RUN))
+
+    def run(handle: asyncio.Handle) -> None:
+        timer.timed(handle)
+
+    with patch.object(asyncio.Handle, RUN, run):
+        yield timer
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", required=True)
     parser.add_argument("--pods", type=int, required=True)
     arguments = parser.parse_args()
-    timer = _Timer(getattr(asyncio.Handle, RUN))
-
-    def run(handle: asyncio.Handle) -> None:
-        timer.timed(handle)
-
-    with patch.object(asyncio.Handle, RUN, run):
+    with timing() as timer:
         longest = asyncio.run(measure(arguments.server, arguments.pods, timer))
     sys.stdout.buffer.write(msgspec.json.encode(longest) + b"\n")
 

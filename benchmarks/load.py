@@ -6,7 +6,8 @@ It speaks just enough HTTP to be taken for an API server with one resource: a li
 watch that begins with the state (``sendInitialEvents``), each as JSON or protobuf. It must never
 be what a measurement waits for: a process of its own, a blocking thread a connection,
 ``sendfile``. ``POST /go`` lets the watch send its events; ``POST /expire`` makes it end with 410,
-after which lists show another state. Its port is the first line that it prints.
+after which another state is shown, ``POST /forget`` after which the same one is. Its port is the
+first line that it prints.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class LoadServer:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._go = threading.Event()
         self._expired = threading.Event()
+        self._changed = False
 
     @property
     def port(self) -> int:
@@ -70,22 +72,24 @@ class LoadServer:
         protobuf = any(each.startswith(b"accept:") and b"protobuf" in each for each in headers)
         form = PROTOBUF if protobuf else JSON
         if method == "POST":
+            self._changed = self._changed or target == "/expire"
             (self._go if target == "/go" else self._expired).set()
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         elif "watch=" in target:
             self._watch(connection, form, initial="sendInitialEvents=true" in target)
         else:
-            name = "relist" if self._expired.is_set() else "list"
             _begin(connection, CONTENT_TYPES[form, "list"])
-            self._send(connection, name, form)
+            self._send(connection, "relist" if self._changed else "list", form)
 
     def _watch(self, connection: socket.socket, form: str, *, initial: bool) -> None:
-        """The events, when it is time for them; then silence until it is time to expire."""
+        """The events, when it is time for them; then silence until it is time to expire. After
+        that, the state at most.
+        """
         _begin(connection, CONTENT_TYPES[form, "watch"])
+        if initial:
+            self._send(connection, "reinitial" if self._changed else "initial", form)
         if self._expired.is_set():
             threading.Event().wait()
-        if initial:
-            self._send(connection, "initial", form)
         self._go.wait()
         self._send(connection, "watch", form)
         self._expired.wait()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["Sample", "Stopwatch", "highest", "resident"]
+__all__ = ["Sample", "Stopwatch", "forget_highest", "highest", "resident"]
 
 
 class Sample(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -66,6 +66,11 @@ def resident() -> int:
 def highest() -> int:
     """The most that it ever had."""
     return _status("VmHWM")
+
+
+def forget_highest() -> None:
+    """Begin anew: the most is what there is now."""
+    Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets VmHWM
 
 
 def _status(field: str) -> int:

@@ -51,15 +51,17 @@ class Dataset:
         with (folder / "list.json.http").open("wb") as file:
             listed = _write_list(file, _list(pods, LISTED, 1))
         with (folder / "initial.json.http").open("wb") as file:
-            _write_stream(file, _initial(pods))
+            _write_stream(file, _initial(pods, LISTED, 1))
         with (folder / "watch.json.http").open("wb") as file:
             watched = _write_stream(file, _changes(pods, events, last))
         return cls(folder, pods, events, listed, watched, digest(last))
 
     def write_relist(self) -> None:
-        """Write a second list, for a server that was told to expire the watch."""
+        """Write another state, for a server that was told to expire the watch."""
         with (self.folder / "relist.json.http").open("wb") as file:
             _write_list(file, _list(self.pods, RELISTED + self.pods, RELISTED))
+        with (self.folder / "reinitial.json.http").open("wb") as file:
+            _write_stream(file, _initial(self.pods, RELISTED + self.pods, RELISTED))
 
 
 def digest(last: dict[str, str]) -> str:
@@ -80,13 +82,13 @@ def _list(pods: int, version: int, first: int) -> Iterator[bytes]:
     yield b"]}\n"
 
 
-def _initial(pods: int) -> Iterator[bytes]:
+def _initial(pods: int, version: int, first: int) -> Iterator[bytes]:
     for number in range(pods):
-        yield _event(b"ADDED", _pod(number, number + 1))
+        yield _event(b"ADDED", _pod(number, first + number))
     yield (
         b'{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{'
         b'"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}},'
-        b'"spec":{"containers":null},"status":{}}}\n' % LISTED
+        b'"spec":{"containers":null},"status":{}}}\n' % version
     )
 
 

@@ -27,7 +27,7 @@ from benchmarks.meter import Sample
 from benchmarks.pods import Dataset
 from benchmarks.processes import output, serving
 
-__all__ = ["FULL", "QUICK", "Numbers", "Results", "Size", "run"]
+__all__ = ["FULL", "QUICK", "Numbers", "Results", "Size", "run", "scratch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def run(size: Size, say: Callable[[str], None]) -> Results:
         contestants += go_peers(binary)[: None if size.complete else 2]
     except PeerMissing as error:
         missing = str(error)
-    with _folder() as folder:
+    with scratch() as folder:
         say("writing the bytes")
         dataset, small = _datasets(folder, size, binary)
         with serving(dataset.folder) as server:
@@ -170,7 +170,7 @@ def _ours(size: Size) -> list[Contestant]:
 
 
 @contextmanager
-def _folder() -> Generator[Path]:
+def scratch() -> Generator[Path]:
     """Where datasets live: in memory if the system has a place for that."""
     memory = Path("/dev/shm")  # noqa: S108 - a folder with a random name is made in it
     with tempfile.TemporaryDirectory(
@@ -193,7 +193,7 @@ def _longest(size: Size) -> Longest:
     """The medians of what ``callbacks`` measures."""
     command = [sys.executable, "-m", "benchmarks.callbacks", f"--pods={size.large}"]
     found: list[Longest] = []
-    with _folder() as folder:
+    with scratch() as folder:
         Dataset.write(folder, size.large, 0).write_relist()
         for _ in range(size.repetitions):
             with serving(folder) as server:

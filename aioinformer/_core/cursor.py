@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from aioinformer._core.backoff import Backoff
-from aioinformer._core.habits import Habits, older
+from aioinformer._core.habits import STREAMLESS, UNLUCKY, Habits
 from aioinformer._core.outcomes import Outcome
 from aioinformer._core.requests import (
     ANY,
@@ -23,6 +23,7 @@ from aioinformer._core.requests import (
     WatchRequest,
 )
 from aioinformer._core.rules import RULES, UNFIT, Goto, Pause, Phase
+from aioinformer._core.versions import older
 from aioinformer.errors import ProtocolError
 
 __all__ = ["Cursor", "Step"]
@@ -33,8 +34,10 @@ WATCH_SECONDS = (300, 600)
 SHORT_WATCH = 1.0
 """A watch that ends sooner, with nothing in it, was not served (client-go's VeryShortWatch)."""
 BRIEF_WATCH = 10.0
-"""A watch that ends sooner, with nothing in it, is not asked for again at once: watches that a
-proxy keeps cutting begin so many seconds apart. (client-go asks again without a pause.)"""
+"""A watch that ends sooner, with nothing in it, is not asked for again at once if the one before
+was brief too. (client-go asks again without a pause.)"""
+BRIEF_SPACING = 20.0
+"""Seconds between the beginnings of watches that a proxy keeps cutting: three a minute."""
 STUBBORN = 3
 """After so many watches in a row that were not served, get the state again; after so many
 WatchLists that came to nothing, list."""
@@ -94,6 +97,8 @@ class Cursor:
         self._token = ""
         self._distrusted = False
         self._unfit = 0
+        self._streamless = 0.0
+        """For how long to list after this, once a list has worked; 0 if nothing is wrong."""
         self._brief = False
         self._asked_at = 0.0
 
@@ -218,7 +223,11 @@ class Cursor:
         rule = RULES[self.phase][outcome]
         goto = self._unless_unfit(rule.goto, outcome)
         if goto is Goto.LIST:
-            self.habits.no_stream(now)
+            self._streamless = UNLUCKY if outcome in UNFIT[Phase.STREAM] else STREAMLESS
+        elif outcome is Outcome.COMPLETE and self._streamless:
+            # Only now: what a list is answered alike says nothing of WatchLists.
+            self.habits.no_stream(now, self._streamless)
+            self._streamless = 0.0
         if outcome is Outcome.SILENT:
             self.habits.was_silent()
         delay = self._pause(rule.pause, now, jitter, retry_after or 0.0)
@@ -245,7 +254,7 @@ class Cursor:
         if pause is Pause.NONE:
             return 0.0
         if pause is Pause.SPACED:
-            return max(0.0, self._asked_at + BRIEF_WATCH - now) if self._brief else 0.0
+            return max(0.0, self._asked_at + BRIEF_SPACING - now) if self._brief else 0.0
         if pause is Pause.IF_AGAIN and not least and self.backoff.first(now):
             return self.backoff.skip(now)
         return self.backoff.next(now, jitter, least=least)
@@ -270,7 +279,7 @@ class Cursor:
     def _whole_state(self, now: float, jitter: float) -> AnyRequest:
         """A WatchList if there is hope, else the first page of a list."""
         known = NEWEST if self._needs_newest else self.resource_version
-        self.streamed = self._watch_list and self.habits.streams(now)
+        self.streamed = self._watch_list and not self._streamless and self.habits.streams(now)
         if self.streamed:
             self.settled = False
             return WatchRequest(known, _length(jitter), initial=True)

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Habits", "older"]
+__all__ = ["STREAMLESS", "UNLUCKY", "Habits"]
 
 STREAMLESS = 1800.0
-"""Seconds for which a resource is listed after a WatchList of it did not work: long against the
-cost of one more try, short against the life of a server that is upgraded meanwhile."""
+"""Seconds for which a resource is listed after its server was found to have no WatchList: long
+against the cost of one more try, short against the life of a server that is upgraded meanwhile."""
+
+UNLUCKY = 120.0
+"""Seconds for which it is listed after WatchLists that broke off or failed, where a list worked: it
+may have been something that passes."""
 
 USUAL = 60.0
 """Seconds between the bookmarks of a kube-apiserver (the cacher's defaultBookmarkFrequency)."""
@@ -35,9 +39,9 @@ class Habits:
         """Whether to ask for a WatchList."""
         return now >= self.lists_until
 
-    def no_stream(self, now: float) -> None:
-        """A WatchList did not work."""
-        self.lists_until = now + STREAMLESS
+    def no_stream(self, now: float, seconds: float) -> None:
+        """A WatchList did not work, and a list did: remember it for so long."""
+        self.lists_until = max(self.lists_until, now + seconds)
 
     def saw_bookmark(self, after: float, *, first: bool) -> None:
         """A bookmark came.
@@ -64,17 +68,3 @@ class Habits:
         """
         if self.cadence is not None:
             self.cadence = min(2 * self.cadence, PATIENT)
-
-
-def older(version: str, than: str) -> bool:
-    """Whether a resourceVersion is certainly the older one of two.
-
-    They are decimal numbers on any conformant server (KEP-5504); of others nothing is certain.
-    """
-    if not (_is_number(version) and _is_number(than)):
-        return False
-    return (len(version), version) < (len(than), than)
-
-
-def _is_number(version: str) -> bool:
-    return version.isascii() and version.isdecimal() and not version.startswith("0")

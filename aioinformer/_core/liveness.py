@@ -20,6 +20,10 @@ LAST_BOOKMARKS = 5.0
 """Seconds before the deadline of a watch within which bookmarks say nothing of how often they
 come: a server sends one or two just before the end (recording 39)."""
 
+OVERSTAY = 60.0
+"""Seconds that a watch may last beyond its deadline. A client that knows the network has noticed
+before; this is for those that don't."""
+
 LEAST = 15.0
 """Seconds that silence must last in any case. A server under load is late with its bookmarks."""
 
@@ -101,6 +105,7 @@ class Liveness:
         """Reading goes on. What waits in the socket has yet to be seen."""
         self._held = False
         self._heard = now
+        self._deadline = max(self._deadline, now)
         self._counted_from = None  # who reads late can't tell when things were sent
         self._total = max(self._total, now + self._policy.initial_silence)
 
@@ -114,11 +119,17 @@ class Liveness:
 
     @property
     def due(self) -> float:
-        """When to give up unless something comes before: a time of the clock, or infinity."""
+        """When to give up unless something comes before: a time of the clock. Infinity while
+        nobody reads.
+        """
         if self._held:
             return NEVER
         due = self._heard + self.limit
-        return due if self.settled else min(due, self._total)
+        return min(due, self._deadline + OVERSTAY if self.settled else self._total)
+
+    def overstayed(self, now: float) -> bool:
+        """Whether the stream has outlived its time, rather than been silent."""
+        return self.settled and now >= self._deadline + OVERSTAY
 
     def __repr__(self) -> str:
         state = "held" if self._held else "settled" if self.settled else "initial"

@@ -62,7 +62,7 @@ class Pause(Enum):
     IF_AGAIN = auto()
     """Not for the first failure since a quiet time: trying another way once is no storm."""
     SPACED = auto()
-    """Not the first time; then so long that watches begin ten seconds apart."""
+    """Not the first time; then so long that watches begin twenty seconds apart."""
     ALWAYS = auto()
 
 
@@ -154,8 +154,9 @@ RULES: dict[Phase, dict[Outcome, Rule]] = {
     # A single 404 may come from a replica that lags behind, or from something in between.
     Phase.LOOKUP: {
         Outcome.SERVED: _AGAIN,
-        Outcome.APPEARED: Rule(Goto.STATE, Pause.NONE),
-        Outcome.MOVED: Rule(Goto.STATE, Pause.NONE),
+        # Not a past one: what was there before it was gone must not come back for a moment.
+        Outcome.APPEARED: Rule(Goto.STATE_NEWEST, Pause.NONE),
+        Outcome.MOVED: _AGAIN,
         Outcome.ABSENT: _LOOK,
         # Where discovery can't say, the resource itself is asked again.
         Outcome.EXPIRED: _AGAIN,

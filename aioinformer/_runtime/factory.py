@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
@@ -21,13 +20,14 @@ from aioinformer._core.liveness import LivenessPolicy
 from aioinformer._core.metrics import Metrics
 from aioinformer._core.resources import Resource
 from aioinformer._core.store import IndexFunction
+from aioinformer._runtime.holdings import Holding, all_synced
 from aioinformer._runtime.identity import Identity
 from aioinformer._runtime.informer import SharedInformer
 from aioinformer._runtime.registration import drained
 from aioinformer._runtime.reports import OnError
 from aioinformer._runtime.sources import ListerWatcher
 from aioinformer._runtime.supervisor import Supervisor
-from aioinformer.errors import FetchError, NotRunning, ShutdownIncomplete, SyncTimeout
+from aioinformer.errors import FetchError, ShutdownIncomplete
 
 __all__ = ["ALL_NAMESPACES", "SharedInformerFactory", "Source"]
 
@@ -52,17 +52,6 @@ class Source(Protocol):
     ) -> ListerWatcher:
         """The list and the watch of one resource in one scope."""
         ...
-
-
-@dataclass(slots=True, eq=False)
-class _Entry:
-    """An informer and who needs it."""
-
-    informer: SharedInformer
-    task: asyncio.Task[None] | None = None
-    users: int = 0
-    kept: bool = False
-    """Whether it was asked for with ``informer()``, and so stays until the end."""
 
 
 class SharedInformerFactory:
@@ -117,7 +106,7 @@ class SharedInformerFactory:
         )
         self._habits: dict[Resource, Habits] = {}
         self._shutdown_timeout = shutdown_timeout
-        self._entries: dict[Identity, _Entry] = {}
+        self._holdings: dict[Identity, Holding] = {}
         self._supervisor = Supervisor("informer factory")
 
     # -- informers -----------------------------------------------------------------------------
@@ -147,9 +136,9 @@ class SharedInformerFactory:
             InvalidSelector: a selector doesn't parse.
             NotRunning: the factory has ended.
         """
-        entry = self._entry(resource, namespace, labels, fields, indexers, managed_fields)
-        entry.kept = True
-        return entry.informer
+        holding = self._holding(resource, namespace, labels, fields, indexers, managed_fields)
+        holding.kept = True
+        return holding.informer
 
     @asynccontextmanager
     async def use(
@@ -166,17 +155,17 @@ class SharedInformerFactory:
 
         One that was asked for with ``informer()`` stays. Arguments and errors are the same.
         """
-        entry = self._entry(resource, namespace, labels, fields, indexers, managed_fields)
-        entry.users += 1
+        holding = self._holding(resource, namespace, labels, fields, indexers, managed_fields)
+        holding.users += 1
         try:
-            yield entry.informer
+            yield holding.informer
         except BaseException:
-            await self._release(entry, failed=True)
+            await self._release(holding, failed=True)
             raise
         else:
-            await self._release(entry, failed=False)
+            await self._release(holding, failed=False)
 
-    def _entry(
+    def _holding(
         self,
         resource: str | Resource,
         namespace: str | None,
@@ -184,7 +173,7 @@ class SharedInformerFactory:
         fields: str | Mapping[str, str],
         indexers: Mapping[str, IndexFunction] | None,
         managed_fields: bool,
-    ) -> _Entry:
+    ) -> Holding:
         self._supervisor.check_usable()
         identity = Identity.of(
             resource,
@@ -193,13 +182,13 @@ class SharedInformerFactory:
             fields=fields,
             managed_fields=managed_fields,
         )
-        entry = self._entries.get(identity)
-        if entry is None:
-            entry = self._entries[identity] = _Entry(self._make(identity, indexers))
-            self._start(entry)
+        holding = self._holdings.get(identity)
+        if holding is None:
+            holding = self._holdings[identity] = Holding(self._make(identity, indexers))
+            holding.start(self._supervisor)
         else:
-            entry.informer.add_indexers(indexers or {})
-        return entry
+            holding.informer.add_indexers(indexers or {})
+        return holding
 
     def _make(
         self, identity: Identity, indexers: Mapping[str, IndexFunction] | None
@@ -220,33 +209,20 @@ class SharedInformerFactory:
             managed_fields=identity.managed_fields,
         )
 
-    def _start(self, entry: _Entry) -> None:
-        if self._supervisor.running:
-            entry.task = self._supervisor.spawn(
-                entry.informer.run(), name=f"informer of {entry.informer.name}"
-            )
-
-    async def _release(self, entry: _Entry, *, failed: bool) -> None:
+    async def _release(self, holding: Holding, *, failed: bool) -> None:
         """One user less; without any, the informer is stopped."""
-        entry.users -= 1
-        if entry.users or entry.kept:
+        holding.users -= 1
+        if holding.needed:
             return
-        self._entries = {key: each for key, each in self._entries.items() if each is not entry}
-        if entry.task is None:
-            return
-        left = await drained(entry.informer.unfinished, self._shutdown_timeout)
-        entry.task.cancel()
-        await asyncio.wait({entry.task}, timeout=self._shutdown_timeout)
-        if not entry.task.done():
-            left = _running(entry.informer) or (entry.task.get_name(),)
-        if left:
+        self._holdings = {key: each for key, each in self._holdings.items() if each is not holding}
+        if left := await holding.stop(self._shutdown_timeout):
             incomplete = ShutdownIncomplete(left, waited=self._shutdown_timeout)
             if not failed:
                 raise incomplete
             log.error("%s", incomplete)
 
     def __iter__(self) -> Iterator[SharedInformer]:
-        return iter([entry.informer for entry in self._entries.values()])
+        return iter([holding.informer for holding in self._holdings.values()])
 
     async def wait_synced(self, timeout: float | None = None) -> None:
         """Wait until every informer's cache holds its first full state.
@@ -258,20 +234,7 @@ class SharedInformerFactory:
             SyncTimeout: not within that time; it says which informers, and why.
             NotRunning: an informer ended before.
         """
-        try:
-            async with asyncio.timeout(timeout):
-                while waiting := [informer for informer in self if not informer.synced]:
-                    await self._synced(waiting[0])
-        except TimeoutError:
-            unsynced = {each.name: str(each.health) for each in self if not each.synced}
-            raise SyncTimeout(timeout or 0.0, unsynced) from None
-
-    async def _synced(self, informer: SharedInformer) -> None:
-        try:
-            await informer.wait_synced()
-        except NotRunning:
-            if informer in list(self):  # else its last user has left, and nobody waits for it
-                raise
+        await all_synced(lambda: list(self), timeout)
 
     # -- lifetime ------------------------------------------------------------------------------
 
@@ -308,20 +271,15 @@ class SharedInformerFactory:
             raise ShutdownIncomplete(undrained, waited=self._shutdown_timeout)
 
     def _start_all(self) -> None:
-        for entry in self._entries.values():
-            self._start(entry)
+        for holding in self._holdings.values():
+            holding.start(self._supervisor)
 
     def _running(self) -> tuple[str, ...]:
-        return tuple(name for informer in self for name in _running(informer))
+        return tuple(name for each in self._holdings.values() for name in each.unfinished)
 
     def __repr__(self) -> str:
         synced = sum(informer.synced for informer in self)
         return (
-            f"<SharedInformerFactory {self._supervisor.state} informers={len(self._entries)} "
+            f"<SharedInformerFactory {self._supervisor.state} informers={len(self._holdings)} "
             f"synced={synced}>"
         )
-
-
-def _running(informer: SharedInformer) -> tuple[str, ...]:
-    """The names of the handlers that have not ended."""
-    return tuple(each.name for each in informer.unfinished)

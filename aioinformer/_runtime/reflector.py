@@ -106,6 +106,11 @@ class Reflector:
         return self._cursor.resource_version
 
     @property
+    def source(self) -> ListerWatcher:
+        """What it reads; another one once the resource is served in another version."""
+        return self._source
+
+    @property
     def condition(self) -> Condition:
         """What it does now, and what went wrong last."""
         return self.reports.condition
@@ -190,6 +195,7 @@ class Reflector:
 
     def _arrived(self, objects: Sequence[KubeObject]) -> None:
         """A whole state was read; the cursor knows its version."""
+        self._absence.forget()
         version = self._cursor.resource_version
         self._queue.replace(objects, version, rewound=self._cursor.by_content)
         if self._cursor.rewound:
@@ -198,6 +204,7 @@ class Reflector:
     # -- watches -------------------------------------------------------------------------------
 
     async def _watch(self, request: WatchRequest) -> tuple[Outcome, FetchError | None]:
+        self._listed = []  # of a list that was given up halfway
         intake = Intake(
             self._source.resource,
             initial=InitialState(self._reuse) if request.initial else None,

@@ -59,6 +59,7 @@ class WatchStream:
         self._opened_at = 0.0
         self._changed = False
         self._limit = 0.0
+        self._overstayed = False
 
     async def read(
         self, chunks: AsyncIterator[bytes], watchdog: Watchdog, policy: LivenessPolicy
@@ -78,6 +79,7 @@ class WatchStream:
             await self._read(chunks, liveness)
         finally:
             self._limit = liveness.limit
+            self._overstayed = liveness.overstayed(self._clock())
 
     async def _read(self, chunks: AsyncIterator[bytes], liveness: Liveness) -> None:
         pace = Pace()
@@ -142,6 +144,9 @@ class WatchStream:
 
     def expired(self) -> tuple[Outcome, FetchError]:
         """It was given up."""
+        if self._overstayed:
+            said = f"the watch outlived its {self._request.timeout} s, and was given up"
+            return Outcome.SEVERED, RequestTimedOut(said, phase="watch")
         if self._cursor.settled:
             said = f"the watch was silent for {self._limit:.0f} s, longer than bookmarks are apart"
             return Outcome.SILENT, RequestTimedOut(said, phase="watch")

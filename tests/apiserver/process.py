@@ -10,6 +10,7 @@ and the fixtures (`conftest.py`).  Tests import all of it from here.
 
 import asyncio
 import contextlib
+import signal
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
@@ -80,6 +81,19 @@ class ApiServerProcess:
         process, self._process = self._process, None
         if process is not None:
             await _reap(process)
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay open and nobody answers, until `resume`."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is None:
+            raise RuntimeError("the server is not running")
+        self._process.send_signal(number)
 
     async def restart(self) -> None:
         """Kill it if it is up, and start it with the same data on the same port."""

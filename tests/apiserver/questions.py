@@ -59,6 +59,12 @@ ASKED: dict[str, tuple[str, dict[str, str]]] = {
         f"{IN_DEFAULT}?watch=1&sendInitialEvents=true&resourceVersionMatch=Exact",
         {},
     ),
+    "a WatchList from no version": (f"{IN_DEFAULT}?{WATCH_LIST}&resourceVersion=abc", {}),
+    "a WatchList by a bad selector": (f"{IN_DEFAULT}?{WATCH_LIST}&labelSelector=a%3D%3D%3D", {}),
+    "a WatchList of an unknown resource": (
+        f"/apis/example.com/v1/namespaces/default/gadgets?{WATCH_LIST}",
+        {},
+    ),
     "a watch with a match": (f"{IN_DEFAULT}?watch=1&resourceVersionMatch=NotOlderThan", {}),
     "too large": (f"{IN_DEFAULT}?resourceVersion=99999999", {}),
     "exactly too large": (
@@ -117,6 +123,29 @@ OPENED: dict[str, tuple[str, dict[str, str]]] = {
         f"{WATCH_LIST}&resourceVersion=99999999&timeoutSeconds=6",
         {},
     ),
+    "a WatchList no older than any": (f"{WATCH_LIST}&resourceVersion=0&timeoutSeconds=2", {}),
+    "a WatchList as this library asks": (
+        "watch=true&allowWatchBookmarks=true&timeoutSeconds=2&sendInitialEvents=true"
+        "&resourceVersionMatch=NotOlderThan",
+        {"Accept": "application/json", "Accept-Encoding": "identity"},
+    ),
+    "a WatchList without bookmarks": (
+        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=2",
+        {},
+    ),
+    "a WatchList of a selection": (
+        f"{WATCH_LIST}&labelSelector=app%3Dshop&timeoutSeconds=2",
+        {},
+    ),
+    "a WatchList of a name": (
+        f"{WATCH_LIST}&fieldSelector=metadata.name%3Da&timeoutSeconds=2",
+        {},
+    ),
+    "a WatchList of nothing": (
+        f"{WATCH_LIST}&labelSelector=app%3Dnone&timeoutSeconds=2",
+        {},
+    ),
+    "a WatchList with a limit": (f"{WATCH_LIST}&limit=1&timeoutSeconds=2", {}),
     "no initial events": (
         "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&timeoutSeconds=2",
         {},

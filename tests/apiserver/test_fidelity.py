@@ -112,6 +112,14 @@ def without_bookmarks(seen: Seen) -> tuple[int, Mapping[str, str | None], list[s
     return seen.status, seen.headers, lines
 
 
+async def test_a_watch_list_of_an_empty_collection_is_its_mark(pair: Twins) -> None:
+    path = f"/apis/example.com/v1/namespaces/empty/widgets?{WATCH_LIST}&timeoutSeconds=2"
+    real, ours = await pair.ask(path, {})
+    assert without_bookmarks(real) == without_bookmarks(ours)
+    (mark,) = without_bookmarks(real)[2]
+    assert '"k8s.io/initial-events-end":"true"' in mark
+
+
 async def test_bookmarks_are_those_of_the_real_server(pair: Twins) -> None:
     for accept in ("application/json", METADATA):
         query = "watch=1&resourceVersion={before}&allowWatchBookmarks=true&timeoutSeconds=4"

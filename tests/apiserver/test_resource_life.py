@@ -21,6 +21,7 @@ from aioinformer import (
     SharedInformerFactory,
 )
 from tests.apiserver.process import WIDGET_CRD, Admin, ApiServerProcess, Json, install_crd
+from tests.apiserver.process import until as process_until
 from tests.promises.conftest import until
 
 pytestmark = pytest.mark.apiserver
@@ -67,7 +68,14 @@ def widget(name: str) -> dict[str, Any]:
 
 
 async def remove(admin: Admin) -> None:
+    """Delete the definition. The server serves what it defined for a second or so yet."""
     await admin.request("DELETE", f"{CRD}/widgets.example.com")
+
+    async def gone() -> bool:
+        return not await admin.answers("/apis/example.com/v1/widgets")
+
+    async with asyncio.timeout(20):
+        await process_until(gone)
 
 
 @pytest.mark.timeout(90)

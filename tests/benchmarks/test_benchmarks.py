@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from benchmarks.contestants import ours, python_peers
 from benchmarks.load import rate
 from benchmarks.pods import Dataset, digest
 from benchmarks.processes import MeasurementFailed, serving
+from benchmarks.states import measured
 
 PODS, EVENTS = 60, 200
 
@@ -126,3 +128,32 @@ def test_the_load_server_sends_the_files_as_they_are(dataset: Dataset) -> None:
         with urllib.request.urlopen(f"{server}/api/v1/pods") as answer:  # noqa: S310 - ours
             assert answer.headers["Content-Type"] == "application/json"
             assert len(answer.read()) == dataset.listed_bytes
+
+
+@pytest.mark.parametrize("told", ["/forget", "/expire"])
+@pytest.mark.parametrize(
+    "query", ["", "?watch=true&sendInitialEvents=true"], ids=["list", "stream"]
+)
+def test_the_load_server_shows_the_same_state_or_another_one_afterwards(
+    dataset: Dataset, told: str, query: str
+) -> None:
+    dataset.write_relist()
+
+    def version(server: str) -> bytes:
+        with urllib.request.urlopen(f"{server}/api/v1/pods{query}") as answer:  # noqa: S310 - ours
+            found = re.search(rb'"resourceVersion":"([0-9]+)"', answer.read(4096))
+            assert found
+            return found[1]
+
+    with serving(dataset.folder) as server:
+        before = version(server)
+        urllib.request.urlopen(f"{server}{told}", data=b"").close()  # noqa: S310 - ours
+        assert (version(server) == before) is (told == "/forget")
+
+
+def test_a_state_that_changed_is_read_again_as_a_whole(dataset: Dataset) -> None:
+    """It fails by itself if it isn't all of it, or came in another way than it was to come."""
+    dataset.write_relist()
+    readings = measured(dataset, "watchlist", "changed")
+    assert readings.first.longest.what
+    assert readings.again.peak > 0

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer._core.backoff import Backoff
-from aioinformer._core.cursor import BRIEF_WATCH, STUBBORN, WATCH_SECONDS, Cursor, Step
-from aioinformer._core.habits import STREAMLESS, Habits
+from aioinformer._core.cursor import BRIEF_WATCH, STUBBORN, WATCH_SECONDS, Cursor
+from aioinformer._core.habits import STREAMLESS, UNLUCKY, Habits
 from aioinformer._core.outcomes import Outcome
 from aioinformer._core.requests import PAGE_SIZE, ListRequest, LookupRequest, WatchRequest
 from aioinformer._core.rules import UNFIT, Phase
@@ -287,10 +287,35 @@ def test_what_one_informer_has_learnt_another_one_of_the_resource_knows() -> Non
     first = Cursor(habits=habits, watch_list=True)
     first.begin(now=0.0, jitter=0.5)
     ended(first, Outcome.REJECTED)
+    ended(first, first.page("10", ""))
 
     second = Cursor(habits=habits, watch_list=True)
 
     assert second.begin(now=5.0, jitter=0.5) == ListRequest("0", PAGE_SIZE)
+
+
+def test_what_a_list_is_answered_alike_says_nothing_of_watch_lists() -> None:
+    """A selector that one informer gets wrong is a 400 to both."""
+    habits = Habits()
+    cursor = Cursor(habits=habits, watch_list=True)
+    cursor.begin(now=0.0, jitter=0.5)
+    ended(cursor, Outcome.REJECTED)
+
+    for _ in range(5):
+        assert isinstance(ended(cursor, Outcome.REJECTED).request, ListRequest)
+
+    assert habits.streams(0.0)
+
+
+def test_watch_lists_that_broke_off_are_given_another_chance_soon() -> None:
+    """Three failures may be one server that starts anew."""
+    cursor = streaming()
+    for _ in range(STUBBORN):
+        ended(cursor, Outcome.SEVERED)
+    ended(cursor, cursor.page("10", ""), now=5.0)
+
+    assert not cursor.habits.streams(5.0)
+    assert cursor.habits.streams(5.0 + UNLUCKY)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +343,7 @@ def test_a_watch_list_that_comes_to_nothing_again_and_again_gives_way_to_a_list(
 # -- brief watches -------------------------------------------------------------------------------
 
 
-def test_watches_that_are_cut_soon_begin_ten_seconds_apart_after_the_first_time() -> None:
+def test_watches_that_are_cut_soon_begin_twenty_seconds_apart_after_the_first_time() -> None:
     cursor = watching()
 
     delays: list[float] = []
@@ -329,7 +354,7 @@ def test_watches_that_are_cut_soon_begin_ten_seconds_apart_after_the_first_time(
         delays.append(step.delay)
         now += step.delay
 
-    assert delays == [0.0, 6.0, 6.0, 6.0]
+    assert delays == [0.0, 16.0, 16.0, 16.0]
 
 
 @pytest.mark.parametrize(
@@ -436,15 +461,16 @@ def test_a_404_leads_to_a_look_whether_the_resource_is_served(watch_list: bool) 
     assert step.request == LookupRequest()
     assert step.delay > 0
     assert ended(cursor, Outcome.ABSENT).request == LookupRequest()
-    assert ended(cursor, Outcome.APPEARED) == Step(first, 0.0)
+    step = ended(cursor, Outcome.APPEARED)
+    assert (step.request.verb, step.delay) == (first.verb, 0.0)
 
 
-def test_a_watch_that_lost_its_resource_begins_again_no_older_than_it_was() -> None:
+def test_a_watch_that_lost_its_resource_begins_again_with_the_newest_state() -> None:
     cursor = Cursor(backoff=Backoff(EXACT), lookup=True)
     ended(cursor, cursor.page("10", ""))
     ended(cursor, Outcome.MISSING)
 
-    assert ended(cursor, Outcome.APPEARED).request == ListRequest("10", 0)
+    assert ended(cursor, Outcome.APPEARED).request == ListRequest("", 500)
 
 
 def test_what_is_served_and_answers_404_is_asked_and_looked_up_in_turn() -> None:

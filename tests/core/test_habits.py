@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._core.habits import PATIENT, STREAMLESS, USUAL, Habits, older
+from aioinformer._core.habits import PATIENT, STREAMLESS, USUAL, Habits
 
 
 def test_watch_lists_are_tried_until_one_did_not_work_and_again_after_a_while() -> None:
     habits = Habits()
     assert habits.streams(0.0)
 
-    habits.no_stream(100.0)
+    habits.no_stream(100.0, STREAMLESS)
 
     assert not habits.streams(100.0)
     assert not habits.streams(99.0 + STREAMLESS)
@@ -66,17 +66,3 @@ def test_the_distance_stays_between_nothing_and_the_length_of_a_watch(
         habits.saw_bookmark(after, first=first)
         assert habits.cadence is not None
         assert min(after, PATIENT) <= habits.cadence <= PATIENT
-
-
-@given(st.integers(1, 10**20), st.integers(1, 10**20))
-def test_versions_are_compared_as_numbers(a: int, b: int) -> None:
-    assert older(str(a), str(b)) is (a < b)
-
-
-@pytest.mark.parametrize(
-    ("version", "than"),
-    [("", "1"), ("1", ""), ("abc", "abd"), ("01", "2"), ("-1", "2"), ("1.0", "2"), ("٣", "4")],
-)
-def test_of_anything_else_nothing_is_certain(version: str, than: str) -> None:
-    """Some aggregated servers have versions of another form (KEP-5504 is about conformant ones)."""
-    assert not older(version, than)

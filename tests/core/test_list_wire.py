@@ -156,6 +156,28 @@ def test_any_list_in_any_spelling_and_any_pieces_is_decoded(
     assert frame.resource_version == body["metadata"]["resourceVersion"]
 
 
+@given(
+    strategies.lists(),
+    st.lists(strategies.objects_full_of_managed_fields(), max_size=4),
+    strategies.spellings,
+    st.data(),
+)
+@settings(deadline=None, max_examples=60)
+def test_a_list_loses_the_managed_fields_of_its_items_and_nothing_that_looks_like_them(
+    body: dict[str, Any], items: list[dict[str, Any]], spelling: Spelling, data: st.DataObject
+) -> None:
+    """Those of data, nested metadata and texts stay; and wherever they are, the cuts are right."""
+    body["items"] = items
+    left = copy.deepcopy(items)
+    for item in left:
+        item["metadata"].pop("managedFields", None)
+
+    objects, frame = decoded(data.draw(strategies.chunks(spelling(body))), managed_fields=False)
+
+    assert bodies(objects) == left
+    assert frame.resource_version == body["metadata"]["resourceVersion"]
+
+
 @given(strategies.lists(), strategies.spellings)
 @settings(deadline=None, max_examples=100)
 def test_each_object_has_exactly_its_own_bytes(body: dict[str, Any], spelling: Spelling) -> None:

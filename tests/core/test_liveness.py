@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from aioinformer._core.habits import Habits
-from aioinformer._core.liveness import LEAST, Liveness, LivenessPolicy
+from aioinformer._core.liveness import LEAST, OVERSTAY, Liveness, LivenessPolicy
 
 NEVER = float("inf")
+AT_LAST = 1600.0 + OVERSTAY
+"""When a watch of 600 s that began at 1,000 s is given up in any case."""
 
 
 def opened(
@@ -37,7 +39,9 @@ def test_where_no_bookmark_was_seen_silence_means_nothing() -> None:
     liveness = opened()
     liveness.heard(1200.0)
 
-    assert liveness.due == NEVER
+    assert liveness.due == AT_LAST
+    assert not liveness.overstayed(AT_LAST - 1.0)
+    assert liveness.overstayed(AT_LAST)
 
 
 def test_a_minute_s_bookmarks_make_it_75_seconds() -> None:
@@ -81,7 +85,7 @@ def test_bookmarks_that_come_very_often_don_t_make_it_impatient() -> None:
 
 
 def test_a_factor_of_zero_waits_for_the_deadline() -> None:
-    assert opened(once_a_minute(), policy=LivenessPolicy(idle_factor=0)).due == NEVER
+    assert opened(once_a_minute(), policy=LivenessPolicy(idle_factor=0)).due == AT_LAST
 
 
 def test_what_a_slow_consumer_takes_is_not_the_server_s_silence() -> None:
@@ -92,6 +96,14 @@ def test_what_a_slow_consumer_takes_is_not_the_server_s_silence() -> None:
     liveness.resume(1500.0)
 
     assert liveness.due == 1575.0
+
+
+def test_a_consumer_that_is_slow_beyond_the_deadline_leaves_time_for_the_rest() -> None:
+    liveness = opened()
+    liveness.hold()
+    liveness.resume(5000.0)
+
+    assert liveness.due == 5000.0 + OVERSTAY
 
 
 def test_bookmarks_that_waited_in_the_socket_don_t_count() -> None:
@@ -131,7 +143,7 @@ def test_behind_the_end_mark_it_is_a_watch() -> None:
     liveness = opened(initial=True)
     liveness.heard(1020.0)
     liveness.settle(1020.0)
-    assert liveness.due == NEVER
+    assert liveness.due == AT_LAST
 
     liveness.heard(1080.0)
     liveness.bookmark(1080.0)

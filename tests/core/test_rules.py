@@ -102,8 +102,8 @@ ROWS = [
     Row(Phase.PROBE, Outcome.BROKEN, "10", "always"),
     # The look comes behind a first list that was answered with 404.
     Row(Phase.LOOKUP, Outcome.SERVED, ("0", 500, ""), "always"),
-    Row(Phase.LOOKUP, Outcome.APPEARED, ("0", 500, ""), "never"),
-    Row(Phase.LOOKUP, Outcome.MOVED, ("0", 500, ""), "never"),
+    Row(Phase.LOOKUP, Outcome.APPEARED, ("", 500, ""), "never"),
+    Row(Phase.LOOKUP, Outcome.MOVED, ("0", 500, ""), "always"),
     Row(Phase.LOOKUP, Outcome.ABSENT, LOOKUP, "always"),
     Row(Phase.LOOKUP, Outcome.EXPIRED, ("0", 500, ""), "always"),
     Row(Phase.LOOKUP, Outcome.AHEAD, ("0", 500, ""), "always"),

@@ -185,7 +185,7 @@ def test_indexes_are_added_to_the_informer_that_there_is() -> None:
 
     informers.informer("pods", indexers={"name": by_name, "uid": lambda obj: obj.uid})
 
-    assert pods.lister.indexes == ("name", "uid")
+    assert pods.lister.indexers == ("name", "uid")
     with pytest.raises(UsageError, match="already, with another function"):
         informers.informer("pods", indexers={"name": lambda obj: obj.uid})
 

@@ -347,12 +347,15 @@ def test_one_that_went_silent_is_replaced_within_80_seconds_after_one_look() -> 
     in_virtual_time(main)
 
 
-def test_where_no_bookmark_was_ever_seen_silence_is_borne() -> None:
+def test_where_no_bookmark_was_ever_seen_silence_is_borne_until_the_deadline() -> None:
     async def main() -> None:
         watched = Watched(script(page(version="10"), quiet()))
         async with watched.runs():
-            await asyncio.sleep(20 * MINUTE)
+            await asyncio.sleep(5.5 * MINUTE)
             assert watched.asked() == ["list 0", "watch 10"]
+            await asyncio.sleep(6 * MINUTE)
+            assert watched.asked() == ["list 0", "watch 10", "watch 10"]
+            assert watched.causes == ["watch severed"]
 
     in_virtual_time(main)
 

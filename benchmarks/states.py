@@ -1,0 +1,173 @@
+"""What it takes to read a whole state, for the first time and again: memory, and long callbacks.
+
+    python -m benchmarks.states [--pods N] [--large N] [--repetitions N]
+
+By WatchList and by LIST, each in one response. The state is read at first, and again: as it was,
+or with every object changed. Memory is the most that was resident above the bare process, as a
+multiple of the bytes of JSON listed; the informer has one index and one listener that counts. The
+longest callbacks are those of more pods.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from statistics import median
+
+import msgspec
+from msgspec import Struct
+
+from aioinformer import Client, SharedInformer, SharedInformerFactory
+from benchmarks.callbacks import Stretch, Timer, timing
+from benchmarks.meter import forget_highest, highest, resident
+from benchmarks.ours import Count, namespace, release
+from benchmarks.pods import Dataset
+from benchmarks.processes import output, serving
+from benchmarks.run import scratch
+
+__all__ = ["Cost", "Readings", "measure", "measured"]
+
+WAYS = ("watchlist", "list")
+AGAIN = {"unchanged": "/forget", "changed": "/expire"}
+"""What the load server is told, by what becomes of the state."""
+SETTLE = 1.0
+"""Seconds for what follows when everything was told: old states are freed, in steps."""
+MOST_MEMORY, MOST_CALLBACK = 1.0, 10.0
+"""What must be: multiples of the bytes listed, of a state that doesn't change; milliseconds."""
+
+
+class Cost(Struct):
+    """What one reading cost."""
+
+    peak: int
+    """Bytes above the bare process, at most."""
+    longest: Stretch
+    """The longest callbacks, and which the first was."""
+
+
+class Readings(Struct):
+    """The state, read twice in one process."""
+
+    first: Cost
+    again: Cost
+
+
+# -- in a process of its own -------------------------------------------------------------------
+
+
+async def measure(server: str, pods: int, way: str, again: str, timer: Timer) -> Readings:
+    """Read the state; have it forgotten, and read it again."""
+    async with (
+        Client(server) as client,
+        SharedInformerFactory(client, watch_list=way == "watchlist") as informers,
+    ):
+        await _tidy(timer)
+        bare = resident()
+        informer = informers.informer("pods", indexers={"namespace": namespace})
+        heard = Count()
+        informer.add_handler(heard, overflow="block")
+        first = await _read(lambda: heard.events >= pods, bare, timer)
+        await release(server)
+        await _tidy(timer)
+        forget_highest()
+        await release(server, AGAIN[again])
+        await _until(lambda: informer.health.state != "watching")
+        told = 2 * pods if again == "changed" else pods
+        second = await _read(lambda: _watching(informer) and heard.events >= told, bare, timer)
+        health = informer.health
+    if (health.objects, health.strategy) != (pods, way):
+        raise AssertionError(f"{health.objects} pods were read by {health.strategy}")
+    return Readings(first, second)
+
+
+async def _tidy(timer: Timer) -> None:
+    """Collect garbage, in a step that doesn't count."""
+    gc.collect()
+    await asyncio.sleep(0)
+    timer.take()
+
+
+async def _read(done: Callable[[], bool], bare: int, timer: Timer) -> Cost:
+    await _until(done)
+    await asyncio.sleep(SETTLE)
+    return Cost(highest() - bare, timer.take())
+
+
+def _watching(informer: SharedInformer) -> bool:
+    return informer.health.state == "watching"
+
+
+async def _until(done: Callable[[], bool]) -> None:
+    while not done():  # noqa: ASYNC110 - an event would be one more thing that is measured
+        await asyncio.sleep(0.001)
+
+
+# -- all of them -------------------------------------------------------------------------------
+
+
+def measured(dataset: Dataset, way: str, again: str) -> Readings:
+    """One process, one load server."""
+    with serving(dataset.folder) as server:
+        command = [sys.executable, "-m", "benchmarks.states", f"--server={server}"]
+        options = [f"--pods={dataset.pods}", f"--way={way}", f"--again={again}"]
+        return msgspec.json.decode(output([*command, *options], "states"), type=Readings)
+
+
+def _rows(pods: int, large: int, repetitions: int) -> Iterator[str]:
+    yield f"{'':26}{'peak / JSON listed':>20}{'longest callback: CPU':>24}{'wall':>9}"
+    with scratch() as folder:
+        small, big = folder / "memory", folder / "callbacks"
+        datasets: list[Dataset] = []
+        for place, size in ((small, pods), (big, large)):
+            place.mkdir()
+            datasets.append(Dataset.write(place, size, 0))
+            datasets[-1].write_relist()
+        for way in WAYS:
+            firsts: list[tuple[Readings, Readings]] = []
+            for again in AGAIN:
+                pairs = [
+                    (measured(datasets[0], way, again), measured(datasets[1], way, again))
+                    for _ in range(repetitions)
+                ]
+                firsts += pairs
+                costs = [(memory.again, callbacks.again) for memory, callbacks in pairs]
+                yield _row(f"{way}, again, {again}", datasets[0], costs, bound=again != "changed")
+            costs = [(memory.first, callbacks.first) for memory, callbacks in firsts]
+            yield _row(f"{way}, first", datasets[0], costs, bound=True)
+
+
+def _row(name: str, dataset: Dataset, costs: list[tuple[Cost, Cost]], *, bound: bool) -> str:
+    peak = median(memory.peak for memory, _ in costs) / dataset.listed_bytes
+    cpu = median(callbacks.longest.cpu for _, callbacks in costs) * 1e3
+    wall = median(callbacks.longest.wall for _, callbacks in costs) * 1e3
+    what = max((callbacks.longest for _, callbacks in costs), key=lambda each: each.cpu).what
+    met = (peak <= MOST_MEMORY or not bound) and cpu <= MOST_CALLBACK
+    said = what if met else f"{what}, NOT MET"
+    return f"{name:26}{peak:>18.2f} x{cpu:>21.1f} ms{wall:>6.1f} ms  {said}"
+
+
+def main() -> None:
+    """Measure one, for its parent; or all of them, and print a table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.states", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--pods", type=int, default=50_000, help="for memory")
+    parser.add_argument("--large", type=int, default=100_000, help="for callbacks")
+    parser.add_argument("--repetitions", type=int, default=3)
+    for option in ("--server", "--way", "--again"):
+        parser.add_argument(option, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.server is None:
+        for row in _rows(given.pods, given.large, given.repetitions):
+            print(row, flush=True)
+        return
+    with timing() as timer:
+        readings = asyncio.run(measure(given.server, given.pods, given.way, given.again, timer))
+    sys.stdout.buffer.write(msgspec.json.encode(readings) + b"\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,295 @@
+"""What one informer asks of a server that fails for ten minutes, however it fails.
+
+At most five requests that follow a failure in the first ten seconds, and three in any minute
+after the first two. ``pytest -s`` prints the table. Simulated time; ``test_politeness`` has what
+many informers ask together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from itertools import cycle, pairwise
+
+import pytest
+
+from aioinformer import ListRequest, Resource, SharedInformer
+from aioinformer._core.requests import Request, WatchRequest
+from aioinformer.errors import (
+    ConnectionFailed,
+    ConnectionLost,
+    FetchError,
+    Status,
+    server_error,
+)
+from tests.promises.lines import (
+    SILENCE,
+    Answer,
+    Line,
+    Noted,
+    Reply,
+    Scene,
+    end_mark,
+    now,
+    reply,
+    simulated,
+)
+from tests.runtime.running import running
+from tests.runtime.sources import PODS, Refusal, added, body, bookmark, error_event, page, refused
+
+FIRST, LATER = 5, 3
+"""Requests in the first ten seconds, and in a minute later."""
+OUTAGE = 600.0
+QUIET = 250.0
+"""Seconds of a watch before it all begins."""
+
+LOST = ConnectionLost("reset by peer")
+LISTED = Reply(page(body("a", 3), version="10").chunks)
+
+Answers = Callable[[Request], Answer]
+
+
+def always(answer: Answer) -> Answers:
+    return lambda _: answer
+
+
+def streams(answer: Answer) -> Answers:
+    """What a stream is answered, initial state or not, where lists are served."""
+    return lambda request: answer if isinstance(request, WatchRequest) else LISTED
+
+
+def watches(answer: Answer) -> Answers:
+    """What a watch is answered where the state can be read, in either way."""
+
+    def answers(request: Request) -> Answer:
+        if not isinstance(request, WatchRequest):
+            return LISTED
+        if not request.initial:
+            return answer
+        live = answer.parts if isinstance(answer, Reply) else ()
+        then = answer.then if isinstance(answer, Reply) else LOST
+        return Reply((added("a", 3), end_mark(10), *live), then)
+
+    return answers
+
+
+def unmarked(request: Request) -> Answer:
+    """A server that takes a WatchList for a watch from nowhere, and then refuses lists."""
+    if isinstance(request, WatchRequest) and request.initial:
+        return reply(added("a", 3), SILENCE)
+    return refused(500, "InternalError")
+
+
+def unserved(request: Request) -> Answer:
+    """A server without WatchLists, whose lists fail."""
+    if isinstance(request, WatchRequest):
+        return refused(422, "Invalid")
+    return refused(503, "ServiceUnavailable")
+
+
+def expiring(request: Request) -> Answer:
+    """A server that lists, and forgets at once what it listed."""
+    if isinstance(request, WatchRequest):
+        return reply(error_event(410, "Expired"))
+    return LISTED
+
+
+def between_pages(request: Request) -> Answer:
+    """A server whose continue tokens never work."""
+    if isinstance(request, WatchRequest):
+        return refused(422, "Invalid")
+    if request.continue_token:
+        return refused(410, "Expired")
+    return Reply(page(body("a", 3), token="t").chunks) if request.limit else refused(500, "")
+
+
+REFUSED = Refusal(ConnectionFailed("refused"))
+
+MANNERS: dict[str, Answers] = {
+    "401": always(refused(401, "Unauthorized")),
+    "403": always(refused(403, "Forbidden")),
+    "404": always(refused(404, "NotFound")),
+    "429": always(refused(429, "TooManyRequests")),
+    "429, Retry-After 1": always(refused(429, "TooManyRequests", retry=1.0)),
+    "500": always(refused(500, "InternalError")),
+    "503, Retry-After 5": always(refused(503, "ServiceUnavailable", retry=5.0)),
+    "a redirect": always(refused(302, "Found")),
+    "endless 410": always(refused(410, "Expired")),
+    "endless 410, as events": expiring,
+    "endless 410, of watches": watches(refused(410, "Expired")),
+    "endless 410, of pages": between_pages,
+    "endless too large": always(refused(504, "Timeout", "Too large resource version: 9")),
+    "refused": always(REFUSED),
+    "reset at once": always(Refusal(LOST)),
+    "reset, lists in the middle": always(Reply(LISTED.parts[:1], LOST)),
+    "reset, streams in the middle": streams(reply(added("b", 4), then=LOST)),
+    "reset, watches behind a bookmark": watches(reply(bookmark(11), then=LOST)),
+    "instant close": always(reply()),
+    "instant close, of streams": streams(reply()),
+    "instant close, of watches": watches(reply()),
+    "instant close, behind a bookmark": watches(reply(bookmark(11))),
+    "instant close, behind an old event": watches(reply(added("a", 3))),
+    "cut after 2 s, watches": watches(reply(2.0)),
+    "cut after 2 s, streams": streams(reply(added("b", 4), 2.0)),
+    "garbage": always(reply(b"<html>\n")),
+    "garbage, in streams": streams(reply(b"<html>\n")),
+    "garbage, in watches": watches(reply(b"<html>\n")),
+    "an error event 500, in watches": watches(reply(error_event(500, "InternalError"))),
+    "403, of watches": watches(refused(403, "Forbidden")),
+    "500, of watches": watches(refused(500, "InternalError")),
+    "404, of watches": watches(refused(404, "NotFound")),
+    "silence": always(reply(SILENCE)),
+    "a WatchList without a mark": unmarked,
+    "a WatchList unserved, lists fail": unserved,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What was asked after a failure."""
+
+    total: int
+    """Requests, all in all."""
+    retries: tuple[float, ...]
+    """Seconds since the first failure, of each request that followed one."""
+
+    def __str__(self) -> str:
+        return f"{self.first:>8}{self.later:>10}{len(self.retries):>9}{self.total:>8}"
+
+    @property
+    def first(self) -> int:
+        """In the first ten seconds."""
+        return sum(at <= 10.0 for at in self.retries)
+
+    @property
+    def later(self) -> int:
+        """In the worst minute that begins two minutes later or after that."""
+        late = [at for at in self.retries if at >= 120.0]
+        return max((sum(at <= other < at + 60.0 for other in late) for at in late), default=0)
+
+
+class Table:
+    """All of it, for people."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Spent] = {}
+
+    def __str__(self) -> str:
+        head = f"\n{'':44}{'10 s':>8}{'a minute':>10}{'retries':>9}{'total':>8}\n"
+        return head + "\n".join(f"{name:44}{spent}" for name, spent in self.rows.items())
+
+
+@pytest.fixture(scope="module")
+def table() -> Iterator[Table]:
+    table = Table()
+    yield table
+    print(table)  # noqa: T201 - to be read with -s
+
+
+def spent(scene: Scene, since: float) -> Spent:
+    """Each request behind a failure follows it: nothing else happens in between."""
+    failures = [(at, 0) for at, problem in scene.problems if problem.phase != "rewind"]
+    requests = [(at, 1) for at, _ in scene.noted.asked]
+    line = sorted([*failures, *requests])
+    begun = min((at for at, _ in failures), default=since)
+    retries = [at - begun for (_, before), (at, what) in pairwise(line) if what and not before]
+    return Spent(sum(at >= since for at, _ in requests), tuple(retries))
+
+
+def from_the_start(answers: Answers) -> Scene:
+    return Scene(Line(answers))
+
+
+def later(answers: Answers) -> Scene:
+    """A server that is sound first: its first watch lives a while, and is then cut."""
+    sound = iter([reply(added("a", 3), end_mark(10), QUIET, then=LOST)])
+    return Scene(Line(lambda request: next(sound, None) or answers(request)))
+
+
+@pytest.mark.parametrize("begun", [from_the_start, later], ids=["from the start", "later"])
+@pytest.mark.parametrize("manner", MANNERS)
+def test_the_budget_is_held(manner: str, begun: Callable[[Answers], Scene], table: Table) -> None:
+    async def story() -> Spent:
+        scene = begun(MANNERS[manner])
+        async with scene.played():
+            await asyncio.sleep(QUIET + OUTAGE)
+            assert now() >= OUTAGE
+        return spent(scene, 0.0)
+
+    counted = simulated(story)
+    table.rows[f"{manner}{', later' if begun is later else ''}"] = counted
+    assert counted.first <= FIRST
+    assert counted.later <= LATER
+    if manner != "silence":
+        assert len(counted.retries) >= 5
+    assert counted.total <= 2 * len(counted.retries) + 5
+
+
+# -- a resource that isn't there ---------------------------------------------------------------
+
+PODS_V2 = replace(PODS, version="v2")
+
+DISCOVERY: dict[str, tuple[Resource | FetchError | None, ...]] = {
+    "says that it is absent": (None,),
+    "says that it is served": (PODS,),
+    "is forbidden": (server_error(Status(403, "Forbidden")),),
+    "is unreachable": (ConnectionFailed("refused"),),
+    "says now this, now that": (None, PODS),
+    "names another version each time": (PODS_V2, PODS),
+}
+"""What discovery says, in turn, of a resource whose lists and watches all get a 404."""
+
+
+@dataclass(slots=True, eq=False)
+class Located:
+    """A ``ListerWatcher`` that can look whether its resource is served; it is ``Locatable``."""
+
+    says: Iterator[Resource | FetchError | None]
+    noted: Noted
+    looks: list[float]
+
+    @property
+    def resource(self) -> Resource:
+        return self.noted.resource
+
+    @property
+    def watch_lists(self) -> bool:
+        return True
+
+    def list(self, request: ListRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        return self.noted.list(request)
+
+    def watch(self, request: WatchRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        return self.noted.watch(request)
+
+    async def served(self) -> Resource | None:
+        self.looks.append(now())
+        found = next(self.says)
+        if isinstance(found, FetchError):
+            raise found
+        return found
+
+    def of(self, resource: Resource) -> Located:
+        line = Line(always(refused(404, "NotFound")), resource=resource)
+        return Located(self.says, Noted(line, self.noted.asked), self.looks)
+
+
+@pytest.mark.parametrize("discovery", DISCOVERY)
+def test_it_is_held_with_looks_at_discovery_too(discovery: str, table: Table) -> None:
+    """A version that is new is asked for at once: one more request, behind an answer."""
+
+    async def story() -> Spent:
+        line = Line(always(refused(404, "NotFound")))
+        source = Located(cycle(DISCOVERY[discovery]), Noted(line), [])
+        async with running(SharedInformer(source).run()):
+            await asyncio.sleep(OUTAGE)
+        first, *others = sorted([at for at, _ in source.noted.asked] + source.looks)
+        return Spent(len(others) + 1, tuple(at - first for at in others))
+
+    counted = simulated(story)
+    table.rows[f"404, discovery {discovery}"] = counted
+    assert counted.first <= FIRST
+    assert counted.later <= LATER + ("another" in discovery)
+    assert counted.total >= 5
