@@ -1,43 +1,59 @@
 """What one listener has yet to hear.
 
-Every listener has a mailbox of its own. Live events are queued up to a limit; what is bounded by
-the number of cached objects anyway (the state that a listener finds when it joins, the diff of a
-relist, a resync) is not copied for each listener but read by a cursor over one shared sequence.
+Every listener has a mailbox of its own. What came lately is kept as it came: batches that all
+mailboxes share, and a place in them. Live events count against a limit. What is bounded by the
+number of cached objects anyway (the state that a listener finds when it joins, the diff of a
+relist, a resync) doesn't, and is not copied for each listener either.
 
-The rule for a full mailbox is ``block``: nothing is taken from the queue in front of the cache
-while a mailbox has no room, so that in the end the socket isn't read. Waiting and waking belong
-to the runtime.
+A full mailbox follows its rule. ``coalesce``: the oldest events are merged by key, as many as it
+takes; see ``coalescing``. ``block``: nothing is taken from the queue in front of the cache until
+there is room, so that in the end the socket isn't read. ``error``: it ends, empty. The bound is
+max(limit, 2 x keys) events. Waiting and waking belong to the runtime.
+
+The order is: the state that was found, what was merged, what came lately, a resync. A resync goes
+last, and only what nothing else was told of is told again: real and resync are real.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from operator import length_hint
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
+from aioinformer._core.coalescing import Coalesced
+from aioinformer._core.objects import Event, KubeObject
+from aioinformer._core.overflow import LIMIT, Overflow, check_overflow
+from aioinformer._core.retelling import (
+    EachEvent,
+    Gone,
+    Telling,
+    additions,
+    filtered,
+    found,
+    letting_go,
+    one_by_one,
+    told_again,
+)
 
 __all__ = ["LIMIT", "Mailbox", "Overflow"]
 
-LIMIT = 1024
-"""Live events a mailbox holds by default; client-go's buffer begins at this and has no end."""
-
-_LIVE = (Updated, Added, Deleted)  # the likeliest first: the others are slow to rule out
-
-Overflow: TypeAlias = Literal["block"]
-"""What happens when a mailbox is full."""
-
-
-class _Mark:
-    """Stands behind the last event of the state that the listener found."""
-
-
-_END = _Mark()
-"""What an iterator that has ended is said to yield."""
-
 SKIPS = 256
 """Events passed over in one go: a listener may wake up after 100,000 objects went."""
+
+FOLDS = 4096
+"""Events merged in one go: two milliseconds. More are pending only after a relist that changed
+thousands of objects, or with a limit above this; ``behind`` says so."""
+
+ROOM = 1 << 30
+"""The room of a mailbox that never keeps anybody waiting."""
+
+_Batch: TypeAlias = tuple[Sequence[Event], float, int]
+"""Events, when they came, and how many of them count against the limit."""
+
+_MARK: list[Event] = []
+"""Instead of events: here ends the state that the listener found."""
 
 
 class Mailbox:
@@ -47,8 +63,9 @@ class Mailbox:
         self,
         *,
         limit: int = LIMIT,
-        overflow: Overflow = "block",
+        overflow: Overflow = "coalesce",
         holds: Callable[[KubeObject], bool],
+        each: EachEvent | None = None,
     ) -> None:
         """Make an empty mailbox.
 
@@ -56,135 +73,278 @@ class Mailbox:
             limit: live events that it holds; at least 1.
             overflow: what happens beyond that.
             holds: whether the cache still has an object, by uid; ``Indexer.holds``.
+            each: what every event goes through before it counts, a filter; ``None`` for none.
         """
-        if limit < 1:
-            raise ValueError(f"limit must be at least 1, not {limit}")
-        if overflow != "block":
-            raise ValueError(f"overflow must be 'block', not {overflow!r}")
+        check_overflow(limit, overflow)
         self.limit = limit
         self.overflow: Overflow = overflow
         self.synced = False
         """Whether the consumer has come back for more after all of the state that it found."""
-        self.delivered = 0
-        """Events popped so far."""
+        self.high = 0
+        """The most live events that were ever pending."""
+        self.overflowed = False
+        """Whether it was full and its rule is ``error``: ``clear`` it, and fill it no more."""
+        self.behind = False
+        """Whether to ``fold``, until it is no longer so, before it is given anything more."""
+        self.skipping = False
+        """Whether the last look ended early, since so much is told no more: give way first."""
         self._holds = holds
-        self._items: deque[Event | Iterator[Event | None] | _Mark] = deque()
-        self._live = 0
-        self._told_again: Iterator[KubeObject] = iter(())
-        """What the resync under way has yet to tell."""
-        self._gone: set[tuple[ObjectKey, str]] = set()
+        self._each = each
+        self._found: Telling | None = None
+        self._merged = Coalesced()
+        self._current: Iterator[Event] = iter(())
+        """The rest of the batch under way. Who took it takes events without asking the mailbox."""
+        self._current_at = 0.0
+        self._current_live = False
+        self._queue: deque[_Batch] = deque()
+        self._queued = 0
+        self._told = 0
+        self._again: Telling | None = None
+        self._gone = Gone()
+        self._passed = 0  # events of batches that were begun
+        self._dropped = 0  # those of them that were not handed out from there
+        self._handed = 0  # events that were handed out from elsewhere
 
     # -- filling -------------------------------------------------------------------------------
 
-    def extend(self, events: Sequence[Event]) -> None:
-        """Queue live events. Who fills looks at ``room`` first; nothing is refused."""
-        self._items.extend(events)
-        self._live += len(events)
+    def extend(self, events: Sequence[Event], at: float = 0.0) -> bool:
+        """Queue live events, which are kept and not copied; whether any is for this listener. Who
+        fills a mailbox that blocks looks at ``room`` first; nothing is refused.
+        """
+        if self._each is not None:
+            events = filtered(events, self._each)
+        count = len(events)
+        if not count:
+            return False
+        self._queue.append((events, at, count))
+        self._queued += count
+        pending = self._queued + self._merged.count
+        if self._current_live:
+            pending += length_hint(self._current)
+        if pending > self.high:
+            self.high = pending
+        if pending > self.limit and self.overflow != "block":
+            if self.overflow == "error":
+                self.overflowed = True
+            else:
+                self._fold_excess()
+        return True
 
-    def replay(self, objects: Sequence[KubeObject]) -> None:
-        """Queue the state that the listener finds when it joins, and the mark behind it."""
-        self._items.append(self._initial(objects))
-        self._items.append(_Mark())
+    def replay(self, objects: Iterable[KubeObject], at: float = 0.0, *, full: bool = True) -> None:
+        """Have the ``objects`` told that the listener finds when it joins, before anything else.
+        ``full``: whether they are a full state; ``synced`` waits for one.
+        """
+        source = iter(objects)
+        told = found(additions(source), self._each, self._holds, self._skip)
+        self._found = Telling(told, source, at, full)
 
-    def tell(self, events: Iterable[Event], *, initial: bool = False) -> None:
+    def tell(
+        self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
+    ) -> None:
         """Queue the diff of a relist, or the cache's first state, which is what a listener finds
         that joined before. It doesn't count against the limit.
+
+        One diff at a time: look at ``telling`` first, and ``fold`` or wait until it is over.
         """
-        if initial:
-            self._items.append(self._initial(event.obj for event in events))
-            self._items.append(_Mark())
+        if self.telling and self.overflow == "error":
+            self.overflowed = True
+        elif initial and self.empty:
+            source = one_by_one(batches)
+            told = found(source, self._each, self._holds, self._skip)
+            self._found = Telling(told, source, at)
         else:
-            self._items.append(iter(events))
+            self._queue.extend((batch, at, 0) for batch in batches)
+            self._told += len(batches)
+            if initial:
+                self._queue.append((_MARK, at, 0))
+                self._told += 1
 
-    def resync(self, objects: Sequence[KubeObject]) -> None:
-        """Queue the state again, unless some of an earlier resync is still to be told: a listener
-        that doesn't come back would hold another state a period. It doesn't count against the
-        limit.
+    def resync(self, objects: Iterable[KubeObject], current: Callable[[KubeObject], bool]) -> bool:
+        """Have ``objects`` told again, when nothing else is pending, those of which the cache still
+        has this very state. Not while some of an earlier resync is still to be told: a listener
+        that doesn't come back would hold another state a period. Whether it will be told.
         """
-        if length_hint(self._told_again):
-            return
-        self._told_again = left = iter(objects)
-        self._items.append(Updated(obj, obj, resync=True) for obj in left)
+        if self._again is not None:
+            return False
+        self._again = told_again(iter(objects), self._each, current)
+        return True
 
-    def clear(self) -> None:
-        """Drop everything that is pending."""
-        self._items.clear()
-        self._told_again = iter(())
-        self._gone.clear()
-        self._live = 0
+    def fold(self, count: int) -> None:
+        """Merge up to ``count`` of the oldest events that are queued. For ``coalesce`` only."""
+        if not length_hint(self._current):
+            self._open(asked=False)
+        for event in islice(self._current, count):
+            self._dropped += 1
+            if not (self._gone.objects and self._gone.annihilates(event)):
+                self._merged.add(event, self._current_at)
+        queued = len(self._queue) > 0 or length_hint(self._current) > 0
+        self.behind = queued and self.pending > self.limit
+
+    def _fold_excess(self) -> None:
+        """Merge the oldest events until the limit is kept, or nothing is left to merge."""
+        budget = FOLDS
+        self.behind = True
+        while self.behind and budget > 0:
+            excess = self.pending - self.limit
+            count = min((excess + 1) // 2, budget)  # one that is merged takes away two at most
+            self.fold(count)
+            budget -= count
+
+    def clear(self) -> Iterator[None]:
+        """Drop everything that is pending. What is returned lets go of it, in steps: it may be the
+        last that holds 100,000 objects.
+        """
+        self._dropped += length_hint(self._current)
+        deque(self._current, maxlen=0)  # somebody may be in the middle of it
+        rest = letting_go(self._merged, self._queue, self._found, self._again)
+        self._merged = Coalesced(merged=self._merged.merged)
+        self._queue = deque()
+        self._gone = Gone()
+        self._found = self._again = None
+        self._queued = self._told = 0
+        self.behind = False
+        return rest
+
+    def _skip(self, obj: KubeObject) -> None:
+        """``obj`` went before it was told of."""
+        if not self._merged.strike(obj):
+            self._gone.add(obj)
 
     # -- draining ------------------------------------------------------------------------------
 
     def pop(self) -> Event | None:
         """The next event; ``None`` if there is none, or if so many were skipped that it is time
-        to give way: ``empty`` tells which.
+        to give way: ``skipping`` tells which.
 
         Asking says that the event before was dealt with: that is how ``synced`` is known.
         """
-        skipped = 0
-        while self._items and skipped < SKIPS:
-            head = self._items[0]
-            if isinstance(head, _LIVE):
-                self._items.popleft()
-                self._live -= 1
-                event: Event | None = head
+        self.skipping = False
+        for _ in range(SKIPS):
+            if self._found is not None:
+                event = self._next_found(self._found)
+            elif self._merged.changes:
+                event = self._next_merged()
+            elif (event := next(self._current, None)) is not None:
+                if not (self._gone.objects and self._gone.annihilates(event)):
+                    return event
+                self._dropped += 1
+                continue
+            elif self._queue:
+                self._open(asked=True)
+                if self._each is not None and not length_hint(self._current):
+                    break  # the filter took its time for nothing
+                continue
+            elif self._again is not None:
+                event = self._next_again(self._again)
             else:
-                event = self._advance(head)
-            if event is not None and not (self._gone and self._annihilated(event)):
-                self.delivered += 1
+                return None
+            if event is not None:
+                self._handed += 1
                 return event
-            skipped += 1
+        self.skipping = True
         return None
 
-    def _advance(self, head: Iterator[Event | None] | _Mark) -> Event | None:
-        """The next event of something longer, which is dropped at its end."""
-        event = head if isinstance(head, _Mark) else next(head, _END)
-        if not isinstance(event, _Mark):
-            return event
-        self._items.popleft()
-        self.synced = self.synced or event is not _END
-        return None
+    def run(self) -> Iterator[Event] | None:
+        """The rest of a batch, if nothing else comes before it; ``None``: ``pop`` is needed.
 
-    def _initial(self, objects: Iterable[KubeObject]) -> Iterator[Event | None]:
-        """Objects that went before the listener got to them are not told of, and neither is
-        what happened to them: the events in between are still pending, and dropped.
+        To take an event from the iterator is to pop it, at a fraction of the cost. It may end
+        early: what is dropped or merged meanwhile doesn't come.
         """
-        for obj in objects:
-            if self._holds(obj):
-                yield Added(obj, initial=True)
-            else:
-                self._gone.add((obj.key, obj.uid))
-                yield None
+        if self._found is not None or self._merged.changes or self._gone.objects:
+            return None
+        if self._told and self._each is not None:  # a filter for all of them at once takes long
+            return None
+        self.skipping = False
+        while not length_hint(self._current):
+            if not self._open(asked=True):
+                return None
+        return self._current
 
-    def _annihilated(self, event: Event) -> bool:
-        told = (event.obj.key, event.obj.uid)
-        if told not in self._gone:
+    def _open(self, *, asked: bool) -> bool:
+        """Begin with the next batch; whether there is one. ``asked``: the consumer wants it."""
+        if not self._queue:
             return False
-        if isinstance(event, Deleted):
-            self._gone.remove(told)
+        events, self._current_at, count = self._queue.popleft()
+        self._queued -= count
+        self._current_live = count > 0
+        if not count:
+            self._told -= 1
+            events = events if events is _MARK else filtered(events, self._each)
+        if events is _MARK and asked:
+            self.synced = True
+        elif events is _MARK:
+            self._merged.mark()
+        self._current = iter(events)
+        self._passed += len(events)
         return True
+
+    def _next_found(self, found: Telling) -> Event | None:
+        event = found.next()
+        if found.over:
+            self._found = None
+            self.synced = self.synced or found.full
+        return event
+
+    def _next_merged(self) -> Event | None:
+        event = self._merged.pop()
+        self.synced = self.synced or event is None  # the mark
+        return event
+
+    def _next_again(self, again: Telling) -> Event | None:
+        event = again.next()
+        self._again = None if again.over else again
+        return event
 
     # -- looking -------------------------------------------------------------------------------
 
     @property
-    def room(self) -> int:
-        """Live events that may still be queued."""
-        return self.limit - self._live
+    def pending(self) -> int:
+        """Live events that it holds, and what others were merged into."""
+        live = self._queued + self._merged.count
+        return live + length_hint(self._current) if self._current_live else live
 
     @property
-    def pending(self) -> int:
-        """Live events that are queued."""
-        return self._live
+    def room(self) -> int:
+        """Live events that may still be queued."""
+        return self.limit - self.pending if self.overflow == "block" else ROOM
+
+    @property
+    def telling(self) -> bool:
+        """Whether some of a relist's diff is still queued."""
+        return self._told > 0 or (not self._current_live and length_hint(self._current) > 0)
 
     @property
     def drained(self) -> bool:
         """Whether there is so much room that filling it up again is worth a wake-up."""
-        return self._live * 2 <= self.limit
+        return self.pending * 2 <= self.limit and not self.telling
 
     @property
     def empty(self) -> bool:
         """Whether nothing is pending, live or not."""
-        return not self._items
+        if self._queue or self._found is not None or self._again is not None:
+            return False
+        return not (self._merged.changes or length_hint(self._current))
+
+    @property
+    def delivered(self) -> int:
+        """Events popped so far."""
+        return self._passed - self._dropped - length_hint(self._current) + self._handed
+
+    @property
+    def merged(self) -> int:
+        """Events that were not told by themselves, since later ones took them in."""
+        return self._merged.merged
+
+    @property
+    def oldest(self) -> float | None:
+        """When the oldest pending event came, resyncs left out; ``None`` if there is none."""
+        if self._found is not None:
+            return self._found.at
+        if self._merged:
+            return self._merged.oldest
+        if length_hint(self._current):
+            return self._current_at
+        return self._queue[0][1] if self._queue else None
 
     def __repr__(self) -> str:
-        return f"<Mailbox pending={self._live}/{self.limit} {self.overflow} synced={self.synced}>"
+        return f"<Mailbox pending={self.pending}/{self.limit} {self.overflow} synced={self.synced}>"

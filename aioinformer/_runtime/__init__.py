@@ -6,7 +6,9 @@ As the data flows::
     delta_queue   the DeltaFIFO with somebody waiting at both ends
     pump          from the queue into the cache, and from there into every mailbox
     listeners     a mailbox, and somebody waiting at it
-    handlers      listeners that call the program's code      streams   listeners to iterate
+    registration  a listener that calls the program's code    streams   listeners to iterate
+    calling       how: in order, by key, in time              handlers  what may be called
+    resyncs       the state told again, in time               merging   several streams as one
     informer      all of that for one resource                health    what it says of itself
     factory       informers shared and run
 

@@ -3,8 +3,8 @@
 It puts the parts together and is what a program sees of them: the reflector feeds the queue, the
 pump drains it into the cache and the mailboxes, the lister reads.
 
-Who listens is ``subscriptions``' business. Tasks: the reflector, the pump, the resync timer, and
-one for each handler, in one task group.
+Who listens is ``subscriptions``' business, what programs read ``readings``'. Tasks: the reflector,
+the pump, the resync timer, and one for each handler, in one task group.
 """
 
 from __future__ import annotations
@@ -17,19 +17,17 @@ from itertools import islice
 from aioinformer._core.backoff import BackoffPolicy
 from aioinformer._core.habits import Habits
 from aioinformer._core.indexer import Indexer
-from aioinformer._core.lister import Lister
 from aioinformer._core.liveness import LivenessPolicy
 from aioinformer._core.metrics import Levels, Metrics
-from aioinformer._core.resources import Resource
 from aioinformer._core.store import IndexFunction
 from aioinformer._core.wire import LINE_CAP
 from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.health import Health
 from aioinformer._runtime.pump import Pump
+from aioinformer._runtime.readings import Readings
 from aioinformer._runtime.reflector import Reflector
 from aioinformer._runtime.reports import OnError, Reports
 from aioinformer._runtime.sources import ListerWatcher
-from aioinformer._runtime.subscriptions import Subscriptions
 from aioinformer.errors import FetchError, UsageError
 
 __all__ = ["SharedInformer"]
@@ -40,7 +38,7 @@ SHOWN = 100
 """Keys of rejected objects that health lists: a broken index function rejects all of them."""
 
 
-class SharedInformer(Subscriptions):
+class SharedInformer(Readings):
     """Keeps a cache of one resource in one scope, and tells listeners what changes.
 
     Per object and listener: ``Added``, ``Updated``..., ``Deleted``, in the server's order; an
@@ -92,13 +90,21 @@ class SharedInformer(Subscriptions):
             fail_fast: errors of requests after which it gives up instead of trying again:
                 ``run`` raises them, and so does a factory that runs it.
         """
-        self.resource: Resource = source.resource
         indexer = Indexer(indexers)
         # The queue can't know what will be cached while a whole state is being staged, so it is
         # the indexer that ignores the deletion of what it doesn't hold.
         self._queue = DeltaQueue()
         name = name or str(source.resource)
-        super().__init__(name, Pump(name, self._queue, indexer), indexer, resync=resync)
+        super().__init__(
+            name,
+            Pump(name, self._queue, indexer),
+            indexer,
+            source.resource,
+            lambda: self._reflector.source,
+            namespace=namespace,
+            managed_fields=managed_fields,
+            resync=resync,
+        )
         self._reports = Reports(name, label=label, metrics=metrics, on_error=on_error)
         self._reflector = Reflector(
             source,
@@ -114,18 +120,8 @@ class SharedInformer(Subscriptions):
             fail_fast=fail_fast,
             reports=self._reports,
         )
-        self.lister = Lister(self._indexer, source.resource, namespace=namespace)
-        """Reads the cache; safe from any thread."""
 
     # -- the program's view --------------------------------------------------------------------
-
-    def add_indexers(self, indexers: Mapping[str, IndexFunction]) -> None:
-        """Add indexes, before anything is cached.
-
-        Raises:
-            UsageError: a name is taken by another function, or objects are cached already.
-        """
-        self._indexer.add_indexers(indexers)
 
     @property
     def health(self) -> Health:

@@ -9,41 +9,32 @@ cancellation can't lose one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from aioinformer._core.mailbox import Mailbox
 from aioinformer._core.objects import Event, KubeObject
-from aioinformer.errors import NotRunning, SyncTimeout
+from aioinformer._runtime.statistics import Statistics, Timing, now
+from aioinformer.errors import ListenerOverflow, NotRunning, SyncTimeout
 
 __all__ = ["Gate", "Listener", "Statistics"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics:
-    """A listener's numbers at one moment."""
-
-    pending: int
-    """Live events queued."""
-    limit: int
-    """Live events that the mailbox holds."""
-    delivered: int
-    """Events handed to the handler or taken from the stream."""
-    errors: int
-    """Events at which the handler raised."""
-    synced: bool
-    """Whether the state that the listener found was told and dealt with."""
 
 
 class Gate:
     """Closed while a full mailbox keeps the pump waiting."""
 
-    def __init__(self) -> None:
-        """An open gate."""
+    def __init__(self, left: Callable[[Listener], None] | None = None) -> None:
+        """An open gate; ``left`` is told of each listener that is closed."""
         self._open = asyncio.Event()
         self._open.set()
+        self._left = left
         self.closed = False
-        """Whether the pump is waiting. Listeners look at it after every event."""
+        """Whether the pump is waiting. Listeners look at it as they take events."""
+
+    def leave(self, listener: Listener) -> None:
+        """``listener`` is closed: nobody needs to wait for it, nor to know it."""
+        if self._left is not None:
+            self._left(listener)
+        self.open()
 
     def open(self) -> None:
         """Some mailbox has room again, or is gone."""
@@ -58,62 +49,149 @@ class Gate:
 
 
 class Listener:
-    """A mailbox that can be waited at."""
+    """A mailbox that can be waited at. There is one consumer.
+
+    It takes one event at a time with ``next_nowait`` or ``next``, or many::
+
+        while await listener.ready():
+            for event in listener.take():
+                ...
+    """
 
     def __init__(
-        self, name: str, mailbox: Mailbox, gate: Gate, *, why: Callable[[], str] | None = None
+        self,
+        name: str,
+        mailbox: Mailbox,
+        gate: Gate,
+        *,
+        why: Callable[[], str] | None = None,
+        resync: float = 0.0,
     ) -> None:
         """Make a listener with an empty mailbox.
 
         Args:
             name: for logs, health and errors.
-            mailbox: its pending events.
+            mailbox: its pending events. A filter is the mailbox's (its ``each``).
             gate: what to open when there is room again.
             why: says what its informer is doing, for errors.
+            resync: seconds between two times that it is told the cached state again; 0 for never.
         """
         self.name = name
+        self.resync_period = resync
+        self.resync_due: float | None = None
+        """When it is to be told the cached state again; whoever keeps that time sets it."""
+        self.failure: ListenerOverflow | None = None
+        """Why it was closed, if that was not asked for: its mailbox was full. A handler logs and
+        reports it as its task ends; a stream raises it."""
         self._why = why or self.__repr__
         self._mailbox = mailbox
         self._gate = gate
-        self._filled = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None
         self._synced = asyncio.Event()
         self._closed = False
+        self._timing = Timing()
 
     # -- the informer's side -------------------------------------------------------------------
 
-    def put(self, events: Sequence[Event]) -> None:
-        """Live events have come."""
-        self._mailbox.extend(events)
-        self._filled.set()
+    def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
+        """Live events have come, ``at`` this time of the loop. They are kept, not copied.
 
-    def tell(self, events: Iterable[Event], *, initial: bool) -> None:
-        """A list was applied; these are the changes."""
-        self._mailbox.tell(events, initial=initial)
-        self._filled.set()
+        Returns:
+            Whether to ``fold`` before it is given anything more.
+        """
+        box = self._mailbox
+        if box.extend(events, at):
+            waiter = self._waiter
+            if waiter is not None:
+                self._waiter = None
+                if not waiter.done():
+                    waiter.set_result(None)
+            if box.overflowed:
+                self._fail()
+        return box.behind
 
-    def replay(self, objects: Sequence[KubeObject]) -> None:
-        """The listener has joined; these are the objects that are cached."""
-        self._mailbox.replay(objects)
-        self._filled.set()
+    def tell(
+        self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
+    ) -> None:
+        """A list was applied; these are the changes, in batches that all listeners share."""
+        self._mailbox.tell(batches, at, initial=initial)
+        self._wake()
+        if self._mailbox.overflowed:
+            self._fail()
 
-    def resync(self, objects: Sequence[KubeObject]) -> None:
-        """Hear once more what is cached."""
-        self._mailbox.resync(objects)
-        self._filled.set()
+    def replay(self, objects: Iterable[KubeObject], at: float = 0.0, *, full: bool = True) -> None:
+        """The listener has joined; these are the objects that are cached. ``full``: whether they
+        are a full state.
+        """
+        self._mailbox.replay(objects, at, full=full)
+        self._wake()
+
+    def resync(self, objects: Iterable[KubeObject], current: Callable[[KubeObject], bool]) -> None:
+        """Hear once more what is cached, unless the last time isn't over.
+
+        Args:
+            objects: what is cached now.
+            current: whether the cache still has this very state of an object.
+        """
+        if self._mailbox.resync(objects, current):
+            self._wake()
+
+    def fold(self, count: int) -> None:
+        """Merge some of the oldest events that are pending."""
+        self._mailbox.fold(count)
 
     def close(self, *, drop: bool) -> None:
         """Nothing more will come; ``drop`` what is pending, or leave it to be taken."""
         self._closed = True
         if drop:
-            self._mailbox.clear()
-        self._filled.set()
+            _free(self._mailbox.clear())
+        self._wake()
         self._synced.set()
-        self._gate.open()
+        self._gate.leave(self)
+
+    def _fail(self) -> None:
+        self.failure = ListenerOverflow(self.name, limit=self._mailbox.limit)
+        self.close(drop=True)
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            _set(waiter)
 
     @property
     def room(self) -> int:
         """Live events that its mailbox still takes."""
         return self._mailbox.room
+
+    @property
+    def behind(self) -> bool:
+        """Whether to ``fold``: more is pending than may be."""
+        return self._mailbox.behind
+
+    @property
+    def telling(self) -> bool:
+        """Whether the changes of a list are still pending."""
+        return self._mailbox.telling
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the pump is to wait when it is full."""
+        return self._mailbox.overflow == "block"
+
+    @property
+    def merges(self) -> bool:
+        """Whether its events are merged when it is full."""
+        return self._mailbox.overflow == "coalesce"
+
+    @property
+    def pending(self) -> int:
+        """Live events queued. May be read from any thread."""
+        return self._mailbox.pending
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is pending."""
+        return self._mailbox.empty
 
     @property
     def closed(self) -> bool:
@@ -123,25 +201,88 @@ class Listener:
     # -- the consumer's side -------------------------------------------------------------------
 
     def next_nowait(self) -> Event | None:
-        """The next event if there is one."""
+        """The next event if there is one. Asking says that the one before was dealt with."""
         event = self._mailbox.pop()
-        if self._gate.closed and self._mailbox.drained:
-            self._gate.open()
-        if self._mailbox.synced and not self._synced.is_set():
-            self._synced.set()
+        self.relieve()
         return event
 
     async def next(self) -> Event | None:
         """The next event; ``None`` when the listener is closed and everything was taken."""
         while (event := self.next_nowait()) is None:
-            if not self._mailbox.empty:  # it skipped what is told no more, and gives way
-                await asyncio.sleep(0)
-                continue
-            if self._closed:
+            if not await self.ready():
                 return None
-            self._filled.clear()
-            await self._filled.wait()
         return event
+
+    async def ready(self) -> bool:
+        """Wait until there may be something to take; false when the listener is closed and
+        everything was taken. Doesn't wait, nor give way, if there is something already.
+        """
+        if (waiter := self.parked()) is not None:
+            await waiter
+        return not (self._closed and self._mailbox.empty)
+
+    def parked(self) -> asyncio.Future[None] | None:
+        """What to await until there may be something to take; ``None`` if there is something
+        already, or nothing more will come. ``ready`` without a coroutine, for those who can't
+        afford one for each event.
+        """
+        box = self._mailbox
+        if box.skipping:  # it passes over what is told no more: give way
+            box.skipping = False
+            loop = asyncio.get_running_loop()
+            waiter: asyncio.Future[None] = loop.create_future()
+            loop.call_soon(_set, waiter)
+            return waiter
+        if self._closed or not box.empty:
+            return None
+        self._waiter = waiter = asyncio.get_running_loop().create_future()
+        return waiter
+
+    def wake(self, waiter: asyncio.Future[None]) -> None:
+        """Set ``waiter`` as soon as there may be something to take, or nothing more will come;
+        once. For who waits at several listeners.
+        """
+        self._waiter = waiter
+        if self._closed or not self._mailbox.empty:
+            self._wake()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is closed and everything was taken."""
+        return self._closed and self._mailbox.empty
+
+    def take(self) -> Iterator[Event]:
+        """What is pending, as far as that can be had in one go: to take an event from the iterator
+        is to pop it, at a fraction of what ``next_nowait`` costs.
+
+        What is dropped or merged while the consumer is busy with an event doesn't come any more.
+        Nothing is lost by not taking it to its end: the next one goes on from there. Call
+        ``relieve`` after each suspension in between.
+        """
+        self.relieve()
+        run = self._mailbox.run()
+        return run if run is not None else self._popped()
+
+    def _popped(self) -> Iterator[Event]:
+        while (event := self.next_nowait()) is not None:
+            yield event
+
+    def relieve(self) -> None:
+        """Let the pump go on if it waits for room and there is enough, and whoever waits for
+        ``synced`` if it is.
+        """
+        if self._gate.closed and self._mailbox.drained:
+            self._gate.open()
+        if self._mailbox.synced and not self._synced.is_set():
+            self._latch()
+
+    def _latch(self) -> None:
+        """All that was cached when it joined was taken, and with one consumer dealt with."""
+        self._synced.set()
+
+    def spent(self, seconds: float, calls: int = 1) -> None:
+        """The handler's last ``calls`` calls took so long together."""
+        self._timing.spent(seconds, calls)
 
     # -- its owner's side ----------------------------------------------------------------------
 
@@ -166,19 +307,41 @@ class Listener:
         except TimeoutError:
             raise SyncTimeout(timeout or 0.0, {self.name: self._why()}) from None
         if not self.synced:
-            raise NotRunning(f"{self.name} ended before it was synced")
+            raise NotRunning(f"{self.name} ended before it was synced") from self.failure
 
     def statistics(self) -> Statistics:
-        """Its numbers now."""
+        """Its numbers now. Costs nothing while nobody asks; may be asked from any thread."""
         box = self._mailbox
+        since, timing = box.oldest, self._timing
         return Statistics(
             pending=box.pending,
             limit=box.limit,
+            high=box.high,
             delivered=box.delivered,
+            merged=box.merged,
             errors=0,
             synced=box.synced,
+            oldest=0.0 if since is None else max(0.0, now() - since),
+            spent_last=timing.last,
+            spent_mean=timing.mean,
+            spent_max=timing.max,
         )
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"
         return f"<{type(self).__name__} {self.name} {state} {self._mailbox!r}>"
+
+
+def _set(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():  # cancelled
+        waiter.set_result(None)
+
+
+def _free(rest: Iterator[None]) -> None:
+    """Let go of what was pending, one step a turn of the loop; at once if there is no loop."""
+    for _ in rest:
+        try:
+            asyncio.get_running_loop().call_soon(_free, rest)
+        except RuntimeError:
+            continue
+        return

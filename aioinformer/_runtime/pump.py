@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
-from itertools import tee
-from typing import NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NoReturn, TypeVar
 
 from aioinformer._core.deltas import Bookmark, Delta, Replaced, Resync
 from aioinformer._core.indexer import Indexer, Replacement
-from aioinformer._core.objects import Event, ObjectKey
+from aioinformer._core.objects import Event, KubeObject, ObjectKey
+from aioinformer._core.retelling import one_by_one
+from aioinformer._runtime.awaiting import Waits
 from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.listeners import Gate, Listener
 from aioinformer._runtime.pace import STEP, Pace
@@ -27,8 +28,12 @@ __all__ = ["Pump"]
 
 log = logging.getLogger("aioinformer.pump")
 
+T = TypeVar("T")
+
 BATCH = 256
 """Changes applied between two hand-overs to the mailboxes: about a millisecond."""
+BLOCKED = 10.0
+"""Seconds after which a listener that keeps the watch from being read is warned of."""
 LOOKS = 16
 """Changes applied between two looks at the clock: an index function may open every body."""
 
@@ -46,27 +51,53 @@ class Pump:
         """
         self.synced = asyncio.Event()
         """Set when the first full state has been applied, or will never be."""
-        self.gate = Gate()
+        self.gate = Gate(self._leave)
         """What a listener opens when its mailbox has room again."""
+        self.waits = Waits(indexer, name)
+        """Those who wait for the cache to show something."""
         self._name = name
         self._queue = queue
         self._indexer = indexer
-        self._listeners: list[Listener] = []
+        self._joined: dict[Listener, None] = {}
+        self._audience: list[Listener] | None = []
+        self._waited_for: list[Listener] = []
         self._full: list[Listener] = []
+        self._behind: list[Listener] = []
+        self._state: tuple[Sequence[KubeObject], ...] | None = None
+        """What is cached, as long as nothing has changed since somebody asked."""
 
-    def join(self, listener: Listener) -> None:
-        """Tell ``listener`` of what is cached now and of everything from now on."""
+    def join(self, listener: Listener, *, replay: bool = True) -> None:
+        """Tell ``listener`` of everything from now on; with ``replay`` of what is cached, first."""
         state = self._indexer.state
-        if state.synced:
-            listener.replay(list(state.objects.values()))
-        self._listeners = [*self.audience, listener]
+        if state.synced or state.objects:
+            at = asyncio.get_running_loop().time()
+            listener.replay(self._cached() if replay else (), at, full=state.synced)
+        self._joined[listener] = None
+        self._audience = None
+
+    def _leave(self, listener: Listener) -> None:
+        self._joined.pop(listener, None)
+        self._audience = None
 
     @property
     def audience(self) -> list[Listener]:
-        """The listeners that are still there."""
-        if any(listener.closed for listener in self._listeners):
-            self._listeners = [each for each in self._listeners if not each.closed]
-        return self._listeners
+        """The listeners that are still there. Who comes or goes makes a new list of it."""
+        if self._audience is None:
+            self._audience = list(self._joined)
+            self._waited_for = [each for each in self._audience if each.blocks]
+        return self._audience
+
+    @property
+    def _blocking(self) -> list[Listener]:
+        """Those of the audience that the pump waits for."""
+        return self._waited_for if self.audience else []
+
+    def _cached(self) -> Iterator[KubeObject]:
+        """What is cached, in batches that all who are told of it share."""
+        if self._state is None:
+            objects = list(self._indexer.state.objects.values())
+            self._state = tuple(_batches(objects))
+        return one_by_one(self._state)
 
     @property
     def blocked_by(self) -> tuple[str, ...]:
@@ -75,10 +106,16 @@ class Pump:
         """
         return tuple(each.name for each in self._full if not each.closed)
 
+    @property
+    def pending(self) -> int:
+        """Live events that wait in mailboxes. May be read from any thread."""
+        return sum(each.pending for each in tuple(self._joined))
+
     def end(self) -> None:
         """Nothing more will come. What is pending can still be taken."""
         self.synced.set()
-        for listener in self._listeners:
+        self.waits.end()
+        for listener in self.audience:
             listener.close(drop=False)
 
     async def run(self) -> NoReturn:
@@ -88,31 +125,45 @@ class Pump:
             if not self._queue.fifo:
                 await self._queue.ready()
                 pace.rested()
-            while full := [each for each in self.audience if each.room <= 0]:
-                self._full = full
-                await self.gate.wait()
-                pace.rested()
+            while (room := self._room) <= 0:
+                await self._wait_for([each for each in self._blocking if each.room <= 0], pace)
             self._full = []
-            entry = self._apply_changes(pace)
+            entry = self._apply_changes(pace, room)
+            if self._behind:
+                await self._fold(pace)
             if isinstance(entry, Replaced):
                 replacement = self._indexer.replace(entry)
                 del entry  # so that only the replacement holds what it is to free in steps
                 await self._apply_state(replacement, pace)
             elif isinstance(entry, Resync):
-                self._tell_again()
+                self.resync(self.audience)
             await pace.breathe()
+
+    async def _wait_for(self, full: list[Listener], pace: Pace) -> None:
+        """Wait until one of them has taken what is pending, or has left."""
+        self._full = full
+        warning = asyncio.get_running_loop().call_later(BLOCKED, self._warn)
+        try:
+            await self.gate.wait()
+        finally:
+            warning.cancel()
+        pace.rested()
+
+    def _warn(self) -> None:
+        """It is what ``overflow="block"`` asks for, but not what anybody wants for so long."""
+        names = ", ".join(self.blocked_by)
+        log.warning("%s has not read its watch for %g s: %s", self._name, BLOCKED, names)
 
     @property
     def _room(self) -> int:
-        return min((each.room for each in self.audience), default=BATCH)
+        return min([each.room for each in self._blocking], default=BATCH)
 
-    def _apply_changes(self, pace: Pace) -> Replaced | Resync | None:
+    def _apply_changes(self, pace: Pace, room: int) -> Replaced | Resync | None:
         """Apply changes and hand over what they mean, up to the first entry of another kind.
 
         A re-created object is two events, so that a mailbox may go over its limit by one.
         """
         events: list[Event] = []
-        room = self._room
         rejected: dict[ObjectKey, Exception] = {}
         special: Replaced | Resync | None = None
         for count in range(BATCH):
@@ -129,31 +180,67 @@ class Pump:
                 special = entry
                 break
         if events:
-            for listener in self.audience:
-                listener.put(events)
+            self._hand_over(tuple(events))
+        if self.waits:
+            self.waits.look(events)
         self._report(rejected)
         return special
+
+    def _hand_over(self, events: tuple[Event, ...]) -> None:
+        """All mailboxes get the same batch."""
+        self._state = None
+        at = asyncio.get_running_loop().time()
+        self._behind = [each for each in self.audience if each.put(events, at)]
+
+    async def _fold(self, pace: Pace) -> None:
+        """Have those merge what is pending who hold more than they may. Seldom needed: few merges
+        are too many for one step.
+        """
+        for listener in self._behind:
+            while listener.behind:
+                listener.fold(STEP)
+                await pace.breathe()
+        self._behind = []
 
     async def _apply_state(self, replacement: Replacement, pace: Pace) -> None:
         """Stage a new state in steps, then swap it in and tell of it, at once."""
         while not replacement.step(STEP):
             await pace.breathe()
-        audience = self.audience
-        # All read one chain, which falls away behind the last of them: not all of it at once.
-        cursors = tee(_forgetting(replacement.commit()), len(audience))
-        for listener, events in zip(audience, cursors, strict=True):
-            listener.tell(events, initial=replacement.initial)
+        await self._told(pace)
+        batches = list(_batches(replacement.commit()))
+        self._state = None
+        at = asyncio.get_running_loop().time()
+        for listener in self.audience:
+            listener.tell(batches, at, initial=replacement.initial)
+        del batches  # behind the last listener each batch falls away: not all of it at once
         self.synced.set()
+        self.waits.look_at_all()
         self._report(replacement.rejected)
         log.info("%s: %d objects listed", self._name, len(self._indexer.state.objects))
         await pace.breathe()
         while not replacement.step(STEP):
             await pace.breathe()
 
-    def _tell_again(self) -> None:
-        objects = list(self._indexer.state.objects.values())
+    async def _told(self, pace: Pace) -> None:
+        """See to it that nobody has the changes of another list pending. Of a listener that never
+        comes back they would pile up: lists times objects.
+        """
         for listener in self.audience:
-            listener.resync(objects)
+            while listener.merges and (listener.telling or listener.behind):
+                listener.fold(STEP)
+                await pace.breathe()
+        while full := [each for each in self._blocking if each.telling]:
+            await self._wait_for(full, pace)
+        self._full = []
+
+    def resync(self, listeners: Sequence[Listener]) -> None:
+        """Tell some listeners once more what is cached. Nothing before the first full state."""
+        if self._indexer.state.synced:
+            for listener in listeners:
+                listener.resync(self._cached(), self._shows)
+
+    def _shows(self, obj: KubeObject) -> bool:
+        return self._indexer.state.objects.get(obj.key) is obj
 
     def _report(self, rejected: Mapping[ObjectKey, Exception]) -> None:
         """One line for all of them: an index function that is wrong raises at every object."""
@@ -170,11 +257,9 @@ class Pump:
             break
 
     def __repr__(self) -> str:
-        return f"<Pump {self._name} listeners={len(self._listeners)} {self._queue!r}>"
+        return f"<Pump {self._name} listeners={len(self._joined)} {self._queue!r}>"
 
 
-def _forgetting(events: list[Event]) -> Iterator[Event]:
-    """Each event once, held no longer than that."""
-    events.reverse()
-    while events:
-        yield events.pop()
+def _batches(whole: Sequence[T]) -> Iterator[tuple[T, ...]]:
+    for start in range(0, len(whole), BATCH):
+        yield tuple(whole[start : start + BATCH])

@@ -2,35 +2,51 @@
 
 A stream is a listener whose consumer is the program's own loop. It registers when it is entered
 and frees its mailbox when it is left; it is an object rather than an async generator, whose
-clean-up would run whenever the garbage collector sees fit.
+clean-up would run whenever the garbage collector sees fit. A program that forgets to leave one is
+warned when it is collected, and its mailbox is freed then. Several at once are ``merging``'s.
 """
 
 from __future__ import annotations
 
+import asyncio
+import warnings
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from aioinformer._core.objects import Event
 from aioinformer._runtime.listeners import Listener, Statistics
 from aioinformer._runtime.pace import Pace
 from aioinformer.errors import NotRunning, UsageError
 
-__all__ = ["EventStream"]
+__all__ = ["EventSource", "EventStream"]
+
+
+class EventSource(Protocol):
+    """What has events: an informer."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in logs and errors."""
+        ...
 
 
 class EventStream:
     """The events of one informer, for one consumer. ``SharedInformer.events`` makes them.
 
     It begins with an ``Added(initial=True)`` for each cached object and ends when the informer
-    does, after what was pending.
+    does, after what was pending. A cancellation while it waits loses no event: who asks next gets
+    it. It leaves the event loop to others every few milliseconds, however much is pending.
     """
 
-    def __init__(self, name: str, join: Callable[[], Listener]) -> None:
-        """A stream that registers with ``join`` when it is entered."""
-        self._name = name
-        self._join = join
+    def __init__(self, source: EventSource, join: Callable[[], Listener]) -> None:
+        """A stream of ``source`` that registers with ``join`` when it is entered."""
         self._listener: Listener | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.source = source
+        """The informer whose events these are."""
+        self._name = f"stream of {source.name}"
+        self._join = join
         self._pace: Pace | None = None
         self._waiting = False
 
@@ -38,6 +54,7 @@ class EventStream:
         if self._listener is not None:
             raise UsageError(f"the {self._name} was entered already; ask for another one")
         self._pace = Pace()
+        self._loop = asyncio.get_running_loop()
         self._listener = self._join()
         return self
 
@@ -57,23 +74,52 @@ class EventStream:
         return self
 
     async def __anext__(self) -> Event:
+        """The next event.
+
+        Raises:
+            StopAsyncIteration: the stream was left, or its informer has ended.
+            ListenerOverflow: it has ``overflow="error"`` and was too slow.
+            UsageError: another task is waiting for the next one.
+        """
         if self._waiting:
             raise UsageError(f"two tasks read the {self._name}; open one for each")
-        listener = self._entered
+        listener, pace = self._entered, self._pace
         self._waiting = True
         try:
-            if self._pace is not None:
-                await self._pace.breathe()  # before the pop: a cancellation here loses nothing
+            if pace is not None and pace.due:
+                await pace.breathe()  # before the pop: a cancellation here loses nothing
             event = listener.next_nowait()
             if event is None:
                 event = await listener.next()
-                if self._pace is not None:
-                    self._pace.rested()
+                if pace is not None:
+                    pace.rested()
         finally:
             self._waiting = False
         if event is None:
-            raise StopAsyncIteration
+            raise listener.failure or StopAsyncIteration
         return event
+
+    def next_nowait(self) -> Event | None:
+        """The next event if there is one; asking says that the one before was dealt with.
+
+        Raises:
+            NotRunning: the stream was not entered.
+            ListenerOverflow: it has ``overflow="error"`` and was too slow.
+        """
+        listener = self._entered
+        event = listener.next_nowait()
+        if event is None and listener.failure is not None:
+            raise listener.failure
+        return event
+
+    def wake(self, waiter: asyncio.Future[None]) -> None:
+        """Set ``waiter`` once something comes, or the stream ends; for who reads several."""
+        self._entered.wake(waiter)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it brings nothing more."""
+        return self._entered.ended
 
     @property
     def _entered(self) -> Listener:
@@ -92,6 +138,24 @@ class EventStream:
         """Its numbers now."""
         return self._entered.statistics()
 
+    def __del__(self) -> None:
+        listener, loop = self._listener, self._loop
+        if listener is None or loop is None or listener.closed:
+            return
+        warnings.warn(
+            f"the {self._name} was dropped without being left; its mailbox is freed now; "
+            "write `async with informer.events() as ...`",
+            ResourceWarning,
+            stacklevel=1,
+            source=self,
+        )
+        if not loop.is_closed():  # the garbage collector may run in any thread
+            loop.call_soon_threadsafe(_free, listener)
+
     def __repr__(self) -> str:
         state = repr(self._listener) if self._listener else "not open"
         return f"<EventStream {self._name} {state}>"
+
+
+def _free(listener: Listener) -> None:
+    listener.close(drop=True)

@@ -7,18 +7,25 @@ a registration calls its handler is ``handlers``', how a stream is read is ``str
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import TypeVar
 
+from aioinformer._core.filtering import EventFilter, Filter
 from aioinformer._core.indexer import Indexer
 from aioinformer._core.mailbox import LIMIT, Mailbox, Overflow
+from aioinformer._core.objects import KubeObject, ObjectKey
 from aioinformer._runtime.affinity import check_loop
+from aioinformer._runtime.calling import Terms
+from aioinformer._runtime.calls import enclosing_call
 from aioinformer._runtime.crew import Crew
+from aioinformer._runtime.failures import Failures
 from aioinformer._runtime.handlers import (
     Handler,
     OnAdd,
     OnDelete,
     OnUpdate,
-    Registration,
     adds_only,
     deletions_only,
     handler_name,
@@ -26,8 +33,10 @@ from aioinformer._runtime.handlers import (
 )
 from aioinformer._runtime.listeners import Listener
 from aioinformer._runtime.pump import Pump
+from aioinformer._runtime.registration import Registration
+from aioinformer._runtime.resyncs import ResyncTimer
 from aioinformer._runtime.streams import EventStream
-from aioinformer.errors import NotRunning
+from aioinformer.errors import NotRunning, SyncTimeout, UsageError
 
 __all__ = ["Subscriptions"]
 
@@ -39,17 +48,31 @@ F_delete = TypeVar("F_delete", bound=OnDelete)
 class Subscriptions:
     """Registers the listeners of one informer, and starts the tasks of its handlers."""
 
-    def __init__(self, name: str, pump: Pump, indexer: Indexer) -> None:
-        """Nobody listens yet."""
+    def __init__(self, name: str, pump: Pump, indexer: Indexer, *, resync: float = 0.0) -> None:
+        """Nobody listens yet; ``resync``: their period if they don't ask for another."""
         self.name = name
         self._pump = pump
         self._indexer = indexer
+        self._resyncs = ResyncTimer(pump, resync)
         self._crew = Crew("informer")
         self._ended = False
+        self._started: dict[Registration, None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def add_handler(
-        self, handler: Handler, *, limit: int = LIMIT, overflow: Overflow = "block"
+        self,
+        handler: Handler,
+        *,
+        limit: int = LIMIT,
+        overflow: Overflow = "coalesce",
+        concurrency: int = 1,
+        resync: float | None = None,
+        filter: Filter | None = None,  # noqa: A002 - what everybody calls it
+        timeout: float | None = None,
+        run_in_thread: bool = False,
+        drain: bool = False,
+        fail_fast: bool = False,
+        name: str | None = None,
     ) -> Registration:
         """Have ``handler`` called with what changes, beginning with what is cached now.
 
@@ -58,14 +81,47 @@ class Subscriptions:
                 resync)``, ``on_delete(obj, *, reason)``, or a function of one event; async or
                 not. One that isn't async runs in the event loop and must be quick.
             limit: live events that may be pending for it.
-            overflow: ``"block"``: when that many are, the watch isn't read until it catches up.
+            overflow: what happens when more come. ``"coalesce"``: they are merged by object.
+                ``"block"``: the watch isn't read until it catches up. ``"error"``: it is ended.
+            concurrency: for how many objects it may be called at once, never for one twice.
+            resync: seconds between two times that it is told the cached state again as
+                ``Updated(resync=True)``; 0 for never; ``None`` for what the informer does.
+            filter: a predicate, or a function that is true of objects to hear of. One that ceases
+                to pass is ``Deleted(reason="filtered")``, one that begins to is ``Added``, one at
+                which the filter raises passes, and that is reported.
+            timeout: seconds that a call may take before it is cancelled. A thread can't be.
+            run_in_thread: whether to call it in threads of its own, ``concurrency`` many. It may
+                block, and not be async. One that hangs keeps the interpreter from exiting.
+            drain: whether it is to finish what is pending when the factory is left, within the
+                factory's ``shutdown_timeout``; else that is dropped, as in client-go.
+            fail_fast: whether an exception or a timeout of a call, once the call is over, ends
+                the informer and the factory, which raises that very exception.
+            name: what to call it in logs, health and errors; the handler's own by default.
 
         Raises:
             NotRunning: the informer has ended.
+            TypeError: ``handler`` or ``filter`` is none, or an async one with ``run_in_thread``.
+            ValueError: a number is out of range.
         """
-        name = f"{handler_name(handler)} of {self.name}"
+        terms = Terms(concurrency, timeout, run_in_thread, drain, fail_fast)
+        name = f"{name or handler_name(handler)} of {self.name}"
+        failures, period = Failures(name, self._handler_failed), self._resyncs.period(resync)
+        passing = None if filter is None else EventFilter(filter, failures.filter_raised)
+        mailbox = self._mailbox(limit, overflow, passing)
+        return self._register(handler, name, mailbox, period, terms, failures)
+
+    def _register(
+        self,
+        handler: Handler,
+        name: str,
+        mailbox: Mailbox,
+        period: float,
+        terms: Terms,
+        failures: Failures,
+    ) -> Registration:
+        gate, why = self._pump.gate, self._why
         registration = Registration(
-            handler, name, self._mailbox(limit, overflow), self._pump.gate, why=self._why
+            handler, name, mailbox, gate, why=why, resync=period, terms=terms, failures=failures
         )
         self._join(registration)
         if self._crew.at_work:
@@ -90,40 +146,152 @@ class Subscriptions:
         self.add_handler(deletions_only(function))
         return function
 
-    def events(self, *, limit: int = LIMIT, overflow: Overflow = "block") -> EventStream:
+    def events(
+        self,
+        *,
+        limit: int = LIMIT,
+        overflow: Overflow = "coalesce",
+        resync: float | None = None,
+        filter: Filter | None = None,  # noqa: A002 - what everybody calls it
+    ) -> EventStream:
         """A stream of what changes, beginning with what is cached when it is entered.
 
         Args:
             limit: live events that may be pending for it.
-            overflow: ``"block"``: when that many are, the watch isn't read until it catches up.
+            overflow: what happens when more come, as for ``add_handler``. With ``"error"`` it is
+                the stream that raises ``ListenerOverflow``.
+            resync: as for ``add_handler``.
+            filter: as for ``add_handler``.
+
+        Raises:
+            TypeError: ``filter`` is none.
+            ValueError: a number is out of range.
         """
-        name = f"stream of {self.name}"
+        return self._stream(limit, overflow, resync, filter, replay=True)
+
+    @asynccontextmanager
+    async def snapshot_and_events(
+        self,
+        *,
+        timeout: float | None = None,
+        limit: int = LIMIT,
+        overflow: Overflow = "coalesce",
+        resync: float | None = None,
+    ) -> AsyncGenerator[tuple[Mapping[ObjectKey, KubeObject], EventStream]]:
+        """What is cached, and a stream of what follows, with nothing missing or twice in between.
+
+        Waits for the first full state. The snapshot stays as it is. ::
+
+            async with pods.snapshot_and_events(timeout=30) as (snapshot, events):
+                ...
+
+        Args:
+            timeout: seconds to wait for the first full state; ``None`` for no limit.
+            limit: as for ``events``.
+            overflow: as for ``events``.
+            resync: as for ``events``.
+
+        Raises:
+            SyncTimeout: there was none within that time.
+            NotRunning: the informer has ended.
+        """
+        await self.wait_synced(timeout)
+        async with self._stream(limit, overflow, resync, None, replay=False) as events:
+            # Taken in the step in which the stream joined: entering it doesn't wait.
+            yield MappingProxyType(self._indexer.state.objects.copy()), events
+
+    def _stream(
+        self,
+        limit: int,
+        overflow: Overflow,
+        resync: float | None,
+        passing: Filter | None,
+        *,
+        replay: bool,
+    ) -> EventStream:
+        name, period = f"stream of {self.name}", self._resyncs.period(resync)
+        raised = Failures(name, self._handler_failed).filter_raised
+        each = None if passing is None else EventFilter(passing, raised)
+        mailbox = self._mailbox(limit, overflow, each)
 
         def join() -> Listener:
-            listener = Listener(
-                name, self._mailbox(limit, overflow), self._pump.gate, why=self._why
-            )
-            self._join(listener)
+            listener = Listener(name, mailbox, self._pump.gate, why=self._why, resync=period)
+            self._join(listener, replay=replay)
             return listener
 
-        return EventStream(name, join)
+        return EventStream(self, join)
 
-    def _mailbox(self, limit: int, overflow: Overflow) -> Mailbox:
-        return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds)
+    def _mailbox(
+        self, limit: int, overflow: Overflow, passing: EventFilter | None = None
+    ) -> Mailbox:
+        each = None if passing is None else passing.one
+        return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds, each=each)
 
-    def _join(self, listener: Listener) -> None:
+    def _join(self, listener: Listener, *, replay: bool = True) -> None:
         if self._crew.ending() or self._ended:
             raise NotRunning(f"the informer of {self.name} has ended")
         check_loop(self._loop, f"the informer of {self.name}")
-        self._pump.join(listener)
+        self._pump.join(listener, replay=replay)
+        self._resyncs.add(listener)
+
+    @property
+    def synced(self) -> bool:
+        """Whether the cache has held a full state. Once true, it stays true."""
+        return self._indexer.state.synced
+
+    async def wait_synced(self, timeout: float | None = None) -> None:
+        """Wait for ``synced``.
+
+        Args:
+            timeout: seconds.
+
+        Raises:
+            SyncTimeout: not within that time; it says why.
+            NotRunning: the informer ended before.
+            UsageError: it is called by a handler of this informer that has ``overflow="block"``.
+        """
+        self._check_outside()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._pump.synced.wait()
+        except TimeoutError:
+            raise SyncTimeout(timeout or 0.0, {self.name: self._why()}) from None
+        if not self.synced:
+            raise NotRunning(f"the informer of {self.name} ended before it was synced")
 
     @property
     def registrations(self) -> tuple[Registration, ...]:
         """The handlers that have not been removed."""
         return tuple(each for each in self._pump.audience if isinstance(each, Registration))
 
+    @property
+    def unfinished(self) -> tuple[Registration, ...]:
+        """The handlers whose task has yet to end, those that were removed included."""
+        return tuple(each for each in self._started if each.running)
+
     def _start(self, registration: Registration) -> None:
-        self._crew.watch_over(registration.start(self._crew.group, self._crew.ending))
+        task = registration.start(self._crew.group, self._crew.ending)
+        self._crew.watch_over(task)
+        self._started[registration] = None
+        task.add_done_callback(lambda _: self._started.pop(registration, None))
+
+    def _handler_failed(self, listener: str, error: Exception) -> None:
+        """A handler raised, timed out or overflowed, and that was logged and counted."""
+
+    def _check_outside(self, *, synced: bool = True) -> None:
+        """Raise if this would wait inside a call of a handler that the informer may wait for.
+        If it is for the first state only (``synced``), there is nothing to wait for behind it.
+
+        Raises:
+            UsageError: it is one with ``overflow="block"``.
+        """
+        call = None if self.synced and synced else enclosing_call()
+        owner = None if call is None else call.owner
+        if isinstance(owner, Registration) and owner.holds_up(self._pump.gate):
+            raise UsageError(
+                f"{owner.name} has overflow='block': inside a call, it can't wait for its own "
+                "informer, which may be waiting for it"
+            )
 
     def _why(self) -> str:
         """What the informer does now, for errors of those who wait."""

@@ -232,15 +232,21 @@ kinds = st.sampled_from(["Added", "Updated", "Deleted"])
 def ways(draw: st.DrawFn, body: Any) -> tuple[str | int, ...]:
     """Steps into ``body``: mostly to something that is there, and then perhaps astray."""
     steps: list[str | int] = [draw(st.sampled_from(sorted(body)))]
-    value = body[steps[0]]
-    while isinstance(value, dict | list) and value and draw(st.integers(0, 4)):
-        step = draw(
-            st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value)))
-        )
-        steps.append(step)
-        value = value[step]
+    value: Any = body[steps[0]]
+    while places := _places(value):
+        if not draw(st.integers(0, 4)):
+            break
+        steps.append(draw(st.sampled_from(places)))
+        value = value[steps[-1]]
     astray: st.SearchStrategy[str | int] = st.one_of(
         st.sampled_from(["name", "items", "a b", "é", "'"]), st.sampled_from([0, 3]), texts
     )
     steps += draw(st.lists(astray, max_size=2))
     return tuple(step for step in steps if not (isinstance(step, str) and {"'", '"'} <= {*step}))
+
+
+def _places(value: Any) -> list[str | int]:
+    """The keys of an object, the positions of a list."""
+    if isinstance(value, list):
+        return list(range(len(value)))  # pyright: ignore[reportUnknownArgumentType] - JSON
+    return list(value) if isinstance(value, dict) else []  # pyright: ignore[reportUnknownArgumentType] - JSON

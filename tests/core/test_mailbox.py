@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer._core.mailbox import LIMIT, Mailbox
+from aioinformer._core.mailbox import FOLDS, LIMIT, SKIPS, Mailbox, Overflow
 from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
 from tests.core import strategies
 from tests.core.builders import pod
@@ -26,9 +27,14 @@ def never(_: KubeObject) -> bool:
     return False
 
 
-def mailbox(*, limit: int = 4, holds: Callable[[KubeObject], bool] = always) -> Mailbox:
+def mailbox(
+    *,
+    limit: int = 4,
+    overflow: Overflow = "block",
+    holds: Callable[[KubeObject], bool] = always,
+) -> Mailbox:
     """A mailbox of a listener that nothing ever left the cache of."""
-    return Mailbox(limit=limit, holds=holds)
+    return Mailbox(limit=limit, overflow=overflow, holds=holds)
 
 
 def drained(box: Mailbox) -> list[Event]:
@@ -131,12 +137,12 @@ def test_live_events_come_behind_the_state_that_was_found() -> None:
 def test_the_state_that_was_found_does_not_count_against_the_limit() -> None:
     box = mailbox(limit=1)
     box.replay([A1, B1])
-    box.tell([Deleted(A1, "vanished")])
-    box.resync([B1])
+    box.tell([[Deleted(A1, "vanished")]])
+    box.resync([B1], always)
 
-    assert (box.room, box.pending, box.drained) == (1, 0, True)
+    assert (box.room, box.pending, box.drained) == (1, 0, False)
     assert len(drained(box)) == 4
-    assert box.room == 1
+    assert (box.room, box.drained) == (1, True)
 
 
 def test_the_shared_state_is_not_copied() -> None:
@@ -195,7 +201,7 @@ def test_what_goes_after_it_was_told_of_is_told_to_have_gone() -> None:
 def test_what_a_relist_no_longer_had_is_dropped_too() -> None:
     box = mailbox(holds=lambda obj: obj.name != "a")
     box.replay([A1, B1])
-    box.tell([Deleted(A1, "vanished"), Updated(B1, B1)])
+    box.tell([[Deleted(A1, "vanished"), Updated(B1, B1)]])
 
     assert drained(box) == [Added(B1, True), Updated(B1, B1)]
 
@@ -203,7 +209,7 @@ def test_what_a_relist_no_longer_had_is_dropped_too() -> None:
 def test_a_resync_of_what_went_meanwhile_is_dropped_too() -> None:
     box = mailbox(holds=lambda obj: obj.name != "a")
     box.replay([A1, B1])
-    box.resync([A1, B1])
+    box.resync([A1, B1], lambda obj: obj.name != "a")
     box.extend([Deleted(A1)])
 
     assert drained(box) == [Added(B1, True), Updated(B1, B1, resync=True)]
@@ -211,7 +217,7 @@ def test_a_resync_of_what_went_meanwhile_is_dropped_too() -> None:
 
 def test_the_first_state_is_what_an_early_listener_finds() -> None:
     box = mailbox(holds=lambda obj: obj.name != "a")
-    box.tell([Added(A1, True), Added(B1, True)], initial=True)
+    box.tell([[Added(A1, True), Added(B1, True)]], initial=True)
     box.extend([Deleted(A1)])
 
     assert drained(box) == [Added(B1, True)]
@@ -224,7 +230,7 @@ def test_the_first_state_is_what_an_early_listener_finds() -> None:
 def test_the_diff_of_a_relist_is_told_as_it_is() -> None:
     box = mailbox()
     diff: list[Event] = [Deleted(B1, "vanished"), Updated(A1, A2), Added(B1)]
-    box.tell(diff)
+    box.tell([diff])
 
     assert drained(box) == diff
     assert not box.synced, "this is not what the listener found"
@@ -232,7 +238,7 @@ def test_the_diff_of_a_relist_is_told_as_it_is() -> None:
 
 def test_a_resync_tells_each_object_as_its_own_update() -> None:
     box = mailbox()
-    box.resync([A1, B1])
+    box.resync([A1, B1], always)
 
     events = drained(box)
     assert events == [Updated(A1, A1, resync=True), Updated(B1, B1, resync=True)]
@@ -243,26 +249,58 @@ def test_a_resync_is_not_queued_behind_one_that_is_still_to_be_told() -> None:
     """A handler that hangs would hold one more list of objects a period (simulation, seed 24)."""
     box = mailbox()
     for _ in range(3):
-        box.resync([A1, B1])
+        box.resync([A1, B1], always)
     assert box.pop() == Updated(A1, A1, resync=True)
-    box.resync([A2, B1])
+    box.resync([A2, B1], always)
 
     assert drained(box) == [Updated(B1, B1, resync=True)]
-    box.resync([A2])
+    box.resync([A2], always)
     assert drained(box) == [Updated(A2, A2, resync=True)]
-    box.resync([A2])
+    box.resync([A2], always)
     box.clear()
-    box.resync([A3])
+    box.resync([A3], always)
     assert drained(box) == [Updated(A3, A3, resync=True)]
 
 
-def test_nothing_overtakes() -> None:
+def test_a_resync_that_was_accepted_says_so() -> None:
+    box = mailbox()
+
+    assert box.resync([A1], always)
+    assert not box.resync([A1], always)
+
+
+def test_a_resync_goes_behind_everything_else() -> None:
+    box = mailbox()
+    box.resync([B1], always)
+    box.replay([A1])
+    box.extend([Updated(A1, A2)])
+    box.tell([[Updated(A2, A3)]])
+    box.extend([Added(B1)])
+
+    assert drained(box) == [
+        Added(A1, True),
+        Updated(A1, A2),
+        Updated(A2, A3),
+        Added(B1),
+        Updated(B1, B1, True),
+    ]
+
+
+def test_what_has_changed_since_a_resync_began_is_not_told_again() -> None:
+    """It was told as what it is: real and resync are real."""
+    box = mailbox()
+    box.resync([A1, B1], lambda obj: obj is not A1)
+    box.extend([Updated(A1, A2)])
+
+    assert drained(box) == [Updated(A1, A2), Updated(B1, B1, True)]
+
+
+def test_nothing_else_overtakes() -> None:
     box = mailbox()
     box.replay([A1])
     box.extend([Updated(A1, A2)])
-    box.tell([Updated(A2, A3)])
+    box.tell([[Updated(A2, A3)]])
     box.extend([Added(B1)])
-    box.resync([A3])
     box.extend([Deleted(A3)])
 
     assert drained(box) == [
@@ -270,9 +308,359 @@ def test_nothing_overtakes() -> None:
         Updated(A1, A2),
         Updated(A2, A3),
         Added(B1),
-        Updated(A3, A3, True),
         Deleted(A3),
     ]
+
+
+def test_a_relist_is_being_told_until_its_last_event_is_taken() -> None:
+    box = mailbox()
+    assert not box.telling
+    box.tell([[Added(A1)], [Added(B1)]])
+    seen: list[bool] = []
+    while box.pop():
+        seen.append(box.telling)
+
+    assert seen == [True, False]
+
+
+def test_a_relist_without_a_difference_is_nothing() -> None:
+    box = mailbox()
+    box.tell([])
+
+    assert (box.telling, box.empty) == (False, True)
+
+
+def test_a_first_state_behind_live_events_waits_for_them() -> None:
+    """Of a queue that was fed by hand before its first list."""
+    box = mailbox()
+    box.extend([Added(A1)])
+    box.tell([[Added(B1, True)]], initial=True)
+
+    assert [box.pop(), box.synced, box.pop(), box.synced] == [
+        Added(A1),
+        False,
+        Added(B1, True),
+        False,
+    ]
+    assert (box.pop(), box.synced) == (None, True)
+
+
+# -- coalesce ------------------------------------------------------------------------------------
+
+
+def coalescing(limit: int = 2, holds: Callable[[KubeObject], bool] = always) -> Mailbox:
+    """A mailbox that merges."""
+    return mailbox(limit=limit, overflow="coalesce", holds=holds)
+
+
+def test_events_are_merged_by_default() -> None:
+    assert Mailbox(holds=always).overflow == "coalesce"
+
+
+def test_below_the_limit_every_event_is_told() -> None:
+    box = coalescing(3)
+    events: list[Event] = [Added(A1), Updated(A1, A2), Deleted(A2)]
+    box.extend(events)
+
+    assert drained(box) == events
+    assert box.merged == 0
+
+
+def test_beyond_the_limit_the_oldest_are_merged() -> None:
+    box = coalescing(2)
+    box.extend([Added(A1), Updated(A1, A2)])
+    box.extend([Updated(A2, A3)])
+
+    assert (box.pending, box.high, box.merged) == (2, 3, 1)
+    assert drained(box) == [Added(A2), Updated(A2, A3)], "the newest are as they came"
+
+
+def test_it_never_keeps_anybody_waiting() -> None:
+    box = coalescing(1)
+    box.extend([Added(pod(str(n))) for n in range(10)])
+
+    assert box.room > 1000
+    assert box.pending == 10, "two a key at most, and these are ten keys"
+
+
+def test_what_is_told_lately_follows_what_was_merged() -> None:
+    box = coalescing(2)
+    box.extend([Updated(A1, A2), Updated(A2, A3), Added(B1)])
+    box.pop()
+    box.extend([Deleted(A3)])
+
+    assert drained(box) == [Added(B1), Deleted(A3)]
+
+
+def test_a_batch_that_somebody_is_in_the_middle_of_is_merged_too() -> None:
+    box = coalescing(2)
+    box.extend([Added(A1), Added(B1)])
+    run = box.run()
+    assert run is not None
+    assert next(run) == Added(A1)
+    box.extend([Updated(A1, A2), Updated(A2, A3)])
+
+    assert list(run) == [], "it has ended early"
+    assert box.run() is None, "now they have to be popped"
+    assert drained(box) == [Added(B1), Updated(A1, A3)]
+    assert box.delivered == 3
+
+
+def test_what_went_before_it_was_told_of_takes_its_merged_changes_along() -> None:
+    cached = {"a"}
+    box = coalescing(1, lambda obj: obj.name in cached)
+    box.replay([A1])
+    box.extend([Updated(A1, A2), Updated(A2, A3)])
+    cached.clear()
+    box.extend([Deleted(A3)])
+
+    assert drained(box) == []
+    assert (box.synced, box.delivered, box.pending) == (True, 0, 0)
+
+
+def test_what_left_a_selector_and_came_back_is_told_of_as_new_when_it_was_skipped() -> None:
+    """Its merged change must not begin with a state that the listener never had."""
+    cached: set[str] = set()
+    box = coalescing(1, lambda obj: obj.name in cached)
+    box.replay([A1])
+    box.extend([Updated(A1, A2), Deleted(A2)])
+    assert box.pop() is None
+    cached.add("a")
+    box.extend([Added(A3)])
+
+    assert drained(box) == [Added(A3)]
+
+
+def test_what_is_struck_while_its_deletion_is_to_come_is_not_held_against_it_later() -> None:
+    cached: set[str] = set()
+    box = coalescing(3, lambda obj: obj.name in cached)
+    box.replay([A1])
+    box.extend([Updated(A1, A2), Updated(A2, A2, True), Updated(A2, A2, True), Deleted(A2)])
+    assert box.pop() is None
+    box.extend([Added(A3), Added(B1), Deleted(B1)])
+
+    assert drained(box) == [Added(A3), Added(B1), Deleted(B1)]
+
+
+def test_a_relist_is_merged_when_another_comes() -> None:
+    box = coalescing(1)
+    box.tell([[Updated(A1, A2), Added(B1)]])
+    while box.telling:
+        box.fold(1)
+    box.tell([[Updated(A2, A3), Deleted(B1, "vanished")]])
+
+    assert drained(box) == [Updated(A1, A2), Added(B1), Updated(A2, A3), Deleted(B1, "vanished")]
+
+
+def test_a_listener_that_is_stuck_over_many_relists_holds_its_bound() -> None:
+    box = coalescing(1)
+    states = [A1, A2, A3]
+    for number in range(100):
+        while box.telling:
+            box.fold(10)
+        box.tell([[Updated(states[number % 3], states[(number + 1) % 3])]])
+        assert box.pending <= 2
+
+    assert len(drained(box)) == 2
+
+
+def test_the_mark_behind_a_first_state_survives_merging() -> None:
+    box = coalescing(1)
+    box.extend([Added(B1)])
+    box.tell([[Added(A1, True)]], initial=True)
+    box.extend([Updated(A1, A2), Updated(A2, A3)])
+
+    assert (box.pop(), box.synced) == (Added(B1), False)
+    assert (box.pop(), box.synced) == (Added(A3, True), False)
+    assert (box.pop(), box.synced) == (None, True)
+
+
+def test_an_initial_addition_that_is_annihilated_counts_as_told() -> None:
+    box = coalescing(1)
+    box.extend([Added(B1)])
+    box.tell([[Added(A1, True)]], initial=True)
+    box.extend([Updated(A1, A2), Deleted(A2)])
+
+    assert drained(box) == [Added(B1)]
+    assert box.synced
+
+
+def test_a_step_merges_so_many_and_says_when_there_is_more_to_do() -> None:
+    """A limit above that, or a relist of thousands in front, takes several."""
+    box = coalescing(1)
+    many = [Added(pod(str(number), uid=str(number))) for number in range(FOLDS + 10)]
+    box.tell([many])
+    steps, before = 0, box.behind
+    box.extend([Added(A1), Added(B1)])
+    while box.behind:
+        box.fold(4)
+        steps += 1
+
+    assert not before
+    assert 1 <= steps <= 4
+    assert len(drained(box)) == FOLDS + 12
+
+
+# -- error ---------------------------------------------------------------------------------------
+
+
+def test_a_mailbox_may_overflow_with_an_error() -> None:
+    box = mailbox(limit=2, overflow="error")
+    box.extend([Added(A1), Updated(A1, A2)])
+    assert not box.overflowed
+    box.extend([Updated(A2, A3)])
+
+    assert box.overflowed
+
+
+def test_two_relists_at_once_are_an_overflow_too() -> None:
+    box = mailbox(overflow="error")
+    box.tell([[Added(A1)]])
+    box.tell([[Updated(A1, A2)]])
+
+    assert box.overflowed
+
+
+# -- a run of events -----------------------------------------------------------------------------
+
+
+def test_the_rest_of_a_batch_is_had_as_one_run() -> None:
+    box = mailbox()
+    box.extend((Added(A1), Updated(A1, A2)))
+    box.extend((Added(B1),))
+    assert box.pop() == Added(A1)
+
+    runs = [list(box.run() or []) for _ in range(3)]
+
+    assert runs == [[Updated(A1, A2)], [Added(B1)], []]
+    assert (box.delivered, box.pending) == (3, 0)
+
+
+def test_an_event_is_popped_as_it_is_taken_from_a_run() -> None:
+    box = mailbox()
+    box.extend((Added(A1), Updated(A1, A2), Updated(A2, A3)))
+    run = box.run()
+    assert run is not None
+    next(run)
+
+    assert (box.delivered, box.pending, box.room) == (1, 2, 2)
+    assert box.pop() == Updated(A1, A2)
+    assert list(run) == [Updated(A2, A3)]
+
+
+def test_clearing_ends_a_run() -> None:
+    box = mailbox()
+    box.extend((Added(A1), Updated(A1, A2)))
+    run = box.run()
+    assert run is not None
+    next(run)
+    box.clear()
+
+    assert list(run) == []
+    assert (box.delivered, box.pending) == (1, 0)
+
+
+def test_what_has_to_be_looked_at_one_by_one_is_no_run() -> None:
+    box = mailbox(holds=never)
+    assert box.run() is None
+    box.replay([A1])
+    box.extend([Deleted(A1), Added(B1)])
+    assert box.run() is None, "the state that was found"
+    assert box.pop() == Added(B1)
+    box.resync([B1], always)
+    assert box.run() is None, "a resync"
+
+
+# -- a filter ------------------------------------------------------------------------------------
+
+
+def without_b(event: Event) -> Event | None:
+    """A filter."""
+    return None if event.obj.name == "b" else event
+
+
+def test_what_a_filter_keeps_back_never_enters() -> None:
+    box = Mailbox(limit=4, holds=always, each=without_b)
+
+    assert not box.extend([Added(B1)])
+    assert box.empty
+    assert box.extend([Added(B1), Added(A1)])
+    assert box.pending == 1
+
+
+def test_every_kind_of_event_goes_through_the_filter() -> None:
+    box = Mailbox(limit=4, holds=always, each=without_b)
+    box.replay([B1, A1])
+    box.tell([[Deleted(B1), Updated(A1, A2)]])
+    box.resync([A2, B1], always)
+
+    assert drained(box) == [Added(A1, True), Updated(A1, A2), Updated(A2, A2, True)]
+    assert box.synced
+    assert box.delivered == 3
+
+
+def test_a_filter_that_keeps_back_a_whole_relist_gives_way_in_between() -> None:
+    """It is asked as the listener gets there, so many times in one go and no more."""
+    asked: list[Event] = []
+    box = Mailbox(limit=4, holds=always, each=asked.append)
+    box.tell([[Added(A1)] * 100] * 10)
+
+    assert box.run() is None
+    assert box.pop() is None
+    assert (box.skipping, len(asked)) == (True, 100)
+    while box.skipping:
+        assert box.pop() is None
+    assert (len(asked), box.empty) == (1000, True)
+
+
+def test_live_events_of_none_are_nothing() -> None:
+    box = mailbox()
+
+    assert not box.extend([])
+    assert (box.empty, box.telling) == (True, False)
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+def test_the_oldest_pending_event_says_when_it_came() -> None:
+    box = coalescing(2)
+    seen = [box.oldest]
+    box.replay([A1], 1.0)
+    box.extend([Updated(A1, A2)], 2.0)
+    box.extend([Updated(A2, A3), Added(B1)], 3.0)
+    while box.pop():
+        seen.append(box.oldest)
+
+    assert seen == [None, 1.0, 3.0, None]
+
+
+def test_of_merged_events_the_first_one_says_when_they_came() -> None:
+    box = coalescing(1)
+    box.extend([Updated(A1, A2)], 2.0)
+    box.extend([Updated(A2, A3)], 3.0)
+
+    assert box.oldest == 2.0
+
+
+def test_every_event_is_delivered_merged_or_pending() -> None:
+    box = coalescing(2)
+    box.extend([Added(A1), Updated(A1, A2), Updated(A2, A3), Added(B1), Deleted(A3)])
+    box.pop()
+
+    assert box.delivered + box.merged + box.pending == 5
+    assert box.high == 5
+
+
+def test_so_much_that_is_told_no_more_takes_several_looks() -> None:
+    box = mailbox(holds=never)
+    box.replay([pod(str(number)) for number in range(2 * SKIPS)])
+
+    looks = 1
+    while box.pop() is None and box.skipping:
+        looks += 1
+    assert looks == 3
+    assert box.synced
 
 
 # -- synced --------------------------------------------------------------------------------------
@@ -307,6 +695,15 @@ def test_a_listener_that_found_nothing_is_synced_when_it_asks() -> None:
     assert box.synced
 
 
+def test_half_a_state_does_not_sync() -> None:
+    """Of a listener that joins before the first list, behind changes that came earlier."""
+    box = mailbox()
+    box.replay([A1], full=False)
+    assert (box.pop(), box.pop(), box.synced) == (Added(A1, True), None, False)
+    box.tell([[Added(B1, True)]], initial=True)
+    assert (box.pop(), box.pop(), box.synced) == (Added(B1, True), None, True)
+
+
 def test_a_state_that_went_as_a_whole_syncs_too() -> None:
     box = mailbox(holds=never)
     box.replay([A1, B1])
@@ -328,7 +725,7 @@ def test_once_synced_is_always_synced() -> None:
     box.replay([])
     box.pop()
     box.replay([A1])
-    box.tell([Added(B1)])
+    box.tell([[Added(B1)]])
 
     assert box.synced
 
@@ -349,10 +746,24 @@ def test_clearing_drops_everything_that_is_pending() -> None:
     assert box.pop() == Added(A1), "nothing is held against it any more"
 
 
+def test_what_was_pending_is_let_go_of_in_steps() -> None:
+    """Who is the last to hold 100,000 objects would free them in one step."""
+    box = coalescing(1)
+    many = [pod(str(number)) for number in range(600)]
+    box.replay(iter(many))
+    box.extend([Added(obj) for obj in many])
+    box.tell([[Added(A1)], [Added(B1)]])
+    box.resync(iter(many), always)
+    rest = box.clear()
+
+    assert (box.empty, box.pending) == (True, 0)
+    assert sum(1 for _ in rest) == 3 + 2 + 3 + 3
+
+
 def test_a_mailbox_is_empty_when_nothing_is_pending_live_or_not() -> None:
     box, seen = mailbox(), list[bool]()
     seen.append(box.empty)
-    box.resync([A1])
+    box.resync([A1], always)
     seen.append(box.empty)
     drained(box)
     seen.append(box.empty)
@@ -369,36 +780,42 @@ def test_the_repr_shows_how_full_it_is() -> None:
     assert repr(box) == "<Mailbox pending=1/4 block synced=False>"
 
 
-# -- against a list ------------------------------------------------------------------------------
-
-
-@dataclass
-class Pending:
-    """One thing to hear of."""
-
-    event: Event | None
-    """None is the mark behind what the listener found."""
-    live: bool = False
-    found: bool = False
-    """Whether it is part of what the listener found."""
-    dropped: bool = False
+# -- against the cache ---------------------------------------------------------------------------
 
 
 @dataclass
 class World:
-    """A cache, and one listener's mailbox as a plain list."""
+    """A cache, one listener's mailbox, and what its consumer has made of what it heard."""
 
+    box: Mailbox = field(init=False)
+    limit: int
+    overflow: Overflow
     cache: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
-    queue: list[Pending] = field(default_factory=list[Pending])
-    synced: bool = False
-    delivered: int = 0
+    view: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
+    found: set[tuple[ObjectKey, str]] = field(default_factory=set[tuple[ObjectKey, str]])
+    given: list[Event] = field(default_factory=list[Event])
+    heard: list[Event] = field(default_factory=list[Event])
+    keys: set[ObjectKey] = field(default_factory=set[ObjectKey])
+    """Those that have been pending since the mailbox was empty."""
+    version: int = 0
+
+    def __post_init__(self) -> None:
+        self.box = Mailbox(limit=self.limit, overflow=self.overflow, holds=self.holds)
 
     def holds(self, obj: KubeObject) -> bool:
         held = self.cache.get(obj.key)
         return held is not None and held.uid == obj.uid
 
-    def change(self, obj: KubeObject, *, gone: bool) -> list[Event]:
-        """What the listener hears when ``obj`` comes, changes or goes."""
+    def shows(self, obj: KubeObject) -> bool:
+        return self.cache.get(obj.key) is obj
+
+    # -- what happens -----------------------------------------------------------------------
+
+    def change(self, name: str, uid: str, *, gone: bool) -> list[Event]:
+        """What the listener is to hear when an object comes, changes or goes."""
+        self.version += 1
+        obj = pod(name, rv=str(self.version), uid=uid)
+        self.keys.add(obj.key)
         old = self.cache.pop(obj.key, None)
         if gone:
             return [] if old is None else [Deleted(old)]
@@ -407,85 +824,148 @@ class World:
             return [Added(obj)]
         return [Updated(old, obj)] if old.uid == obj.uid else [Deleted(old), Added(obj)]
 
-    @property
-    def resyncing(self) -> bool:
-        """Whether some of a resync is still to be told."""
-        events = (pending.event for pending in self.queue)
-        return any(isinstance(event, Updated) and event.resync for event in events)
+    def live(self, changes: list[tuple[str, str, bool]]) -> None:
+        """Some changes arrive in one batch, as far as there is room."""
+        events: list[Event] = []
+        for name, uid, gone in changes:
+            if self.box.room <= len(events):
+                break
+            events += self.change(name, uid, gone=gone)
+        self.given += events
+        self.box.extend(tuple(events))
+        while self.box.behind:
+            self.box.fold(1)
 
-    def pop(self) -> Event | None:
-        """The next event; what went takes what happened to it along."""
-        while self.queue:
-            head = self.queue.pop(0)
-            if head.event is None:
-                self.synced = True
-            elif head.found and not self.holds(head.event.obj):
-                self.drop_all_of(head.event.obj)
-            elif not head.dropped:
-                self.delivered += 1
-                return head.event
-        return None
+    def relist(self, changes: list[tuple[str, str, bool]]) -> None:
+        """A list brings some changes at once."""
+        while self.overflow == "coalesce" and (self.box.telling or self.box.behind):
+            self.box.fold(2)
+        while self.box.telling and self.overflow == "block":
+            self.pop()
+        after = {name: (uid, gone) for name, uid, gone in changes}
+        events = [
+            e for name, (uid, gone) in after.items() for e in self.change(name, uid, gone=gone)
+        ]
+        self.given += events
+        self.box.tell([(event,) for event in events])
 
-    def drop_all_of(self, obj: KubeObject) -> None:
-        """Up to its deletion."""
-        for pending in self.queue:
-            event = pending.event
-            if event and not pending.found and (event.obj.key, event.obj.uid) == (obj.key, obj.uid):
-                pending.dropped = True
-                if isinstance(event, Deleted):
-                    return
+    def join(self, *, early: bool) -> None:
+        """The listener finds what is cached."""
+        self.keys |= self.cache.keys()
+        found = list(self.cache.values())
+        if early:
+            self.box.tell([[Added(obj, True)] for obj in found], initial=True)
+        else:
+            self.box.replay(found)
+
+    # -- what is heard ----------------------------------------------------------------------
+
+    def pop(self) -> None:
+        if (event := self.box.pop()) is not None:
+            self.hear(event)
+
+    def run(self, count: int) -> None:
+        for event in islice(self.box.run() or iter(()), count):
+            self.hear(event)
+
+    def hear(self, event: Event) -> None:
+        """Promise 2: per key Added, Updated..., Deleted; never across uids."""
+        self.heard.append(event)
+        match event:
+            case Added(obj, initial):
+                assert obj.key not in self.view
+                assert not (initial and (obj.key, obj.uid) in self.found), "told twice"
+                self.view[obj.key] = obj
+                self.found |= {(obj.key, obj.uid)} if initial else set()
+            case Updated(old, new, resync):
+                assert self.view[old.key] is old
+                assert old.uid == new.uid
+                assert (old is new) == resync
+                self.view[old.key] = new
+            case Deleted(obj):
+                assert self.view.pop(obj.key).uid == obj.uid
+
+    def check(self) -> None:
+        """Promise 8: the bound."""
+        keys = len(self.keys | self.view.keys())
+        slack = self.overflow == "block"  # a re-created object may be one too many
+        assert self.box.pending <= max(self.limit + slack, 2 * keys)
+        assert not self.box.behind
+        if self.box.empty:
+            assert self.box.pending == 0
+            self.keys.clear()
 
 
+CHANGES = st.lists(
+    st.tuples(strategies.few_names, strategies.few_uids, st.booleans()), min_size=1, max_size=6
+)
 OPERATIONS = st.one_of(
-    st.tuples(st.sampled_from(["put", "put", "take"]), strategies.few_names, strategies.few_uids),
-    st.tuples(st.sampled_from(["pop", "resync", "vanish"]), st.integers(1, 4), st.just("")),
+    st.tuples(st.just("live"), CHANGES),
+    st.tuples(st.just("live"), CHANGES),
+    st.tuples(st.just("relist"), CHANGES),
+    st.tuples(st.sampled_from(["pop", "run"]), st.integers(1, 4)),
+    st.tuples(st.just("resync"), st.just(0)),
 )
 
 
 @given(
-    st.sets(strategies.few_names),
+    st.sampled_from(["coalesce", "block", "error"]),
+    CHANGES,
     st.booleans(),
-    st.integers(1, 5),
-    st.lists(OPERATIONS, max_size=40),
+    st.integers(1, 6),
+    st.lists(OPERATIONS, max_size=30),
 )
-@settings(deadline=None, max_examples=300)
-def test_a_mailbox_behaves_like_a_list(
-    found: set[str], early: bool, limit: int, operations: list[tuple[str, str | int, str]]
+@settings(deadline=None, max_examples=400)
+def test_a_listener_holds_what_the_cache_does_once_it_was_told_all(
+    overflow: Overflow,
+    before: list[tuple[str, str, bool]],
+    early: bool,
+    limit: int,
+    operations: list[tuple[str, Any]],
 ) -> None:
-    world = World()
-    box = Mailbox(limit=limit, holds=world.holds)
-    for name in sorted(found):
-        world.change(pod(name, rv="0", uid="1"), gone=False)
-    first = [Added(obj, initial=True) for obj in world.cache.values()]
-    if early:
-        box.tell(first, initial=True)
-    else:
-        box.replay(list(world.cache.values()))
-    world.queue += [Pending(event, found=True) for event in first] + [Pending(None)]
+    """For any history and any way of listening, under every rule."""
+    world = World(limit, overflow)
+    for name, uid, gone in before:
+        world.change(name, uid, gone=gone)
+    world.join(early=early)
+    for what, value in operations:
+        match what:
+            case "live":
+                world.live(value)
+            case "relist":
+                world.relist(value)
+            case "pop":
+                for _ in range(value):
+                    world.pop()
+            case "run":
+                world.run(value)
+            case _:
+                world.box.resync(list(world.cache.values()), world.shows)
+        if world.box.overflowed:
+            assert world.overflow == "error"
+            return
+        world.check()
+    while not world.box.empty:
+        world.pop()
 
-    for number, (what, which, uid) in enumerate(operations, start=1):
-        if isinstance(which, str):
-            events = world.change(pod(which, rv=str(number), uid=uid), gone=what == "take")
-            box.extend(events)
-            world.queue += [Pending(event, live=True) for event in events]
-        elif what == "pop":
-            for _ in range(which):
-                assert box.pop() == world.pop()
-        elif what == "resync":
-            box.resync(list(world.cache.values()))
-            if not world.resyncing:
-                world.queue += [Pending(Updated(o, o, resync=True)) for o in world.cache.values()]
-        else:
-            goners = list(world.cache.values())[:which]
-            diff: list[Event] = [e for obj in goners for e in world.change(obj, gone=True)]
-            box.tell(diff)
-            world.queue += [Pending(event) for event in diff]
-        assert box.synced == world.synced
-        assert box.delivered == world.delivered
-        assert box.pending == sum(pending.live for pending in world.queue)
-        assert box.room == limit - box.pending
-    while (event := world.pop()) is not None:
-        assert box.pop() == event
-    assert box.pop() is None
-    assert box.synced
-    assert box.empty
+    assert world.view == world.cache
+    assert world.box.synced
+    assert world.box.delivered == len(world.heard)
+
+
+@given(st.integers(1, 6), st.lists(CHANGES, max_size=20), st.integers(0, 3))
+@settings(deadline=None, max_examples=100)
+def test_a_listener_that_keeps_up_hears_everything(
+    limit: int, batches: list[list[tuple[str, str, bool]]], left: int
+) -> None:
+    """Only beyond the limit is anything merged."""
+    world = World(limit + left + 12, "coalesce")
+    for changes in batches:
+        world.live(changes)
+        while world.box.pending > left:
+            world.pop()
+    while not world.box.empty:
+        world.pop()
+
+    assert world.heard == world.given
+    assert world.box.merged == 0

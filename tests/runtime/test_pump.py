@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from random import Random
 
 import pytest
 
@@ -21,9 +22,10 @@ from aioinformer import (
     Indexer,
     IndexFunction,
     KubeObject,
+    ObjectKey,
     Updated,
 )
-from aioinformer._core.mailbox import Mailbox
+from aioinformer._core.mailbox import FOLDS, Mailbox, Overflow
 from aioinformer._runtime.listeners import Listener
 from aioinformer._runtime.pump import BATCH, Pump
 from tests.runtime.running import running
@@ -44,8 +46,10 @@ class Works:
         self.queue = DeltaQueue(self.indexer)
         self.pump = Pump("pods", self.queue, self.indexer)
 
-    def listener(self, name: str = "a stream", limit: int = 4) -> Listener:
-        mailbox = Mailbox(limit=limit, holds=self.indexer.holds)
+    def listener(
+        self, name: str = "a stream", limit: int = 4, overflow: Overflow = "block"
+    ) -> Listener:
+        mailbox = Mailbox(limit=limit, overflow=overflow, holds=self.indexer.holds)
         listener = Listener(name, mailbox, self.pump.gate)
         self.pump.join(listener)
         return listener
@@ -318,6 +322,22 @@ async def test_a_listener_from_before_the_first_state_is_not_synced_until_then()
     assert listener.statistics().synced
 
 
+async def test_who_joins_behind_changes_but_before_the_first_state_hears_them_unsynced() -> None:
+    works = Works()
+
+    async with works.pumping():
+        works.add(pod("a", 1))
+        await works.drained()
+        listener = works.listener()
+        assert taken(listener) == [Added(pod("a", 1), initial=True)]
+        assert not listener.statistics().synced
+        works.queue.replace([pod("a", 1), pod("b", 2)], "10")
+        await works.drained()
+
+    assert taken(listener) == [Added(pod("b", 2), initial=True)]
+    assert listener.statistics().synced
+
+
 async def test_a_resync_tells_the_cached_state_again() -> None:
     works = Works()
     listener = works.listener()
@@ -442,6 +462,291 @@ async def test_a_recreated_object_may_put_a_mailbox_over_its_limit_by_one() -> N
         await settle()
         assert listener.statistics().pending == 3
         assert works.cached == {"a": "2"}
+
+
+# -- those who merge --------------------------------------------------------------------------
+
+
+def versions(count: int, name: str = "a", first: int = 1) -> list[KubeObject]:
+    """One object as it changes."""
+    return [pod(name, first + n) for n in range(count)]
+
+
+async def test_a_listener_that_merges_stops_nobody() -> None:
+    works = Works()
+    slow = works.listener("slow", 2, "coalesce")
+
+    async with works.pumping():
+        works.add(*versions(1000))
+        await works.drained()
+        assert works.cached == {"a": "1000"}
+        assert works.blocked_by() == ()
+
+    assert slow.pending <= 2
+    assert taken(slow)[-1].obj == pod("a", 1000)
+
+
+async def test_a_listener_that_overflows_ends_and_the_others_are_not_disturbed() -> None:
+    works = Works()
+    strict, other = works.listener("strict", 2, "error"), works.listener(limit=10)
+
+    async with works.pumping():
+        works.add(*versions(3))
+        await works.drained()
+
+    assert strict.failure is not None
+    assert works.pump.audience == [other]
+    assert len(taken(other)) == 3
+
+
+async def test_a_stuck_listener_that_merges_holds_its_bound_over_many_relists() -> None:
+    """What a list has changed would otherwise pile up: lists times objects."""
+    works = Works()
+    stuck, brisk = works.listener("stuck", 4, "coalesce"), works.listener("brisk", 4, "coalesce")
+    objects, lists = 200, 20
+
+    async with works.pumping():
+        for number in range(lists):
+            works.queue.replace(
+                [pod(f"p-{n}", number * 1000 + n) for n in range(objects)], f"{number * 1000}"
+            )
+            if number % 5 == 4:
+                works.add(pod("p-0", number * 1000 + 999))
+            await works.drained()
+            assert stuck.pending <= 2 * objects
+            taken(brisk)
+
+    view = {event.obj.name: event.obj.resource_version for event in taken(stuck)}
+    assert view == works.cached
+    assert stuck.statistics().delivered <= 4 * objects, "found, merged, and the last list's"
+
+
+async def test_the_pump_waits_until_a_listener_that_blocks_has_heard_of_the_last_list() -> None:
+    works = Works()
+    slow = works.listener("slow")
+    works.queue.replace([pod("a", 1)], "10")
+
+    async with works.pumping():
+        taken(slow)
+        works.queue.replace([pod("a", 12)], "20")
+        works.queue.replace([pod("a", 22)], "30")
+        await settle()
+        assert works.version() == "20"
+        assert works.blocked_by() == ("slow",)
+        assert taken(slow) == [Updated(pod("a", 1), pod("a", 12))]
+        await works.drained()
+        assert works.version() == "30"
+        assert works.blocked_by() == ()
+
+
+async def test_it_goes_on_with_the_next_list_when_the_listener_that_blocks_is_gone() -> None:
+    works = Works()
+    slow = works.listener("slow")
+    works.queue.replace([pod("a", 1)], "10")
+
+    async with works.pumping():
+        taken(slow)
+        works.queue.replace([pod("a", 12)], "20")
+        works.queue.replace([pod("a", 22)], "30")
+        await settle()
+        slow.close(drop=True)
+        await works.drained()
+        assert works.version() == "30"
+
+
+async def test_a_listener_that_is_far_behind_catches_up_in_steps() -> None:
+    """A limit for that many events is no reason to hold the loop while they are merged."""
+    works = Works()
+    limit = 3 * FOLDS
+    slow = works.listener("slow", limit, "coalesce")
+
+    async with works.pumping():
+        works.add(*(pod(f"p-{n}", n) for n in range(limit + 1)))
+        await works.drained()
+        await until(lambda: not slow.behind)
+
+    assert slow.statistics().pending == limit + 1, "so many keys"
+    assert len(taken(slow)) == limit + 1
+
+
+# -- what is shared ---------------------------------------------------------------------------
+
+
+async def test_who_joins_while_nothing_changes_reads_what_the_last_one_did() -> None:
+    works = Works()
+
+    async with works.pumping():
+        works.queue.replace([pod(f"p-{n}", n) for n in range(BATCH + 1)], "1000")
+        await works.drained()
+        one, other = works.listener(), works.listener()
+        works.add(pod("p-0", 1001))
+        await works.drained()
+        late = works.listener()
+
+    first, second, third = taken(one), taken(other), taken(late)
+    assert first == second
+    assert len(third) == BATCH + 1
+    assert {event.obj.resource_version for event in first[:-1]} < {str(n) for n in range(1000)}
+    assert pod("p-0", 1001) in [event.obj for event in third]
+
+
+async def test_who_joins_without_a_replay_hears_what_follows_and_is_synced() -> None:
+    works = Works()
+
+    async with works.pumping():
+        works.queue.replace([pod("a", 1)], "10")
+        await works.drained()
+        mailbox = Mailbox(holds=works.indexer.holds)
+        listener = Listener("a stream", mailbox, works.pump.gate)
+        works.pump.join(listener, replay=False)
+        works.add(pod("b", 11))
+        await works.drained()
+
+    assert taken(listener) == [Added(pod("b", 11))]
+    assert listener.synced
+
+
+async def test_a_resync_goes_to_those_who_are_due() -> None:
+    works = Works()
+    one, other = works.listener(), works.listener()
+    works.pump.resync([one])
+    assert taken(one) == [], "nothing is cached yet"
+
+    async with works.pumping():
+        works.queue.replace([pod("a", 1)], "10")
+        await works.drained()
+        for listener in (one, other):
+            taken(listener)
+        works.pump.resync([one])
+
+    assert [event.obj for event in taken(one)] == [pod("a", 1)]
+    assert taken(other) == []
+
+
+# -- churn ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class Ear:
+    """A listener that comes and goes, and what it makes of what it hears."""
+
+    listener: Listener
+    cached: dict[ObjectKey, KubeObject]
+    """What was there when it joined."""
+    lazy: float
+    view: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
+    initial: set[tuple[ObjectKey, str]] = field(default_factory=set[tuple[ObjectKey, str]])
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case Added(obj, initial):
+                assert obj.key not in self.view
+                self.view[obj.key] = obj
+                if initial:
+                    assert (obj.key, obj.uid) not in self.initial, "told twice"
+                    assert not self.cached or self.cached[obj.key].uid == obj.uid
+                    self.initial.add((obj.key, obj.uid))
+            case Updated(old, new, resync):
+                assert self.view[old.key] is old
+                assert old.uid == new.uid
+                assert resync == (old is new)
+                self.view[new.key] = new
+            case Deleted(obj):
+                assert self.view.pop(obj.key).uid == obj.uid
+
+
+class Churn:
+    """A queue fed at random, and listeners that come, hear and go at random."""
+
+    def __init__(self, seed: int) -> None:
+        self.works = Works()
+        self.ears: list[Ear] = []
+        self._random = Random(seed)
+        self._version = 0
+        self._server: dict[str, KubeObject] = {}
+        self._join()  # before the first list
+        self._relist()
+
+    def step(self) -> None:
+        chance = self._random
+        match chance.choice(["change"] * 8 + ["relist", "join", "join", "leave", "resync"]):
+            case "change":
+                self._change(chance.randint(1, 12))
+            case "relist":
+                self._relist()
+            case "join":
+                self._join()
+            case "leave" if self.ears:
+                ear = self.ears.pop(chance.randrange(len(self.ears)))
+                ear.listener.close(drop=True)
+            case _:
+                self.works.pump.resync(self.works.pump.audience)
+        for ear in self.ears:
+            while chance.random() > ear.lazy and (event := ear.listener.next_nowait()):
+                ear.hear(event)
+
+    def _join(self) -> None:
+        if len(self.ears) >= 8:
+            return
+        chance = self._random
+        overflow: Overflow = chance.choice(["coalesce", "coalesce", "block"])
+        state = self.works.indexer.state
+        found = dict(state.objects) if state.synced else {}
+        ear = Ear(
+            self.works.listener(f"ear {self._version}", chance.randint(1, 6), overflow),
+            found,
+            chance.choice([0.1, 0.5]) if overflow == "block" else chance.choice([0.1, 0.7, 1.0]),
+        )
+        self.ears.append(ear)
+
+    def _change(self, count: int) -> None:
+        for _ in range(count):
+            gone, obj = self._one()
+            self.works.queue.feed([Delta("Deleted" if gone else "Updated", obj)])
+
+    def _relist(self) -> None:
+        for _ in range(self._random.randint(0, 12)):
+            self._one()
+        self.works.queue.replace(list(self._server.values()), str(self._version))
+
+    def _one(self) -> tuple[bool, KubeObject]:
+        self._version += 1
+        name = f"p-{self._random.randrange(10)}"
+        uid = self._random.choice(["1", "2"])
+        gone = self._random.random() < 0.4 and name in self._server
+        if gone:
+            last = self._server.pop(name)
+            return True, pod(name, self._version, uid=last.uid)
+        self._server[name] = pod(name, self._version, uid=uid)
+        return False, self._server[name]
+
+    def check(self) -> None:
+        keys = 10
+        for ear in self.ears:
+            box = ear.listener.statistics()
+            assert box.pending <= max(box.limit + 1, 2 * keys), ear.listener
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_whoever_comes_and_goes_ends_up_with_what_is_cached(seed: int) -> None:
+    """Late listeners, relists, re-creations and resyncs, at random."""
+    churn = Churn(seed)
+    async with churn.works.pumping():
+        for _ in range(300):
+            churn.step()
+            churn.check()
+            if churn.works.queue.fifo:
+                await settle(3)
+        while churn.works.queue.fifo or not all(ear.listener.empty for ear in churn.ears):
+            for ear in churn.ears:
+                for event in taken(ear.listener):
+                    ear.hear(event)
+            await settle(3)
+
+    assert churn.ears
+    for ear in churn.ears:
+        assert ear.view == churn.works.indexer.state.objects
+        assert ear.listener.synced == churn.works.indexer.state.synced
 
 
 # -- rejected objects -------------------------------------------------------------------------

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import pytest
 
-from aioinformer import Added, Deleted, Event, EventStream, Updated
+from aioinformer import Added, Deleted, Event, EventStream, SharedInformer, Updated
 from aioinformer._core.mailbox import Mailbox
 from aioinformer._runtime.listeners import Gate, Listener
-from aioinformer.errors import NotRunning, UsageError
+from aioinformer.errors import ListenerOverflow, NotRunning, SyncTimeout, UsageError
 from tests.runtime.running import informing, names, pods_of, running, touch, with_pods
-from tests.runtime.sources import pod, settle, until
+from tests.runtime.sources import pod, script, settle, until
 
 
 async def take(events: EventStream, count: int) -> list[Event]:
@@ -223,7 +226,7 @@ async def test_a_stream_of_an_informer_that_has_ended_cannot_be_entered() -> Non
 async def test_who_consumes_a_full_mailbox_without_waiting_leaves_the_loop_to_others() -> None:
     count = 10_000
     listener = Listener("stream of pods", Mailbox(limit=count, holds=lambda _: True), Gate())
-    stream = EventStream("stream of pods", lambda: listener)
+    stream = EventStream(pods_of(with_pods()), lambda: listener)
     listener.put([Updated(pod("a", 1), pod("a", 2))] * count)
     listener.close(drop=False)
     consumed, turns_at = 0, list[int]()
@@ -257,3 +260,188 @@ async def test_deletions_are_told_too() -> None:
 
     assert isinstance(heard[1], Deleted)
     assert heard[1].reason == "deleted"
+
+
+# -- when it is too slow ----------------------------------------------------------------------
+
+
+async def test_it_merges_by_default_and_misses_no_final_state() -> None:
+    cluster = with_pods("a", "b")
+    async with informing(pods_of(cluster)) as informer, informer.events(limit=2) as events:
+        await take(events, 2)
+        for number in range(20):
+            touch(cluster, "a", str(number))
+        await until(lambda: events.statistics().merged >= 10)
+        cluster.delete("pods", "b")
+        await until(lambda: len(informer.lister) == 1)
+        assert events.statistics().pending <= 4
+        heard: list[Event] = []
+        while (event := events.next_nowait()) is not None:
+            heard.append(event)
+
+    assert ("Deleted", "b") in in_short(heard)
+    newest = informer.lister.get("default/a")
+    assert [event.obj for event in heard if event.obj.name == "a"][-1] == newest
+
+
+async def test_it_raises_if_that_was_asked_for() -> None:
+    cluster = with_pods("a")
+    informer = pods_of(cluster)
+    async with informing(informer), informer.events(limit=1, overflow="error") as events:
+        await anext(events)
+        for number in range(3):
+            touch(cluster, "a", str(number))
+        await until(lambda: events.ended)
+
+        with pytest.raises(ListenerOverflow, match="stream of pods was ended"):
+            await anext(events)
+        with pytest.raises(ListenerOverflow):
+            events.next_nowait()
+        assert "listeners=0" in repr(informer)
+
+
+async def test_who_waits_for_the_next_event_is_woken_by_what_ends_it() -> None:
+    listener = Listener(
+        "stream of pods", Mailbox(limit=1, overflow="error", holds=lambda _: True), Gate()
+    )
+    async with EventStream(pods_of(with_pods()), lambda: listener) as events:
+        reading = asyncio.create_task(take(events, 1))
+        await settle()
+        listener.put([Added(pod("a", 1)), Added(pod("b", 2))])
+
+        with pytest.raises(ListenerOverflow):
+            await reading
+
+
+# -- filters ----------------------------------------------------------------------------------
+
+
+async def test_it_may_be_filtered() -> None:
+    cluster = with_pods("a", "b")
+    informer = pods_of(cluster)
+    async with informing(informer), informer.events(filter=lambda obj: obj.name == "b") as events:
+        touch(cluster, "a", "1")
+        touch(cluster, "b", "1")
+
+        assert in_short(await take(events, 2)) == [("Added", "b"), ("Updated", "b")]
+
+
+# -- one that nobody leaves -------------------------------------------------------------------
+
+
+async def test_a_stream_that_is_dropped_without_being_left_warns_and_frees_its_mailbox() -> None:
+    async with informing(pods_of(with_pods("a"))) as informer:
+        streams = [informer.events()]
+        await streams[0].__aenter__()
+        assert "listeners=1" in repr(informer)
+
+        with pytest.warns(ResourceWarning, match="stream of pods was dropped without being left"):
+            streams.clear()
+        await settle(2)
+
+        assert "listeners=0" in repr(informer)
+
+
+async def test_a_stream_that_was_left_or_not_entered_is_dropped_in_silence() -> None:
+    informer = pods_of(with_pods("a"))
+    async with informing(informer):
+        async with informer.events():
+            pass
+        informer.events()
+    async with informer_that_ends() as stream:
+        pass
+    del stream
+    gc.collect()
+
+
+@asynccontextmanager
+async def informer_that_ends() -> AsyncGenerator[EventStream]:
+    informer = pods_of(with_pods("a"))
+    async with informing(informer):
+        stream = informer.events()
+        await stream.__aenter__()
+    yield stream
+
+
+async def test_a_stream_may_be_collected_in_another_thread() -> None:
+    async with informing(pods_of(with_pods("a"))) as informer:
+        streams = [informer.events()]
+        await streams[0].__aenter__()
+
+        with pytest.warns(ResourceWarning):
+            await asyncio.to_thread(streams.clear)
+        await until(lambda: "listeners=0" in repr(informer))
+
+
+# -- a snapshot and what follows --------------------------------------------------------------
+
+
+async def test_the_state_comes_first_and_then_what_follows() -> None:
+    cluster = with_pods("a", "b")
+    async with (
+        informing(pods_of(cluster)) as informer,
+        informer.snapshot_and_events() as (snapshot, events),
+    ):
+        touch(cluster, "a", "1")
+        cluster.delete("pods", "b")
+        heard = await take(events, 2)
+
+    assert sorted(key.name for key in snapshot) == ["a", "b"], "it stays as it is"
+    assert in_short(heard) == [("Updated", "a"), ("Deleted", "b")]
+    first = heard[0]
+    assert isinstance(first, Updated)
+    assert first.old == snapshot[first.old.key]
+
+
+async def test_a_snapshot_cannot_be_changed() -> None:
+    async with (
+        informing(pods_of(with_pods("a"))) as informer,
+        informer.snapshot_and_events() as (snapshot, events),
+    ):
+        assert not hasattr(snapshot, "clear")
+        assert events.next_nowait() is None
+        assert events.synced
+
+
+async def test_a_snapshot_waits_for_the_first_state_but_not_for_ever() -> None:
+    informer = SharedInformer(script())
+    async with running(informer.run()):
+        with pytest.raises(SyncTimeout):
+            async with informer.snapshot_and_events(timeout=0.001):
+                raise AssertionError("there is nothing to take")
+
+    assert "listeners=0" in repr(informer)
+
+
+async def test_there_is_no_gap_and_no_double_whenever_the_snapshot_is_taken() -> None:
+    cluster = with_pods("a", "b", "c")
+    views: list[dict[str, str]] = []
+
+    async def follow(informer: SharedInformer) -> None:
+        async with informer.snapshot_and_events() as (snapshot, events):
+            view = {obj.name: obj.resource_version for obj in snapshot.values()}
+            views.append(view)
+            async for event in events:
+                match event:
+                    case Added(obj):
+                        assert obj.name not in view
+                        view[obj.name] = obj.resource_version
+                    case Updated(old, new):
+                        assert view[old.name] == old.resource_version
+                        view[new.name] = new.resource_version
+                    case Deleted(obj):
+                        del view[obj.name]
+
+    async with informing(pods_of(cluster)) as informer, asyncio.TaskGroup() as group:
+        followers: list[asyncio.Task[None]] = []
+        for number in range(30):
+            touch(cluster, "abc"[number % 3], str(number))
+            if number % 10 == 5:
+                cluster.delete("pods", "c")
+                cluster.create("pods", {"metadata": {"name": "c"}})
+            followers.append(group.create_task(follow(informer)))
+            await settle(number % 4)
+        cached = {obj.name: obj.resource_version for obj in informer.lister}
+        await until(lambda: all(view == cached for view in views) and len(views) == 30)
+        for follower in followers:
+            follower.cancel()

@@ -1,0 +1,66 @@
+"""A lister that can also be read bit by bit, in an event loop.
+
+Looking at each of 100,000 objects takes a tenth of a second. ``Lister`` does that in one step,
+which is right in a thread; a ``scan`` stops every few milliseconds for everybody else.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from aioinformer._core.lister import Lister
+from aioinformer._core.objects import KubeObject
+from aioinformer._core.query import FieldChoice, LabelChoice, Query, Search, Where
+from aioinformer._runtime.affinity import this_loop
+from aioinformer._runtime.pace import STEP, Pace
+
+__all__ = ["LiveLister", "Scan"]
+
+
+class LiveLister(Lister):
+    """Reads what an informer has cached. All but ``scan`` is safe to use from any thread."""
+
+    def scan(
+        self,
+        *,
+        labels: LabelChoice = None,
+        namespace: str | None = None,
+        fields: FieldChoice = None,
+        where: Where | None = None,
+    ) -> Scan:
+        """What ``list`` gives, found bit by bit: ``async for obj in lister.scan(labels=...)``.
+
+        It shows the state of the moment at which it was asked for, whatever changes meanwhile.
+        The arguments and errors are those of ``list``.
+
+        Raises:
+            UsageError: it was not called in the event loop.
+        """
+        this_loop()
+        query = Query.of(namespace=namespace, labels=labels, fields=fields, where=where)
+        return Scan(query.search(self._state()))
+
+
+class Scan:
+    """The objects of one ``scan``; iterate it once, and leave it whenever you like."""
+
+    def __init__(self, search: Search) -> None:
+        """Iterate what ``search`` finds."""
+        self._search = search
+        self._found: deque[KubeObject] = deque()
+        self._pace = Pace()
+
+    def __aiter__(self) -> Scan:
+        return self
+
+    async def __anext__(self) -> KubeObject:
+        while not self._found:
+            if self._search.done:
+                raise StopAsyncIteration
+            # Also where everything is found: who iterates works too, and need not ever wait.
+            await self._pace.breathe()
+            self._found.extend(self._search.step(STEP))
+        return self._found.popleft()
+
+    def __repr__(self) -> str:
+        return f"<Scan {self._search!r}>"
