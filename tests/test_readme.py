@@ -150,7 +150,8 @@ def test_the_metrics_are_those_of_the_readme() -> None:
     metrics.request_ended("pods", "list", "complete", 0.1)
     metrics.received("pods", "list", 100, 1)
     metrics.failed("pods", "watch", "Expired")
-    metrics.handled("pods", "audit", 0.1, False)
+    metrics.handled("pods", "audit", 0.1, 1)
+    metrics.handler_failed("pods", "audit", "ValueError")
     metrics.informer_started("pods", levels)
     shown = {
         re.sub(r"_(bucket|count|sum|created)$", "", sample.name.removeprefix("aioinformer_"))

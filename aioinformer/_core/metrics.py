@@ -79,10 +79,14 @@ class Metrics(Protocol):
         """Something ended abnormally in a phase; ``error`` is the name of its exception class."""
         ...
 
-    def handled(self, informer: str, listener: str, seconds: float, ok: bool) -> None:
-        """A handler returned (or raised: not ``ok``) after so long. ``listener`` is the name that
-        the program gave it.
+    def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
+        """A handler's last calls took so long together; several if it isn't async. ``listener`` is
+        the name that the program gave it.
         """
+        ...
+
+    def handler_failed(self, informer: str, listener: str, error: str) -> None:
+        """A handler raised, ran out of time or was ended; ``error`` as for ``failed``."""
         ...
 
     def informer_started(self, informer: str, levels: ReadLevels) -> None:
@@ -111,7 +115,10 @@ class NoMetrics:
     def failed(self, informer: str, phase: str, error: str) -> None:
         """Nobody listens."""
 
-    def handled(self, informer: str, listener: str, seconds: float, ok: bool) -> None:
+    def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
+        """Nobody listens."""
+
+    def handler_failed(self, informer: str, listener: str, error: str) -> None:
         """Nobody listens."""
 
     def informer_started(self, informer: str, levels: ReadLevels) -> None:

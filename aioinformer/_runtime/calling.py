@@ -110,11 +110,12 @@ class Caller:
         task, clock = this_task(), asyncio.get_running_loop().time
         rested = clock()
         while True:
-            waits = self._listener.empty
-            if not await self._listener.ready():
+            if (waiter := self._listener.parked()) is not None:
+                await waiter
+            if self._listener.ended:
                 return
             first = began = clock()  # of plain calls, whose times are told of together
-            rested = began if waits else rested
+            rested = began if waiter is not None else rested
             plain = 0
             for event in self._listener.take():
                 unfinished = self._begin(event)

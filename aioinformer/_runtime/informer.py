@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import islice
 
 from aioinformer._core.backoff import BackoffPolicy
@@ -105,6 +106,7 @@ class SharedInformer(Readings):
             managed_fields=managed_fields,
             resync=resync,
         )
+        self._measured = metrics is not None
         self._reports = Reports(name, label=label, metrics=metrics, on_error=on_error)
         self._reflector = Reflector(
             source,
@@ -160,6 +162,11 @@ class SharedInformer(Readings):
 
     def _handler_failed(self, listener: str, error: Exception) -> None:
         self._reports.handler_failed(listener, error)
+
+    def _clocked(self, listener: str) -> Callable[[float, int], None] | None:
+        if not self._measured:
+            return None
+        return partial(self._reports.metrics.handled, self._reports.label, listener)
 
     def _why(self) -> str:
         return str(self.health)

@@ -77,6 +77,8 @@ class Listener:
             resync: seconds between two times that it is told the cached state again; 0 for never.
         """
         self.name = name
+        self.on_spent: Callable[[float, int], None] | None = None
+        """Is told the seconds that so many calls of its handler took, for metrics."""
         self.resync_period = resync
         self.resync_due: float | None = None
         """When it is to be told the cached state again; whoever keeps that time sets it."""
@@ -283,6 +285,8 @@ class Listener:
     def spent(self, seconds: float, calls: int = 1) -> None:
         """The handler's last ``calls`` calls took so long together."""
         self._timing.spent(seconds, calls)
+        if self.on_spent is not None and calls:
+            self.on_spent(seconds, calls)
 
     # -- its owner's side ----------------------------------------------------------------------
 

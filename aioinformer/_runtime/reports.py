@@ -163,10 +163,14 @@ class Reports:
 
     def handler_failed(self, listener: str, error: Exception) -> None:
         """A handler raised, timed out or overflowed; the listener has logged it."""
-        self._tell("handler", listener, error, None)
+        self.metrics.handler_failed(self.label, listener, type(error).__name__)
+        self._call_hook("handler", listener, error, None)
 
     def _tell(self, phase: str, cause: str, error: Exception, retry_in: float | None) -> None:
         self.metrics.failed(self.label, phase, type(error).__name__)
+        self._call_hook(phase, cause, error, retry_in)
+
+    def _call_hook(self, phase: str, cause: str, error: Exception, retry_in: float | None) -> None:
         if self._on_error is None:
             return
         problem = Problem(

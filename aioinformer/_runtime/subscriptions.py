@@ -7,7 +7,7 @@ a registration calls its handler is ``handlers``', how a stream is read is ``str
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import TypeVar
@@ -123,6 +123,7 @@ class Subscriptions:
         registration = Registration(
             handler, name, mailbox, gate, why=why, resync=period, terms=terms, failures=failures
         )
+        registration.on_spent = self._clocked(name)
         self._join(registration)
         if self._crew.at_work:
             self._start(registration)
@@ -277,6 +278,10 @@ class Subscriptions:
 
     def _handler_failed(self, listener: str, error: Exception) -> None:
         """A handler raised, timed out or overflowed, and that was logged and counted."""
+
+    def _clocked(self, listener: str) -> Callable[[float, int], None] | None:
+        """Who wants to know how long the calls of a handler take, if anybody does."""
+        return None
 
     def _check_outside(self, *, synced: bool = True) -> None:
         """Raise if this would wait inside a call of a handler that the informer may wait for.

@@ -120,6 +120,12 @@ class PrometheusMetrics:
             ["informer", "phase", "error"],
             registry=chosen,
         )
+        self._handler_errors = Counter(
+            "aioinformer_handler_errors",
+            "Handlers that raised, ran out of time or were ended.",
+            ["informer", "listener", "error"],
+            registry=chosen,
+        )
 
     # -- told now and then ---------------------------------------------------------------------
 
@@ -144,6 +150,10 @@ class PrometheusMetrics:
         """Levels are read no more."""
         self._levels.remove(informer, levels)
 
+    def handler_failed(self, informer: str, listener: str, error: str) -> None:
+        """A handler raised, ran out of time or was ended."""
+        self._handler_errors.labels(informer, listener, error).inc()
+
     # -- told all the time ---------------------------------------------------------------------
 
     def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
@@ -156,17 +166,15 @@ class PrometheusMetrics:
         tally.size += size
         tally.events += events
 
-    def handled(self, informer: str, listener: str, seconds: float, ok: bool) -> None:
-        """A handler returned or raised."""
+    def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
+        """A handler returned or raised; of several calls, each counts with their mean."""
         key = informer, listener
         handled = self._tallies.handled
         tally = handled.get(key)
         if tally is None:
             tally = handled[key] = _Handled()
-        tally.counts[bisect_left(HANDLER_SECONDS, seconds)] += 1
+        tally.counts[bisect_left(HANDLER_SECONDS, seconds / calls)] += calls
         tally.seconds += seconds
-        if not ok:
-            tally.errors += 1
 
     def __repr__(self) -> str:
         threads = len(self._everyone)
@@ -190,12 +198,10 @@ class _Received:
 class _Handled:
     counts: list[int] = field(default_factory=lambda: [0] * (len(HANDLER_SECONDS) + 1))
     seconds: float = 0.0
-    errors: int = 0
 
     def add(self, other: _Handled) -> None:
         self.counts = [sum(pair) for pair in zip(self.counts, other.counts, strict=True)]
         self.seconds += other.seconds
-        self.errors += other.errors
 
 
 _T = TypeVar("_T", _Received, _Handled)
@@ -315,14 +321,10 @@ def _handled(handled: Mapping[_Key, _Handled]) -> Iterator[Metric]:
     seconds = HistogramMetricFamily(
         "aioinformer_handler_seconds", "How long handlers took for an event.", labels=labels
     )
-    errors = CounterMetricFamily(
-        "aioinformer_handler_errors", "Handlers that raised.", labels=labels
-    )
     for key, tally in handled.items():
         counts = accumulate(tally.counts)
         seconds.add_metric(key, list(zip(_EDGES, counts, strict=True)), tally.seconds)
-        errors.add_metric(key, tally.errors)
-    yield from (seconds, errors)
+    yield seconds
 
 
 _EDGES = [*map(str, HANDLER_SECONDS), "+Inf"]

@@ -105,7 +105,7 @@ def test_handlers_are_timed_in_buckets_that_add_up(
     registry: CollectorRegistry, metrics: PrometheusMetrics
 ) -> None:
     for seconds in (0.0001, 0.0002, 0.02, 3.0, 60.0):
-        metrics.handled(PODS, "print", seconds, ok=seconds < 60)
+        metrics.handled(PODS, "print", seconds, 1)
     labels = {"informer": PODS, "listener": "print"}
     counts = [
         sample(registry, "handler_seconds_bucket", **labels, le=le)
@@ -114,6 +114,22 @@ def test_handlers_are_timed_in_buckets_that_add_up(
     assert counts == [1, 2, 2, 3, 3, 3, 3, 4, 5]  # a bucket holds what is at its edge
     assert sample(registry, "handler_seconds_count", **labels) == 5
     assert sample(registry, "handler_seconds_sum", **labels) == pytest.approx(63.0203)
+
+
+def test_calls_that_are_told_of_together_count_with_their_mean(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    metrics.handled(PODS, "print", 0.064, 64)
+    labels = {"informer": PODS, "listener": "print"}
+    assert sample(registry, "handler_seconds_bucket", **labels, le="0.001") == 64
+    assert sample(registry, "handler_seconds_count", **labels) == 64
+
+
+def test_handlers_that_fail_are_counted_by_what_they_raised(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    metrics.handler_failed(PODS, "print", "ValueError")
+    labels = {"informer": PODS, "listener": "print", "error": "ValueError"}
     assert sample(registry, "handler_errors_total", **labels) == 1
 
 
@@ -196,10 +212,11 @@ def test_everything_has_a_prefix_a_help_and_a_fixed_set_of_labels(
     metrics.request_ended(PODS, "list", "complete", 0.1)
     metrics.received(PODS, "list", 10, 1)
     metrics.failed(PODS, "list", "Forbidden")
-    metrics.handled(PODS, "print", 0.1, ok=True)
+    metrics.handled(PODS, "print", 0.1, 1)
+    metrics.handler_failed(PODS, "print", "ValueError")
     metrics.informer_started(PODS, lambda: STANDING)
     families = list(registry.collect())
-    assert len(families) == 4 + 2 + 2 + len(GAUGES)
+    assert len(families) == 5 + 2 + 1 + len(GAUGES)
     for family in families:
         assert family.name.startswith("aioinformer_")
         assert family.documentation.endswith(".")
@@ -232,7 +249,7 @@ def test_loops_in_several_threads_lose_no_count_while_somebody_looks(
         together.wait()
         for number in range(20_000):
             metrics.received(f"pods/{number // 10}", "watch", 3, 1)
-            metrics.handled(f"pods/{number // 10}", "print", 0.01, ok=True)
+            metrics.handled(f"pods/{number // 10}", "print", 0.01, 1)
 
     with ThreadPoolExecutor(4) as threads:
         counting = [threads.submit(count) for _ in range(4)]

@@ -8,7 +8,13 @@ from typing import get_args
 import pytest
 
 from aioinformer._core.metrics import Levels, Metrics, NoMetrics
-from aioinformer._core.requests import ListRequest, Request, Verb, WatchRequest
+from aioinformer._core.requests import (
+    AnyRequest,
+    ListRequest,
+    LookupRequest,
+    Verb,
+    WatchRequest,
+)
 
 TOLD = [name for name, each in vars(Metrics).items() if inspect.isfunction(each) and name[0] != "_"]
 
@@ -28,7 +34,8 @@ def test_who_measures_nothing_may_be_told_everything() -> None:
     metrics.request_ended("pods/web", "list", "complete", 0.5)
     metrics.received("pods/web", "watch", 4096, 3)
     metrics.failed("pods/web", "watch", "ConnectionLost")
-    metrics.handled("pods/web", "print", 0.001, ok=True)
+    metrics.handled("pods/web", "print", 0.001, 1)
+    metrics.handler_failed("pods/web", "print", "ValueError")
     metrics.informer_started("pods/web", levels)
     metrics.informer_ended("pods/web", levels)
     assert repr(metrics) == "<NoMetrics>"
@@ -41,10 +48,11 @@ def test_the_silent_default_takes_what_the_protocol_gives(name: str) -> None:
 
 
 def test_every_request_has_a_verb_of_the_fixed_set() -> None:
-    requests: list[Request] = [
+    requests: list[AnyRequest] = [
         ListRequest(),
         ListRequest("", 1, probe=True),
         WatchRequest("7", 300),
         WatchRequest("", 300, initial=True),
+        LookupRequest(),
     ]
     assert {request.verb for request in requests} == set(get_args(Verb))

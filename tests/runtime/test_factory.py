@@ -702,3 +702,37 @@ class Levelled(NoMetrics):
 
     def informer_ended(self, informer: str, levels: ReadLevels) -> None:
         assert self.running.pop(informer) == levels
+
+
+async def test_metrics_are_told_how_long_handlers_take_and_which_of_them_fail() -> None:
+    metrics = Clocked()
+    cluster = with_pods("a", "b", "c")
+
+    def refuse(event: Event) -> None:
+        if event.obj.name == "b":
+            raise ValueError("not this one")
+
+    async with SharedInformerFactory(ClusterSource(cluster), metrics=metrics) as informers:
+        pods = informers.informer("pods")
+        registration = pods.add_handler(refuse, name="audit")
+        await registration.wait_synced(timeout=5)
+        await settle()
+
+    assert metrics.calls == {("pods", "audit of pods"): 3}
+    assert metrics.failures == [("pods", "audit of pods", "ValueError")]
+
+
+@dataclass
+class Clocked(NoMetrics):
+    """Knows how many calls of which handler were told of."""
+
+    calls: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    failures: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+
+    def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
+        assert 0 <= seconds < 5
+        known = self.calls.get((informer, listener), 0)
+        self.calls[informer, listener] = known + calls
+
+    def handler_failed(self, informer: str, listener: str, error: str) -> None:
+        self.failures.append((informer, listener, error))

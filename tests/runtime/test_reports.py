@@ -34,6 +34,9 @@ class Counted(NoMetrics):
     def failed(self, informer: str, phase: str, error: str) -> None:
         self.told.append(f"{informer}: {phase} {error}")
 
+    def handler_failed(self, informer: str, listener: str, error: str) -> None:
+        self.told.append(f"{informer}: {listener} {error}")
+
 
 @dataclass
 class Told:
@@ -158,7 +161,7 @@ def test_a_handler_that_fails_is_told_of_in_the_same_place() -> None:
     assert [(each.phase, each.cause, each.error) for each in told.problems] == [
         ("handler", "audit of pods", error)
     ]
-    assert told.metrics.told == ["pods (selected): handler ValueError"]
+    assert told.metrics.told == ["pods (selected): audit of pods ValueError"]
 
 
 def test_a_server_that_went_back_in_time_is_counted_and_announced(
