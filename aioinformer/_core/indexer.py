@@ -5,7 +5,8 @@ called it (client-go's processDeltas), with two differences: a re-created object
 and an addition, never an update across uids; and a state that is already held is no event.
 
 A list that replaces everything is staged beside the live state in steps that the caller sizes,
-then swapped in at once; what the old state held is freed in steps too. Reading is ``lister``'s.
+then swapped in at once; what the old state held is freed in steps too. So is an index that comes
+late (``index_building``). Reading is ``lister``'s.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from aioinformer._core.deltas import Bookmark, Delta, Replaced
+from aioinformer._core.index_building import IndexBuilding
 from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
 from aioinformer._core.store import Index, IndexFunction, State
 from aioinformer.errors import ObjectDecodeError, UsageError
 
-__all__ = ["Indexer", "Replacement"]
+__all__ = ["Indexer", "Replacement", "content"]
 
 
 class Indexer:
@@ -34,23 +36,51 @@ class Indexer:
         """What is held now. Readers pick it up once and stay with it."""
         self.rejected: dict[ObjectKey, Exception] = {}
         """Objects whose newest version an index function refused; the one before stays."""
+        self._staged: State | None = None
         self.add_indexers(indexers or {})
 
+    @property
+    def states(self) -> tuple[State, ...]:
+        """What is held, and what is being staged to replace it."""
+        return (self.state,) if self._staged is None else (self.state, self._staged)
+
     def add_indexers(self, indexers: Mapping[str, IndexFunction]) -> None:
-        """Add indexes. The same function under the same name again is no error.
+        """Add indexes to an empty cache. The same function under the same name again is no error.
 
         Raises:
             UsageError: a name is taken by another function, or objects are held already.
         """
-        known = {name: index.function for name, index in self.state.indexes.items()}
-        new = {name: f for name, f in indexers.items() if known.get(name) is not f}
-        taken = sorted(new.keys() & known.keys())
-        if taken:
-            raise UsageError(f"there is an index {taken[0]!r} already, with another function")
-        if new and (self.state.objects or self.state.synced):
-            raise UsageError("an index can't be added to a cache that holds objects already")
+        new = {
+            name: function for name, function in indexers.items() if self._is_new(name, function)
+        }
+        if new and self._begun:
+            raise UsageError(
+                f"the cache holds objects already: the index {min(new)!r} takes a while to build; "
+                "write `await informer.add_index(name, function)`"
+            )
         indexes = {name: Index(name, function) for name, function in new.items()}
         self.state.indexes = {**self.state.indexes, **indexes}
+
+    def build_index(self, name: str, function: IndexFunction) -> IndexBuilding | None:
+        """Start to add an index, whatever is held; ``None`` if it is there already.
+
+        Raises:
+            UsageError: the name is taken by another function.
+        """
+        if not self._is_new(name, function):
+            return None
+        return IndexBuilding(name, function, lambda: self.states)
+
+    @property
+    def _begun(self) -> bool:
+        return bool(self.state.objects or self.state.synced or self._staged is not None)
+
+    def _is_new(self, name: str, function: IndexFunction) -> bool:
+        """Whether there is no such index yet; raises if there is another one of that name."""
+        known = self.state.indexes.get(name)
+        if known is not None and known.function is not function:
+            raise UsageError(f"there is an index {name!r} already, with another function")
+        return known is None
 
     def __contains__(self, key: object) -> bool:
         # Of an object that was refused from the start the deletion matters too: it clears that.
@@ -66,7 +96,13 @@ class Indexer:
         doesn't hold what didn't change twice.
         """
         held = self.state.objects.get(obj.key)
-        return held if held is not None and _same(held, obj) else obj
+        return held if held is not None and self.same(held, obj) else obj
+
+    def same(self, held: KubeObject, obj: KubeObject) -> bool:
+        """Whether ``obj`` says nothing new. What is held since a newer state was refused may be of
+        a time that the server has gone back behind: equal versions prove nothing then.
+        """
+        return (_same_content if held.key in self.rejected else _same)(held, obj)
 
     def apply(self, delta: Delta, events: list[Event]) -> Exception | None:
         """Apply one change and append what it means for listeners.
@@ -80,7 +116,7 @@ class Indexer:
         if delta.kind == "Deleted":
             self._delete(old, obj, events)
             return None
-        if old is not None and _same(old, obj):
+        if old is not None and self.same(old, obj):
             return None
         try:
             state.put(obj, old)
@@ -96,12 +132,14 @@ class Indexer:
         return None
 
     def _delete(self, old: KubeObject | None, obj: KubeObject, events: list[Event]) -> None:
-        self.rejected.pop(obj.key, None)
+        refused = self.rejected.pop(obj.key, None) is not None
         if old is None:
             return
         self.state.remove(old)
-        # The listener held ``old``; the last state that it is told of is of the same object.
-        events.append(Deleted(obj if obj.uid == old.uid else old))
+        # The listener held ``old``; the last state that it is told of is of the same object. And
+        # of the same content, but for the version: else a filter might let the one pass and not
+        # the other, and the listener would hold it for ever.
+        events.append(Deleted(obj if obj.uid == old.uid and not refused else old))
 
     def bookmark(self, bookmark: Bookmark) -> None:
         """Everything up to this version has been applied."""
@@ -109,7 +147,12 @@ class Indexer:
 
     def replace(self, replaced: Replaced) -> Replacement:
         """Start to replace everything that is held."""
-        return Replacement(self, replaced)
+        staged = self._staged = self.state.empty()
+        return Replacement(self, replaced, staged)
+
+    def swap(self, state: State, rejected: dict[ObjectKey, Exception]) -> None:
+        """Hold ``state`` from now on."""
+        self.state, self.rejected, self._staged = state, rejected, None
 
     def __repr__(self) -> str:
         state = self.state
@@ -122,13 +165,13 @@ class Replacement:
     Nothing else may be applied to the indexer between the first step and the commit.
     """
 
-    def __init__(self, indexer: Indexer, replaced: Replaced) -> None:
-        """Stage ``replaced`` beside what ``indexer`` holds."""
+    def __init__(self, indexer: Indexer, replaced: Replaced, staged: State) -> None:
+        """Stage ``replaced`` in the empty ``staged``, beside what ``indexer`` holds."""
         self._indexer = indexer
         self._replaced = replaced
-        self._same = _same_content if replaced.rewound else _same
+        self._same = _same_content if replaced.rewound else indexer.same
         self._old = indexer.state
-        self._new = indexer.state.empty()
+        self._new = staged
         self._new.resource_version = replaced.resource_version
         self._new.synced = True
         self._changes: list[Event] = []
@@ -156,8 +199,7 @@ class Replacement:
         Returns:
             What listeners are to hear: deletions, then the rest in the order of the list.
         """
-        self._indexer.state = self._new
-        self._indexer.rejected = self._rejected
+        self._indexer.swap(self._new, self._rejected)
         self._work = self._free()
         events = self._deletions + self._changes
         self._deletions, self._changes = [], []  # whoever hears them last frees them, not this
@@ -238,10 +280,11 @@ def _same_content(old: KubeObject, new: KubeObject) -> bool:
         return False
     if old.api_version != new.api_version:  # read in another version of the resource
         return False
-    return old.raw == new.raw or _content(old) == _content(new)
+    return old.raw == new.raw or content(old) == content(new)
 
 
-def _content(obj: KubeObject) -> object:
+def content(obj: KubeObject) -> object:
+    """What is in it, however it was read: the items of a list lack kind and apiVersion."""
     try:
         body = obj.to_dict()
     except ObjectDecodeError:

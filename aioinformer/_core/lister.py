@@ -1,23 +1,24 @@
 """Reading the cache.
 
 A ``Lister`` can't change anything, and what it returns can't be changed either. It picks the
-state up once for each read and copies what it returns in one step, so that reads are safe from
-any thread while the event loop goes on writing. Who writes is ``indexer``.
+state up once for each read and copies what it returns in one step, so that reads are exact in
+any thread while the event loop goes on writing: each of them shows one moment. Who writes is
+``indexer``; how a selection is found is ``query``'s.
 
 This is a cache: a read shows the past, how long past is not promised.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Iterator
+from typing import Self, TypeAlias
 
 from aioinformer._core.indexer import Indexer
 from aioinformer._core.objects import KubeObject, ObjectKey
+from aioinformer._core.query import FieldChoice, LabelChoice, Query, Where
 from aioinformer._core.resources import Resource
-from aioinformer._core.selectors import LabelSelector
 from aioinformer._core.store import Index, State
-from aioinformer.errors import NotSynced, UsageError
+from aioinformer.errors import IndexFailed, NotCached, NotSynced, UsageError
 
 __all__ = ["Lister"]
 
@@ -52,14 +53,17 @@ class Lister:
         self._unsynced = unsynced
 
     @property
-    def unsynced(self) -> Lister:
+    def unsynced(self) -> Self:
         """The same reader, which also answers before the first full state: with what there is."""
-        return Lister(self._indexer, self._resource, namespace=self._namespace, unsynced=True)
+        again = type(self)
+        return again(self._indexer, self._resource, namespace=self._namespace, unsynced=True)
 
     @property
     def resource_version(self) -> str:
         """The version up to which the cache has applied everything; empty before the first."""
         return self._indexer.state.resource_version
+
+    # -- one object ------------------------------------------------------------------------------
 
     def get(self, key: ObjectKey | str, *, namespace: str | None = None) -> KubeObject | None:
         """The object of that key, or ``None``.
@@ -73,66 +77,142 @@ class Lister:
             NotSynced: the cache doesn't hold its first full state yet.
             UsageError: the name alone doesn't say which object is meant.
         """
-        return self._state().objects.get(self._key(key, namespace))
+        return self._state().objects.get(self.key(key, namespace=namespace))
+
+    def __getitem__(self, key: ObjectKey | str) -> KubeObject:
+        """The object of that key; raises ``NotCached``, a ``KeyError``, if there is none."""
+        meant = self.key(key)
+        obj = self._state().objects.get(meant)
+        if obj is None:
+            raise NotCached(self._resource, meant)
+        return obj
+
+    def key(self, key: ObjectKey | str, *, namespace: str | None = None) -> ObjectKey:
+        """Which object ``get`` would look for.
+
+        Raises:
+            UsageError: the name alone doesn't say which object is meant.
+        """
+        if isinstance(key, ObjectKey):
+            return key
+        if "/" in key:
+            parsed = ObjectKey.parse(key)
+            if namespace not in (None, parsed.namespace):
+                raise UsageError(f"{key!r} is not in the namespace {namespace!r}")
+            return parsed
+        if not self._resource.namespaced:
+            return ObjectKey("", key)
+        scope = namespace or self._namespace
+        if not scope:
+            raise UsageError(
+                f"which {self._resource.singular} {key!r}? This cache has every namespace: pass "
+                f"namespace=, 'namespace/{key}' or an ObjectKey"
+            )
+        return ObjectKey(scope, key)
+
+    # -- a selection -----------------------------------------------------------------------------
 
     def list(
         self,
         *,
+        labels: LabelChoice = None,
         namespace: str | None = None,
-        labels: LabelSelector | str | Mapping[str, str] | None = None,
+        fields: FieldChoice = None,
+        where: Where | None = None,
     ) -> _Objects:
-        """The cached objects, in no particular order, as a list of one's own.
+        """The cached objects that are meant, in no particular order, as a list of one's own.
 
-        With a selector it looks at every object in one step: at 100,000 of them, a tenth of a
-        second. In an event loop, an index serves better.
+        What an index answers, it finds at once: a ``label_index``, or an index made with
+        ``field(path)``, for a selector with that path. Else it looks at every object in one step:
+        at 100,000 of them, a tenth of a second. In an event loop, ``scan`` serves better then.
 
         Args:
+            labels: a label selector.
             namespace: only those in this namespace.
-            labels: only those that this label selector matches.
+            fields: a field selector, of any paths. Values are compared as a server prints them;
+                what is absent is empty (a server has a default for some: ``false``, ``0``).
+            where: a predicate, or a function that is true of the objects that are meant.
 
         Raises:
             NotSynced: the cache doesn't hold its first full state yet.
-            InvalidSelector: ``labels`` doesn't parse.
+            InvalidSelector: ``labels`` or ``fields`` don't parse.
+            InvalidPath: ``fields`` names something that is no path.
         """
-        objects = list(self._state().objects.values())
-        if namespace is not None:
-            objects = [obj for obj in objects if obj.namespace == namespace]
-        if labels:
-            selector = labels if isinstance(labels, LabelSelector) else LabelSelector.parse(labels)
-            objects = [obj for obj in objects if selector.matches(obj.labels)]
-        return objects
+        query = Query.of(namespace=namespace, labels=labels, fields=fields, where=where)
+        return query.search(self._state()).all()
+
+    def count(
+        self,
+        *,
+        labels: LabelChoice = None,
+        namespace: str | None = None,
+        fields: FieldChoice = None,
+        where: Where | None = None,
+    ) -> int:
+        """How many objects ``list`` would give; the same arguments and errors."""
+        return len(self.list(labels=labels, namespace=namespace, fields=fields, where=where))
+
+    # -- indexes ---------------------------------------------------------------------------------
+
+    @property
+    def indexers(self) -> tuple[str, ...]:
+        """The names of the indexes."""
+        return tuple(self._indexer.state.indexes)
 
     def by_index(self, index: str, value: str) -> _Objects:
         """The objects that the index function filed under ``value``.
-
-        A thread that reads while the event loop files a change may see that one object under
-        its value of before, or under none; the loop itself never does.
 
         Raises:
             NotSynced: the cache doesn't hold its first full state yet.
             UsageError: there is no index of that name.
         """
-        state = self._state()
-        keys = list(self._index(state, index).keys.get(value, ()))
-        found = (state.objects.get(key) for key in keys)
-        # Between the two look-ups, another thread's reader may see an object go.
-        return [obj for obj in found if obj is not None]
+        return [*self._index(index).buckets.get(value, {}).values()]
+
+    def index(self, index: str, obj: KubeObject) -> _Objects:
+        """The objects that share a value of the index with ``obj``, each once: itself too, if it
+        is cached. ``obj`` need not be.
+
+        Raises:
+            NotSynced: the cache doesn't hold its first full state yet.
+            UsageError: there is no index of that name.
+            IndexFailed: the index function raised at ``obj``.
+        """
+        found = self._index(index)
+        try:
+            values = found.values(obj)
+        except Exception as error:
+            raise IndexFailed(index, obj.resource, obj.key, error) from error
+        merged: dict[ObjectKey, KubeObject] = {}
+        for value in values:
+            merged.update(found.buckets.get(value, {}))
+        return [*merged.values()]
+
+    def index_keys(self, index: str, value: str) -> _Keys:
+        """The keys of the objects under ``value``, sorted; errors as of ``by_index``."""
+        return sorted([*self._index(index).buckets.get(value, {})])
 
     def index_values(self, index: str) -> _Names:
-        """The values under which the index holds anything."""
-        return list(self._index(self._state(), index).keys)
+        """The values under which the index holds anything; errors as of ``by_index``."""
+        return [*self._index(index).buckets]
 
-    @property
-    def indexes(self) -> tuple[str, ...]:
-        """The names of the indexes."""
-        return tuple(self._indexer.state.indexes)
+    def index_counts(self, index: str) -> dict[str, int]:
+        """How many objects each value has; errors as of ``by_index``.
+
+        In a thread, an object that moves meanwhile may be counted twice, or not at all.
+        """
+        buckets = self._index(index).buckets
+        # Not by items(): making its pairs may run the garbage collector, and so other threads.
+        counts = {value: len(buckets.get(value, ())) for value in [*buckets]}
+        return {value: count for value, count in counts.items() if count}
+
+    # -- everything ------------------------------------------------------------------------------
 
     def keys(self) -> _Keys:
         """The keys of the cached objects."""
-        return list(self._state().objects)
+        return [*self._state().objects]
 
     def __iter__(self) -> Iterator[KubeObject]:
-        return iter(self.list())
+        return iter([*self._state().objects.values()])
 
     def __len__(self) -> int:
         return len(self._state().objects)
@@ -153,31 +233,15 @@ class Lister:
             )
         return state
 
-    def _index(self, state: State, name: str) -> Index:
-        index = state.indexes.get(name)
+    def _index(self, name: str) -> Index:
+        indexes = self._state().indexes
+        index = indexes.get(name)
         if index is None:
-            known = ", ".join(state.indexes) or "none"
+            known = ", ".join(indexes) or "none"
             raise UsageError(f"{self._resource} has no index {name!r}; its indexes: {known}")
         return index
 
-    def _key(self, key: ObjectKey | str, namespace: str | None) -> ObjectKey:
-        if isinstance(key, ObjectKey):
-            return key
-        if "/" in key:
-            parsed = ObjectKey.parse(key)
-            if namespace not in (None, parsed.namespace):
-                raise UsageError(f"{key!r} is not in the namespace {namespace!r}")
-            return parsed
-        if not self._resource.namespaced:
-            return ObjectKey("", key)
-        scope = namespace or self._namespace
-        if not scope:
-            raise UsageError(
-                f"which {self._resource.singular} {key!r}? This cache has every namespace: pass "
-                f"namespace=, 'namespace/{key}' or an ObjectKey"
-            )
-        return ObjectKey(scope, key)
-
     def __repr__(self) -> str:
         state = self._indexer.state
-        return f"<Lister {self._resource} objects={len(state.objects)} synced={state.synced}>"
+        count = len(state.objects)
+        return f"<{type(self).__name__} {self._resource} objects={count} synced={state.synced}>"

@@ -47,6 +47,8 @@ class ListRequest:
     part of what is asked."""
     probe: bool = False
     """Whether only the resourceVersion of the answer matters."""
+    exact: bool = False
+    """Whether the state of just that version is meant, and not of any later one."""
 
     @property
     def verb(self) -> Verb:
@@ -62,6 +64,8 @@ class ListRequest:
             query["continue"] = self.continue_token
         elif self.resource_version:
             query["resourceVersion"] = self.resource_version
+            if self.exact:
+                query["resourceVersionMatch"] = "Exact"
         return query
 
 

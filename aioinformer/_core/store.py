@@ -3,6 +3,10 @@
 A ``State`` belongs together: objects and indexes of one moment. It is replaced as a whole, by
 assigning one attribute, so that a reader who picks it up once never sees half of a relist, not
 even from another thread. Who writes is ``indexer``, who reads is ``lister``.
+
+An index holds the objects themselves, not their keys: one copy of one dict is then a whole and
+exact answer, in whatever thread. With keys, a reader would look each of them up in a cache that
+goes on changing, and might find an object that has left the index since.
 """
 
 from __future__ import annotations
@@ -13,49 +17,68 @@ from typing import TypeAlias
 
 from aioinformer._core.objects import KubeObject, ObjectKey
 
-__all__ = ["Index", "IndexFunction", "State"]
+__all__ = ["Bucket", "Index", "IndexFunction", "State", "Values", "index_values"]
 
 IndexFunction: TypeAlias = Callable[[KubeObject], Iterable[str] | str | None]
 """The values under which an object is found: several, one, or none. It must give the same answer
 for the same object every time; it runs in the event loop."""
 
+Values: TypeAlias = tuple[str, ...]
+"""The values of one object, each once."""
+
+Bucket: TypeAlias = dict[ObjectKey, KubeObject]
+"""The objects under one value."""
+
+
+def index_values(function: IndexFunction, obj: KubeObject) -> Values:
+    """The values of ``obj``; raises whatever the function raises."""
+    found = function(obj)
+    if isinstance(found, str):
+        return (found,)
+    return () if found is None else tuple(dict.fromkeys(found))
+
 
 @dataclass(slots=True, eq=False)
 class Index:
-    """One index: the keys of the objects under each value."""
+    """One index: the objects under each value. No bucket is ever empty."""
 
     name: str
     function: IndexFunction
-    keys: dict[str, set[ObjectKey]] = field(default_factory=dict[str, set[ObjectKey]])
+    buckets: dict[str, Bucket] = field(default_factory=dict[str, Bucket])
 
-    def values(self, obj: KubeObject) -> frozenset[str]:
+    def values(self, obj: KubeObject) -> Values:
         """The values of ``obj``; raises whatever the function raises."""
-        found = self.function(obj)
-        if found is None:
-            return frozenset()
-        return frozenset((found,) if isinstance(found, str) else found)
+        return index_values(self.function, obj)
 
-    def move(self, key: ObjectKey, old: frozenset[str], new: frozenset[str]) -> None:
-        """File ``key`` under ``new`` instead of ``old``."""
-        for value in old - new:
-            self._remove(value, key)
-        for value in new - old:
-            self._add(value, key)
-
-    def _add(self, value: str, key: ObjectKey) -> None:
-        keys = self.keys.get(value)
-        if keys is None:
-            self.keys[value] = {key}
-        else:
-            keys.add(key)
+    def move(self, obj: KubeObject, old: Values, new: Values) -> None:
+        """File ``obj`` under ``new``, and what has its key no longer under ``old``."""
+        key, buckets = obj.key, self.buckets
+        for value in new:
+            bucket = buckets.get(value)
+            if bucket is None:
+                buckets[value] = {key: obj}
+            else:
+                bucket[key] = obj
+        if old != new:
+            for value in old:
+                if value not in new:
+                    self._remove(value, key)
 
     def _remove(self, value: str, key: ObjectKey) -> None:
-        keys = self.keys.get(value)
-        if keys is None:
+        bucket = self.buckets.get(value)
+        if bucket is None or key not in bucket:
             return
-        keys.discard(key)
-        if not keys:  # a value that nothing has any more must not stay for ever
-            del self.keys[value]
+        if len(bucket) == 1:  # a value that nothing has any more must not stay for ever
+            del self.buckets[value]  # with what is in it: a reader never finds it empty
+        else:
+            del bucket[key]
+
+    def values_of_held(self, obj: KubeObject) -> Values:
+        """The values under which ``obj`` is filed, also if the function has come to raise."""
+        try:
+            return self.values(obj)
+        except Exception:  # noqa: BLE001 - it didn't raise when the object was filed
+            return tuple(value for value, bucket in self.buckets.items() if obj.key in bucket)
 
     def empty(self) -> Index:
         """The same index over nothing."""
@@ -71,48 +94,38 @@ class State:
     resource_version: str = ""
     """The version up to which everything was applied; empty before the first list."""
     synced: bool = False
+    building: tuple[Index, ...] = ()
+    """Indexes that nobody may read yet. They hear of every change, and their functions never
+    raise: ``index_building`` sees to that."""
 
     def empty(self) -> State:
         """A state with the same indexes over nothing."""
         return State(indexes={name: index.empty() for name, index in self.indexes.items()})
 
-    def index_values(self, obj: KubeObject) -> list[tuple[Index, frozenset[str]]]:
-        """The values of ``obj`` in every index; raises whatever an index function raises."""
-        return [(index, index.values(obj)) for index in self.indexes.values()]
-
     def put(self, obj: KubeObject, old: KubeObject | None) -> None:
         """Hold ``obj`` instead of ``old``. If an index function raises, nothing has changed."""
-        moves = self.index_values(obj)
-        if old is not None:
-            moves = self.unfile(old, moves)
+        filed = [(index, index.values(obj)) for index in self.indexes.values()]
+        if self.building:
+            filed += [(index, index.values(obj)) for index in self.building]
         self.objects[obj.key] = obj
-        for index, values in moves:
-            index.move(obj.key, frozenset(), values)
+        if old is None:
+            for index, values in filed:
+                index.move(obj, (), values)
+        else:
+            for index, values in filed:
+                index.move(obj, index.values_of_held(old), values)
 
     def remove(self, old: KubeObject) -> None:
         """Hold it no longer."""
-        self.unfile(old, [(index, frozenset()) for index in self.indexes.values()])
+        for index in (*self.indexes.values(), *self.building):
+            index.move(old, index.values_of_held(old), ())
         del self.objects[old.key]
 
-    def unfile(
-        self, old: KubeObject, keep: Iterable[tuple[Index, frozenset[str]]]
-    ) -> list[tuple[Index, frozenset[str]]]:
-        """Take ``old`` out of the indexes, except from under the values to ``keep``; the part of
-        ``keep`` under which it is not filed as it should be.
-        """
-        moves: list[tuple[Index, frozenset[str]]] = []
-        for index, kept in keep:
-            try:
-                values = index.values(old)
-            except Exception:  # noqa: BLE001 - it didn't raise when the object was filed
-                values = frozenset(value for value, keys in index.keys.items() if old.key in keys)
-            if values != kept:  # most changes move nothing
-                index.move(old.key, values, values & kept)
-                moves.append((index, kept))
-        return moves
-
     def residue(self) -> Iterator[list[object]]:
-        """Lists that keep alive what dropping this state would free, to be emptied in steps."""
+        """Lists that keep alive what dropping this state would free, to be emptied in steps: the
+        buckets first, which then let go of nothing that the rest doesn't hold.
+        """
+        for index in (*self.indexes.values(), *self.building):
+            yield list(index.buckets.values())
+        yield list(self.objects)
         yield list(self.objects.values())
-        for index in self.indexes.values():
-            yield list(index.keys.values())

@@ -22,13 +22,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from aioinformer._core.cursor import RULES, Cursor, ListRequest, Phase, WatchRequest
+from aioinformer._core.cursor import Cursor
 from aioinformer._core.delta_fifo import DeltaFIFO
 from aioinformer._core.deltas import Bookmark, Delta, DeltaKind, Entry, Replaced
 from aioinformer._core.indexer import Indexer, Replacement
 from aioinformer._core.mailbox import Mailbox
 from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
 from aioinformer._core.outcomes import Outcome
+from aioinformer._core.requests import ListRequest
+from aioinformer._core.rules import RULES, Phase
 from tests.core import strategies
 from tests.core.builders import delta, pod
 
@@ -262,7 +264,7 @@ class Convergence(RuleBasedStateMachine):
     def _advance(self, outcome: Outcome) -> None:
         step = self.cursor.advance(outcome, now=self.now, jitter=0.5)
         self.now += step.delay + 0.1
-        if isinstance(step.request, WatchRequest) or not step.request.continue_token:
+        if not (isinstance(step.request, ListRequest) and step.request.continue_token):
             self.listed.clear()
 
     # -- the pump ----------------------------------------------------------------------------------
@@ -305,13 +307,18 @@ class Convergence(RuleBasedStateMachine):
         else:
             objects = list(self.indexer.state.objects.values())
             for listener in self.listeners:
-                listener.box.resync(objects)
+                listener.box.resync(objects, self._is_current)
+
+    def _is_current(self, obj: KubeObject) -> bool:
+        return self.indexer.state.objects.get(obj.key) is obj
 
     def _stage(self, size: int) -> None:
+        if any(each.box.telling for each in self.listeners):
+            return
         if self.staging and self.staging.step(size):
             events = self.staging.commit()
             for listener in self.listeners:
-                listener.box.tell(events, initial=self.staging.initial)
+                listener.box.tell([events] if events else [], initial=self.staging.initial)
             self.freeing, self.staging = self.staging, None
 
     # -- listeners ---------------------------------------------------------------------------------
@@ -319,7 +326,7 @@ class Convergence(RuleBasedStateMachine):
     @precondition(lambda self: len(self.listeners) < 4)
     @rule()
     def join(self) -> None:
-        box = Mailbox(limit=LIMIT, holds=self.indexer.holds)
+        box = Mailbox(limit=LIMIT, overflow="block", holds=self.indexer.holds)
         if self.indexer.state.synced:
             box.replay(list(self.indexer.state.objects.values()))
         self.listeners.append(Listener(box, self.indexer))
@@ -351,7 +358,8 @@ class Convergence(RuleBasedStateMachine):
         again: dict[str, set[ObjectKey]] = {}
         for key, obj in self.indexer.state.objects.items():
             again.setdefault(node_of(obj), set()).add(key)
-        assert self.indexer.state.indexes["node"].keys == again
+        buckets = self.indexer.state.indexes["node"].buckets
+        assert {value: set(bucket) for value, bucket in buckets.items()} == again
 
     @invariant()
     def no_mailbox_holds_more_than_its_limit(self) -> None:

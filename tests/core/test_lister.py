@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import pytest
 
+from aioinformer import label_index, labelled, where
 from aioinformer._core.deltas import Delta
 from aioinformer._core.indexer import Indexer
 from aioinformer._core.lister import Lister
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.selectors import LabelSelector
-from aioinformer.errors import InvalidSelector, NotSynced, UsageError
-from tests.core.builders import NODES, PODS, added, cached, deleted, key, pod, replaced, updated
+from aioinformer.errors import IndexFailed, InvalidSelector, NotCached, NotSynced, UsageError
+from tests.core.builders import (
+    NODES,
+    PODS,
+    added,
+    cached,
+    deleted,
+    key,
+    pod,
+    pod_body,
+    replaced,
+    updated,
+)
 
 A = pod("a", labels={"app": "shop"}, node="n1")
 B = pod("b", labels={"app": "blog"}, node="n1")
@@ -135,7 +147,7 @@ def test_the_values_and_names_of_indexes_are_told() -> None:
     lister = pods()
 
     assert sorted(lister.index_values("node")) == ["n1", "n2"]
-    assert lister.indexes == ("node",)
+    assert lister.indexers == ("node",)
 
 
 def test_an_unknown_index_is_an_error_that_names_the_known_ones() -> None:
@@ -145,12 +157,89 @@ def test_an_unknown_index_is_an_error_that_names_the_known_ones() -> None:
         Lister(holding(indexer=Indexer()), PODS).index_values("node")
 
 
-def test_an_index_entry_whose_object_has_gone_is_left_out() -> None:
-    """Another thread may remove it between the two look-ups."""
-    indexer = holding(A, B)
-    del indexer.state.objects[A.key]
+# -- one or an error -----------------------------------------------------------------------------
 
-    assert Lister(indexer, PODS).by_index("node", "n1") == [B]
+
+def test_brackets_give_the_object_or_an_error_with_resource_and_name() -> None:
+    lister = pods(namespace="web")
+    assert lister["a"] is A
+    assert lister[OTHER.key] is OTHER
+
+    with pytest.raises(NotCached) as caught:
+        lister["z"]
+    assert str(caught.value) == "web/z is not among the cached pods"
+    assert (caught.value.resource, caught.value.key) == ("pods", "web/z")
+    with pytest.raises(KeyError):
+        lister["web/z"]
+
+
+# -- selections ----------------------------------------------------------------------------------
+
+
+def test_fields_and_a_predicate_narrow_the_list_too() -> None:
+    lister = pods()
+    assert lister.list(fields="spec.nodeName=n1,metadata.name!=a") == [B]
+    assert lister.list(fields={"metadata.namespace": "other"}) == [OTHER]
+    assert lister.list(where=lambda obj: obj.name == "a") == [A, OTHER]
+    assert lister.list(where=where("spec.nodeName", "n1") & labelled("app=blog")) == [B]
+    assert lister.list(labels="app=shop", namespace="web", where=lambda obj: False) == []
+
+
+def test_a_selection_can_be_counted() -> None:
+    assert pods().count() == 3
+    assert pods().count(labels="app=shop") == 2
+    assert pods().count(labels="app=shop", fields="spec.nodeName=n2") == 1
+
+
+def test_a_label_index_is_made_use_of_without_being_named() -> None:
+    indexer = holding(A, B, OTHER, indexer=Indexer({"labels": label_index("app")}))
+    lister = Lister(indexer, PODS)
+    assert lister.list(labels="app=shop") == [A, OTHER]
+
+    indexer.state.indexes["labels"].buckets["app=shop"].pop(A.key)
+    assert lister.list(labels="app=shop") == [OTHER], "it is the index that was asked"
+
+
+# -- more of indexes -----------------------------------------------------------------------------
+
+
+def shared(obj: KubeObject) -> list[str]:
+    """Several values."""
+    return ["all", node_of(obj)]
+
+
+def test_objects_that_share_a_value_with_another_one_are_found_once_each() -> None:
+    lister = Lister(holding(A, B, OTHER, indexer=Indexer({"some": shared})), PODS)
+    assert lister.index("some", A) == [A, B, OTHER]
+    assert pods().index("node", A) == [A, B]
+    assert pods().index("node", pod("x", node="n2")) == [OTHER], "it need not be cached"
+    assert pods().index("node", pod("x", node="n3")) == []
+
+
+def test_an_object_that_the_index_function_raises_at_is_named() -> None:
+    with pytest.raises(IndexFailed, match=r"'node'.*pods web/x: KeyError") as caught:
+        pods().index("node", cached(pod_body("x") | {"spec": {}}))
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_the_keys_under_a_value_are_sorted() -> None:
+    indexer = holding(B, OTHER, A)
+    lister = Lister(indexer, PODS)
+    assert lister.index_keys("node", "n1") == [A.key, B.key]
+    assert lister.index_keys("node", "n3") == []
+
+
+def test_the_objects_under_each_value_can_be_counted() -> None:
+    assert pods().index_counts("node") == {"n1": 2, "n2": 1}
+
+
+def test_an_index_shows_the_newest_version_where_nothing_has_moved() -> None:
+    indexer = holding(A, B)
+    lister = Lister(indexer, PODS)
+    newer = pod("a", rv="200", node="n1")
+    change(indexer, updated(newer))
+
+    assert sorted(lister.by_index("node", "n1"), key=lambda obj: obj.name) == [newer, B]
 
 
 # -- as a collection -----------------------------------------------------------------------------
@@ -219,6 +308,11 @@ def test_reading_before_the_first_full_state_is_an_error_that_says_what_to_do() 
         lambda: list(lister),
         lambda: lister.by_index("node", "n1"),
         lambda: lister.index_values("node"),
+        lambda: lister.index_keys("node", "n1"),
+        lambda: lister.index_counts("node"),
+        lambda: lister.index("node", A),
+        lambda: lister["web/a"],
+        lister.count,
     ):
         with pytest.raises(NotSynced, match=r"cache of pods.*wait_synced.*lister\.unsynced"):
             read()
@@ -239,7 +333,7 @@ def test_version_and_index_names_can_be_read_at_any_time() -> None:
     lister = Lister(Indexer({"node": node_of}), PODS)
 
     assert lister.resource_version == ""
-    assert lister.indexes == ("node",)
+    assert lister.indexers == ("node",)
 
 
 def test_a_lister_has_no_way_to_write() -> None:

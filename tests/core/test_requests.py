@@ -80,3 +80,17 @@ def test_a_request_is_a(request_: AnyRequest, verb: Verb) -> None:
 def test_whether_it_is_a_restart_is_no_part_of_what_is_asked() -> None:
     assert ListRequest("10", restart=True) == ListRequest("10")
     assert WatchRequest("10", 300, restart=True) == WatchRequest("10", 300)
+
+
+def test_an_exact_list_asks_for_just_that_version_and_its_pages_need_not() -> None:
+    """A token carries its version; both is an error."""
+    first = ListRequest("7", exact=True)
+    assert first.query() == {
+        "limit": "500",
+        "resourceVersion": "7",
+        "resourceVersionMatch": "Exact",
+    }
+    assert ListRequest("7", exact=True, continue_token="t").query() == {
+        "limit": "500",
+        "continue": "t",
+    }

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer._core.objects import KubeObject, ObjectKey
-from aioinformer._core.store import Index, State
+from aioinformer._core.store import Index, State, Values
 from tests.core import strategies
 from tests.core.builders import key, pod
 
@@ -31,9 +31,19 @@ def indexed(*names: str) -> State:
     return State(indexes={name: Index(name, functions[name]) for name in names})
 
 
+def held(index: Index) -> dict[str, list[KubeObject]]:
+    """What an index holds, having checked the keys."""
+    for bucket in index.buckets.values():
+        assert bucket, "no bucket is empty"
+        assert all(obj.key == key for key, obj in bucket.items())
+    return {value: list(bucket.values()) for value, bucket in index.buckets.items()}
+
+
 def keys(state: State, index: str) -> dict[str, set[ObjectKey]]:
-    """What an index holds."""
-    return state.indexes[index].keys
+    """The keys that an index holds, whose objects are those that are held."""
+    found = held(state.indexes[index])
+    assert all(state.objects[obj.key] is obj for objects in found.values() for obj in objects)
+    return {value: {obj.key for obj in objects} for value, objects in found.items()}
 
 
 # -- an index ------------------------------------------------------------------------------------
@@ -42,18 +52,18 @@ def keys(state: State, index: str) -> dict[str, set[ObjectKey]]:
 @pytest.mark.parametrize(
     ("found", "values"),
     [
-        (None, set[str]()),
-        ("node-1", {"node-1"}),
-        ("", {""}),
-        ([], set[str]()),
-        (["a", "b", "a"], {"a", "b"}),
-        (("a",), {"a"}),
-        (iter("ab"), {"a", "b"}),
+        (None, ()),
+        ("node-1", ("node-1",)),
+        ("", ("",)),
+        ([], ()),
+        (["a", "b", "a"], ("a", "b")),
+        (("a",), ("a",)),
+        (iter("ab"), ("a", "b")),
     ],
     ids=["none", "text", "empty text", "empty", "list", "tuple", "iterator"],
 )
 def test_an_index_function_gives_several_values_one_or_none(
-    found: Iterable[str] | str | None, values: set[str]
+    found: Iterable[str] | str | None, values: Values
 ) -> None:
     assert Index("x", lambda _: found).values(pod("a")) == values
 
@@ -63,39 +73,57 @@ def test_an_index_passes_on_what_its_function_raises() -> None:
         Index("x", lambda obj: str(obj["nodeNam"])).values(pod("a"))
 
 
-def test_a_key_moves_between_values() -> None:
-    index = Index("x", by_node)
-    index.move(key("a"), frozenset(), frozenset("12"))
-    index.move(key("b"), frozenset(), frozenset("2"))
-    assert index.keys == {"1": {key("a")}, "2": {key("a"), key("b")}}
-    index.move(key("a"), frozenset("12"), frozenset("23"))
-    assert index.keys == {"2": {key("a"), key("b")}, "3": {key("a")}}
+def test_an_object_moves_between_values() -> None:
+    index, a, b, newer = Index("x", by_node), pod("a"), pod("b"), pod("a", rv="2")
+    index.move(a, (), ("1", "2"))
+    index.move(b, (), ("2",))
+    assert held(index) == {"1": [a], "2": [a, b]}
+    index.move(newer, ("1", "2"), ("2", "3"))
+    assert held(index) == {"2": [newer, b], "3": [newer]}
+
+
+def test_a_newer_version_takes_the_place_of_the_older_one_where_nothing_moves() -> None:
+    index, old, new = Index("x", by_node), pod("a"), pod("a", rv="2")
+    index.move(old, (), ("1",))
+    index.move(new, ("1",), ("1",))
+
+    (found,) = held(index)["1"]
+    assert found is new
 
 
 def test_a_value_that_nothing_has_any_more_does_not_stay() -> None:
     """client-go: values such as uids would pile up for ever."""
     index = Index("x", by_node)
-    index.move(key("a"), frozenset(), frozenset("1"))
-    index.move(key("a"), frozenset("1"), frozenset())
+    index.move(pod("a"), (), ("1",))
+    index.move(pod("a"), ("1",), ())
 
-    assert index.keys == {}
+    assert index.buckets == {}
 
 
-def test_taking_a_key_from_a_value_that_never_had_it_is_no_error() -> None:
-    index = Index("x", by_node)
-    index.move(key("b"), frozenset(), frozenset("1"))
-    index.move(key("a"), frozenset("12"), frozenset())
+def test_a_reader_in_a_thread_never_finds_a_bucket_empty() -> None:
+    index, obj = Index("x", by_node), pod("a")
+    index.move(obj, (), ("1",))
+    picked_up = index.buckets["1"]
+    index.move(obj, ("1",), ())
 
-    assert index.keys == {"1": {key("b")}}
+    assert list(picked_up.values()) == [obj]
+
+
+def test_taking_an_object_from_a_value_that_it_never_had_is_no_error() -> None:
+    index, b = Index("x", by_node), pod("b")
+    index.move(b, (), ("1",))
+    index.move(pod("a"), ("1", "2"), ())
+
+    assert held(index) == {"1": [b]}
 
 
 def test_an_empty_index_has_the_same_name_and_function() -> None:
-    index = Index("x", by_node)
-    index.move(key("a"), frozenset(), frozenset("1"))
+    index, obj = Index("x", by_node), pod("a")
+    index.move(obj, (), ("1",))
     empty = index.empty()
 
-    assert (empty.name, empty.function, empty.keys) == ("x", by_node, {})
-    assert index.keys == {"1": {key("a")}}
+    assert (empty.name, empty.function, empty.buckets) == ("x", by_node, {})
+    assert held(index) == {"1": [obj]}
 
 
 # -- a state -------------------------------------------------------------------------------------
@@ -180,7 +208,10 @@ def test_an_empty_state_has_the_same_indexes_over_nothing() -> None:
     empty = state.empty()
 
     assert (empty.objects, empty.resource_version, empty.synced) == ({}, "", False)
-    assert {name: index.keys for name, index in empty.indexes.items()} == {"node": {}, "labels": {}}
+    assert {name: held(index) for name, index in empty.indexes.items()} == {
+        "node": {},
+        "labels": {},
+    }
     empty.put(pod("b"), None)
     assert keys(state, "node") == {"node-1": {key("a")}}
 
@@ -191,8 +222,26 @@ def test_the_residue_is_all_that_dropping_the_state_would_free() -> None:
     for obj in objects:
         state.put(obj, None)
 
-    assert list(state.residue()) == [objects, [{key("a")}, {key("b")}]]
+    *buckets, keys_, held_ = state.residue()
+    assert buckets == [[{key("a"): objects[0]}, {key("b"): objects[1]}]]
+    assert (keys_, held_) == ([key("a"), key("b")], objects)
     assert len(state.objects) == 2, "nothing was taken apart"
+
+
+def test_an_index_that_is_being_built_hears_of_every_change_and_cannot_be_read() -> None:
+    state, growing = indexed("node"), Index("labels", by_labels)
+    old, other = pod("a", labels={"n": "1"}), pod("b", labels={"n": "1"})
+    state.put(old, None)
+    state.building = (growing,)
+    new = pod("a", rv="2", labels={"n": "2"})
+    state.put(new, old)
+    assert held(growing) == {"n=2": [new]}, "though the old one was never filed"
+    state.put(other, None)
+    state.remove(new)
+    assert held(growing) == {"n=1": [other]}
+    assert list(state.indexes) == ["node"]
+    assert list(state.empty().building) == []
+    assert [{key("b"): other}] in list(state.residue())
 
 
 CHANGES = st.lists(

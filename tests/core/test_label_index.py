@@ -1,0 +1,44 @@
+"""The index by label."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer import label_index
+from aioinformer.errors import ObjectDecodeError
+from tests.core.builders import cached, pod, pod_body
+
+POD = pod("a", labels={"app": "shop", "tier": "web", "example.com/x": ""})
+
+
+def test_an_object_is_filed_under_the_labels_that_were_asked_for() -> None:
+    assert label_index("app")(POD) == ("app=shop",)
+    assert label_index("tier", "app", "zone")(POD) == ("app=shop", "tier=web")
+    assert label_index("zone")(POD) == ()
+    assert label_index("app")(pod("b")) == ()
+
+
+def test_no_names_mean_all_labels() -> None:
+    assert set(label_index()(POD)) == {"app=shop", "tier=web", "example.com/x="}
+
+
+def test_which_labels_it_answers_for() -> None:
+    assert label_index("app").covers("app")
+    assert not label_index("app").covers("tier")
+    assert label_index().covers("anything")
+
+
+def test_the_same_labels_are_the_same_function() -> None:
+    """So that two parts of a program may both ask for one informer with that index."""
+    assert label_index("a", "b") is label_index("b", "a", "a")
+    assert label_index("a") is not label_index("b")
+
+
+def test_labels_that_cannot_be_read_are_an_error_of_the_object() -> None:
+    with pytest.raises(ObjectDecodeError):
+        label_index("app")(cached(pod_body("a") | {"metadata": {"name": "a", "labels": 7}}))
+
+
+def test_the_repr_is_how_it_was_made() -> None:
+    assert repr(label_index("b", "a")) == "label_index('a', 'b')"
+    assert repr(label_index()) == "label_index()"
