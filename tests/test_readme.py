@@ -17,10 +17,10 @@ import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration
 from prometheus_client import CollectorRegistry
 
-from aioinformer import Levels, SharedInformerFactory
+from aioinformer import Event, Levels, SharedInformerFactory, merge
 from aioinformer._cli.arguments import DemoOptions, parse
 from aioinformer.adapters.prometheus import PrometheusMetrics
-from aioinformer.testing import ApiServer, Cluster
+from aioinformer.testing import ApiServer, Cluster, ClusterSource
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -112,7 +112,8 @@ async def test_print_pods_prints_pods(tmp_path: Path) -> None:
 
 
 def test_the_guarantees_have_the_numbers_of_their_tests() -> None:
-    tests = (ROOT / "tests" / "promises" / "test_promises.py").read_text()
+    modules = (ROOT / "tests" / "promises").glob("test_*.py")
+    tests = "".join(module.read_text() for module in modules)
     listed: list[str] = re.findall(r"^- \*\*(\d+)\. ", README, re.MULTILINE)
     assert listed == sorted(set(re.findall(r"def test_(\d+)_", tests)), key=int)
 
@@ -128,6 +129,49 @@ async def test_a_ready_made_client_fits_as_the_readme_says() -> None:
     exec(block("client_of"), names)  # noqa: S102 - what it is for
     async with ApiServer() as server, ApiClient(Configuration(host=server.url)) as api:
         await names["inform"](api)
+
+
+async def test_what_the_readme_asks_of_handlers_can_be_asked() -> None:
+    told: list[str] = []
+
+    async def reconcile(event: Event) -> None:
+        told.append(f"reconcile {type(event).__name__} {event.obj.name}")
+
+    def blocking_audit(event: Event) -> None:
+        told.append(f"audit {event.obj.name}")
+
+    cluster = Cluster()
+    metadata = {"name": "web-0", "labels": {"app": "shop"}}
+    cluster.create("pods", {"metadata": metadata, "status": {"phase": "Running"}})
+    cluster.create("pods", {"metadata": {"name": "other"}})
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        pods = informers.informer("pods")
+        names = {"pods": pods, "reconcile": reconcile, "blocking_audit": blocking_audit}
+        exec(block("blocking_audit"), names)  # noqa: S102 - what it is for
+        for registration in pods.registrations:
+            await registration.wait_synced(timeout=5)
+    assert sorted(told) == ["audit other", "audit web-0", "reconcile Added web-0"]
+
+
+async def test_the_streams_of_the_readme_run() -> None:
+    code = block("merge(").replace(
+        "async for source, event in events: ...",
+        "async for source, event in events: seen.append(event); break",
+    )
+    code = code.replace("async for event in events: ...", "seen.append(snapshot)")
+    lines = "".join(f"    {line}\n" for line in code.splitlines())
+    cluster = Cluster()
+    cluster.create("pods", {"metadata": {"name": "web-0"}})
+    cluster.create("nodes", {"metadata": {"name": "node-1"}})
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        seen: list[Any] = []
+        pods, nodes = informers.informer("pods"), informers.informer("nodes")
+        names: dict[str, Any] = {"merge": merge, "pods": pods, "nodes": nodes, "seen": seen}
+        exec(f"async def read():\n{lines}", names)  # noqa: S102 - what it is for
+        await asyncio.wait_for(names["read"](), 5)
+        event, snapshot = seen
+        assert event.obj.name in ("web-0", "node-1")
+        assert [key.name for key in snapshot] == ["web-0"]
 
 
 def levels() -> Levels:

@@ -426,7 +426,9 @@ ROWS: dict[str, Row] = {
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-def test_what_follows(row: Row, caplog: pytest.LogCaptureFixture) -> None:
+def test_10_every_abnormal_end_is_told_everywhere_and_what_follows_is_the_table_s(
+    row: Row, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.WARNING, logger="aioinformer")
 
     async def story() -> None:

@@ -304,7 +304,7 @@ async def lived(cluster: Cluster, minutes: int) -> None:
 
 
 @pytest.mark.parametrize("lived_for", [2, 7, 13])
-def test_a_peer_that_went_silent_is_replaced_within_80_seconds(lived_for: int) -> None:
+def test_9_a_peer_that_went_silent_is_replaced_within_80_seconds(lived_for: int) -> None:
     async def story() -> None:
         cluster, faults = with_pods("a"), Faults()
         async with of_cluster(cluster, faults) as scene:
@@ -382,7 +382,7 @@ def test_a_slow_consumer_is_not_taken_for_a_silent_server() -> None:
 # -- a server that went back in time -----------------------------------------------------------
 
 
-def test_a_restored_backup_is_noticed_announced_and_compared_by_content() -> None:
+def test_1_a_restored_backup_is_noticed_announced_and_compared_by_content() -> None:
     """The pod "a" has the same uid and version in both lives of the server, and another label."""
 
     async def story() -> None:

@@ -143,7 +143,7 @@ def tell(title: str, counter: Counter, moments: dict[str, tuple[float, float]]) 
 
 
 @pytest.mark.parametrize("compacted", [False, True], ids=["resumed", "relisted"])
-def test_no_second_sees_more_than_fifty_requests_when_a_server_was_down(compacted: bool) -> None:
+def test_11_no_second_sees_more_than_fifty_requests_when_a_server_was_down(compacted: bool) -> None:
     async def story() -> tuple[Scene, dict[str, tuple[float, float]]]:
         scene = Scene()
         async with scene.started():
@@ -176,7 +176,7 @@ def test_no_second_sees_more_than_fifty_requests_when_a_server_was_down(compacte
 
 
 @pytest.mark.parametrize("outage", [OUTAGE, 3.0], ids=["60 s", "3 s"])
-def test_no_second_sees_more_than_fifty_requests_to_a_server_that_was_down_at_first(
+def test_11_no_second_sees_more_than_fifty_requests_to_a_server_that_was_down_at_first(
     outage: float,
 ) -> None:
     """Three seconds are too short for all to have asked: the rest is still in line afterwards."""

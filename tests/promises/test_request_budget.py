@@ -210,7 +210,9 @@ def later(answers: Answers) -> Scene:
 
 @pytest.mark.parametrize("begun", [from_the_start, later], ids=["from the start", "later"])
 @pytest.mark.parametrize("manner", MANNERS)
-def test_the_budget_is_held(manner: str, begun: Callable[[Answers], Scene], table: Table) -> None:
+def test_11_the_budget_of_requests_is_held(
+    manner: str, begun: Callable[[Answers], Scene], table: Table
+) -> None:
     async def story() -> Spent:
         scene = begun(MANNERS[manner])
         async with scene.played():
@@ -277,7 +279,7 @@ class Located:
 
 
 @pytest.mark.parametrize("discovery", DISCOVERY)
-def test_it_is_held_with_looks_at_discovery_too(discovery: str, table: Table) -> None:
+def test_11_it_is_held_with_looks_at_discovery_too(discovery: str, table: Table) -> None:
     """A version that is new is asked for at once: one more request, behind an answer."""
 
     async def story() -> Spent:
