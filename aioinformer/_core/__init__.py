@@ -13,6 +13,9 @@ without an event loop, and why a method without ``await`` is a critical section 
     backoff      how long to wait              deltas       what travels to the cache
     delta_fifo   what arrived, in order        store        the cache's data
     indexer      writes the cache              lister       reads it
+    query        what a reader means, found    label_index  found by label
+    index_building  an index that comes late   verification the cache against the server
+    versions     which of two is older
     mailbox      what one listener has yet to hear          overflow   when it is too much
     coalescing   the same, merged by key       retelling    a state told: at first, in a resync
     paths        names of an object's parts    projections  read a few of them, fast

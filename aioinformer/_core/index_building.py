@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable
 from itertools import islice
 
 from aioinformer._core.objects import KubeObject
-from aioinformer._core.store import Index, IndexFunction, State, Values, index_values
+from aioinformer._core.store import Index, IndexFunction, State, Values
 from aioinformer.errors import IndexFailed, UsageError
 
 __all__ = ["IndexBuilding"]
@@ -35,6 +35,7 @@ class IndexBuilding:
         """
         self.name = name
         self._function = function
+        self._asked = Index(name, function)
         self._states = states
         self._parts: dict[State, Index] = {}
         self._failure: IndexFailed | None = None
@@ -104,7 +105,7 @@ class IndexBuilding:
     def _guarded(self, obj: KubeObject) -> Values:
         """The function, which may be wrong; but applying a change must not fail for that."""
         try:
-            return index_values(self._function, obj)
+            return self._asked.values(obj)
         except Exception as error:  # noqa: BLE001 - a program's function may raise anything
             if self._failure is None:
                 self._failure = IndexFailed(self.name, obj.resource, obj.key, error)

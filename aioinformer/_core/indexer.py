@@ -12,7 +12,8 @@ late (``index_building``). Reading is ``lister``'s.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import islice, repeat
+from typing import Any, cast
 
 from aioinformer._core.deltas import Bookmark, Delta, Replaced
 from aioinformer._core.index_building import IndexBuilding
@@ -248,19 +249,30 @@ class Replacement:
         """Let go of the old state. Readers may still hold it, so it isn't taken apart: what it
         refers to is kept alive by lists, and those are emptied in steps.
         """
-        residue = list(self._old.residue())
-        self._old = self._new
-        residue.append(list(self._replaced.objects))
+        old, self._old = self._old, self._new
+        kept: list[list[Any]] = [list(self._replaced.objects)]
         self._replaced = Replaced((), self._new.resource_version)
-        yield
-        for batch in residue:
+        for batch in old.residue():
+            kept.append(batch)
+            yield from _rest(batch)
+        del old
+        while kept:
+            batch = kept[-1]
             while batch:
-                batch.pop()
-                yield
+                yield from _rest(batch.pop())
+            kept.pop()
 
     def __repr__(self) -> str:
         done, total = len(self._new.objects), len(self._replaced.objects)
         return f"<Replacement staged={done}/{total} rv={self._new.resource_version}>"
+
+
+def _rest(item: object) -> Iterator[None]:
+    """What handling ``item`` counts for: one, and more for a container, which can't be let go, or
+    copied, in parts. 64 of its entries are as quick as anything else is with one object.
+    """
+    size = len(cast("list[object]", item)) if isinstance(item, dict | list) else 0
+    return repeat(None, 1 + size // 64)
 
 
 def _same(old: KubeObject, new: KubeObject) -> bool:

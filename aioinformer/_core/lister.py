@@ -170,7 +170,7 @@ class Lister:
 
     def index(self, index: str, obj: KubeObject) -> _Objects:
         """The objects that share a value of the index with ``obj``, each once: itself too, if it
-        is cached. ``obj`` need not be.
+        is cached. ``obj`` need not be. This calls the index function, in whatever thread it is.
 
         Raises:
             NotSynced: the cache doesn't hold its first full state yet.

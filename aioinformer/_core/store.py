@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from aioinformer._core.objects import KubeObject, ObjectKey
 
-__all__ = ["Bucket", "Index", "IndexFunction", "State", "Values", "index_values"]
+__all__ = ["Bucket", "Index", "IndexFunction", "State", "Values"]
 
 IndexFunction: TypeAlias = Callable[[KubeObject], Iterable[str] | str | None]
 """The values under which an object is found: several, one, or none. It must give the same answer
@@ -30,14 +30,6 @@ Bucket: TypeAlias = dict[ObjectKey, KubeObject]
 """The objects under one value."""
 
 
-def index_values(function: IndexFunction, obj: KubeObject) -> Values:
-    """The values of ``obj``; raises whatever the function raises."""
-    found = function(obj)
-    if isinstance(found, str):
-        return (found,)
-    return () if found is None else tuple(dict.fromkeys(found))
-
-
 @dataclass(slots=True, eq=False)
 class Index:
     """One index: the objects under each value. No bucket is ever empty."""
@@ -48,7 +40,10 @@ class Index:
 
     def values(self, obj: KubeObject) -> Values:
         """The values of ``obj``; raises whatever the function raises."""
-        return index_values(self.function, obj)
+        found = self.function(obj)
+        if isinstance(found, str):
+            return (found,)
+        return () if found is None else tuple(dict.fromkeys(found))
 
     def move(self, obj: KubeObject, old: Values, new: Values) -> None:
         """File ``obj`` under ``new``, and what has its key no longer under ``old``."""
@@ -121,11 +116,13 @@ class State:
             index.move(old, index.values_of_held(old), ())
         del self.objects[old.key]
 
-    def residue(self) -> Iterator[list[object]]:
-        """Lists that keep alive what dropping this state would free, to be emptied in steps: the
-        buckets first, which then let go of nothing that the rest doesn't hold.
+    def residue(self) -> Iterator[list[Any]]:
+        """Lists that keep alive what dropping this state would free. To be emptied item by item,
+        the last list first: each item then lets go of nothing that an earlier list doesn't hold.
         """
-        for index in (*self.indexes.values(), *self.building):
-            yield list(index.buckets.values())
-        yield list(self.objects)
+        indexes = (*self.indexes.values(), *self.building)
         yield list(self.objects.values())
+        yield list(self.objects)
+        for index in indexes:
+            yield list(index.buckets.values())
+        yield [self.objects, *(index.buckets for index in indexes)]

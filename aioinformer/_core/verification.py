@@ -100,11 +100,16 @@ class Comparison:
             return "content"
         return None
 
-    def close(self) -> Verification:
-        """The server has no more."""
-        for key in self._left:
+    def step(self, n: int) -> bool:
+        """The server has no more: look at ``n`` objects that it didn't show; whether that's all."""
+        for _ in range(min(n, len(self._left))):
+            key, _ = self._left.popitem()
             if key not in self._leave_out:
                 self._differences[key] = "surplus"
+        return not self._left
+
+    def close(self) -> Verification:
+        """What was found; to be called when ``step`` is done."""
         return Verification(self.resource_version, self._seen, self._differences, self._rejected)
 
     def __repr__(self) -> str:

@@ -9,6 +9,8 @@ As the data flows::
     registration  a listener that calls the program's code    streams   listeners to iterate
     calling       how: in order, by key, in time              handlers  what may be called
     resyncs       the state told again, in time               merging   several streams as one
+    readings      what programs read of it, and wait for      awaiting  who is woken, and when
+    live_lister   the cache, read bit by bit                  verifying it against the server
     informer      all of that for one resource                health    what it says of itself
     factory       informers shared and run
 

@@ -38,7 +38,9 @@ class Written:
         if isinstance(obj, KubeObject):
             return cls(obj.key, obj.uid, obj.resource_version)
         metadata = obj.get("metadata")
-        found = cast("Mapping[str, Any]", metadata) if isinstance(metadata, Mapping) else {}
+        found: Mapping[str, Any] = {}
+        if isinstance(metadata, Mapping):
+            found = cast("Mapping[str, Any]", metadata)
         texts = [found.get(name) for name in ("name", "uid", "resourceVersion")]
         if not all(isinstance(text, str) and text for text in texts):
             raise UsageError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -226,6 +227,25 @@ def test_keys_and_values_that_no_label_can_have_are_refused(
 ) -> None:
     with pytest.raises(InvalidSelector, match=re.escape(problem)):
         LabelSelector.parse(selector)
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**62])
+def test_numbers_that_no_server_can_hold_are_no_numbers(number: int) -> None:
+    """Go's strconv.ParseInt, with 64 bits."""
+    with pytest.raises(InvalidSelector, match="must be an integer"):
+        LabelSelector.parse(f"a>{number}")
+    assert not LabelSelector.parse("a>0").matches({"a": str(number)})
+    assert not LabelSelector.parse("a<0").matches({"a": str(number)})
+    assert LabelSelector.parse(f"a<{2**63 - 1}").matches({"a": str(2**63 - 2)})
+
+
+def test_values_that_are_no_text_are_a_type_error_that_names_them() -> None:
+    """A mapping may come from YAML, which makes booleans and numbers of unquoted words."""
+    selector: Any = {"app": True}
+    with pytest.raises(TypeError, match="'app' to True"):
+        LabelSelector.parse(selector)
+    with pytest.raises(TypeError, match="'app' to True"):
+        FieldSelector.parse(selector)
 
 
 # -- field selectors ---------------------------------------------------------------------------

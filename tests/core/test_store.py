@@ -222,9 +222,10 @@ def test_the_residue_is_all_that_dropping_the_state_would_free() -> None:
     for obj in objects:
         state.put(obj, None)
 
-    *buckets, keys_, held_ = state.residue()
-    assert buckets == [[{key("a"): objects[0]}, {key("b"): objects[1]}]]
-    assert (keys_, held_) == ([key("a"), key("b")], objects)
+    held_, keys_, buckets, containers = state.residue()
+    assert (held_, keys_) == (objects, [key("a"), key("b")])
+    assert buckets == [{key("a"): objects[0]}, {key("b"): objects[1]}]
+    assert containers == [state.objects, state.indexes["node"].buckets]
     assert len(state.objects) == 2, "nothing was taken apart"
 
 

@@ -22,6 +22,8 @@ def comparing(
 def result(comparison: Comparison, *objects: KubeObject) -> Verification:
     for obj in objects:
         comparison.saw(obj)
+    while not comparison.step(1):
+        pass
     return comparison.close()
 
 

@@ -45,6 +45,10 @@ from tests.runtime.sources import (
     until,
 )
 
+MANY = 10_000
+STEP = 0.2
+"""Seconds; the promise is 0.01."""
+
 
 def by_value(obj: KubeObject) -> str | None:
     return obj.labels.get("value")
@@ -72,6 +76,18 @@ async def test_an_index_can_be_added_while_the_cache_is_in_use() -> None:
         assert counts == {"odd": 21, "even": 22}
         await informer.add_index("value", by_value)
         assert informer.lister.indexers == ("value",)
+
+
+async def test_no_step_is_long_when_an_index_is_added_and_when_the_cache_is_verified() -> None:
+    """A generous guard; see ``test_steps``."""
+    state = page(*(body(f"web-{number}", 5) for number in range(MANY)), version="10")
+    informer = SharedInformer(script(state, stream(hangs=True), state))
+    asyncio.get_running_loop().slow_callback_duration = STEP
+    async with informing(informer):
+        await informer.add_index("all", lambda obj: ["all", obj.name])
+        assert len(informer.lister.by_index("all", "all")) == MANY
+        assert await informer.verify(contents=True)
+        assert sum([1 async for _ in informer.lister.scan(labels="!app")]) == MANY
 
 
 async def test_an_index_can_be_added_before_anything_is_cached() -> None:

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from itertools import count
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, count, islice
 from random import Random
+from typing import Any
 
-from aioinformer import Added, BackoffPolicy, Event, Handler, KubeObject, ObjectKey, Updated
+from aioinformer import Added, BackoffPolicy, Event, Handler, KubeObject, Updated
+from aioinformer._core.backoff import Backoff
+from aioinformer._core.habits import Habits
+from aioinformer._core.intake import InitialState, Intake
+from aioinformer._core.liveness import LivenessPolicy
 from aioinformer._core.mailbox import Overflow
-from aioinformer._core.store import Index
-from aioinformer._runtime.handlers import Registration
+from aioinformer._core.outcomes import Outcome
+from aioinformer._core.requests import AnyRequest, WatchRequest
+from aioinformer._core.rules import Goto, Phase
+from aioinformer._core.store import Index, Values
 from aioinformer._runtime.health import Condition
-from aioinformer._runtime.reflector import ListerWatcher, Reflector
+from aioinformer._runtime.reflector import Reflector
+from aioinformer._runtime.registration import Registration
+from aioinformer._runtime.reports import Problem
+from aioinformer._runtime.sources import ListerWatcher
+from aioinformer._runtime.watchdog import Watchdog
+from aioinformer._runtime.watching import WatchStream
+from aioinformer.errors import FetchError, ServerRewound
 from aioinformer.testing import Cluster
 from aioinformer.testing.simulation import History
-from aioinformer.testing.simulation.network import Connection, Network
+from aioinformer.testing.simulation.connection import Connection
+from aioinformer.testing.simulation.network import Network
 from aioinformer.testing.simulation.observed import (
     HandlerBroke,
     ObservedInformer,
@@ -23,6 +37,7 @@ from aioinformer.testing.simulation.observed import (
     Participant,
 )
 from aioinformer.testing.simulation.plan import InformerSpec
+from aioinformer.testing.simulation.reflecting import ObservedCursor, ObservedReflector
 
 # -- the network -------------------------------------------------------------------------------
 
@@ -64,8 +79,8 @@ class RepeatsAnEvent(Network):
 class DropsOnOverflow(ObservedMailbox):
     """Forgets what its limit has no room for."""
 
-    def extend(self, events: Sequence[Event]) -> None:
-        super().extend(events[: max(0, self.limit // 2 - self.pending)])
+    def extend(self, events: Sequence[Event], at: float = 0.0) -> bool:
+        return super().extend(events[: max(0, self.limit // 2 - self.pending)], at)
 
 
 class HoldsTooMuch(ObservedMailbox):
@@ -79,24 +94,28 @@ class HoldsTooMuch(ObservedMailbox):
 class ForgetsAReplay(ObservedMailbox):
     """Doesn't tell the first of the objects that a listener found."""
 
-    def replay(self, objects: Sequence[KubeObject]) -> None:
-        super().replay(objects[1:])
+    def replay(self, objects: Iterable[KubeObject], at: float = 0.0, *, full: bool = True) -> None:
+        super().replay(islice(objects, 1, None), at, full=full)
 
 
 class RepeatsAReplay(ObservedMailbox):
     """Tells twice of one of them."""
 
-    def replay(self, objects: Sequence[KubeObject]) -> None:
-        super().replay([*objects, *objects[:1]])
+    def replay(self, objects: Iterable[KubeObject], at: float = 0.0, *, full: bool = True) -> None:
+        found = list(objects)
+        super().replay([*found, *found[:1]], at, full=full)
 
 
 class TellsTheUnchanged(ObservedMailbox):
     """Tells of what a list has confirmed."""
 
-    def tell(self, events: Iterable[Event], *, initial: bool = False) -> None:
-        events = list(events)
+    def tell(
+        self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
+    ) -> None:
+        events = chain.from_iterable(batches)
         changed = [event.obj for event in events if not initial and isinstance(event, Added)]
-        super().tell([*events, *(Updated(obj, obj) for obj in changed)], initial=initial)
+        again = [[Updated(obj, obj) for obj in changed]] if changed else []
+        super().tell([*batches, *again], at, initial=initial)
 
 
 class SyncedEarly(ObservedMailbox):
@@ -111,8 +130,9 @@ class SyncedEarly(ObservedMailbox):
 class PilesUpResyncs(ObservedMailbox):
     """Queues a resync behind another: what the mailbox did before the simulation."""
 
-    def resync(self, objects: Sequence[KubeObject]) -> None:
-        self._items.append(Updated(obj, obj, resync=True) for obj in objects)
+    def resync(self, objects: Iterable[KubeObject], current: Callable[[KubeObject], bool]) -> bool:
+        self.tell([[Updated(obj, obj, resync=True) for obj in objects]])
+        return True
 
 
 # -- informers ---------------------------------------------------------------------------------
@@ -131,9 +151,9 @@ def with_mailbox(mailbox: type[ObservedMailbox]) -> type[ObservedInformer]:
 class LossyIndex(Index):
     """Files every seventh object nowhere."""
 
-    def move(self, key: ObjectKey, old: frozenset[str], new: frozenset[str]) -> None:
-        lost = new and sum(key.name.encode()) % 7 == 0
-        super().move(key, old, frozenset() if lost else new)
+    def move(self, obj: KubeObject, old: Values, new: Values) -> None:
+        lost = new and sum(obj.name.encode()) % 7 == 0
+        super().move(obj, old, () if lost else new)
 
     def empty(self) -> LossyIndex:
         return LossyIndex(self.name, self.function)
@@ -185,9 +205,7 @@ class NeverWakes(ObservedInformer):
 class HidesErrors(ObservedInformer):
     """Doesn't let anybody know that a handler raised."""
 
-    def add_handler(
-        self, handler: Handler, *, limit: int = 1024, overflow: Overflow = "block"
-    ) -> Registration:
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
         assert isinstance(handler, Participant)
 
         async def quiet(event: Event) -> None:
@@ -196,7 +214,7 @@ class HidesErrors(ObservedInformer):
             except HandlerBroke:
                 return
 
-        return super().add_handler(quiet, limit=limit, overflow=overflow)
+        return super().add_handler(quiet, **options)
 
 
 class OneAtATime(ObservedInformer):
@@ -206,9 +224,7 @@ class OneAtATime(ObservedInformer):
         super().__init__(source, spec, history)
         self._turn = asyncio.Lock()
 
-    def add_handler(
-        self, handler: Handler, *, limit: int = 1024, overflow: Overflow = "block"
-    ) -> Registration:
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
         assert isinstance(handler, Participant)
 
         async def in_turn(event: Event) -> None:
@@ -216,7 +232,7 @@ class OneAtATime(ObservedInformer):
                 await handler(event)
 
         in_turn.__qualname__ = handler.spec.name
-        return super().add_handler(in_turn, limit=limit, overflow=overflow)
+        return super().add_handler(in_turn, **options)
 
 
 class MuteCondition(Condition):
@@ -231,13 +247,189 @@ class HidesFailures(ObservedInformer):
 
     def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
         super().__init__(source, spec, history)
-        self._reflector.condition = MuteCondition()
+        self._reports.condition = MuteCondition()
 
 
-class Hammers(ObservedInformer):
+class DeafHook(ObservedInformer):
+    """Doesn't tell the error hook when a watch was given up."""
+
+    def _hear(self, problem: Problem) -> None:
+        if problem.cause != "silent":
+            super()._hear(problem)
+
+
+# -- what to ask for next ----------------------------------------------------------------------
+
+
+def with_cursor(cursor: type[ObservedCursor]) -> type[ObservedInformer]:
+    """An informer with such a cursor."""
+
+    class WithCursor(ObservedInformer):
+        def make_cursor(self, spec: InformerSpec, history: History) -> ObservedCursor:
+            return cursor(spec, history)
+
+    return WithCursor
+
+
+class Hammers(ObservedCursor):
     """Asks again at once."""
 
-    def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
-        super().__init__(source, spec, history)
+    def __init__(self, spec: InformerSpec, history: History) -> None:
         hasty = BackoffPolicy(initial=0.01, maximum=0.01)
-        self._reflector = Reflector(source, self._queue, backoff=hasty)
+        super().__init__(spec, history, backoff=Backoff(hasty))
+
+
+class AsksTwice(ObservedCursor):
+    """Thinks that every failure is the first one."""
+
+    def __init__(self, spec: InformerSpec, history: History) -> None:
+        forgetful = BackoffPolicy(reset_after=1e-9)
+        super().__init__(spec, history, backoff=Backoff(forgetful))
+
+
+class ForgetfulHabits(Habits):
+    """Doesn't remember that WatchLists don't work."""
+
+    def no_stream(self, now: float, seconds: float) -> None:
+        return
+
+
+class ForgetsTheFallback(ObservedCursor):
+    """Tries a WatchList in every cycle."""
+
+    def __init__(self, spec: InformerSpec, history: History) -> None:
+        super().__init__(spec, history)
+        self.habits = ForgetfulHabits()
+
+
+class NeverAsksHowNew(ObservedCursor):
+    """Takes up a silent watch again, from where it was."""
+
+    def _request(self, goto: Goto, now: float, jitter: float) -> AnyRequest:
+        return super()._request(Goto.WATCH if goto is Goto.PROBE else goto, now, jitter)
+
+
+class GoesBackUnannounced(ObservedCursor):
+    """Doesn't see that what it read is older than what it knew."""
+
+    def _goes_back(self, resource_version: str) -> bool:
+        return self.phase is Phase.PROBE and super()._goes_back(resource_version)
+
+
+# -- reading -----------------------------------------------------------------------------------
+
+
+def with_reflector(reflector: type[ObservedReflector]) -> type[ObservedInformer]:
+    """An informer with such a reflector."""
+
+    class WithReflector(ObservedInformer):
+        def make_reflector(self, source: ListerWatcher, cursor: ObservedCursor) -> Reflector:
+            return reflector(
+                source, self._queue, cursor, known=self._indexer.known, reports=self._reports
+            )
+
+    return WithReflector
+
+
+class NeverTires(ObservedInformer):
+    """Has an idle timer that never goes off."""
+
+    def make_reflector(self, source: ListerWatcher, cursor: ObservedCursor) -> Reflector:
+        return ObservedReflector(
+            source,
+            self._queue,
+            cursor,
+            known=self._indexer.known,
+            reports=self._reports,
+            liveness=LivenessPolicy(idle_factor=0),
+        )
+
+
+class WaitsForTheMark(ObservedInformer):
+    """Waits for the end mark of a WatchList for as long as that lasts."""
+
+    def make_reflector(self, source: ListerWatcher, cursor: ObservedCursor) -> Reflector:
+        return ObservedReflector(
+            source,
+            self._queue,
+            cursor,
+            known=self._indexer.known,
+            reports=self._reports,
+            liveness=LivenessPolicy(initial_silence=1e6, initial_total=1e6),
+        )
+
+
+class ComparesByVersion(ObservedReflector):
+    """Takes equal versions for equal objects, from a server that gives them a second time."""
+
+    @property
+    def _reuse(self) -> Callable[[KubeObject], KubeObject]:
+        return self._known
+
+    def _arrived(self, objects: Sequence[KubeObject]) -> None:
+        if self._cursor.rewound:
+            self._queue.replace(objects, self._cursor.resource_version)
+            said = ServerRewound(str(self._source.resource), self._cursor.resource_version)
+            self.reports.rewound(said)
+        else:
+            super()._arrived(objects)
+
+
+class WithIntake(ObservedReflector):
+    """Reads watches into an intake of its own."""
+
+    intake: type[Intake] = Intake
+
+    def initial_state(self, request: WatchRequest) -> InitialState | None:
+        return InitialState(self._reuse) if request.initial else None
+
+    async def _watch(self, request: WatchRequest) -> tuple[Outcome, FetchError | None]:
+        intake = self.intake(self._source.resource, initial=self.initial_state(request))
+        stream = WatchStream(
+            request, intake, self._queue, self._cursor, self.reports, arrived=self._arrived
+        )
+        async with Watchdog() as watchdog, self._source.watch(request) as chunks:
+            self._opened = True
+            await stream.read(chunks, watchdog, self._liveness)
+        return stream.expired() if watchdog.expired else stream.ended()
+
+
+class KeepsAPartialState(WithIntake):
+    """Goes on with what a WatchList had shown before it broke off."""
+
+    _partial: InitialState | None = None
+
+    def initial_state(self, request: WatchRequest) -> InitialState | None:
+        if self._cursor.phase is not Phase.STREAM:
+            return None
+        self._partial = self._partial or InitialState(self._reuse)
+        return self._partial
+
+
+class VersionOfTheLastAddition(Intake):
+    """Takes the version of the last object for that of the state."""
+
+    def take_state(self) -> tuple[Sequence[KubeObject], str] | None:
+        state = super().take_state()
+        if state is None or not state[0]:
+            return state
+        return state[0], state[0][-1].resource_version
+
+
+class AdoptsAnAddition(WithIntake):
+    """Resumes from the last object of an initial state."""
+
+    intake = VersionOfTheLastAddition
+
+
+class AnyBookmarkEnds(Intake):
+    """Takes any annotated bookmark for the end mark, whatever it says."""
+
+    def feed(self, chunk: bytes) -> None:
+        super().feed(chunk.replace(b'initial-events-end":"false"', b'initial-events-end":"true"'))
+
+
+class AcceptsAnyMark(WithIntake):
+    """Ends an initial state too early."""
+
+    intake = AnyBookmarkEnds

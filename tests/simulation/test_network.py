@@ -12,11 +12,14 @@ from typing import Any, TypeVar
 import pytest
 
 from aioinformer import ListRequest, WatchRequest
+from aioinformer._core.outcomes import Outcome, classify
 from aioinformer.errors import (
+    BadRequest,
     ConnectionFailed,
     ConnectionLost,
     FetchError,
     Forbidden,
+    Invalid,
     RequestTimedOut,
     TooManyRequests,
 )
@@ -58,6 +61,10 @@ class Site:
     async def watch(self, timeout: int = 300) -> Seen:
         """Watch from the first pod on."""
         return await _read(self.line.watch(WatchRequest("2", timeout)))
+
+    async def watch_list(self, timeout: int = 300) -> Seen:
+        """Watch with the state first."""
+        return await _read(self.line.watch(WatchRequest("", timeout, initial=True)))
 
     def begin(self, **fault: Any) -> None:
         self.network.begin(Fault(at=0.0, **fault))
@@ -146,7 +153,8 @@ def test_a_fault_hits_new_requests_while_it_lasts(
         ({"kind": "reset", "amount": 0}, ConnectionLost, 10, 2),
         ({"kind": "reset", "amount": 40}, ConnectionLost, 20, 3),
         ({"kind": "compact"}, ConnectionLost, 10, 2),
-        ({"kind": "stall", "lasting": 45.0}, RequestTimedOut, 55, 2),
+        ({"kind": "stall"}, RequestTimedOut, 330, 2),
+        ({"kind": "stall", "amount": 40}, RequestTimedOut, 330, 3),
         ({"kind": "end"}, type(None), 10, 2),
         ({"kind": "error_event", "amount": 500}, type(None), 10, 2),
         ({"kind": "mute", "lasting": 1000.0}, type(None), 300, 3),
@@ -162,6 +170,177 @@ def test_a_fault_hits_a_watch_that_is_open(
     assert seen.data.count(b"ADDED") == told
     assert seen.data.count(b'"code":500') == (fault["kind"] == "error_event")
     assert (b"BOOKMARK" in seen.data) == (ended == 300 and fault["kind"] != "mute")
+
+
+def test_only_the_client_ends_a_silent_connection_unless_it_breaks() -> None:
+    async def main(site: Site) -> Seen:
+        watching = asyncio.create_task(site.watch())
+        await asyncio.sleep(10)
+        site.begin(kind="stall")
+        await asyncio.sleep(10)
+        site.begin(kind="end")
+        await asyncio.sleep(10)
+        assert not watching.done()
+        site.begin(kind="outage")
+        return await watching
+
+    seen = on_site(main)
+    assert (type(seen.error), seen.ended) == (ConnectionLost, 30)
+
+
+def test_silent_answers_time_out_as_a_client_s_do() -> None:
+    async def main(site: Site) -> list[Seen]:
+        site.begin(kind="hang", lasting=1.0)
+        unheard = [*await asyncio.gather(site.list(), site.watch())]
+        site.begin(kind="stall", lasting=1.0, amount=50)
+        return [*unheard, await site.list()]
+
+    *unheard, half = on_site(main)
+    assert [(type(seen.error), seen.ended) for seen in unheard] == [
+        (RequestTimedOut, 75),
+        (RequestTimedOut, 90),
+    ]
+    assert (type(half.error), half.ended, len(half.data)) == (RequestTimedOut, 90 + 75, 50)
+
+
+MARK = b'"k8s.io/initial-events-end":"true"'
+
+
+def test_a_watch_list_has_its_mark_and_perhaps_a_bookmark_that_is_none() -> None:
+    async def main(site: Site) -> list[Seen]:
+        return [await site.watch_list(1) for _ in range(20)]
+
+    seen = on_site(main)
+    assert {each.data.count(MARK) for each in seen} == {1}
+    assert {each.data.count(b"ADDED") for each in seen} == {3}
+    decoys = [each.data.count(b'"k8s.io/initial-events-end":"false"') for each in seen]
+    assert set(decoys) == {0, 1}
+    assert all(each.data.rindex(MARK) > each.data.find(b'end":"false"') for each in seen)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "ended"),
+    [
+        ({"kind": "streamless", "amount": 400}, BadRequest, 0),
+        ({"kind": "streamless", "amount": 422}, Invalid, 0),
+        ({"kind": "endless", "amount": 0}, type(None), 300),
+        ({"kind": "endless", "amount": 12}, type(None), 12),
+        ({"kind": "brief", "amount": 3}, type(None), 3),
+    ],
+)
+def test_watch_lists_are_refused_or_have_no_end_or_a_soon_one(
+    fault: dict[str, Any], error: type[object], ended: float
+) -> None:
+    async def main(site: Site) -> tuple[Seen, Seen]:
+        site.begin(lasting=1000.0, **fault)
+        return await site.watch_list(), await site.watch(300)
+
+    seen, watched = on_site(main)
+    assert (type(seen.error), seen.ended) == (error, ended)
+    assert (MARK in seen.data) == (fault["kind"] == "brief")
+    assert watched.error is None
+
+
+def test_a_watch_list_that_the_storage_cant_serve_ends_with_an_error_event() -> None:
+    async def main(site: Site) -> Seen:
+        site.begin(kind="streamless", amount=500, lasting=1.0)
+        return await site.watch_list()
+
+    seen = on_site(main)
+    assert b"RequestWatchProgress is disabled" in seen.data
+    assert (seen.data.count(b"\n"), seen.error, seen.ended) == (1, None, 0)
+
+
+@pytest.mark.parametrize("dialect", [0, 1, 2])
+def test_a_server_that_lags_says_so_in_three_dialects(dialect: int) -> None:
+    async def main(site: Site) -> Seen:
+        site.begin(kind="lagging", amount=dialect, lasting=1.0)
+        return await site.list()
+
+    seen = on_site(main)
+    assert seen.error is not None
+    assert classify(seen.error) is Outcome.AHEAD
+
+
+def test_garbage_comes_with_200() -> None:
+    async def main(site: Site) -> list[Seen]:
+        site.begin(kind="garbage", lasting=1.0)
+        return [await site.list(), await site.watch()]
+
+    for seen in on_site(main):
+        assert seen.data.startswith(b"<html>")
+        assert (seen.error, seen.ended) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        (302, Outcome.REJECTED),
+        (400, Outcome.REJECTED),
+        (401, Outcome.DENIED),
+        (404, Outcome.MISSING),
+        (410, Outcome.EXPIRED),
+        (429, Outcome.BUSY),
+        (500, Outcome.FAILED),
+        (503, Outcome.BUSY),
+        (504, Outcome.AHEAD),
+    ],
+)
+def test_a_status_is_what_it_says(code: int, outcome: Outcome) -> None:
+    async def main(site: Site) -> Seen:
+        site.begin(kind="status", amount=code, lasting=1.0)
+        return await site.list()
+
+    seen = on_site(main)
+    assert seen.error is not None
+    assert classify(seen.error) is outcome
+
+
+def test_a_fault_may_hit_a_share_of_requests() -> None:
+    async def main(site: Site) -> list[Seen]:
+        site.begin(kind="refuse", lasting=1.0, share=0.5)
+        return [await site.list() for _ in range(200)]
+
+    assert 70 < sum(seen.error is None for seen in on_site(main)) < 130
+
+
+def test_discovery_says_what_is_served_and_in_which_version() -> None:
+    async def main(site: Site) -> list[object]:
+        seen: list[object] = [await site.line.served()]
+        site.begin(kind="absent", lasting=1.0)
+        seen += await site.line.served(), (await site.list()).error
+        await asyncio.sleep(2)
+        site.begin(kind="moved", lasting=10.0)
+        found = await site.line.served()
+        assert found is not None
+        seen += found.version, (await site.list()).error
+        site.line = site.line.of(found)
+        return [*seen, (await site.list()).data == site.cluster.list("pods")]
+
+    served, absent, missing, moved, elsewhere, there = on_site(main)
+    assert (served, absent, moved, there) == (PODS, None, "v9", True)
+    for error in (missing, elsewhere):
+        assert isinstance(error, FetchError)
+        assert classify(error) is Outcome.MISSING
+
+
+def test_what_came_through_is_written_down() -> None:
+    async def main(site: Site) -> History:
+        await site.list()
+        watching = asyncio.create_task(site.watch_list(150))
+        await asyncio.sleep(10)
+        site.cluster.create("pods", {"metadata": {"name": "d"}})
+        await watching
+        site.begin(kind="reset", amount=70, lasting=1.0)
+        await site.list()
+        return site.history
+
+    listed, watched, broken = on_site(main).requests
+    assert listed.settled > listed.order
+    assert watched.settled > watched.order
+    assert broken.settled == 0
+    assert [round(at) for at in watched.bookmarks] == [60, 120, 148, 149]
+    assert (watched.answered, watched.heard, watched.silent, watched.ended) == (0, 149, None, 150)
 
 
 def test_an_echo_repeats_bookmarks_and_nothing_else() -> None:
@@ -189,6 +368,14 @@ def test_curt_watches_say_what_there_is_and_a_bookmark() -> None:
     assert seen.data.count(b"ADDED") == 2
     assert seen.data.splitlines()[-1].startswith(b'{"type":"BOOKMARK"')
     assert (seen.error, seen.ended) == (None, 0)
+
+
+def test_a_curt_watch_from_the_present_says_nothing() -> None:
+    async def main(site: Site) -> Seen:
+        site.begin(kind="curt", lasting=5.0)
+        return await _read(site.line.watch(WatchRequest("4", 300)))
+
+    assert on_site(main) == Seen()
 
 
 def test_latency_and_drip_take_time_and_change_nothing() -> None:
@@ -229,7 +416,7 @@ def test_requests_are_written_down_with_how_they_ended() -> None:
     history, network = on_site(main)
     assert [request.failure for request in history.requests] == [
         "",
-        "TooManyRequests: 429 TooManyRequests",
+        "TooManyRequests: 429 TooManyRequests: made up",
         "",  # 410 comes inside the stream, and it is the client's to make an error of it
     ]
     assert [request.retry_after for request in history.requests] == [0, 7, 0]

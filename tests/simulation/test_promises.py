@@ -9,8 +9,19 @@ from typing import TypeVar
 import pytest
 
 from aioinformer import ObjectKey
+from aioinformer._core.outcomes import Outcome
+from aioinformer._core.rules import Phase
 from aioinformer.testing.simulation import History, Violation, draw, judge, simulate
-from aioinformer.testing.simulation.history import Ending, Left, Request, Sample, Told, Version
+from aioinformer.testing.simulation.records import (
+    Ending,
+    Left,
+    Request,
+    Sample,
+    Taken,
+    Told,
+    Trouble,
+    Version,
+)
 
 T = TypeVar("T")
 
@@ -200,16 +211,74 @@ def health_shows_another_failure(history: History) -> None:
     first(history.samples, lambda each: each.condition == "waiting").error = "Another: one"
 
 
+def a_failure_was_not_told(history: History) -> None:
+    history.troubles.remove(first(history.troubles))
+
+
+def a_failure_was_not_counted(history: History) -> None:
+    del history.counted[first(history.counted)]
+
+
+def a_failure_was_taken_for_an_end(history: History) -> None:
+    taken = first(history.taken, lambda each: bool(each.request.failure))
+    taken.phase, taken.outcome = Phase.WATCH, Outcome.ENDED
+
+
+def a_rewind_was_made_up(history: History) -> None:
+    if history.restores:
+        raise LookupError
+    history.troubles.append(Trouble(1, 0.0, "shop", "rewind", "rewound", "ServerRewound: no"))
+
+
+def a_rewind_was_not_announced(history: History) -> None:
+    history.troubles.remove(first(history.troubles, lambda each: each.phase == "rewind"))
+
+
+def a_rewind_is_not_shown(history: History) -> None:
+    first(history.samples, lambda each: each.rewinds > 0).rewinds = 0
+
+
+def silence_was_borne(history: History) -> None:
+    silent = first(history.taken, lambda each: each.request.silent is not None)
+    silent.request.ended = 1e6
+    if silent.request.kind not in ("watch", "watchlist") or silent.request.answered > 1e9:
+        raise LookupError
+
+
+def a_lively_watch_was_given_up(history: History) -> None:
+    given_up = first(history.taken, lambda each: each.outcome is Outcome.SILENT)
+    given_up.request.heard = (given_up.request.ended or 0.0) - 10
+
+
+def an_initial_state_took_long(history: History) -> None:
+    streamed = first(
+        history.taken, lambda each: each.phase is Phase.STREAM and each.request.answered < 1e9
+    )
+    streamed.request.answered -= 400
+
+
 def it_asked_too_soon(history: History) -> None:
-    first(history.requests, _waited_after).ended = 1e9
+    first(history.taken, _waited_after).time = 1e9
 
 
-def _waited_after(request: Request) -> bool:
-    return bool(request.failure) and not request.expired
+def _waited_after(taken: Taken) -> bool:
+    request = taken.request
+    return bool(request.failure) and not request.expired and taken.phase is Phase.WATCH
 
 
 def the_server_asked_for_more(history: History) -> None:
-    first(history.requests, _waited_after).retry_after = 1e5
+    first(history.taken, _waited_after).request.retry_after = 1e5
+
+
+def a_fallback_was_forgotten(history: History) -> None:
+    taken = first(
+        history.taken, lambda each: each.row == (Phase.STREAM, Outcome.ERRED) and not each.version
+    )
+    first(history.requests, lambda each: _follows(each, taken)).kind = "watchlist"
+
+
+def _follows(request: Request, taken: Taken) -> bool:
+    return request.informer == taken.informer and request.order > taken.order
 
 
 def something_is_left(history: History) -> None:
@@ -250,8 +319,18 @@ LIES: list[tuple[Callable[[History], None], set[int]]] = [
     (the_queue_was_overfull, {8}),
     (a_failure_was_not_logged, {10}),
     (health_shows_another_failure, {10}),
+    (a_failure_was_not_told, {10}),
+    (a_failure_was_not_counted, {10}),
+    (a_failure_was_taken_for_an_end, {10}),
+    (a_rewind_was_made_up, {10}),
+    (a_rewind_was_not_announced, {1, 2, 3, 10}),
+    (a_rewind_is_not_shown, {10}),
+    (silence_was_borne, {9}),
+    (a_lively_watch_was_given_up, {9}),
+    (an_initial_state_took_long, {9}),
     (it_asked_too_soon, {11}),
     (the_server_asked_for_more, {11}),
+    (a_fallback_was_forgotten, {11}),
     (something_is_left, {9}),
     (something_was_only_logged, {9}),
 ]

@@ -102,6 +102,16 @@ def test_a_history_of_nothing_is_a_history(capsys: pytest.CaptureFixture[str]) -
     assert "writes=0 faults=0" in capsys.readouterr().out
 
 
+def test_the_command_line_shows_which_rows_were_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seed", "3", "--histories", "3", "--rows"]) == 0
+    *_, stream, lists, page, watch, probe, lookup = capsys.readouterr().out.splitlines()
+    assert stream.startswith("STREAM  EXPIRED=")
+    assert lists.startswith("LIST    EXPIRED=")
+    assert page.startswith("PAGE    EXPIRED=")
+    assert int(watch.partition("ENDED=")[2].split()[0]) > 0
+    assert (probe[:5], lookup[:6]) == ("PROBE", "LOOKUP")
+
+
 @given(st.sets(st.integers(0, 50)))
 def test_ranges_are_read_as_written(numbers: set[int]) -> None:
     assert parse_ranges(ranges(numbers) or "none") == sorted(numbers)

@@ -6,9 +6,9 @@ import pytest
 
 from aioinformer.testing.simulation import Parts, Violation, draw, examine
 from tests.simulation import mutants
-from tests.simulation.mutants import with_mailbox
+from tests.simulation.mutants import with_cursor, with_mailbox, with_reflector
 
-SEEDS = range(30)
+SEEDS = range(60)
 """Histories in one of which a bug must show: not every one has the listener or fault it needs."""
 
 
@@ -48,7 +48,48 @@ def caught(parts: Parts) -> Violation | None:
         pytest.param(Parts(informer=mutants.LeavesATask), {9}, id="a task is left"),
         pytest.param(Parts(informer=mutants.NeverWakes), {9}, id="a wait doesn't end"),
         pytest.param(Parts(informer=mutants.HidesFailures), {10}, id="failures aren't shown"),
-        pytest.param(Parts(informer=mutants.Hammers), {11}, id="there is no backoff"),
+        pytest.param(Parts(informer=mutants.DeafHook), {10}, id="the error hook isn't told"),
+        pytest.param(Parts(informer=with_cursor(mutants.Hammers)), {11}, id="there is no backoff"),
+        pytest.param(
+            Parts(informer=with_cursor(mutants.AsksTwice)), {11}, id="a storm is many first times"
+        ),
+        pytest.param(
+            Parts(informer=with_cursor(mutants.ForgetsTheFallback)),
+            {9, 11},
+            id="a fallback is not remembered",
+        ),
+        pytest.param(
+            Parts(informer=with_cursor(mutants.NeverAsksHowNew)),
+            {1, 2, 3},
+            id="a silent watch is only taken up again",
+        ),
+        pytest.param(
+            Parts(informer=with_cursor(mutants.GoesBackUnannounced)),
+            {1, 2, 3},
+            id="a rewind is not announced",
+        ),
+        pytest.param(
+            Parts(informer=with_reflector(mutants.ComparesByVersion)),
+            {1, 2, 3},
+            id="versions are compared after a rewind",
+        ),
+        pytest.param(Parts(informer=mutants.NeverTires), {1, 9}, id="an idle timer never fires"),
+        pytest.param(Parts(informer=mutants.WaitsForTheMark), {9}, id="an end mark is waited for"),
+        pytest.param(
+            Parts(informer=with_reflector(mutants.KeepsAPartialState)),
+            {1, 2, 3},
+            id="a partial state is kept",
+        ),
+        pytest.param(
+            Parts(informer=with_reflector(mutants.AdoptsAnAddition)),
+            {1, 2, 3, 10},
+            id="an initial addition is resumed from",
+        ),
+        pytest.param(
+            Parts(informer=with_reflector(mutants.AcceptsAnyMark)),
+            {1, 2, 3, 6, 10},
+            id="any bookmark ends an initial state",
+        ),
     ],
 )
 def test_a_planted_bug_is_caught(parts: Parts, promises: set[int]) -> None:

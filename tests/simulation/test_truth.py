@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from aioinformer import ObjectKey
-from aioinformer.testing.simulation.history import Sample, Version, Write
 from aioinformer.testing.simulation.plan import InformerSpec
+from aioinformer.testing.simulation.records import Kept, Restored, Version, Write
 from aioinformer.testing.simulation.truth import Truth
 
 A, B = ObjectKey("web", "a"), ObjectKey("db", "b")
@@ -12,12 +12,6 @@ A, B = ObjectKey("web", "a"), ObjectKey("db", "b")
 
 def write(version: int, key: ObjectKey, app: str, *, uid: str = "1", gone: bool = False) -> Write:
     return Write(version * 10, float(version), version, key, uid, app, "node", gone)
-
-
-def sample(version: int) -> Sample:
-    return Sample(
-        version, 0.0, "all", True, str(version), {}, None, frozenset(), "", "", None, (), 0, ()
-    )
 
 
 WRITES = [
@@ -32,7 +26,9 @@ WRITES = [
 
 
 def states(truth: Truth, *versions: int) -> list[dict[ObjectKey, Version]]:
-    return [dict(state) for _, state in truth.beside(map(sample, versions))]
+    """On the last timeline."""
+    walk = truth.walks(until=10**6)[-1]
+    return [dict(walk.to(version)) for version in versions]
 
 
 def test_everything_is_selected_without_a_selector() -> None:
@@ -45,7 +41,7 @@ def test_everything_is_selected_without_a_selector() -> None:
         {A: Version("2", 7)},
     ]
     assert truth.final == {A: Version("2", 7)}
-    assert repr(truth) == "<Truth changes=7 final=1>"
+    assert repr(truth) == "<Truth timelines=1 final=1>"
 
 
 def test_what_leaves_a_selector_is_gone_and_may_come_back() -> None:
@@ -56,11 +52,11 @@ def test_what_leaves_a_selector_is_gone_and_may_come_back() -> None:
         {A: Version("1", 4), B: Version("1", 2)},
     ]
     assert (A, Version("1", 3)) not in truth.stored
-    assert truth.left(A, "1", after=1)
-    assert truth.left(A, "1", after=4)
-    assert not truth.left(A, "1", after=6)
-    assert not truth.left(A, "1", after=4, before=60)
-    assert not truth.left(A, "2", after=0)
+    assert truth.left(A, Version("1", 1))
+    assert truth.left(A, Version("1", 4))
+    assert not truth.left(A, Version("1", 6)), "what its DELETED shows"
+    assert not truth.left(A, Version("1", 4), before=60)
+    assert not truth.left(A, Version("2", 7))
 
 
 def test_a_namespace_is_a_world_of_its_own() -> None:
@@ -68,7 +64,30 @@ def test_a_namespace_is_a_world_of_its_own() -> None:
     assert states(truth, 1, 2, 4, 7) == [{}, {B: Version("1", 2)}, {B: Version("1", 2)}, {}]
 
 
-def test_samples_are_compared_by_version_whenever_they_were_taken() -> None:
-    truth = Truth(WRITES, InformerSpec(name="all"))
-    found = [(each.version, len(state)) for each, state in truth.beside(map(sample, (5, 1, 2, 1)))]
-    assert found == [("1", 1), ("1", 1), ("2", 2), ("5", 1)]
+BACKUP = Kept(45, 4.5, 4)
+REWOUND = [
+    *WRITES,
+    Write(100, 10.0, 5, A, "1", "shop", "node", gone=False, value=9),
+    Write(110, 11.0, 6, B, "", "", "", gone=True),
+]
+RESTORED = [Restored(95, 9.5, BACKUP, 7)]
+
+
+def test_after_a_rewind_there_are_two_states_of_a_version() -> None:
+    truth = Truth(REWOUND, InformerSpec(name="all"), RESTORED)
+    before, after = truth.walks(until=1000)
+    assert before.to(5) == {A: Version("1", 4)}
+    assert after.to(4) == {A: Version("1", 4), B: Version("1", 2)}
+    assert after.to(5) == {A: Version("1", 5, 9), B: Version("1", 2)}
+    assert truth.final == {A: Version("1", 5, 9)}
+    assert after.kept == 4
+    assert len(truth.walks(until=94)) == 1
+
+
+def test_what_a_backup_doesnt_have_goes_with_the_rewind() -> None:
+    truth = Truth(REWOUND, InformerSpec(name="all"), RESTORED)
+    assert truth.left(A, Version("2", 7))
+    assert not truth.left(A, Version("2", 7), before=95)
+    assert truth.left(B, Version("1", 2), before=60), "it had gone once"
+    assert not truth.left(A, Version("1", 5, 9))
+    assert truth.made(A, Version("1", 5, 9)) == 100

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import get_args
 
 from aioinformer.testing.simulation import draw
-from aioinformer.testing.simulation.plan import Fault, FaultKind, Join, Leave, Put, Remove, Temper
-from aioinformer.testing.simulation.workload import FAULTS, WRITES
+from aioinformer.testing.simulation.plan import (
+    Backup,
+    Fault,
+    FaultKind,
+    Join,
+    Leave,
+    Put,
+    Remove,
+    Restore,
+    Serve,
+    Step,
+    Temper,
+    Withdraw,
+)
+from aioinformer.testing.simulation.workload import FAULTS
+from aioinformer.testing.simulation.writing import WRITES
 
 PLANS = [draw(seed) for seed in range(200)]
 
@@ -28,7 +44,14 @@ def test_each_plan_has_500_writes_and_10_faults() -> None:
 def test_every_write_changes_something() -> None:
     for plan in PLANS:
         there: dict[tuple[str, str], int] = {}
+        kept = there
         for step in plan.steps:
+            if isinstance(step, Backup):
+                kept = dict(there)
+            elif isinstance(step, Restore):
+                there = kept
+            elif isinstance(step, Withdraw):
+                there.clear()
             if isinstance(step, Put):
                 assert there.get((step.namespace, step.name)) != step.value
                 there[step.namespace, step.name] = step.value
@@ -59,3 +82,31 @@ def test_every_part_of_a_plan_is_a_plan() -> None:
     assert part.steps == (plan.steps[3], plan.steps[5], plan.steps[7])
     assert (part.seed, part.informers) == (plan.seed, plan.informers)
     assert plan.keep([]).ends == plan.settle
+
+
+def test_some_servers_go_back_to_a_backup_and_some_of_them_live_through_the_same_again() -> None:
+    rewound = [plan for plan in PLANS if any(isinstance(step, Restore) for step in plan.steps)]
+    assert 20 <= len(rewound) <= 80
+    again = 0
+    for plan in rewound:
+        (backup,) = [at for at, step in enumerate(plan.steps) if isinstance(step, Backup)]
+        (restore,) = [at for at, step in enumerate(plan.steps) if isinstance(step, Restore)]
+        assert backup < restore
+        again += _names(plan.steps[backup:restore])[:20] == _names(plan.steps[restore:])[:20]
+    assert 5 <= again < len(rewound)
+
+
+def _names(steps: Sequence[Step]) -> list[str]:
+    return [step.name for step in steps if isinstance(step, Put | Remove)]
+
+
+def test_some_resources_arent_served_for_a_while_in_which_nothing_is_written() -> None:
+    withdrawn = 0
+    for plan in PLANS:
+        steps = [each for each in plan.steps if isinstance(each, Put | Remove | Withdraw | Serve)]
+        for step, following in pairwise(steps):
+            if isinstance(step, Withdraw):
+                withdrawn += 1
+                assert isinstance(following, Serve)
+                assert following.at > step.at
+    assert withdrawn >= 20

@@ -79,6 +79,8 @@ class FieldSelector:
 
 
 def _field_equality(path: str, value: str) -> FieldRequirement:
+    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] # from YAML
+        raise TypeError(f"a field selector maps paths to strings, not {path!r} to {value!r}")
     if not path or re.search(r"[=!,\\]", path):
         raise invalid(f"invalid selector: can't understand '{path}' as a path", path, 0)
     return FieldRequirement(path, "=", value)

@@ -45,10 +45,10 @@ class LabelRequirement:
                 return self._compare(value)
 
     def _compare(self, value: str | None) -> bool:
-        if value is None or not _INTEGER.fullmatch(value):
+        number, bound = _integer(value or ""), _integer(self.values[0])
+        if number is None or bound is None:
             return False
-        bound = int(self.values[0])
-        return int(value) > bound if self.operator == ">" else int(value) < bound
+        return number > bound if self.operator == ">" else number < bound
 
     def __str__(self) -> str:
         match self.operator:
@@ -102,6 +102,8 @@ class LabelSelector:
 
 
 def _equality(key: str, value: str) -> LabelRequirement:
+    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] # from YAML
+        raise TypeError(f"a label selector maps labels to strings, not {key!r} to {value!r}")
     text = f"{key}={value}"
     if problem := _key_problem(key):
         raise invalid(f"unable to parse requirement: {problem}", text, 0)
@@ -116,6 +118,9 @@ _NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _PREFIX = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 _INTEGER = re.compile(r"[-+]?[0-9]+")
+
+_INTEGERS = range(-(2**63), 2**63)
+"""What a label is compared as: Go's int64."""
 
 _NAME_LIMIT = 63
 """The longest label value, and name part of a key: the length of a DNS label."""
@@ -139,6 +144,14 @@ _VALUE_RULE = (
     f"a valid label must be an empty string or {_CHARACTERS} (e.g. 'MyValue',  or 'my_value',  or "
     f"'12345', regex used for validation is '({_NAME})?')"
 )
+
+
+def _integer(text: str) -> int | None:
+    """The number that a server would take it for."""
+    if len(text) > _NAME_LIMIT or not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if number in _INTEGERS else None
 
 
 def _key_problem(key: str) -> str:
@@ -253,7 +266,7 @@ class _Parser:
 
     def _check(self, key: str, operator: LabelOperator, values: list[_Token]) -> None:
         for index, value in enumerate(sorted(values, key=lambda value: value.text)):
-            if operator in (">", "<") and not _INTEGER.fullmatch(value.text):
+            if operator in (">", "<") and _integer(value.text) is None:
                 rule = "for 'Gt', 'Lt' operators, the value must be an integer"
                 raise self._bad(f'values[0]: Invalid value: "{value.text}": {rule}', value)
             if problem := _value_problem(key, index, value.text):

@@ -3,12 +3,15 @@
     python -m aioinformer.testing.simulation --seed 7
 
     loop        an asyncio event loop in which time is a number and order is a seed's
-    plan        what will happen in one history; ``workload`` draws one from a seed
+    plan        what will happen in one history; ``workload`` draws one from a seed, ``writing``
+                what is written in it
     examination one history, end to end
     world       carries a plan out, with ``observed`` informers over the ``line`` of each through
-                a ``network`` that breaks
-    history     what happened, in order; its trace is the same for the same seed
-    promises    holds a history to what the library promises (``hearing``, ``manners``, ``truth``)
+                a ``network`` that breaks its ``connection``
+    history     what happened, as ``records`` in order; its trace is the same for the same seed
+    promises    holds a history to what the library promises (``hearing``, ``manners``,
+                ``patience``, ``rewinds``, ``truth``)
+    coverage    which rows of the reflector's table histories have taken
     shrink      leaves out what a failure doesn't need; ``report`` says how to repeat it
 
 The loop is of use alone: ``run(main(), seed=7)`` runs any program that does no I/O of its own, with

@@ -4,6 +4,7 @@
     python -m aioinformer.testing.simulation --seed 0 --histories 1000 as many, from that seed on
     python -m aioinformer.testing.simulation --seed 7 --keep 0-3,7     a part of one
     python -m aioinformer.testing.simulation --seed 7 --trace          what happened, line by line
+    ... --histories 1000 --rows    and which rows of the reflector's table were taken, how often
 
 Exits with 1 if a promise was broken, and says how to repeat that with as little as possible.
 """
@@ -12,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Sequence
 
+from aioinformer.testing.simulation.coverage import Row, rows_taken, show_rows
 from aioinformer.testing.simulation.examination import REAL, simulate
 from aioinformer.testing.simulation.loop import Stuck
 from aioinformer.testing.simulation.plan import Plan
@@ -34,23 +37,27 @@ def main(arguments: Sequence[str] | None = None, *, parts: Parts = REAL) -> int:
         parts: what histories are made of; the library's own, unless another one is judged.
     """
     options = _parser().parse_args(arguments)
+    rows: Counter[Row] = Counter()
     for seed in range(options.seed, options.seed + options.histories):
         plan: Plan = draw(seed)
         if options.keep is not None:
             plan = plan.keep(options.keep)
-        violation = _run(plan, parts, trace=options.trace)
+        violation = _run(plan, parts, rows, trace=options.trace)
         if violation is not None:
             whole = options.keep is None and not options.trace
             _say(explain(plan, violation, parts) if whole else f"seed {seed}: {violation}")
             return 1
+    if options.rows:
+        _say(show_rows(rows))
     return 0
 
 
-def _run(plan: Plan, parts: Parts, *, trace: bool) -> Violation | None:
+def _run(plan: Plan, parts: Parts, rows: Counter[Row], *, trace: bool) -> Violation | None:
     try:
         history = simulate(plan, parts)
     except Stuck as stuck:
         return Violation(9, str(stuck), time=plan.ends)
+    rows += rows_taken([history])
     _say(history.trace().rstrip("\n") if trace else repr(history))
     try:
         judge(history)
@@ -68,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--histories", type=int, default=1, help="how many, one seed after another")
     parser.add_argument("--keep", type=parse_ranges, help="the steps to carry out, as in 0-3,7")
     parser.add_argument("--trace", action="store_true", help="print what happened, line by line")
+    parser.add_argument("--rows", action="store_true", help="print the table and its counts")
     return parser
 
 

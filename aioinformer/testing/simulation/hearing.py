@@ -10,14 +10,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from aioinformer._core.objects import ObjectKey
-from aioinformer.testing.simulation.history import (
-    History,
-    Joined,
-    Latch,
-    Sample,
-    Told,
-    Version,
-)
+from aioinformer.testing.simulation.history import History
+from aioinformer.testing.simulation.records import Joined, Latch, Sample, Told, Version
+from aioinformer.testing.simulation.rewinds import Rewinds
 from aioinformer.testing.simulation.truth import Truth
 from aioinformer.testing.simulation.violation import Violation
 
@@ -27,7 +22,9 @@ __all__ = ["Hearing"]
 class Hearing:
     """One listener's part of a history."""
 
-    def __init__(self, joined: Joined, told: Sequence[Told], truth: Truth) -> None:
+    def __init__(
+        self, joined: Joined, told: Sequence[Told], truth: Truth, rewinds: Rewinds
+    ) -> None:
         """Take up what a listener was told since it ``joined``."""
         self.name = joined.listener.name
         self.held: dict[ObjectKey, Version] = {}
@@ -35,6 +32,8 @@ class Hearing:
         self._joined = joined
         self._told = told
         self._truth = truth
+        self._rewinds = rewinds
+        self._steps_back: dict[ObjectKey, int] = {}
         self._last: dict[ObjectKey, Told] = {}
         self._initial: set[tuple[ObjectKey, str]] = set()
 
@@ -45,6 +44,8 @@ class Hearing:
             Violation: it was told what it may not be told.
         """
         for told in self._told:
+            if told.order > self._rewinds.lost:
+                return
             match told.what:
                 case "added":
                     self._added(told)
@@ -79,7 +80,7 @@ class Hearing:
             if told.version != held:
                 self._broken(2, "a resync tells something new", told)
             return
-        if told.version.number == held.number:
+        if told.version == held and not self._rewinds.moved:
             self._broken(4, "it is told what has not changed", told)
         self._existed(told)
         self._forward(told)
@@ -89,12 +90,12 @@ class Hearing:
         held = self.held.pop(told.key, None)
         if held is None or held.uid != told.version.uid:
             self._broken(2, f"what it doesn't hold is deleted ({held})", told)
-        if not self._truth.left(told.key, held.uid, after=held.number, before=told.order):
+        if not self._truth.left(told.key, held, before=told.order):
             self._broken(2, "what the server still has is deleted", told)
         if told.note == "vanished" and told.version != held:
             self._broken(4, "what vanished is shown in a state that was not told", told)
         if told.version.number < held.number:
-            self._broken(2, "it goes back in time", told)
+            self._step_back(told)
 
     def _existed(self, told: Told) -> None:
         if (told.key, told.version) not in self._truth.stored:
@@ -104,6 +105,12 @@ class Hearing:
         last = self._last.get(told.key)
         if last is not None and told.version.number <= last.version.number:
             # After a deletion too: what comes back comes in a later state.
+            self._step_back(told)
+
+    def _step_back(self, told: Told) -> None:
+        """Allowed once for each time that the server was announced to have gone back."""
+        steps = self._steps_back[told.key] = self._steps_back.get(told.key, 0) + 1
+        if steps > self._rewinds.by(told.order):
             self._broken(2, "it goes back in time", told)
 
     # -- promise 5 ----------------------------------------------------------------------------
@@ -124,13 +131,15 @@ class Hearing:
             return False
         if (told.key, found.uid) in self._initial:
             return False
-        return not self._truth.left(told.key, found.uid, after=found.number, before=told.order)
+        return not self._truth.left(told.key, found, before=told.order)
 
     # -- promise 3 ----------------------------------------------------------------------------
 
     def _leads(self, told: Told) -> None:
         """The cache shows what is told, or something later."""
         cached = told.cached
+        if self._rewinds.undone(self._truth.made(told.key, told.version), told.order):
+            return  # the cache is ahead: it shows the state that the server has gone back to
         if told.what == "deleted":
             if (
                 cached is not None
@@ -140,8 +149,7 @@ class Hearing:
                 self._broken(3, f"what is still cached ({cached}) is told to be gone", told)
             return
         if cached is None:
-            uid, number = told.version
-            if not self._truth.left(told.key, uid, after=number, before=told.order):
+            if not self._truth.left(told.key, told.version, before=told.order):
                 self._broken(3, "the cache doesn't show what is told", told)
         elif cached.number < told.version.number:
             self._broken(3, f"the cache is behind ({cached})", told)
@@ -154,6 +162,8 @@ class Hearing:
         Raises:
             Violation: not everything that it found had been dealt with.
         """
+        if sample.order > self._rewinds.lost:
+            return
         if not sample.synced:
             self._broken_at(6, "a listener is synced before its informer", sample)
         found_and_told = [told for told in self._told if told.note == "initial"]
@@ -163,7 +173,7 @@ class Hearing:
         for key, found in (self._joined.cached or {}).items():
             if (key, found.uid) in done:
                 continue
-            if not self._truth.left(key, found.uid, after=found.number, before=sample.order):
+            if not self._truth.left(key, found, before=sample.order):
                 self._broken_at(6, f"it is synced, but has not dealt with {key}", sample, latch)
 
     def judge_errors(self, sample: Sample, latch: Latch) -> None:
@@ -183,7 +193,11 @@ class Hearing:
             Violation: one was not.
         """
         ours = f"handler {self.name} of "
-        logged = sum(1 for log in history.logs if log.message.startswith(ours))
+        logged = sum(
+            1
+            for log in history.logs
+            if log.message.startswith(ours) and " raised at " in log.message
+        )
         last = history.samples[-1].order if history.samples else 0
         raised = sum(1 for told in self._told if told.raised and 0 < told.returned < last)
         if logged != raised:

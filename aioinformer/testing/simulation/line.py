@@ -1,7 +1,8 @@
 """One informer's line through the network: a ``ListerWatcher`` over a ``Network``.
 
 Asks the cluster as ``ClusterSource`` does, and lets everything pass through what the network does
-to it. The chunks of a stream come in the order of its events; where they are cut means nothing.
+to it, and gives up when a client would. The chunks of a stream come in the order of its events;
+where they are cut means nothing.
 """
 
 from __future__ import annotations
@@ -9,25 +10,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from aioinformer._core.requests import ListRequest, WatchRequest
+from aioinformer._core.requests import AnyRequest, ListRequest, LookupRequest, WatchRequest
 from aioinformer._core.resources import Resource
-from aioinformer.errors import ConnectionLost, RequestTimedOut, Status
-from aioinformer.testing import queries, statuses
+from aioinformer.errors import ConnectionLost, ProtocolError, RequestTimedOut
+from aioinformer.testing import discovery, queries, statuses
 from aioinformer.testing.encoding import error_line
-from aioinformer.testing.simulation.history import Request, RequestKind
-from aioinformer.testing.simulation.network import (
-    CHUNK_LINES,
-    REASONS,
-    Connection,
-    Network,
-    is_bookmark,
-)
+from aioinformer.testing.simulation.connection import GRACE, SILENCE, Connection, is_bookmark
+from aioinformer.testing.simulation.network import CHUNK_LINES, Network, phase_of
+from aioinformer.testing.simulation.records import Request
 from aioinformer.testing.watches import Watch
 
 __all__ = ["Entrance", "Line"]
+
+GARBAGE = b"<html><body>Your session has expired. Please log in again.</body></html>\n"
+"""What proxies say."""
 
 _Lines: TypeAlias = list[bytes]
 """Inside a ListerWatcher ``list`` is the method."""
@@ -48,22 +47,22 @@ class Line:
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The bytes of a page."""
         query = self._query(request)
-        with self._carry("list", query) as connection:
+        with self._carry(request, query) as connection:
             await self.network.admit(connection)
             with statuses.during("list"):
-                body = queries.list_page(self.network.cluster, self.resource, self.namespace, query)
-            async with aclosing(self._send(connection, body)) as chunks:
+                body = queries.list_page(self.network.cluster, self._stored, self.namespace, query)
+            async with aclosing(self._body(connection, body)) as chunks:
                 yield chunks
 
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The bytes of a stream of events."""
         query = self._query(request)
-        with self._carry("watch", query) as connection:
+        with self._carry(request, query) as connection:
             await self.network.admit(connection)
             now = self.network.history.clock()
             watch = queries.start_watch(
-                self.network.cluster, self.resource, self.namespace, query, now=now
+                self.network.cluster, self._stored, self.namespace, query, now=now
             )
             watch.on_ready = connection.wake.set
             try:
@@ -72,25 +71,59 @@ class Line:
             finally:
                 watch.close()
 
+    async def served(self) -> Resource | None:
+        """What the discovery documents say of the resource."""
+        with self._carry(LookupRequest(), {}) as connection:
+            await self.network.admit(connection)
+            if connection.garbage:
+                raise ProtocolError("the answer is no document", phase="discovery")
+            if self.network.current("absent", self.name):
+                return None
+            if discovery.served(self.network.cluster.resources, self._stored) is None:
+                return None
+            return self.network.version(self.name, self.resource)
+
+    def of(self, resource: Resource) -> Line:
+        """The same of the resource in another version."""
+        return replace(self, resource=resource)
+
+    @property
+    def _stored(self) -> Resource:
+        """What the cluster knows it as, which knows one version only."""
+        return replace(self.resource, version="v1")
+
     def _query(self, request: ListRequest | WatchRequest) -> dict[str, str]:
         return request.query() | ({"labelSelector": self.labels} if self.labels else {})
 
     @contextmanager
-    def _carry(self, kind: RequestKind, query: dict[str, str]) -> Generator[Connection]:
+    def _carry(self, asked: AnyRequest, query: dict[str, str]) -> Generator[Connection]:
         order, now = self.network.history.stamp()
         text = "&".join(f"{name}={value}" for name, value in query.items())
-        with self.network.carry(Request(order, now, self.name, kind, text)) as connection:
+        request = Request(order, now, self.name, asked.verb, text)
+        if isinstance(asked, WatchRequest):
+            request.length, request.since = asked.timeout, int(asked.resource_version or 0)
+        with self.network.carry(request, self.resource) as connection:
             yield connection
+
+    # -- lists --------------------------------------------------------------------------------
+
+    async def _body(self, connection: Connection, body: bytes) -> AsyncGenerator[bytes]:
+        if connection.garbage:
+            yield GARBAGE
+            return
+        async with aclosing(self._send(connection, body)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    # -- watches ------------------------------------------------------------------------------
 
     async def _stream(self, connection: Connection, watch: Watch) -> AsyncGenerator[bytes]:
         """Events as they come, until the server or the network ends it."""
+        clock = self.network.history.clock
         while True:
             connection.wake.clear()
-            if connection.silent_until is not None:
-                await self._hang(connection.silent_until)
-            if connection.broken:
-                raise ConnectionLost("connection reset", phase="watch")
-            if connection.ends:
+            await self._check(connection)
+            if connection.due(clock()):
                 return
             lines = self._take(connection, watch)
             for start in range(0, len(lines), CHUNK_LINES):
@@ -102,41 +135,65 @@ class Line:
                 continue
             if watch.ended:
                 return
-            await _until(connection.wake, watch.next_deadline)
+            await _until(connection.wake, min(watch.next_deadline, connection.ends_at or _NEVER))
 
     def _take(self, connection: Connection, watch: Watch) -> _Lines:
         """What the server sends now."""
-        if code := connection.error_code:
+        if connection.garbage:
             connection.ends = True
-            reason = REASONS.get(code, "InternalError")
-            return [error_line(statuses.document(Status(code, reason, "made up")))]
-        lines = self.network.lines(connection, watch.take(self.network.history.clock()))
+            return [GARBAGE]
+        if connection.error is not None:
+            connection.ends = True
+            return [error_line(statuses.document(connection.error))]
+        taken = watch.take(self.network.history.clock())
+        lines = self.network.lines(connection, taken)
         connection.request.changes += sum(1 for line in lines if not is_bookmark(line))
         if connection.curt and not lines:
             connection.ends = True
-            return [_bookmark(self.network.cluster.resource_version)]
+            connection.wake.set()
+            version = self.network.cluster.resource_version
+            return [_bookmark(version)] if version > connection.request.since else []
         return lines
 
-    async def _hang(self, until: float) -> None:
-        await asyncio.sleep(max(0.0, until - self.network.history.clock()))
-        raise RequestTimedOut("nothing came in time", phase="watch")
+    # -- bytes --------------------------------------------------------------------------------
 
     async def _send(self, connection: Connection, data: bytes) -> AsyncGenerator[bytes]:
         """Bytes in pieces, as far as they get.
 
         Raises:
             ConnectionLost: not to the end.
+            RequestTimedOut: not to the end, and nobody said so.
         """
+        history, request = self.network.history, connection.request
         if connection.corrupt:
             connection.corrupt = False
             data = self.network.corrupted(data)
+        connection.announce(data)
         for piece in self.network.pieces(connection, data):
-            through = connection.spend(piece)
+            through = connection.spend(piece, *history.stamp())
             if through:
                 yield through
-            if connection.broken:
-                raise ConnectionLost("connection reset", phase=connection.request.kind)
+                request.heard = history.clock()
+            await self._check(connection)
             await self.network.delay(self.name)
+
+    async def _check(self, connection: Connection) -> None:
+        """Return if something still gets through."""
+        history, request = self.network.history, connection.request
+        phase = phase_of(request)
+        while connection.silent:
+            now = history.clock()
+            if request.silent is None:
+                request.silent = now
+            until = request.answered + request.length + GRACE
+            if phase == "list":
+                until = request.heard + SILENCE
+            if now >= until:
+                raise RequestTimedOut("nothing came in time", phase=phase)
+            connection.wake.clear()
+            await _until(connection.wake, until)
+        if connection.broken:
+            raise ConnectionLost("connection reset", phase=phase)
 
     def __repr__(self) -> str:
         return f"<Line {self.name} to {self.resource}>"
@@ -154,6 +211,9 @@ class Entrance:
     ) -> Line:
         """What lists and watches for one informer. Fields are not selected."""
         return Line(self.network, self.name, resource, namespace, labels)
+
+
+_NEVER = float("inf")
 
 
 def _bookmark(version: int) -> bytes:

@@ -6,13 +6,16 @@ server.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from itertools import pairwise
 
 from aioinformer._core.backoff import BackoffPolicy
-from aioinformer.testing.simulation.history import History, Request, Sample
+from aioinformer._core.outcomes import Outcome
+from aioinformer._core.rules import Phase
+from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.network import CHUNK_LINES
 from aioinformer.testing.simulation.plan import InformerSpec
+from aioinformer.testing.simulation.records import Request, Sample, Taken, Trouble
 from aioinformer.testing.simulation.violation import Violation
 
 __all__ = ["judge_bounds", "judge_liveness", "judge_politeness", "judge_silence"]
@@ -22,7 +25,9 @@ SLACK = 1
 MARKS = 4
 """Entries of a queue beside changes: a new state, a resync, a bookmark; the tail of a chunk."""
 BATCHES = 3
-"""A mailbox's batches beside the diffs of lists: a replay, its mark, a resync."""
+"""A mailbox's batches beside the diff of a list: a replay, its mark, a resync."""
+DIFF = 256
+"""Events in a batch of a diff, but for the last one."""
 
 POLICY = BackoffPolicy()
 """What the informers of a history have."""
@@ -42,30 +47,20 @@ def judge_bounds(history: History, spec: InformerSpec, samples: list[Sample]) ->
     Raises:
         Violation: one holds more.
     """
-    lists = [each.order for each in history.requests if _is_list_of(each, spec.name)]
     joined = {each.listener.name: each for each in history.joined}
+    keys = {each.key for each in history.writes if spec.namespace in (None, each.key.namespace)}
     for sample in samples:
         if sample.queued > spec.high_mark + CHUNK_LINES + MARKS:
             what = f"the queue holds {sample.queued}, its high mark is {spec.high_mark}"
             raise Violation(8, what, time=sample.time, evidence=[sample])
         for latch in sample.latches:
-            since = _before(joined[latch.listener].order, lists)
-            relists = sum(1 for order in lists if since <= order < sample.order)
-            if latch.pending > latch.limit + SLACK:
+            merges = joined[latch.listener].listener.overflow == "coalesce"
+            if latch.pending > max(latch.limit + SLACK, 2 * len(keys) * merges):
                 what = f"a mailbox holds {latch.pending} of {latch.limit}"
                 raise Violation(8, what, time=sample.time, evidence=[sample, latch])
-            if latch.batches > BATCHES + relists:
-                what = f"a mailbox holds {latch.batches} batches, {relists} lists after it joined"
+            if latch.batches > BATCHES + 1 + 2 * len(keys) // DIFF:
+                what = f"a mailbox holds {latch.batches} batches, for {len(keys)} keys"
                 raise Violation(8, what, time=sample.time, evidence=[sample, latch])
-
-
-def _before(order: int, lists: list[int]) -> int:
-    """When the list was asked for that was under way when somebody joined."""
-    return max((each for each in lists if each < order), default=0)
-
-
-def _is_list_of(request: Request, informer: str) -> bool:
-    return request.informer == informer and request.kind == "list" and not request.failure
 
 
 # -- 9 -----------------------------------------------------------------------------------------
@@ -92,13 +87,64 @@ def judge_liveness(history: History) -> None:
 
 # -- 10 ----------------------------------------------------------------------------------------
 
+WELL = {
+    *((phase, outcome) for phase in Phase for outcome in (Outcome.MORE, Outcome.COMPLETE)),
+    (Phase.WATCH, Outcome.ENDED),
+}
+"""How requests end when nothing is wrong."""
+LOOKS = (Outcome.SERVED, Outcome.APPEARED, Outcome.MOVED, Outcome.ABSENT)
+ANSWERS = {
+    (Phase.PROBE, Outcome.REWOUND),
+    *((Phase.LOOKUP, each) for each in LOOKS),
+}
+"""What was asked after a failure. No failures of their own: nothing is told of them (of a rewind it
+is when the state was read again)."""
+
 
 def judge_silence(history: History, spec: InformerSpec, samples: list[Sample]) -> None:
-    """Every failure of a request was logged, and is what health shows while it waits.
+    """Every failure was logged, counted and told to the error hook, and is what health shows
+    while it waits.
 
     Raises:
         Violation: one was not.
     """
+    _judge_logs(history)
+    taken = [each for each in history.taken if each.informer == spec.name]
+    for each in taken:
+        _judge_outcome(each)
+    troubles = [each for each in history.troubles if each.informer == spec.name]
+    told = Counter(each.cause for each in troubles if not _is_news(each))
+    found = Counter(each.outcome.name.lower() for each in taken if each.row not in WELL | ANSWERS)
+    if told != found:
+        what = f"the error hook of {spec.name} was told of {dict(told)}, there were {dict(found)}"
+        raise Violation(10, what, time=history.ending.time)
+    requests = [each for each in troubles if each.phase != "handler"]  # those count by listener
+    counted = Counter((each.informer, each.phase, _kind(each.error)) for each in requests)
+    measured = {key: times for key, times in history.counted.items() if key[0] == spec.name}
+    if counted != measured:
+        what = f"metrics counted {measured}, there were {dict(counted)}"
+        raise Violation(10, what, time=history.ending.time)
+    rewinds = [each.order for each in troubles if each.phase == "rewind"]
+    failures = [each for each in troubles if not _is_news(each)]
+    orders = [each.order for each in failures]
+    for sample in samples:
+        if sample.rewinds != bisect_left(rewinds, sample.order):
+            what = f"health shows {sample.rewinds} rewinds, {len(rewinds)} were announced"
+            raise Violation(10, what, time=sample.time, evidence=[sample])
+        newest = bisect_left(orders, sample.order)
+        shown = failures[newest - 1].error if newest else ""
+        waiting = sample.condition == "waiting"
+        if waiting and (sample.error != shown or sample.retry_in is None or not shown):
+            what = f"health doesn't show what happened last ({shown or 'nothing'})"
+            raise Violation(10, what, time=sample.time, evidence=[sample])
+
+
+def _is_news(trouble: Trouble) -> bool:
+    """Whether it is no request that failed."""
+    return trouble.phase in ("rewind", "handler") or trouble.cause == "moved"
+
+
+def _judge_logs(history: History) -> None:
     logged = Counter(log.message.partition(": ")[2] for log in history.logs)
     failed = Counter(each.failure for each in history.requests if each.failure)
     for failure, times in failed.items():
@@ -106,60 +152,137 @@ def judge_silence(history: History, spec: InformerSpec, samples: list[Sample]) -
             what = f"{failure!r} happened {times} times and was logged {logged[failure]} times"
             time = next(each.time for each in history.requests if each.failure == failure)
             raise Violation(10, what, time=time)
-    closings = [each for each in history.closings if each.request.informer == spec.name]
-    newest = 0
-    for sample in samples:
-        while newest < len(closings) and closings[newest].order < sample.order:
-            newest += 1
-        if sample.condition != "waiting":
-            continue
-        failure = closings[newest - 1].request.failure if newest else ""
-        if not sample.error or sample.retry_in is None or (failure and sample.error != failure):
-            what = f"health doesn't show what happened last ({failure or 'something'})"
-            raise Violation(10, what, time=sample.time, evidence=[sample])
+
+
+def _judge_outcome(taken: Taken) -> None:
+    """A request that failed was not taken for one that went well."""
+    request = taken.request
+    lasted = (request.ended or request.time) - request.time
+    gone = request.expired and taken.outcome not in (Outcome.EXPIRED, Outcome.AHEAD)
+    unserved = request.kind == "watch" and not request.changes and lasted < SHORT
+    if gone or (taken.row in WELL and (request.failure or unserved)):
+        what = f"a request that failed was taken for {taken.outcome.name}"
+        raise Violation(10, what, time=taken.time, evidence=[request, request.failure, taken])
+
+
+def _kind(error: str) -> str:
+    return error.partition(":")[0]
 
 
 # -- 11 ----------------------------------------------------------------------------------------
+
+AT_ONCE = {
+    (Phase.WATCH, Outcome.SILENT),
+    (Phase.PROBE, Outcome.REWOUND),
+    (Phase.LOOKUP, Outcome.APPEARED),
+}
+"""What is followed by another question, not by the same one again."""
+ONCE_AT_ONCE = {
+    *((phase, outcome) for phase in Phase for outcome in (Outcome.EXPIRED, Outcome.AHEAD)),
+    *((Phase.STREAM, each) for each in (Outcome.REJECTED, Outcome.ERRED, Outcome.OVERDUE)),
+} - {
+    (phase, outcome)
+    for phase in (Phase.PROBE, Phase.LOOKUP)
+    for outcome in (Outcome.EXPIRED, Outcome.AHEAD)
+}
+"""What may be followed at once by another way to ask, if it is the first failure of an outage."""
+FALLBACKS = {Outcome.REJECTED, Outcome.ERRED, Outcome.OVERDUE}
+"""After one of these no WatchList is asked for in a while."""
+REMEMBERED = 1000.0
+"""Seconds of it that are looked at; the library means half an hour."""
+NO_REASON = {Outcome.DENIED, Outcome.BUSY}
+"""These say nothing of WatchLists."""
+SPACE = 20.0
+"""Seconds between the beginnings of watches that are cut short."""
+
+BUDGET = (10.0, 5)
+"""In any ten seconds, so many requests that follow a failure."""
+LATER = (60.0, 3)
+"""And so many a minute when nothing has lasted longer than ``QUICK`` for ``LONG``."""
+LONG = 120.0
+QUICK = 5.0
 
 
 def judge_politeness(history: History) -> None:
     """After a failure nobody is asked before the backoff allows it, or the server.
 
     Worked out anew from the policy: the ``k``-th failure since a quiet time is followed by at
-    least ``initial × factor ** (k - 1)`` seconds, but for the first one if it was a 410.
+    least ``initial × factor ** (k - 1)`` seconds, but for the first one if there is another way
+    to ask. Then counted, whatever the policy: the budget.
 
     Raises:
         Violation: somebody was.
     """
-    by_informer: dict[str, list[Request]] = {}
-    for request in history.requests:
-        if any(spec.name == request.informer for spec in history.plan.informers):
-            by_informer.setdefault(request.informer, []).append(request)
-    for requests in by_informer.values():
-        _judge_requests(requests)
+    for spec in history.plan.informers:
+        requests = [each for each in history.requests if each.informer == spec.name]
+        taken = [each for each in history.taken if each.informer == spec.name]
+        pairs = list(zip(taken, requests[1:], strict=False))
+        _judge_waits(pairs)
+        _judge_budget(pairs)
+        _judge_fallback(pairs)
 
 
-def _judge_requests(requests: list[Request]) -> None:
-    failures, waited_until = 0, float("-inf")
-    for request, following in pairwise(requests):
-        if request.ended is None or not _failed(request):
+def _judge_waits(pairs: list[tuple[Taken, Request]]) -> None:
+    failures, waited_until, brief = 0, float("-inf"), False
+    for taken, following in pairs:
+        was_brief, brief = brief, taken.row == (Phase.WATCH, Outcome.BRIEF)
+        if brief and was_brief and following.time - taken.request.time < SPACE - DRIFT:
+            raise _too_soon(taken, following, f"a watch that was cut short allows it after {SPACE}")
+        if brief or taken.row in WELL or taken.row in AT_ONCE:
             continue
-        if request.ended - waited_until >= POLICY.reset_after - DRIFT:
+        if taken.time - waited_until >= POLICY.reset_after - DRIFT:
             failures = 0
         failures += 1
         least = min(POLICY.maximum, POLICY.initial * POLICY.factor ** min(failures - 1, 64))
-        if failures == 1 and request.expired:
+        if failures == 1 and taken.row in ONCE_AT_ONCE:
             least = 0.0
-        waited = following.time - request.ended
-        if waited < max(least, request.retry_after) - EPSILON:
-            what = f"asked after {waited:.3f} s, failure {failures} allows it after {least:.3f} s"
-            evidence = [request, request.failure, f"Retry-After {request.retry_after:g}", following]
-            raise Violation(11, what, time=following.time, evidence=evidence)
+        least = max(least, taken.request.retry_after)
+        if following.time - taken.time < least - EPSILON:
+            raise _too_soon(taken, following, f"failure {failures} allows it after {least:.3f} s")
         waited_until = following.time
 
 
-def _failed(request: Request) -> bool:
-    if request.failure or request.ended is None:
-        return bool(request.failure)
-    unserved = request.kind == "watch" and not request.changes
-    return unserved and request.ended - request.time < SHORT
+def _too_soon(taken: Taken, following: Request, why: str) -> Violation:
+    what = f"asked after {following.time - taken.time:.3f} s, {why}"
+    evidence = [taken.request, taken, taken.request.failure, following]
+    return Violation(11, what, time=following.time, evidence=evidence)
+
+
+def _judge_budget(pairs: list[tuple[Taken, Request]]) -> None:
+    since: float | None = None
+    early: list[Request] = []
+    late: list[Request] = []
+    for taken, following in pairs:
+        # Watches that are cut short have a distance of their own.
+        quick = taken.time - taken.request.time <= QUICK and taken.outcome is not Outcome.BRIEF
+        since = (taken.request.time if since is None else since) if quick else None
+        if taken.row not in WELL:
+            early.append(following)
+            if since is not None and following.time - since >= LONG:
+                late.append(following)
+    _judge_count(early, *BUDGET)
+    _judge_count(late, *LATER)
+
+
+def _judge_count(asked: list[Request], seconds: float, most: int) -> None:
+    """No ``seconds`` have more than ``most`` of these."""
+    for first, last in zip(asked, asked[most:], strict=False):
+        if last.time - first.time < seconds - DRIFT:
+            what = f"more than {most} requests follow failures in {seconds:.0f} s"
+            evidence = [each for each in asked if first.time <= each.time <= last.time]
+            raise Violation(11, what, time=last.time, evidence=evidence)
+
+
+def _judge_fallback(pairs: list[tuple[Taken, Request]]) -> None:
+    """What is known of WatchLists is remembered, and nothing else is taken for it."""
+    until = float("-inf")
+    for taken, following in pairs:
+        streaming = taken.phase is Phase.STREAM
+        if streaming and taken.outcome in FALLBACKS:
+            until = taken.time + REMEMBERED
+        if following.kind == "watchlist" and following.time < until:
+            what = "a WatchList is asked for again, which does not work here"
+            raise Violation(11, what, time=following.time, evidence=[taken, following])
+        if streaming and taken.outcome in NO_REASON and following.kind != "watchlist":
+            what = "lists are used instead of WatchLists, for no good reason"
+            raise Violation(11, what, time=following.time, evidence=[taken, following])

@@ -6,20 +6,29 @@ bytes cut anywhere, at some speed, until something breaks. Faults begin when ``b
     refuse       new requests fail for a while
     outage       the same, and what is open breaks
     reset        what is open, or is opened within the time, breaks after some bytes
-    stall        what is open falls silent, and times out in the end
+    stall        the same, but it falls silent: only the client can end it
+    hang         new requests get no head of an answer for a while
     drip         bytes come a few at a time for a while
     latency      requests and chunks take time for a while
     corrupt      a brace in the next chunk of each stream, or in the next answer, becomes a NUL
+    garbage      requests are answered with 200 and a page for people for a while
     status       requests are answered with an error for a while
+    lagging      requests are answered with 'too large resource version' for a while
+    absent       the resource isn't served for a while, says discovery too; short, and all is there
+    moved        the resource is served in another version only for a while
     error_event  open watches end with an ERROR event
     compact      the server forgets its history, and connections break
     end          open watches end properly
     unserved     watches end at once, with nothing in them, for a while
+    brief        watches end after some seconds, for a while
     curt         watches end with a bookmark as soon as there is nothing to say, for a while
+    streamless   WatchLists are refused for a while: by a status, or (500) by an ERROR event
+    endless      WatchLists have no end mark for a while, and end after some seconds, or never
     mute, echo   bookmarks are dropped, or come twice, for a while
 
-Each request is written down with how it ended for its client: the context manager that carries it
-sees whatever error leaves it, the client's own included.
+At any time a WatchList may have a bookmark in its initial state whose annotation doesn't say
+``"true"``. Each request is written down with how it ended for its client: the context manager that
+carries it sees whatever error leaves it, the client's own included.
 """
 
 from __future__ import annotations
@@ -27,59 +36,60 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from random import Random
 
 from aioinformer._core.outcomes import Outcome, classify
+from aioinformer._core.resources import Resource
 from aioinformer.errors import (
     ConnectionFailed,
     FetchError,
+    Phase,
+    RequestTimedOut,
     ServerError,
     Status,
     server_error,
 )
+from aioinformer.testing import statuses
 from aioinformer.testing.cluster import Cluster
-from aioinformer.testing.simulation.history import Broke, Closed, History, Request
+from aioinformer.testing.simulation.connection import (
+    HEAD,
+    SILENCE,
+    Connection,
+    is_bookmark,
+    is_mark,
+)
+from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.plan import Fault, FaultKind
+from aioinformer.testing.simulation.records import Broke, Closed, Request
 
-__all__ = ["CHUNK_LINES", "REASONS", "Connection", "Network", "is_bookmark"]
+__all__ = ["CHUNK_LINES", "Network", "error_status"]
 
 CHUNK_LINES = 16
 """Events that come in one chunk at most: as many as fit a TLS record of 16 KiB."""
 
-REASONS = {403: "Forbidden", 410: "Expired", 429: "TooManyRequests", 500: "InternalError"}
+DECOYS = 0.3
+"""The share of chunks of an initial state that have a bookmark which doesn't end it."""
 
-_BOOKMARK = b'{"type":"BOOKMARK"'
-
-
-@dataclass(slots=True, eq=False)
-class Connection:
-    """One request under way, and what is about to happen to it."""
-
-    request: Request
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when there is something to read, or something has happened."""
-    allowance: int | None = None
-    """Bytes until it breaks; ``None`` if it doesn't."""
-    silent_until: float | None = None
-    """When a stalled one times out."""
-    corrupt: bool = False
-    ends: bool = False
-    curt: bool = False
-    error_code: int = 0
-
-    def spend(self, chunk: bytes) -> bytes:
-        """What of a chunk still gets through."""
-        if self.allowance is None:
-            return chunk
-        through = chunk[: self.allowance]
-        self.allowance -= len(through)
-        return through
-
-    @property
-    def broken(self) -> bool:
-        """Whether nothing gets through any more."""
-        return self.allowance == 0
+_REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    410: "Expired",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+}
+_TOO_LARGE = "Too large resource version"
+_DIALECTS = (
+    Status(504, "Timeout", f"{_TOO_LARGE}: 9, current: 1", retry_after=1.0),
+    Status(504, "Timeout", details={"causes": [{"reason": "ResourceVersionTooLarge"}]}),
+    Status(504, "Timeout", details={"causes": [{"message": _TOO_LARGE}]}),
+)
+"""How servers say that a resourceVersion isn't reached yet (client-go's isTooLargeResourceVersion
+knows these three)."""
 
 
 class Network:
@@ -113,22 +123,20 @@ class Network:
             self.cluster.compact()
         for connection in self.open:
             if fault.target in ("", connection.request.informer):
-                self._strike(connection, fault, now)
+                self._strike(connection, fault)
                 connection.wake.set()
 
-    def _strike(self, connection: Connection, fault: Fault, now: float) -> None:
+    def _strike(self, connection: Connection, fault: Fault) -> None:
         """What a fault does to an open connection."""
         match fault.kind:
-            case "reset":
-                connection.allowance = fault.amount
+            case "reset" | "stall":
+                connection.cut(fault.amount, dumb=fault.kind == "stall")
             case "outage" | "compact":
-                connection.allowance = 0
-            case "stall":
-                connection.silent_until = now + fault.lasting
+                connection.cut(0)
             case "corrupt":
                 connection.corrupt = True
             case "error_event":
-                connection.error_code = fault.amount
+                connection.error = error_status(fault.amount)
             case "end":
                 connection.ends = True
             case _:
@@ -136,18 +144,34 @@ class Network:
 
     def current(self, kind: FaultKind, informer: str) -> Fault | None:
         """The fault of a kind that lasts now for an informer."""
+        pairs = self._lasting.get(kind)
+        if not pairs:
+            return None
         now = self.history.clock()
-        lasting = [pair for pair in self._lasting.get(kind, ()) if pair[0] > now]
-        self._lasting[kind] = lasting
+        lasting = self._lasting[kind] = [pair for pair in pairs if pair[0] > now]
         hits = (fault for _, fault in lasting if fault.target in ("", informer))
         return next(hits, None)
 
+    def hits(self, kind: FaultKind, informer: str) -> Fault | None:
+        """The fault of a kind that hits a new request of an informer."""
+        if self.current(kind, informer) is None:
+            return None
+        for _, fault in self._lasting[kind]:
+            if fault.target in ("", informer) and self.chance.random() < fault.share:
+                return fault
+        return None
+
     # -- requests -----------------------------------------------------------------------------
 
+    def version(self, informer: str, resource: Resource) -> Resource:
+        """A resource in the version in which it is served to an informer now."""
+        moved = self.current("moved", informer) is not None
+        return replace(resource, version="v9" if moved else "v1")
+
     @contextmanager
-    def carry(self, request: Request) -> Generator[Connection]:
+    def carry(self, request: Request, resource: Resource) -> Generator[Connection]:
         """A connection for a request; writes down how it ends."""
-        connection = Connection(request)
+        connection = Connection(request, resource)
         self.history.requests.append(request)
         self.open.append(connection)
         try:
@@ -169,26 +193,61 @@ class Network:
         Raises:
             FetchError: it doesn't get there, or the server refuses.
         """
-        informer, kind = connection.request.informer, connection.request.kind
+        request = connection.request
+        informer, phase = request.informer, phase_of(request)
         await self.delay(informer)
-        if self.current("refuse", informer) or self.current("outage", informer):
-            raise ConnectionFailed("connection refused", phase=kind)
-        if fault := self.current("status", informer):
-            reason = REASONS.get(fault.amount, "ServiceUnavailable")
-            status = Status(fault.amount, reason, retry_after=float(fault.retry_after) or None)
-            raise server_error(status, phase=kind)
-        if fault := self.current("reset", informer):
-            connection.allowance = fault.amount
-        if self.current("corrupt", informer):
-            connection.corrupt = True
-        if kind == "watch" and self.current("unserved", informer):
-            connection.ends = True
-        connection.curt = kind == "watch" and self.current("curt", informer) is not None
+        if self.hits("refuse", informer) or self.hits("outage", informer):
+            raise ConnectionFailed("connection refused", phase=phase)
+        if self.hits("hang", informer):
+            request.silent = self.history.clock()
+            await asyncio.sleep(HEAD if phase == "watch" else SILENCE)
+            raise RequestTimedOut("no answer came in time", phase=phase)
+        if (status := self._refusal(connection)) is not None:
+            raise server_error(status, phase=phase)
+        for kind in ("reset", "stall"):
+            if fault := self.hits(kind, informer):
+                connection.cut(fault.amount, dumb=kind == "stall")
+        connection.corrupt = self.hits("corrupt", informer) is not None
+        connection.garbage = self.hits("garbage", informer) is not None
+        if phase == "watch":
+            self._shorten(connection)
+        request.answered = request.heard = self.history.clock()
+
+    def _refusal(self, connection: Connection) -> Status | None:
+        """What the server answers instead."""
+        request = connection.request
+        informer = request.informer
+        elsewhere = self.version(informer, connection.resource) != connection.resource
+        if (elsewhere or self.current("absent", informer)) and request.kind != "lookup":
+            return error_status(404, plain=self.chance.random() < 0.5)
+        if fault := self.hits("status", informer):
+            return error_status(fault.amount, fault.retry_after, plain=self.chance.random() < 0.5)
+        if fault := self.hits("lagging", informer):
+            return _DIALECTS[fault.amount % len(_DIALECTS)]
+        if request.kind == "watchlist" and (fault := self.hits("streamless", informer)):
+            return error_status(fault.amount) if fault.amount != 500 else None
+        return None
+
+    def _shorten(self, connection: Connection) -> None:
+        """What a watch won't have, or won't reach."""
+        informer, now = connection.request.informer, self.history.clock()
+        connection.ends = self.hits("unserved", informer) is not None
+        connection.curt = self.hits("curt", informer) is not None
+        if fault := self.hits("brief", informer):
+            connection.ends_at = now + fault.amount
+        if connection.request.kind == "watchlist":
+            if (fault := self.hits("streamless", informer)) and fault.amount == 500:
+                connection.error = statuses.watch_list_unserved().status
+            if fault := self.hits("endless", informer):
+                connection.markless = True
+                connection.ends_at = now + fault.amount if fault.amount else None
 
     async def delay(self, informer: str) -> None:
         """Take the time that the network takes now."""
         fault = self.current("latency", informer)
         await asyncio.sleep(fault.amount / 1000 if fault else 0)
+
+    # -- bytes --------------------------------------------------------------------------------
 
     def pieces(self, connection: Connection, data: bytes) -> list[bytes]:
         """Bytes cut as they arrive: anywhere."""
@@ -202,12 +261,24 @@ class Network:
 
     def lines(self, connection: Connection, lines: list[bytes]) -> list[bytes]:
         """The events of a watch as they are sent: without bookmarks, or with too many."""
-        informer = connection.request.informer
-        if self.current("mute", informer):
-            return [line for line in lines if not is_bookmark(line)]
-        if self.current("echo", informer):
+        request = connection.request
+        if connection.markless:
+            lines = [line for line in lines if not is_mark(line)]
+        elif request.kind == "watchlist" and not request.settled and lines:
+            lines = self._with_a_decoy(lines)
+        if self.current("mute", request.informer):
+            return [line for line in lines if not is_bookmark(line) or is_mark(line)]
+        if self.current("echo", request.informer):
             return [each for line in lines for each in _echoed(line)]
         return lines
+
+    def _with_a_decoy(self, lines: list[bytes]) -> list[bytes]:
+        """With a bookmark before the mark that isn't the mark."""
+        marks = [at for at, line in enumerate(lines) if is_mark(line)]
+        if self.chance.random() >= DECOYS:
+            return lines
+        at = self.chance.randint(0, min(marks, default=len(lines)))
+        return [*lines[:at], _decoy(self.cluster.resource_version), *lines[at:]]
 
     def corrupted(self, data: bytes) -> bytes:
         """With one brace broken: nothing else in these bodies is certain to be noticed."""
@@ -221,13 +292,36 @@ class Network:
         return f"<Network open={len(self.open)} faults={len(self.history.faults)}>"
 
 
-def is_bookmark(line: bytes) -> bool:
-    """Whether a line of a watch is one."""
-    return line.startswith(_BOOKMARK)
+def error_status(code: int, retry_after: int = 0, *, plain: bool = False) -> Status:
+    """What a server says with a code; of a 404, ``plain`` text or the usual object.
+
+    ``504`` is a resourceVersion that is too large, ``502`` any other failure.
+    """
+    if code == 504:
+        return _DIALECTS[0]
+    if code == 404 and plain:
+        return statuses.page_not_found().status
+    if code == 302:
+        return Status(302, "", "redirected to another host, which is not followed")
+    return Status(code, _REASONS.get(code, ""), "made up", retry_after=float(retry_after) or None)
+
+
+def phase_of(request: Request) -> Phase:
+    """During what errors of a request happen."""
+    if request.kind == "lookup":
+        return "discovery"
+    return "watch" if request.kind in ("watch", "watchlist") else "list"
 
 
 def _echoed(line: bytes) -> list[bytes]:
     return [line, line] if is_bookmark(line) else [line]
+
+
+def _decoy(version: int) -> bytes:
+    metadata = (
+        b'"annotations":{"k8s.io/initial-events-end":"false"},"resourceVersion":"%d"' % version
+    )
+    return b'{"type":"BOOKMARK","object":{"metadata":{%s}}}\n' % metadata
 
 
 def _note(request: Request, error: FetchError) -> None:

@@ -13,23 +13,37 @@ from random import Random
 from typing import Any
 
 from aioinformer._core.delta_fifo import DeltaFIFO
+from aioinformer._core.filtering import EventFilter
 from aioinformer._core.mailbox import Mailbox, Overflow
 from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
-from aioinformer._runtime.handlers import Registration
 from aioinformer._runtime.informer import SharedInformer
-from aioinformer._runtime.reflector import ListerWatcher
+from aioinformer._runtime.reflector import Reflector
+from aioinformer._runtime.registration import Registration
+from aioinformer._runtime.reports import Problem
+from aioinformer._runtime.sources import ListerWatcher
 from aioinformer._runtime.streams import EventStream
-from aioinformer.testing.simulation.history import (
-    History,
+from aioinformer.testing.simulation.history import History
+from aioinformer.testing.simulation.plan import InformerSpec, ListenerSpec
+from aioinformer.testing.simulation.records import (
     Joined,
     Latch,
     Left,
     Sample,
     Told,
+    Trouble,
 )
-from aioinformer.testing.simulation.plan import InformerSpec, ListenerSpec
+from aioinformer.testing.simulation.reflecting import (
+    CountedFailures,
+    ObservedCursor,
+    ObservedReflector,
+)
 
-__all__ = ["HandlerBroke", "ObservedInformer", "ObservedMailbox", "Participant"]
+__all__ = [
+    "HandlerBroke",
+    "ObservedInformer",
+    "ObservedMailbox",
+    "Participant",
+]
 
 INDEX = "node"
 FOREVER = 1e9
@@ -55,8 +69,8 @@ class ObservedMailbox(Mailbox):
 
     @property
     def batches(self) -> int:
-        """Entries that are no live events: replays, diffs of lists, resyncs, marks."""
-        return len(self._items) - self._live
+        """What isn't made of live events: replays, diffs of lists, resyncs, marks."""
+        return self._told + (self._found is not None) + (self._again is not None)
 
     @property
     def dropping(self) -> bool:
@@ -75,8 +89,10 @@ class ObservedInformer(SharedInformer):
             namespace=spec.namespace,
             indexers={INDEX: _refusing if spec.touchy else _node},
             resync=spec.resync,
-            page_size=spec.page_size,
+            metrics=CountedFailures(history),
+            on_error=self._hear,
         )
+        self._reflector = self.make_reflector(source, self.make_cursor(spec, history))
         self._queue.fifo = DeltaFIFO(self._indexer, high_mark=spec.high_mark)
         self.spec = spec
         self.participants: list[Participant] = []
@@ -84,7 +100,27 @@ class ObservedInformer(SharedInformer):
         """That of the listener that joined last."""
         self._history = history
 
-    def _mailbox(self, limit: int, overflow: Overflow) -> Mailbox:
+    def make_cursor(self, spec: InformerSpec, history: History) -> ObservedCursor:
+        """What decides what to ask for next."""
+        return ObservedCursor(spec, history)
+
+    def make_reflector(self, source: ListerWatcher, cursor: ObservedCursor) -> Reflector:
+        """What feeds the queue."""
+        return ObservedReflector(
+            source, self._queue, cursor, known=self._indexer.known, reports=self._reports
+        )
+
+    def _hear(self, problem: Problem) -> None:
+        """The error hook."""
+        order, now = self._history.stamp()
+        said = f"{type(problem.error).__name__}: {problem.error}"
+        self._history.troubles.append(
+            Trouble(order, now, problem.informer, problem.phase, problem.cause, said)
+        )
+
+    def _mailbox(
+        self, limit: int, overflow: Overflow, passing: EventFilter | None = None
+    ) -> Mailbox:
         self.newest_mailbox = self.make_mailbox(limit, overflow)
         return self.newest_mailbox
 
@@ -114,6 +150,7 @@ class ObservedInformer(SharedInformer):
                 f"{type(health.error).__name__}: {health.error}" if health.error else "",
                 health.retry_in,
                 health.blocked_by,
+                health.rewinds,
                 len(self._queue.fifo),
                 tuple(filter(None, (each.latch() for each in self.participants))),
             )
@@ -167,7 +204,9 @@ class Participant:
             self._reading = spawn(self._read())
             return
         self._note_joining()
-        self._registration = self._informer.add_handler(self, limit=self.spec.limit)
+        self._registration = self._informer.add_handler(
+            self, limit=self.spec.limit, overflow=self.spec.overflow
+        )
         self._mailbox = self._informer.newest_mailbox
 
     async def leave(self) -> None:
@@ -187,7 +226,8 @@ class Participant:
     async def _read(self) -> None:
         """Read a stream to its end."""
         self._note_joining()
-        async with self._informer.events(limit=self.spec.limit) as stream:
+        spec = self.spec
+        async with self._informer.events(limit=spec.limit, overflow=spec.overflow) as stream:
             self._stream, self._mailbox = stream, self._informer.newest_mailbox
             async for event in stream:
                 told = self._note(event)

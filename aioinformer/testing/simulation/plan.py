@@ -3,7 +3,7 @@
 Who listens to what, what is written when, what breaks when. ``workload`` draws one from a seed,
 ``run`` carries it out, ``shrink`` leaves parts of it out. A step means something whatever the
 other steps are, so that any part of a plan is a plan: putting an object creates or replaces it,
-removing one that isn't there does nothing.
+removing one that isn't there does nothing, and neither does restoring without a backup.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from aioinformer._core.mailbox import Overflow
 from aioinformer._core.resources import Resource, find_built_in
 
 __all__ = [
     "WIDGETS",
+    "Backup",
     "Fault",
     "FaultKind",
     "InformerSpec",
@@ -25,9 +27,12 @@ __all__ = [
     "Plan",
     "Put",
     "Remove",
+    "Restore",
+    "Serve",
     "Step",
     "Temper",
     "Visit",
+    "Withdraw",
 ]
 
 PODS = find_built_in("pods")
@@ -49,6 +54,8 @@ class InformerSpec:
     """Entries at which its queue is full."""
     touchy: bool = False
     """Whether its index function raises at objects on the node ``node-x``."""
+    watch_list: bool = True
+    """Whether it asks for WatchLists rather than lists."""
 
 
 Temper: TypeAlias = Literal["quick", "slow", "raising", "stuck", "leaver", "stream"]
@@ -65,6 +72,7 @@ class ListenerSpec:
     informer: str
     temper: Temper = "quick"
     limit: int = 1024
+    overflow: Overflow = "block"
     delay: float = 0.0
     """Seconds that it sleeps at each event."""
 
@@ -93,20 +101,56 @@ class Remove:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Delete all objects, and serve their resource no longer."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """Serve it again. Nothing is written in between."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """Keep a copy of all that the server holds."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Bring the last copy back: objects and the resourceVersion are those of then."""
+
+    at: float
+
+
 FaultKind: TypeAlias = Literal[
     "refuse",
     "outage",
     "reset",
     "stall",
+    "hang",
     "drip",
     "latency",
     "corrupt",
+    "garbage",
     "status",
+    "lagging",
+    "absent",
+    "moved",
     "error_event",
     "compact",
     "end",
     "unserved",
+    "brief",
     "curt",
+    "streamless",
+    "endless",
     "mute",
     "echo",
 ]
@@ -122,9 +166,12 @@ class Fault:
     lasting: float = 0.0
     """Seconds."""
     amount: int = 0
-    """Bytes of a reset or drip, milliseconds of latency, code of a status or error event."""
+    """Bytes of a reset, stall or drip, milliseconds of latency, code of a status or error event,
+    seconds of a brief or endless watch, dialect of a server that lags."""
     retry_after: int = 0
     """Seconds that a status asks for."""
+    share: float = 1.0
+    """The share of new requests that it hits while it lasts."""
     target: str = ""
     """The informer whose connections it hits; empty for all."""
 
@@ -154,7 +201,7 @@ class Visit:
     lasting: float
 
 
-Step: TypeAlias = Put | Remove | Fault | Join | Leave | Visit
+Step: TypeAlias = Put | Remove | Withdraw | Serve | Backup | Restore | Fault | Join | Leave | Visit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,10 +219,13 @@ class Plan:
     """Changes that the server remembers."""
     watch_buffer: int = 1000
     """Events that the server keeps for a client that doesn't read."""
+    watch_list: bool = True
+    """Whether the server's storage can serve a WatchList."""
     cost: float = 0.0
     """Seconds between two looks at the clock, at most."""
-    settle: float = 600.0
-    """Seconds after the last step: a wait of 60 s at most, and time for the slow."""
+    settle: float = 800.0
+    """Seconds after the last step: a watch that fell silent lasts 600 s and 30 s of grace, then
+    comes a wait of 60 s at most, and time for the slow."""
 
     @property
     def resource(self) -> Resource:

@@ -8,18 +8,22 @@ the first violation; it knows nothing of how the history came about.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NoReturn
 
 from aioinformer._core.objects import ObjectKey
 from aioinformer.testing.simulation.hearing import Hearing
-from aioinformer.testing.simulation.history import History, Latch, Sample, State, Told
+from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.manners import (
     judge_bounds,
     judge_liveness,
     judge_politeness,
     judge_silence,
 )
+from aioinformer.testing.simulation.patience import judge_patience
 from aioinformer.testing.simulation.plan import InformerSpec, ListenerSpec
-from aioinformer.testing.simulation.truth import Truth
+from aioinformer.testing.simulation.records import Latch, Sample, State, Told
+from aioinformer.testing.simulation.rewinds import Rewinds
+from aioinformer.testing.simulation.truth import Truth, Walk
 from aioinformer.testing.simulation.violation import Violation
 
 __all__ = ["Violation", "judge"]
@@ -40,55 +44,74 @@ def judge(history: History) -> None:
         told.setdefault(each.listener, []).append(each)
     for spec in history.plan.informers:
         samples = [each for each in history.samples if each.informer == spec.name]
-        truth = Truth(history.writes, spec)
-        _judge_states(samples, truth)
+        rewinds = Rewinds(history, spec.name)
+        rewinds.judge()
+        truth = Truth(history.writes, spec, history.restores)
+        _judge_states([each for each in samples if each.order < rewinds.lost], truth, rewinds)
         _judge_synced(history, spec, samples)
-        hearings = _hear(history, spec, truth, told)
+        hearings = _hear(history, spec, truth, told, rewinds)
         _judge_promptness(history, samples, told)
         _judge_latches(samples, hearings, history)
         judge_bounds(history, spec, samples)
         judge_silence(history, spec, samples)
-        _judge_convergence(history, samples[-1], truth, hearings)
+        if samples[-1].order < rewinds.lost:
+            _judge_convergence(history, samples[-1], truth, hearings)
+    judge_patience(history)
     judge_politeness(history)
 
 
 # -- 3: a true past state; 4: never half of a new one ------------------------------------------
 
 
-def _judge_states(samples: list[Sample], truth: Truth) -> None:
-    synced = [sample for sample in samples if sample.version]
-    for sample, state in truth.beside(synced):
-        if not sample.rejected:
-            same = sample.state == state
-        else:
-            same = _without(sample.state, sample) == _without(state, sample)
-        if not same:
-            _not_true(sample, state, truth)
+def _judge_states(samples: list[Sample], truth: Truth, rewinds: Rewinds) -> None:
+    """Each sample shows what the server had at its version: on the timeline of the one before, or
+    on a later one, if the server was announced to have gone back.
+    """
+    walks = truth.walks(until=samples[-1].order) if samples else []
+    before: Sample | None = None
+    undone = 0
+    for sample in (each for each in samples if each.version):
+        now = next((each for each in walks if _is_true(sample, each)), None)
+        if now is None:
+            if not sample.state and rewinds.gone(sample.order):
+                continue
+            _not_true(sample, before, walks[0])
+        for passed in walks[: walks.index(now)]:
+            undone += before is not None and passed.version > now.kept
+            walks = walks[1:]
+        if undone > rewinds.by(sample.order):
+            what = f"the cache goes back to rv={sample.version}, and nobody was told"
+            raise Violation(2, what, time=sample.time, evidence=[before, sample])
         if sample.index is not None:
             _judge_index(sample, truth)
-    for before, after in pairwise(synced):
-        if int(before.version) > int(after.version):
-            what = f"the cache goes back from rv={before.version} to rv={after.version}"
-            raise Violation(2, what, time=after.time, evidence=[before, after])
+        before = sample
+
+
+def _is_true(sample: Sample, walk: Walk) -> bool:
+    if int(sample.version) < walk.version:
+        return False
+    return _without(walk.to(int(sample.version)), sample) == _without(sample.state, sample)
 
 
 def _without(state: State, sample: Sample) -> State:
+    if not sample.rejected:
+        return state
     return {key: version for key, version in state.items() if str(key) not in sample.rejected}
 
 
-def _not_true(sample: Sample, state: State, truth: Truth) -> None:
-    wrong = sorted(
-        key
-        for key in state.keys() | sample.state.keys()
-        if state.get(key) != sample.state.get(key) and str(key) not in sample.rejected
-    )
+def _not_true(sample: Sample, before: Sample | None, walk: Walk) -> NoReturn:
+    if before is not None and int(before.version) > int(sample.version):
+        what = f"the cache goes back from rv={before.version} to rv={sample.version}"
+        raise Violation(2, what, time=sample.time, evidence=[before, sample])
+    state, shown = _without(walk.to(int(sample.version)), sample), _without(sample.state, sample)
+    wrong = sorted(key for key in state.keys() | shown.keys() if state.get(key) != shown.get(key))
     key = wrong[0]
     what = (
-        f"{sample.informer} shows {sample.state.get(key)} where the server had {state.get(key)}, "
+        f"{sample.informer} shows {shown.get(key)} where the server had {state.get(key)}, "
         f"and differs at {len(wrong)} of {len(state)} keys"
     )
     promise = 10 if state and not sample.state else 3
-    raise Violation(promise, what, time=sample.time, key=key, evidence=[sample, truth])
+    raise Violation(promise, what, time=sample.time, key=key, evidence=[sample])
 
 
 def _judge_index(sample: Sample, truth: Truth) -> None:
@@ -110,13 +133,11 @@ def _judge_index(sample: Sample, truth: Truth) -> None:
 
 
 def _judge_synced(history: History, spec: InformerSpec, samples: list[Sample]) -> None:
-    listed = min(
+    read = min(
         (
-            closed.order
-            for closed in history.closings
-            if closed.request.informer == spec.name
-            and closed.request.kind == "list"
-            and not closed.request.failure
+            each.settled
+            for each in history.requests
+            if each.informer == spec.name and each.settled and each.kind != "probe"
         ),
         default=None,
     )
@@ -124,8 +145,8 @@ def _judge_synced(history: History, spec: InformerSpec, samples: list[Sample]) -
     for sample in samples:
         if latched and not sample.synced:
             raise Violation(6, "synced did not last", time=sample.time, evidence=[sample])
-        if sample.synced and (listed is None or listed > sample.order):
-            what = "synced before a list was read"
+        if sample.synced and (read is None or read > sample.order):
+            what = "synced before a whole state was read"
             raise Violation(6, what, time=sample.time, evidence=[sample])
         if not sample.synced and (sample.state or sample.version):
             what = "there are objects before the first full state"
@@ -137,7 +158,11 @@ def _judge_synced(history: History, spec: InformerSpec, samples: list[Sample]) -
 
 
 def _hear(
-    history: History, spec: InformerSpec, truth: Truth, told: dict[str, list[Told]]
+    history: History,
+    spec: InformerSpec,
+    truth: Truth,
+    told: dict[str, list[Told]],
+    rewinds: Rewinds,
 ) -> dict[str, Hearing]:
     left = {each.listener: each for each in history.left}
     hearings: dict[str, Hearing] = {}
@@ -149,7 +174,7 @@ def _hear(
         if name in left and events and events[-1].order > left[name].order:
             what = f"{name} is told something after it has left"
             raise Violation(2, what, time=events[-1].time, evidence=[left[name], events[-1]])
-        hearing = hearings[name] = Hearing(joined, events, truth)
+        hearing = hearings[name] = Hearing(joined, events, truth, rewinds)
         hearing.judge()
         hearing.judge_logs(history)
     return hearings
@@ -174,20 +199,29 @@ def _judge_latches(samples: list[Sample], hearings: dict[str, Hearing], history:
 
 def _judge_promptness(history: History, samples: list[Sample], told: dict[str, list[Told]]) -> None:
     """A listener that is quick hears what waits for it at once, whatever others do (promise 7)."""
-    prompt = {each.listener.name for each in history.joined if _is_prompt(each.listener)}
     left = {each.listener: each.time for each in history.left}
-    for name in prompt:
+    for joined in history.joined:
+        name, merges = joined.listener.name, joined.listener.overflow == "coalesce"
+        if not _is_prompt(joined.listener):
+            continue
         events = told.get(name, [])
         following = 0
-        for sample in samples:
+        for sample, later in pairwise((*samples, samples[-1])):
             while following < len(events) and events[following].order < sample.order:
                 following += 1
-            if not any(_waits_for(latch, name) for latch in sample.latches):
+            if not _waits(sample, name):
                 continue
             heard = events[following].time if following < len(events) else float("inf")
-            if min(heard, left.get(name, heard)) > sample.time + PROMPT:
+            until = min(heard, left.get(name, heard))
+            if merges:  # it may come to nothing, and is told no more then
+                until = min(until, later.time if _waits(later, name) else sample.time)
+            if until > sample.time + PROMPT:
                 what = f"{name} has something to hear, and hears it at {heard:.6f} s"
                 raise Violation(7, what, time=sample.time, evidence=[sample, *sample.latches])
+
+
+def _waits(sample: Sample, name: str) -> bool:
+    return any(_waits_for(latch, name) for latch in sample.latches)
 
 
 def _waits_for(latch: Latch, name: str) -> bool:

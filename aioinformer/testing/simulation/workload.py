@@ -1,14 +1,17 @@
-"""Draws a plan from a seed: objects that come, change, move between selectors and go, and faults.
+"""Draws a plan from a seed: informers and listeners, what is written, and what breaks.
 
-At least 500 writes, each of which changes something, and at least 10 faults. Writes come in
-bursts with long pauses, since what goes wrong goes wrong within milliseconds of something else;
-three quarters of the faults are put into a burst for the same reason.
+At least 500 writes, each of which changes something (``writing``), and at least 10 faults. What
+goes wrong goes wrong within milliseconds of something else, so three quarters of the faults are put
+into a burst of writes. Some come in pairs: what only a new request meets, and what makes one; a
+silence, and what the question after it meets.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
+from aioinformer._core.mailbox import Overflow
 from aioinformer.testing.simulation.plan import (
     Fault,
     FaultKind,
@@ -23,44 +26,95 @@ from aioinformer.testing.simulation.plan import (
     Temper,
     Visit,
 )
+from aioinformer.testing.simulation.writing import draw_writes
 
-__all__ = ["FAULTS", "WRITES", "draw"]
+__all__ = ["FAULTS", "draw"]
 
-WRITES = 500
 FAULTS = 10
-SPAN = 1200.0
-"""Virtual seconds over which things happen: watches last 300 to 600, bookmarks come every 60."""
-BEFORE = -1.0
-"""The time of what happens before the informers start."""
-NAMESPACES = ("web", "db", "ops")
-APPS = ("shop", "blog")
-NODES = tuple(f"node-{number}" for number in range(4))
 
 _DELAYS: dict[Temper, tuple[float, ...]] = {"slow": (0.001, 0.05, 0.3), "stream": (0.0, 0.0, 0.1)}
-_STATUSES = (403, 429, 500, 503)
+_STATUSES = (302, 400, 401, 403, 404, 404, 410, 422, 429, 500, 503)
+_ERRORS = (403, 404, 410, 410, 500, 503, 504)
 _KINDS: tuple[FaultKind, ...] = (
     "refuse",
     "outage",
     "reset",
     "reset",
     "stall",
+    "stall",
+    "hang",
     "drip",
     "latency",
     "corrupt",
+    "garbage",
     "status",
+    "status",
+    "lagging",
+    "absent",
+    "moved",
     "error_event",
     "error_event",
     "compact",
     "compact",
     "end",
     "unserved",
+    "brief",
     "curt",
+    "streamless",
+    "endless",
+    "endless",
     "mute",
     "echo",
 )
-_UNSEEN: tuple[FaultKind, ...] = ("refuse", "latency", "corrupt", "status", "unserved", "curt")
+_UNSEEN: tuple[FaultKind, ...] = (
+    "refuse",
+    "hang",
+    "latency",
+    "corrupt",
+    "garbage",
+    "status",
+    "lagging",
+    "absent",
+    "moved",
+    "unserved",
+    "brief",
+    "curt",
+    "streamless",
+    "endless",
+)
 """What only a new request meets; watches last for minutes, so something has to end them."""
-_BREAKS: tuple[FaultKind, ...] = ("reset", "end", "compact", "error_event")
+_ANSWERS: tuple[FaultKind, ...] = (
+    "refuse",
+    "reset",
+    "corrupt",
+    "garbage",
+    "status",
+    "status",
+    "lagging",
+)
+"""What the question after a silence may meet, or one of many pages, or a look into discovery."""
+_BREAKS: tuple[FaultKind, ...] = ("reset", "end", "compact", "compact", "error_event")
+_AMOUNTS: dict[FaultKind, tuple[int, ...]] = {
+    "reset": (1, 50, 400, 3000),
+    "stall": (0, 0, 50, 3000),
+    "drip": (1, 50, 400, 3000),
+    "latency": (1, 50, 800),
+    "status": _STATUSES,
+    "error_event": _ERRORS,
+    "lagging": (0, 1, 2),
+    "brief": (1, 3, 9),
+    "streamless": (400, 422, 500),
+    "endless": (0, 0, 4, 12),
+}
+_LASTING = (0.05, 1.0, 10.0, 60.0)
+_SPANS: dict[FaultKind, tuple[float, ...]] = {
+    **dict.fromkeys(("brief", "status"), (*_LASTING, 300.0)),
+    **dict.fromkeys(("streamless", "endless"), (10.0, 60.0, 300.0)),
+    "absent": (0.05, 1.0, 4.0),  # too short to be believed
+    "moved": (10.0, 60.0, 300.0),
+}
+_SILENCE = 60.0
+"""Seconds after which a silence may be noticed."""
 
 
 def draw(seed: int) -> Plan:
@@ -68,8 +122,8 @@ def draw(seed: int) -> Plan:
     chance = Random(seed)
     informers = _informers(chance)
     names = [each.name for each in informers]
-    writes = _writes(chance, touchy=any(each.touchy for each in informers))
-    moments = [write.at for write in writes]
+    writes = draw_writes(chance, touchy=any(each.touchy for each in informers))
+    moments = [write.at for write in writes if isinstance(write, Put | Remove)]
     steps: list[Step] = [
         *writes,
         *_faults(chance, names, moments),
@@ -85,58 +139,46 @@ def draw(seed: int) -> Plan:
         custom=chance.random() < 0.25,
         window=chance.choice((60, 1000)),
         watch_buffer=chance.choice((40, 1000)),
+        watch_list=chance.random() < 0.85,
         cost=chance.choice((0.0, 0.002, 0.01, 0.01)),
     )
 
 
 def _informers(chance: Random) -> tuple[InformerSpec, ...]:
     def resync() -> float:
-        return chance.choice((0.0, 0.0, 0.0, 300.0))
+        return chance.choice((0.0, 0.0, 150.0, 300.0))
 
     def page_size() -> int:
-        return chance.choice((0, 0, 7, 25))
+        return chance.choice((0, 0, 7, 7, 25))
+
+    def watch_list() -> bool:
+        return chance.random() < 0.6
 
     return (
-        InformerSpec(name="everything", resync=resync(), page_size=page_size(), high_mark=10_000),
+        InformerSpec(
+            name="everything",
+            resync=resync(),
+            page_size=page_size(),
+            high_mark=10_000,
+            watch_list=watch_list(),
+        ),
         InformerSpec(
             name="web",
             namespace="web",
             page_size=page_size(),
             high_mark=chance.choice((8, 64)),
             touchy=chance.random() < 0.3,
+            watch_list=watch_list(),
         ),
-        InformerSpec(name="shop", app="shop", resync=resync(), high_mark=64),
+        InformerSpec(
+            name="shop",
+            app="shop",
+            resync=resync(),
+            page_size=page_size(),
+            high_mark=64,
+            watch_list=watch_list(),
+        ),
     )
-
-
-# -- writes ------------------------------------------------------------------------------------
-
-
-def _writes(chance: Random, *, touchy: bool) -> list[Put | Remove]:
-    pool = chance.choice((8, 30, 90, 150))
-    nodes = (*NODES, "node-x") if touchy else NODES
-    there: set[tuple[str, str]] = set()
-    writes: list[Put | Remove] = []
-    at = chance.choice((BEFORE, BEFORE, 0.0))
-    while len(writes) < WRITES:
-        for _ in range(chance.randrange(1, 60)):
-            namespace = chance.choice(NAMESPACES)
-            name = f"obj-{chance.randrange(pool)}"
-            known = (namespace, name) in there
-            if known and chance.random() < 0.25:
-                writes.append(Remove(at, namespace, name))
-                there.discard((namespace, name))
-                if chance.random() < 0.5:
-                    known = False  # and again at once, as another object
-                else:
-                    continue
-            writes.append(
-                Put(at, namespace, name, chance.choice(APPS), chance.choice(nodes), len(writes))
-            )
-            there.add((namespace, name))
-            at += chance.choice((0.0, 0.0, 0.0001, 0.003, 0.2)) if at > 0 else 0.0
-        at = max(at, 0.0) + chance.uniform(0, SPAN / 8)
-    return writes
 
 
 # -- faults ------------------------------------------------------------------------------------
@@ -145,37 +187,53 @@ def _writes(chance: Random, *, touchy: bool) -> list[Put | Remove]:
 def _faults(chance: Random, informers: list[str], moments: list[float]) -> list[Fault]:
     faults: list[Fault] = []
     while len(faults) < FAULTS:
-        fault = _fault(chance, informers, moments)
-        faults.append(fault)
-        if fault.kind in _UNSEEN and chance.random() < 0.7:
-            kind = chance.choice(_BREAKS)
-            amount = 410 if kind == "error_event" else 0
-            faults.append(Fault(at=fault.at, kind=kind, amount=amount, target=fault.target))
+        kind = chance.choice(_KINDS)
+        near = chance.choice(moments)
+        at = near + chance.uniform(0, 0.01)
+        if chance.random() < 0.25:
+            at = chance.uniform(0, moments[-1])
+        target = chance.choice(("", "", *informers))
+        fault = _fault(chance, kind, at, target)
+        faults += [fault, *_companions(chance, fault)]
     return faults
 
 
-def _fault(chance: Random, informers: list[str], moments: list[float]) -> Fault:
-    kind = chance.choice(_KINDS)
-    near = chance.choice(moments)
-    at = (
-        near + chance.uniform(0, 0.01) if chance.random() < 0.75 else chance.uniform(0, moments[-1])
-    )
-    target = chance.choice(("", "", *informers))
-    lasting = chance.choice((0.05, 1.0, 10.0, 60.0))
-    match kind:
-        case "reset" | "drip":
-            amount = chance.choice((1, 50, 400, 3000))
-        case "latency":
-            amount = chance.choice((1, 50, 800))
-        case "status":
-            amount = chance.choice(_STATUSES)
-        case "error_event":
-            amount = chance.choice((410, 500))
-        case _:
-            amount = 0
-    retry_after = chance.choice((0, 1, 20)) if kind == "status" and amount in (429, 503) else 0
+def _companions(chance: Random, fault: Fault) -> list[Fault]:
+    """What goes wrong beside it."""
+    at, target = fault.at, fault.target
+    if fault.amount == 404 or fault.kind in ("absent", "moved"):
+        lookup = _fault(chance, chance.choice(_ANSWERS), at, target)
+        return [_ended(chance, fault), replace(lookup, lasting=60.0, share=0.5)]
+    if fault.kind in _UNSEEN and chance.random() < 0.7:
+        return [_ended(chance, fault)]
+    if fault.kind == "stall" and chance.random() < 0.6:
+        question = _fault(chance, chance.choice(_ANSWERS), at + _SILENCE, target)
+        return [replace(question, lasting=60.0, share=1.0)]
+    if fault.kind == "compact" and chance.random() < 0.5:
+        page = _fault(chance, chance.choice(_ANSWERS), at, target)
+        return [replace(page, lasting=60.0, share=0.2)]
+    return []
+
+
+def _ended(chance: Random, fault: Fault) -> Fault:
+    """What makes new requests that meet a fault; of the whole state, if it has to be one."""
+    if fault.kind in ("streamless", "endless"):
+        gone = _fault(chance, "error_event", fault.at + 1e-6, fault.target)
+        return replace(gone, amount=410)
+    return _fault(chance, chance.choice(_BREAKS), fault.at + 1e-6, fault.target)
+
+
+def _fault(chance: Random, kind: FaultKind, at: float, target: str) -> Fault:
+    amount = chance.choice(_AMOUNTS.get(kind, (0,)))
+    busy = kind == "status" and amount in (429, 503)
     return Fault(
-        at=at, kind=kind, lasting=lasting, amount=amount, retry_after=retry_after, target=target
+        at=at,
+        kind=kind,
+        lasting=chance.choice(_SPANS.get(kind, _LASTING)),
+        amount=amount,
+        retry_after=chance.choice((0, 1, 20)) if busy else 0,
+        share=chance.choice((1.0, 1.0, 0.5, 0.2)),
+        target=target,
     )
 
 
@@ -203,12 +261,13 @@ def _temper(chance: Random) -> Temper:
 
 
 def _listener(chance: Random, informer: str, name: str, temper: Temper) -> ListenerSpec:
-    if temper == "stuck":  # it would keep everything else waiting if its mailbox could be full
-        return ListenerSpec(name=name, informer=informer, temper=temper, limit=100_000)
+    overflow: Overflow = chance.choice(("block", "coalesce"))
     return ListenerSpec(
         name=name,
         informer=informer,
         temper=temper,
         limit=chance.choice((1, 4, 1024)),
+        # One that is stuck would keep everything else waiting.
+        overflow=overflow if temper != "stuck" else "coalesce",
         delay=chance.choice(_DELAYS[temper]) if temper in _DELAYS else 0.0,
     )

@@ -16,11 +16,13 @@ from aioinformer._core.objects import Event, ObjectKey
 from aioinformer._runtime.factory import SharedInformerFactory
 from aioinformer.errors import NotRunning
 from aioinformer.testing.cluster import Cluster
-from aioinformer.testing.simulation.history import Ending, History, Logged, Write
+from aioinformer.testing.features import Features
+from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.line import Entrance, Line
 from aioinformer.testing.simulation.network import Network
 from aioinformer.testing.simulation.observed import ObservedInformer, Participant
 from aioinformer.testing.simulation.plan import (
+    Backup,
     Fault,
     InformerSpec,
     Join,
@@ -28,9 +30,14 @@ from aioinformer.testing.simulation.plan import (
     Plan,
     Put,
     Remove,
+    Restore,
+    Serve,
     Step,
     Visit,
+    Withdraw,
 )
+from aioinformer.testing.simulation.records import Ending, Kept, Logged, Restored, Write
+from aioinformer.testing.storage import Snapshot
 
 __all__ = ["Parts", "World"]
 
@@ -60,7 +67,12 @@ class World:
         self._plan = plan
         self._history = history
         self._chance = Random(f"{plan.seed} steps")
-        self._cluster = Cluster(window=plan.window, watch_buffer=plan.watch_buffer, seed=plan.seed)
+        self._cluster = Cluster(
+            window=plan.window,
+            watch_buffer=plan.watch_buffer,
+            seed=plan.seed,
+            features=Features(watch_list=plan.watch_list),
+        )
         self._cluster.add_resource(plan.resource)
         self._network = parts.network(self._cluster, history, Random(f"{plan.seed} network"))
         self._network.on_failure = self._look_shortly
@@ -69,6 +81,7 @@ class World:
         self._running: list[asyncio.Task[None]] = []
         self._others: list[asyncio.Task[None]] = []
         self._versions: dict[ObjectKey, tuple[str, str]] = {}
+        self._backup: tuple[Snapshot, dict[ObjectKey, tuple[str, str]]] | None = None
         self._complaints: list[str] = []
 
     def _informer(self, spec: InformerSpec, parts: Parts) -> ObservedInformer:
@@ -110,6 +123,7 @@ class World:
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(_until_not_running(work), name=name)
+        task.add_done_callback(lambda _: work.close())  # it may have been cancelled before it began
         self._others.append(task)
         return task
 
@@ -121,6 +135,14 @@ class World:
                 self._put(step)
             case Remove():
                 self._remove(step)
+            case Withdraw():
+                self._withdraw()
+            case Serve():
+                self._cluster.add_resource(self._plan.resource)
+            case Backup():
+                self._keep()
+            case Restore():
+                self._restore()
             case Fault():
                 self._network.begin(step)
             case Join():
@@ -131,7 +153,19 @@ class World:
             case Visit():
                 self._spawn(self._visit(step), step.name)
 
+    @property
+    def _served(self) -> bool:
+        return self._plan.resource in self._cluster.resources
+
+    def _withdraw(self) -> None:
+        for key in list(self._versions):
+            self._remove(Remove(0.0, key.namespace, key.name))
+        if self._served:
+            self._cluster.remove_resource(self._plan.resource)
+
     def _put(self, step: Put) -> None:
+        if not self._served:
+            return
         key = ObjectKey(step.namespace, step.name)
         metadata: dict[str, Any] = {"name": step.name, "labels": {"app": step.app}}
         body = {"metadata": metadata, "spec": {"nodeName": step.node, "value": step.value}}
@@ -143,19 +177,35 @@ class World:
             stored = self._cluster.create(resource, body, namespace=step.namespace)
         found = stored["metadata"]
         self._versions[key] = (found["uid"], found["resourceVersion"])
-        self._wrote(key, found["uid"], step.app, step.node, gone=False)
+        self._wrote(key, found["uid"], step, gone=False)
 
     def _remove(self, step: Remove) -> None:
         key = ObjectKey(step.namespace, step.name)
         known = self._versions.pop(key, None)
         if known is not None:
             self._cluster.delete(self._plan.resource, step.name, namespace=step.namespace)
-            self._wrote(key, known[0], "", "", gone=True)
+            self._wrote(key, known[0], Put(0.0, "", "", "", "", 0), gone=True)
 
-    def _wrote(self, key: ObjectKey, uid: str, app: str, node: str, *, gone: bool) -> None:
+    def _wrote(self, key: ObjectKey, uid: str, put: Put, *, gone: bool) -> None:
         order, now = self._history.stamp()
         version = self._cluster.resource_version
-        self._history.writes.append(Write(order, now, version, key, uid, app, node, gone))
+        write = Write(order, now, version, key, uid, put.app, put.node, gone, put.value)
+        self._history.writes.append(write)
+
+    def _keep(self) -> None:
+        self._backup = self._cluster.snapshot(), dict(self._versions)
+        order, now = self._history.stamp()
+        self._history.backups.append(Kept(order, now, self._cluster.resource_version))
+
+    def _restore(self) -> None:
+        if self._backup is None:
+            return
+        snapshot, versions = self._backup
+        order, now = self._history.stamp()
+        before, kept = self._cluster.resource_version, self._history.backups[-1]
+        self._history.restores.append(Restored(order, now, kept, before))
+        self._versions = dict(versions)
+        self._cluster.restore(snapshot)
 
     def _join(self, step: Join) -> None:
         spec = step.listener

@@ -1,0 +1,87 @@
+"""A program that waits for what it needs never acts on an older state, whatever goes wrong.
+
+Over HTTP against the embedded server. Promise 3 says that the cache is always a true past state;
+here it proves so itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from aioinformer import (
+    Client,
+    SharedInformer,
+    SharedInformerFactory,
+    Verification,
+    field,
+    label_index,
+)
+from aioinformer.errors import FetchError
+from aioinformer.testing import ApiServer
+from tests.promises.churn import Churn
+from tests.promises.conftest import QUICK
+
+WRITES = 25
+
+
+async def count_up(server: ApiServer, pods: SharedInformer, name: str) -> None:
+    """A controller that goes by its cache: each step depends on having seen the one before."""
+    cluster = server.cluster
+    await pods.wait_for(cluster.create("pods", {"metadata": {"name": name}}), timeout=10)
+    for number in range(WRITES):
+        seen: dict[str, Any] = pods.lister[f"default/{name}"].to_dict()
+        assert seen["metadata"].get("labels", {}).get("count", "0") == str(number)
+        seen["metadata"]["labels"] = {"count": str(number + 1), "app": name}
+        # An update of anything but the newest version is a conflict.
+        shown = await pods.wait_for(cluster.update("pods", seen), timeout=10)
+        assert shown is not None
+        assert shown.labels["count"] == str(number + 1)
+    cluster.delete("pods", name)
+    gone = await pods.wait_until(f"default/{name}", lambda obj: obj is None, timeout=10)
+    assert gone is None
+
+
+async def prove(pods: SharedInformer, proofs: list[Verification]) -> None:
+    """Verify over and over."""
+    while True:
+        try:
+            found = await pods.verify(contents=True, timeout=5)
+        except FetchError:  # the connection is gone
+            await asyncio.sleep(0.002)
+            continue
+        assert found, str(found)
+        proofs.append(found)
+        await asyncio.sleep(0.002)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_writes_that_were_waited_for_are_seen_and_the_cache_proves_to_be_right(
+    seed: int, server: ApiServer, client: Client
+) -> None:
+    churn = Churn(server.cluster, seed)
+    churn.change(50)
+    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+        pods = informers.informer("pods", indexers={"node": field("spec.nodeName")})
+        await informers.wait_synced(10)
+        proofs: list[Verification] = []
+        proving = asyncio.create_task(prove(pods, proofs))
+        counting = [asyncio.create_task(count_up(server, pods, f"own-{n}")) for n in range(4)]
+        adding = asyncio.create_task(pods.add_index("labels", label_index()))
+        while not all(task.done() for task in counting):
+            churn.change(5)
+            await asyncio.sleep(0.01)
+            server.drop_connections()
+            await asyncio.sleep(0.01)
+            if seed == 1:
+                server.cluster.compact()
+        await asyncio.gather(*counting, adding)
+        proving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await proving
+        assert len({proof.resource_version for proof in proofs}) > 3
+        assert await pods.verify(contents=True, timeout=10)
+        for label, count in pods.lister.index_counts("labels").items():
+            assert len(pods.lister.list(labels=label)) == count
