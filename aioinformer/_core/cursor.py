@@ -185,8 +185,12 @@ class Cursor:
         self._distrusted = True
 
     def saw(self, resource_version: str) -> None:
-        """The watch delivered an event or bookmark. An empty version is no version."""
-        if resource_version:
+        """The watch delivered an event or bookmark.
+
+        An empty version is no version, and an older one is no place to go back to: a watch from
+        there would bring once more what came since.
+        """
+        if resource_version and not older(resource_version, self.resource_version):
             self.resource_version = resource_version
             self._unfit = 0
 
@@ -231,7 +235,7 @@ class Cursor:
         if outcome is Outcome.SILENT:
             self.habits.was_silent()
         delay = self._pause(rule.pause, now, jitter, retry_after or 0.0)
-        self._brief = outcome is Outcome.BRIEF
+        self._brief = outcome in (Outcome.BRIEF, Outcome.UNSERVED)
         self._asked_at = now + delay
         request = self._request(goto, self._asked_at, jitter)
         self.request = replace(request, restart=outcome not in (Outcome.MORE, Outcome.COMPLETE))

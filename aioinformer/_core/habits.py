@@ -22,8 +22,9 @@ may have been something that passes."""
 USUAL = 60.0
 """Seconds between the bookmarks of a kube-apiserver (the cacher's defaultBookmarkFrequency)."""
 
-PATIENT = 600.0
-"""Seconds: the longest time between bookmarks that is believed. Watches last no longer."""
+PATIENT = 230.0
+"""Seconds: the longest time between bookmarks that is believed. A watch lasts five minutes at
+least, and patience is a quarter longer than this: a silent one is looked into before its end."""
 
 
 @dataclass(slots=True, eq=False)
@@ -61,6 +62,13 @@ class Habits:
         else:
             steady = max(after, 0.5 * self.cadence + 0.5 * after)
         self.cadence = min(steady, PATIENT)
+
+    @property
+    def patient(self) -> bool:
+        """Whether silence has become usual here: some servers have no bookmark to send where
+        nothing happens.
+        """
+        return self.cadence is not None and self.cadence >= PATIENT
 
     def was_silent(self) -> None:
         """A stream was given up. If the next one is silent too, that may be how things are here:

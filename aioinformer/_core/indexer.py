@@ -19,6 +19,7 @@ from aioinformer._core.deltas import Bookmark, Delta, Replaced
 from aioinformer._core.index_building import IndexBuilding
 from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
 from aioinformer._core.store import Index, IndexFunction, State
+from aioinformer._core.versions import older
 from aioinformer.errors import ObjectDecodeError, UsageError
 
 __all__ = ["Indexer", "Replacement", "content"]
@@ -143,8 +144,10 @@ class Indexer:
         events.append(Deleted(obj if obj.uid == old.uid and not refused else old))
 
     def bookmark(self, bookmark: Bookmark) -> None:
-        """Everything up to this version has been applied."""
-        self.state.resource_version = bookmark.resource_version or self.state.resource_version
+        """Everything up to this version has been applied. An older one says nothing."""
+        version, known = bookmark.resource_version, self.state.resource_version
+        if version and not older(version, known):
+            self.state.resource_version = version
 
     def replace(self, replaced: Replaced) -> Replacement:
         """Start to replace everything that is held."""

@@ -2,7 +2,8 @@
 
 A ``Lister`` can't change anything, and what it returns can't be changed either. It picks the
 state up once for each read and copies what it returns in one step, so that reads are exact in
-any thread while the event loop goes on writing: each of them shows one moment. Who writes is
+any thread while the event loop goes on writing. Each shows the cache, or the part of an index
+that it is about, at one moment; in a thread the next one shows a later moment. Who writes is
 ``indexer``; how a selection is found is ``query``'s.
 
 This is a cache: a read shows the past, how long past is not promised.

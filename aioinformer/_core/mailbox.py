@@ -148,7 +148,7 @@ class Mailbox:
         """
         if self.telling and self.overflow == "error":
             self.overflowed = True
-        elif initial and self.empty:
+        elif initial and self._idle:
             source = one_by_one(batches)
             told = found(source, self._each, self._holds, self._skip)
             self._found = Telling(told, source, at)
@@ -321,7 +321,12 @@ class Mailbox:
     @property
     def empty(self) -> bool:
         """Whether nothing is pending, live or not."""
-        if self._queue or self._found is not None or self._again is not None:
+        return self._again is None and self._idle
+
+    @property
+    def _idle(self) -> bool:
+        """Whether nothing is pending but, perhaps, a resync, which is told last."""
+        if self._queue or self._found is not None:
             return False
         return not (self._merged.changes or length_hint(self._current))
 

@@ -142,12 +142,14 @@ class WatchStream:
             f"the watch ended {said}, with nothing new in it", phase="watch"
         )
 
-    def expired(self) -> tuple[Outcome, FetchError]:
-        """It was given up."""
+    def expired(self) -> tuple[Outcome, FetchError | None]:
+        """It was given up: what that means, and what is wrong with it."""
         if self._overstayed:
             said = f"the watch outlived its {self._request.timeout} s, and was given up"
             return Outcome.SEVERED, RequestTimedOut(said, phase="watch")
         if self._cursor.settled:
+            if self._cursor.habits.patient:  # this server has nothing to say, again and again
+                return Outcome.SILENT, None
             said = f"the watch was silent for {self._limit:.0f} s, longer than bookmarks are apart"
             return Outcome.SILENT, RequestTimedOut(said, phase="watch")
         lasted = self._clock() - self._opened_at

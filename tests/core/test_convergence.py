@@ -236,6 +236,9 @@ class Convergence(RuleBasedStateMachine):
     def _answer_list(self, rv: int, size: int) -> None:
         request = self.cursor.request
         assert isinstance(request, ListRequest)
+        if request.probe:
+            self._advance(self.cursor.page(str(self.server.rv), ""))
+            return
         start = 0
         if request.continue_token:
             rv, start = (int(part) for part in request.continue_token.split(":"))

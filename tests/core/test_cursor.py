@@ -169,6 +169,21 @@ def test_an_event_without_a_version_moves_nothing() -> None:
     assert plain(ended(cursor, Outcome.ENDED).request) == "11"
 
 
+def test_an_older_version_is_no_place_to_go_back_to() -> None:
+    cursor = watching("10")
+    cursor.saw("12")
+    cursor.saw("9")
+
+    assert plain(ended(cursor, Outcome.ENDED).request) == "12"
+
+
+def test_versions_that_are_no_numbers_are_taken_as_they_come() -> None:
+    cursor = watching("b-2")
+    cursor.saw("a-1")
+
+    assert plain(ended(cursor, Outcome.ENDED).request) == "a-1"
+
+
 @given(strategies.chance)
 @settings(deadline=None)
 def test_a_watch_is_asked_to_last_between_five_and_ten_minutes(jitter: float) -> None:

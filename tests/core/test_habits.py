@@ -55,6 +55,8 @@ def test_after_a_silence_more_patience_is_had_up_to_the_length_of_a_watch() -> N
         habits.was_silent()
 
     assert habits.cadence == PATIENT
+    assert habits.patient
+    assert not Habits(cadence=60.0).patient
 
 
 @given(st.lists(st.tuples(st.floats(0, 10_000), st.booleans()), min_size=1))

@@ -207,6 +207,14 @@ def test_a_bookmark_moves_the_applied_version() -> None:
     assert held(indexer) == {"a": "1"}
 
 
+def test_an_older_bookmark_moves_nothing() -> None:
+    indexer = holding(pod("a", rv="5"))
+    indexer.bookmark(Bookmark("19"))
+    indexer.bookmark(Bookmark("17"))
+
+    assert indexer.state.resource_version == "19"
+
+
 def test_a_change_or_bookmark_without_a_version_moves_nothing() -> None:
     indexer = holding()
     applied(indexer, added(pod("a", rv="")))

@@ -218,5 +218,8 @@ def test_four_threads_read_exactly_what_is_there_while_the_cache_churns(seed: in
 
     if failures:
         raise failures[0]
+    lister = Lister(writer.indexer, PODS)
+    for node in NODES:
+        assert set(lister.by_index("node", node)) == {o for o in lister if node_of(o) == node}
     assert writer.built > 5
     assert all(reader.asked > 10 for reader in readers)
