@@ -191,9 +191,7 @@ class Mailbox:
             budget -= count
 
     def clear(self) -> Iterator[None]:
-        """Drop everything that is pending. What is returned lets go of it, in steps: it may be the
-        last that holds 100,000 objects.
-        """
+        """Drop everything that is pending; what is returned lets go of it, in steps."""
         self._dropped += length_hint(self._current)
         deque(self._current, maxlen=0)  # somebody may be in the middle of it
         rest = letting_go(self._merged, self._queue, self._found, self._again)
@@ -245,10 +243,8 @@ class Mailbox:
         return None
 
     def run(self) -> Iterator[Event] | None:
-        """The rest of a batch, if nothing else comes before it; ``None``: ``pop`` is needed.
-
-        To take an event from the iterator is to pop it, at a fraction of the cost. It may end
-        early: what is dropped or merged meanwhile doesn't come.
+        """The rest of a batch, if nothing else comes before it; ``None``: ``pop`` is needed. To take
+        from it is to pop. It may end early: what is dropped or merged meanwhile doesn't come.
         """
         if self._found is not None or self._merged.changes or self._gone.objects:
             return None

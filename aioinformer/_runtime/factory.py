@@ -153,11 +153,15 @@ class SharedInformerFactory:
     ) -> AsyncGenerator[SharedInformer]:
         """An informer for as long as it is needed: the last one out stops it.
 
-        One that was asked for with ``informer()`` stays. Arguments and errors are the same.
+        One that was asked for with ``informer()`` stays. Arguments and errors are the same, but
+        that indexes are built where there are objects already; one that can't be is
+        ``IndexFailed``.
         """
-        holding = self._holding(resource, namespace, labels, fields, indexers, managed_fields)
+        holding = self._holding(resource, namespace, labels, fields, {}, managed_fields)
         holding.users += 1
         try:
+            for name, function in (indexers or {}).items():
+                await holding.informer.add_index(name, function)
             yield holding.informer
         except BaseException:
             await self._release(holding, failed=True)

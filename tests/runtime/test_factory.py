@@ -23,6 +23,7 @@ from aioinformer import (
     SharedInformerFactory,
     Source,
 )
+from aioinformer import field as field_of
 from aioinformer._core.metrics import ReadLevels
 from aioinformer.errors import (
     Forbidden,
@@ -736,3 +737,13 @@ class Clocked(NoMetrics):
 
     def handler_failed(self, informer: str, listener: str, error: str) -> None:
         self.failures.append((informer, listener, error))
+
+
+async def test_using_an_informer_adds_the_indexes_that_it_lacks_while_it_runs() -> None:
+    cluster = Cluster()
+    cluster.create("pods", {"metadata": {"name": "a"}, "spec": {"nodeName": "node-1"}})
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        informers.informer("pods")
+        await informers.wait_synced(timeout=5)
+        async with informers.use("pods", indexers={"node": field_of("spec.nodeName")}) as pods:
+            assert names(pods.lister.by_index("node", "node-1")) == ["a"]

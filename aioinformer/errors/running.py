@@ -1,0 +1,105 @@
+"""What goes wrong while informers run: in handlers, in objects, in waits and at the end.
+
+None of these is a request's failure; those are in ``requests``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aioinformer.errors.usage import InformerError
+
+__all__ = [
+    "HandlerCancelled",
+    "HandlerTimeout",
+    "ListenerOverflow",
+    "NotCached",
+    "ObjectDecodeError",
+    "ShutdownIncomplete",
+    "Stale",
+    "SyncTimeout",
+]
+
+
+class HandlerTimeout(InformerError, TimeoutError):
+    """A call of a handler took longer than its ``timeout=``."""
+
+
+class HandlerCancelled(InformerError):
+    """A handler raised a CancelledError that nobody asked for; it is the ``__cause__``.
+
+    It stands for it wherever an ``Exception`` is expected: a bare one would end a task silently.
+    """
+
+
+class ObjectDecodeError(InformerError):
+    """A cached body turned out not to be valid JSON when it was opened.
+
+    The metadata was readable, so the object is cached under its key; its body is not. The
+    handler that opened it is not to blame.
+    """
+
+    def __init__(self, message: str, *, key: str, resource_version: str) -> None:
+        super().__init__(message)
+        self.key = key
+        self.resource_version = resource_version
+
+
+class NotCached(InformerError, KeyError):
+    """``lister[key]`` of an object that the cache doesn't hold. ``lister.get(key)`` is ``None``.
+
+    It is a ``KeyError``, as of any mapping, and not ``NotFound``, which is an API server's answer:
+    the server may have the object, in a later state or outside of what is cached.
+    """
+
+    def __init__(self, resource: object, key: object) -> None:
+        super().__init__(f"{key} is not among the cached {resource}")
+        self.resource = str(resource)
+        self.key = str(key)
+
+    def __str__(self) -> str:  # that of KeyError puts quotes around it
+        return str(self.args[0])
+
+
+class SyncTimeout(InformerError, TimeoutError):
+    """``wait_synced`` ran out of time.
+
+    ``unsynced`` maps the name of each informer that is not synced to what its health says.
+    """
+
+    def __init__(self, timeout: float, unsynced: Mapping[str, str]) -> None:
+        listed = "; ".join(f"{name}: {why}" for name, why in unsynced.items())
+        super().__init__(f"not synced after {timeout:g} s: {listed}")
+        self.unsynced = dict(unsynced)
+
+
+class Stale(InformerError, TimeoutError):
+    """The cache did not come to show something in time; the message says what health says.
+
+    ``resource_version`` is up to where the cache has applied everything.
+    """
+
+    def __init__(self, message: str, *, resource_version: str) -> None:
+        super().__init__(message)
+        self.resource_version = resource_version
+
+
+class ListenerOverflow(InformerError):
+    """More events were pending than a listener with ``overflow="error"`` allows, or the changes of
+    two lists. It was ended and hears no more; ``limit`` is what it allowed.
+    """
+
+    def __init__(self, name: str, *, limit: int) -> None:
+        super().__init__(
+            f"{name} was ended: it was too slow for a limit of {limit} events; raise the limit, "
+            'or have them merged by key (overflow="coalesce")'
+        )
+        self.limit = limit
+
+
+class ShutdownIncomplete(InformerError):
+    """Something did not end in the time that leaving allows. ``left`` names it."""
+
+    def __init__(self, left: tuple[str, ...], *, waited: float) -> None:
+        super().__init__(f"still running {waited:g} s after being asked to end: {', '.join(left)}")
+        self.left = left
