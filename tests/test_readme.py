@@ -127,8 +127,12 @@ def test_the_demo_lasts_as_long_as_the_readme_says() -> None:
 async def test_a_ready_made_client_fits_as_the_readme_says() -> None:
     names: dict[str, Any] = {"SharedInformerFactory": SharedInformerFactory}
     exec(block("client_of"), names)  # noqa: S102 - what it is for
-    async with ApiServer() as server, ApiClient(Configuration(host=server.url)) as api:
-        await names["inform"](api)
+    async with ApiServer() as server:
+        api = ApiClient(Configuration(host=server.url))
+        try:
+            await names["inform"](api)
+        finally:
+            await api.close()
 
 
 async def test_what_the_readme_asks_of_handlers_can_be_asked() -> None:

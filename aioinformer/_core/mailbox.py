@@ -243,8 +243,8 @@ class Mailbox:
         return None
 
     def run(self) -> Iterator[Event] | None:
-        """The rest of a batch, if nothing else comes before it; ``None``: ``pop`` is needed. To take
-        from it is to pop. It may end early: what is dropped or merged meanwhile doesn't come.
+        """The rest of a batch, if nothing else comes before it; else ``pop`` is needed. To take
+        from it is to pop. It may end early: what is dropped or merged doesn't come.
         """
         if self._found is not None or self._merged.changes or self._gone.objects:
             return None

@@ -251,7 +251,7 @@ def _decode_body(obj: KubeObject) -> dict[str, Any]:
 
 def body_if_open(obj: KubeObject) -> dict[str, Any] | None:
     """The decoded body, not to be changed, if it happens to be there."""
-    return obj._body
+    return obj._body  # pyright: ignore[reportPrivateUsage]  # a friend, in the module of the class
 
 
 def open_body(obj: KubeObject) -> dict[str, Any]:
@@ -260,7 +260,7 @@ def open_body(obj: KubeObject) -> dict[str, Any]:
     Raises:
         ObjectDecodeError: the body is no JSON.
     """
-    return obj._open()
+    return obj._open()  # pyright: ignore[reportPrivateUsage]  # the same
 
 
 class _LabelsMetadata(Struct, gc=False):

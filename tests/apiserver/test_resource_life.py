@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from typing import Any
@@ -49,7 +49,7 @@ class Watched:
 
 
 @asynccontextmanager
-async def watched(api_server: ApiServerProcess) -> AsyncIterator[Watched]:
+async def watched(api_server: ApiServerProcess) -> AsyncGenerator[Watched]:
     problems: list[Problem] = []
     async with (
         Client.connect(kubeconfig=api_server.kubeconfig) as client,

@@ -48,7 +48,7 @@ def test_one_long_distance_counts_at_once_and_short_ones_by_and_by() -> None:
 def test_after_a_silence_more_patience_is_had_up_to_the_length_of_a_watch() -> None:
     habits = Habits()
     habits.was_silent()
-    assert habits.cadence is None
+    assert not habits.patient
 
     habits.saw_bookmark(60.0, first=False)
     for _ in range(10):
