@@ -43,8 +43,7 @@ SKIPS = 256
 """Events passed over in one go: a listener may wake up after 100,000 objects went."""
 
 FOLDS = 4096
-"""Events merged in one go: two milliseconds. More are pending only after a relist that changed
-thousands of objects, or with a limit above this; ``behind`` says so."""
+"""Events merged in one go: two milliseconds. If more are to be merged, ``behind`` says so."""
 
 ROOM = 1 << 30
 """The room of a mailbox that never keeps anybody waiting."""
@@ -72,8 +71,8 @@ class Mailbox:
         Args:
             limit: live events that it holds; at least 1.
             overflow: what happens beyond that.
-            holds: whether the cache still has an object, by uid; ``Indexer.holds``.
-            each: what every event goes through before it counts, a filter; ``None`` for none.
+            holds: whether the cache still has an object, by uid.
+            each: a filter, through which every event goes; ``None`` for none.
         """
         check_overflow(limit, overflow)
         self.limit = limit

@@ -83,8 +83,7 @@ class Listener:
         self.resync_due: float | None = None
         """When it is to be told the cached state again; whoever keeps that time sets it."""
         self.failure: ListenerOverflow | None = None
-        """Why it was closed, if that was not asked for: its mailbox was full. A handler logs and
-        reports it as its task ends; a stream raises it."""
+        """Why it was closed, if nobody asked for that; a stream raises it, a handler reports it."""
         self._why = why or self.__repr__
         self._mailbox = mailbox
         self._gate = gate

@@ -46,17 +46,21 @@ def test_one_long_distance_counts_at_once_and_short_ones_by_and_by() -> None:
 
 
 def test_after_a_silence_more_patience_is_had_up_to_the_length_of_a_watch() -> None:
-    habits = Habits()
-    habits.was_silent()
-    assert not habits.patient
-
-    habits.saw_bookmark(60.0, first=False)
+    habits = Habits(cadence=60.0)
+    patient: list[bool] = []
     for _ in range(10):
+        patient.append(habits.patient)
         habits.was_silent()
 
+    assert patient == [False, False, *[True] * 8]
     assert habits.cadence == PATIENT
-    assert habits.patient
-    assert not Habits(cadence=60.0).patient
+
+
+def test_where_no_bookmark_was_ever_seen_silence_teaches_nothing() -> None:
+    habits = Habits()
+    habits.was_silent()
+
+    assert habits.cadence is None
 
 
 @given(st.lists(st.tuples(st.floats(0, 10_000), st.booleans()), min_size=1))
