@@ -158,6 +158,7 @@ __all__ = [
     "label_index",
     "labelled",
     "labels_changed",
+    "merge",
     "where",
 ]
 

@@ -158,11 +158,12 @@ async def test_what_the_readme_asks_of_handlers_can_be_asked() -> None:
 
 
 async def test_the_streams_of_the_readme_run() -> None:
-    code = block("merge(").replace(
-        "async for source, event in events: ...",
-        "async for source, event in events: seen.append(event); break",
+    merged, after_snapshot = block("merge(").split("\n\n")
+    merged = merged.replace("...", "seen.append(event); break")
+    after_snapshot = after_snapshot.replace(
+        "async for event in events:\n        ...", "seen.append(snapshot)"
     )
-    code = code.replace("async for event in events: ...", "seen.append(snapshot)")
+    code = f"{merged}\n{after_snapshot}"
     lines = "".join(f"    {line}\n" for line in code.splitlines())
     cluster = Cluster()
     cluster.create("pods", {"metadata": {"name": "web-0"}})
