@@ -25,6 +25,8 @@ SOON = 15.0
 @pytest.fixture
 async def client(api_server: ApiServerProcess) -> AsyncIterator[Client]:
     async with Client.connect(kubeconfig=api_server.kubeconfig) as client:
+        # A server that has just started serves the widgets before its discovery shows them.
+        await served(client, lambda found: found is not None)
         yield client
 
 
