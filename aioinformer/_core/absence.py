@@ -13,6 +13,10 @@ from aioinformer._core.resources import Resource
 
 __all__ = ["CONFIRMED_AFTER", "Absence"]
 
+FORGOTTEN_AFTER = 150.0
+"""Seconds without an answer after which the one before says nothing any more: more than two of the
+longest waits between looks."""
+
 CONFIRMED_AFTER = 5.0
 """Seconds between the two answers, at least: an API server shows a new or deleted definition after
 about one, other replicas of it a little later."""
@@ -27,6 +31,7 @@ class Absence:
         """When it was first said to be absent; ``None`` if it is there, or nobody has looked."""
         self.confirmed = False
         """Whether that has been said twice."""
+        self._heard = 0.0
 
     def hear(self, found: Resource | None, asked: Resource, now: float) -> Outcome:
         """Discovery has answered.
@@ -36,8 +41,10 @@ class Absence:
             asked: the resource as it is read.
             now: seconds of a monotonic clock.
         """
+        heard, self._heard = self._heard, now
         if found is None:
-            self.since = now if self.since is None else self.since
+            if self.since is None or now - heard > FORGOTTEN_AFTER:
+                self.since = now
             self.confirmed = now - self.since >= CONFIRMED_AFTER
             return Outcome.ABSENT
         was_absent = self.since is not None

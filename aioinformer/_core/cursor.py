@@ -95,11 +95,13 @@ class Cursor:
         self._needs_newest = False
         self._cache_off = False
         self._token = ""
+        self._first_version = ""
         self._distrusted = False
         self._unfit = 0
         self._streamless = 0.0
         """For how long to list after this, once a list has worked; 0 if nothing is wrong."""
         self._brief = False
+        self._short = 0
         self._asked_at = 0.0
 
     def begin(self, *, now: float, jitter: float) -> AnyRequest:
@@ -146,12 +148,19 @@ class Cursor:
             raise ProtocolError("the list has no resourceVersion to watch from", phase="list")
         if self.phase is Phase.PROBE:
             return Outcome.REWOUND if self._goes_back(resource_version) else Outcome.COMPLETE
+        if self.phase is Phase.PAGE and continue_token == self._token:
+            raise ProtocolError("the list goes on with the page that it was on", phase="list")
+        if self.phase is Phase.LIST:
+            self._first_version = resource_version
         self._token = continue_token
         if continue_token:
             # A list from the cache is never cut into pages, so this server has no cache.
             self._cache_off = self._cache_off or self._list_version == ANY
             return Outcome.MORE
-        self._arrive(resource_version)
+        # Of pages that are not of one moment, the first one's: nothing after it is missed.
+        if not self._consistent and self._goes_back(self._first_version):
+            return Outcome.REWOUND
+        self._arrive(self._first_version)
         return Outcome.COMPLETE
 
     def settle(self, resource_version: str) -> None:
@@ -162,6 +171,8 @@ class Cursor:
         """
         if not resource_version:
             raise ProtocolError("the end mark of a WatchList has no version", phase="watch")
+        if not self._consistent and self._goes_back(resource_version):
+            raise ProtocolError("the state is older than the one asked for", phase="watch")
         self._arrive(resource_version)
         self.settled = True
 
@@ -201,12 +212,14 @@ class Cursor:
             lasted: seconds.
             changed: whether a change came. A bookmark is none, and neither is an old event once
                 more: who sends one and hangs up would be asked without a pause. (client-go
-                counts events, and does ask so.)
+                counts events, and does ask so.) Who brings one change at a time is believed a
+                few times in a row.
         """
         request = self.request
         started = request.resource_version if isinstance(request, WatchRequest) else ""
+        self._short = self._short + 1 if lasted < SHORT_WATCH else 0
         if changed and self.phase is Phase.WATCH and self.resource_version != started:
-            return Outcome.ENDED
+            return Outcome.BRIEF if self._short > STUBBORN else Outcome.ENDED
         if lasted >= BRIEF_WATCH:
             return Outcome.ENDED
         return Outcome.UNSERVED if lasted < SHORT_WATCH else Outcome.BRIEF

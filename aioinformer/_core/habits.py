@@ -35,6 +35,8 @@ class Habits:
     """Until when no WatchList is asked for."""
     cadence: float | None = None
     """Seconds between two bookmarks; ``None`` while none has been seen."""
+    _believed: float | None = None
+    """What it was before streams were given up."""
 
     def streams(self, now: float) -> bool:
         """Whether to ask for a WatchList."""
@@ -61,7 +63,7 @@ class Habits:
             steady = after
         else:
             steady = max(after, 0.5 * self.cadence + 0.5 * after)
-        self.cadence = min(steady, PATIENT)
+        self.cadence, self._believed = min(steady, PATIENT), None
 
     @property
     def patient(self) -> bool:
@@ -75,4 +77,10 @@ class Habits:
         a server has no bookmark to send when nothing at all has happened.
         """
         if self.cadence is not None:
+            self._believed = self._believed or self.cadence
             self.cadence = min(2 * self.cadence, PATIENT)
+
+    def was_dead(self) -> None:
+        """What the stream that was given up should have brought came with the next one."""
+        if self._believed is not None:
+            self.cadence, self._believed = self._believed, None

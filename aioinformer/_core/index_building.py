@@ -51,6 +51,8 @@ class IndexBuilding:
         done = sum(1 for _ in islice(self._work, n)) < n
         if self._failure is not None:
             raise self._failure
+        if done and self._unbuilt() is not None:  # a state that began to be staged since
+            self._work, done = self._build(), False
         return done
 
     def commit(self) -> None:

@@ -20,7 +20,8 @@ from msgspec.json import Decoder
 
 from aioinformer._core.bodies import UNREADABLE, Metadata, build, read_body
 from aioinformer._core.objects import KubeObject
-from aioinformer._core.resources import Resource
+from aioinformer._core.resources import BUILT_IN, Resource
+from aioinformer._core.statuses import one_line
 from aioinformer.errors import ProtocolError
 
 __all__ = ["ITEM_CAP", "ListDecoder", "ListFrame"]
@@ -137,9 +138,17 @@ class ListDecoder:
             frame = _read_frame(self._head + self._buffer)
         except UNREADABLE as error:
             raise self._garbage(str(error)) from error
+        kind = one_line(frame.kind, 80)
         if frame.items is UNSET or frame.kind == "Table":
-            raise self._garbage(f"it is a {frame.kind or 'JSON object'} without items")
+            raise self._garbage(f"it is a {kind or 'JSON object'} without items")
+        if self._resource in BUILT_IN and frame.kind not in self._list_kinds:
+            raise self._garbage(f"it is a {kind}, not a {self._resource.kind}List")
         return rest, frame
+
+    @property
+    def _list_kinds(self) -> tuple[str, ...]:
+        """What a list of them may be called. Of a custom resource it is anything."""
+        return "", "List", f"{self._resource.kind}List", "PartialObjectMetadataList"
 
     def _find_items(self) -> None:
         """Look for the list's own ``items``; what stands up to it becomes the head."""

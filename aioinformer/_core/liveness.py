@@ -42,12 +42,15 @@ class LivenessPolicy:
     as fast as it is read; one that doesn't know WatchLists sends all objects and then nothing."""
     initial_total: float = 300.0
     """What a WatchList may take up to that mark, changes coming in or not."""
+    list_total: float = 600.0
+    """What a page of a list may take from its first byte to its last. kube-apiserver gives it a
+    minute; this is for what drips."""
 
     def __post_init__(self) -> None:
         if self.idle_factor < 0 or 0 < self.idle_factor < 1:
             raise ValueError(f"idle_factor must be 0 or at least 1, not {self.idle_factor:g}")
-        if self.initial_silence <= 0 or self.initial_total <= 0:
-            raise ValueError("initial_silence and initial_total must be above 0")
+        if min(self.initial_silence, self.initial_total, self.list_total) <= 0:
+            raise ValueError("initial_silence, initial_total and list_total must be above 0")
 
 
 class Liveness:

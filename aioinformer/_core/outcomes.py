@@ -37,7 +37,8 @@ class Outcome(Enum):
     COMPLETE = auto()
     """The last page."""
     REWOUND = auto()
-    """A consistent read shows an older state than one seen before: restored from a backup."""
+    """A state is older than one seen before. If it was read consistently, the server was restored
+    from a backup; if not, that is to be seen."""
     ENDED = auto()
     """A watch ended as watches do."""
     BRIEF = auto()

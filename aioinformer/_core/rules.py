@@ -93,6 +93,7 @@ _READING = {
 """What LIST and STREAM have in common."""
 
 _LISTING = _READING | {
+    Outcome.REWOUND: Rule(Goto.STATE_NEWEST, Pause.IF_AGAIN),  # older than what was asked for
     Outcome.MORE: Rule(Goto.PAGE, Pause.NONE),
     Outcome.COMPLETE: Rule(Goto.WATCH, Pause.NONE),
 }

@@ -12,7 +12,11 @@ import msgspec
 
 from aioinformer.errors import Status
 
-__all__ = ["read_status"]
+__all__ = ["one_line", "read_status"]
+
+LONGEST_TEXT = 1000
+"""Characters of a sentence of a server's that are kept. It goes into errors, logs and terminals;
+kube-apiserver's own have some hundred."""
 
 
 class _Metadata(msgspec.Struct, rename={"continue_token": "continue"}):
@@ -55,12 +59,20 @@ def read_status(body: bytes, *, code: int = 500) -> Status:
     details = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     return Status(
         found.code if 0 < found.code < 1000 else code,
-        found.reason,
-        found.message,
+        one_line(found.reason),
+        one_line(found.message),
         details,
         retry_after=_seconds(details.get("retryAfterSeconds")),
         continue_token=found.metadata.continue_token if found.metadata else "",
     )
+
+
+def one_line(text: str, cap: int = LONGEST_TEXT) -> str:
+    """``text`` as it may be shown: at most ``cap`` characters, in one line, nothing in it that a
+    terminal would obey.
+    """
+    shown = " ".join("".join(c if c.isprintable() else " " for c in text[:cap]).split())
+    return shown if len(text) <= cap else f"{shown}..."
 
 
 def _seconds(sent: object) -> float | None:

@@ -11,14 +11,14 @@ object. Errors inside the stream are raised; what to do about them is ``cursor``
 
 from __future__ import annotations
 
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from aioinformer._core.bodies import UNREADABLE, Body, build, read_body
 from aioinformer._core.deltas import Bookmark, Delta, DeltaKind
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.resources import Resource
-from aioinformer._core.statuses import read_status
+from aioinformer._core.statuses import one_line, read_status
 from aioinformer.errors import LineTooLong, ProtocolError, server_error
 
 __all__ = ["LINE_CAP", "EventDecoder", "LineSplitter"]
@@ -99,20 +99,31 @@ class _Envelope(Struct, gc=False):
     object: Raw
 
 
-class _Annotations(Struct, rename={"end": "k8s.io/initial-events-end"}, gc=False):
-    end: str = ""
+class _KindedObject(Struct, gc=False):
+    kind: str = ""
+
+
+class _Kinded(Struct, gc=False):
+    """What a change is a change of."""
+
+    object: _KindedObject
 
 
 class _BookmarkMetadata(Struct, gc=False):
     resourceVersion: str = ""  # noqa: N815 - the key in the JSON
-    annotations: _Annotations | None = None
+    annotations: Raw | UnsetType = UNSET
 
 
 class _BookmarkBody(Struct, gc=False):
     metadata: _BookmarkMetadata
 
 
+_END = "k8s.io/initial-events-end"
+_END_MARK = _END.encode()
+
 _read_change = Decoder(_Change).decode
+_read_kind = Decoder(_Kinded).decode
+_read_annotations = Decoder(dict[str, Raw]).decode
 _read_envelope = Decoder(_Envelope).decode
 _read_bookmark = Decoder(_BookmarkBody).decode
 
@@ -139,6 +150,8 @@ class EventDecoder:
         """Bookmarks decoded so far."""
         self._resource = resource
         self._keep = managed_fields
+        self._known = False
+        """Whether the kind of what comes was looked at. A stream brings one kind."""
 
     def decode(self, line: bytes) -> Delta | Bookmark:
         """The delta or bookmark on ``line``.
@@ -157,8 +170,18 @@ class EventDecoder:
             metadata = _read_change(line).object.metadata
         except UNREADABLE:
             return self._decode_envelope(line)
+        if not self._known:
+            self._check_kind(line)
         kind, start = head
         return Delta(kind, build(self._resource, metadata, line, start, end, keep=self._keep))
+
+    def _check_kind(self, line: bytes) -> None:
+        """Of another kind than the one watched nothing may be cached (client-go skips it)."""
+        kind = _read_kind(line).object.kind
+        if kind not in ("", self._resource.kind, "PartialObjectMetadata"):
+            said = f"the watch of {self._resource} brings objects of kind {one_line(kind, 80)}"
+            raise ProtocolError(said, phase="watch")
+        self._known = True
 
     def _decode_envelope(self, line: bytes) -> Delta | Bookmark:
         """Everything that isn't a change in the server's own spelling."""
@@ -171,7 +194,8 @@ class EventDecoder:
                 raise server_error(read_status(bytes(envelope.object)), phase="watch")
             return Delta(_KINDS[envelope.type], self._build(bytes(envelope.object)))
         except KeyError as error:
-            raise ProtocolError(f"a watch event of unknown type {error}", phase="watch") from None
+            said = f"a watch event of unknown type {one_line(str(error), 80)}"
+            raise ProtocolError(said, phase="watch") from None
         except UNREADABLE as error:
             raise ProtocolError(
                 f"a line of {len(line)} bytes in the watch of {self._resource} is no event: "
@@ -185,6 +209,14 @@ class EventDecoder:
 
 
 def _bookmark(metadata: _BookmarkMetadata) -> Bookmark:
-    """The mark of a WatchList's end says exactly ``"true"``, as client-go asks of it."""
-    ends = metadata.annotations is not None and metadata.annotations.end == "true"
-    return Bookmark(metadata.resourceVersion, ends)
+    """The mark of a WatchList's end says exactly ``"true"``, as client-go asks of it. Whatever else
+    is annotated means nothing.
+    """
+    said = metadata.annotations
+    if said is UNSET or _END_MARK not in bytes(said):
+        return Bookmark(metadata.resourceVersion)
+    try:
+        annotations = _read_annotations(said)
+    except UNREADABLE:
+        return Bookmark(metadata.resourceVersion)
+    return Bookmark(metadata.resourceVersion, bytes(annotations.get(_END, b"")) == b'"true"')

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Literal, NoReturn
 
 from aioinformer._core.absence import Absence
@@ -33,13 +33,28 @@ from aioinformer._runtime.reports import Reports
 from aioinformer._runtime.sources import ListerWatcher, Locatable, Shared
 from aioinformer._runtime.watchdog import Watchdog
 from aioinformer._runtime.watching import WatchStream
-from aioinformer.errors import FetchError, ResourceMoved, ServerError, ServerRewound
+from aioinformer.errors import (
+    FetchError,
+    ProtocolError,
+    RequestTimedOut,
+    ResourceMoved,
+    ServerError,
+    ServerRewound,
+)
 
 __all__ = ["Reflector"]
 
 
 def _same(obj: KubeObject) -> KubeObject:
     return obj
+
+
+def _too_old(request: ListRequest) -> ProtocolError | None:
+    """What is wrong with a list that is older than a state seen before. A probe is no list: what
+    it found is told when the state was read.
+    """
+    said = "the list is older than the one asked for; the newest state is read instead"
+    return None if request.probe else ProtocolError(said, phase="list")
 
 
 class Reflector:
@@ -148,7 +163,8 @@ class Reflector:
         self.reports.asked(request)
         try:
             if isinstance(request, ListRequest):
-                return await self._list(request), None
+                outcome = await self._list(request)
+                return outcome, _too_old(request) if outcome is Outcome.REWOUND else None
             if isinstance(request, WatchRequest):
                 return await self._watch(request)
             return await self._look_up(), None
@@ -192,6 +208,25 @@ class Reflector:
             self._arrived(listed)
             self.reports.fresh(asyncio.get_running_loop().time())
         return outcome
+
+    async def _read_page(
+        self, chunks: AsyncIterator[bytes], decoder: ListDecoder
+    ) -> list[KubeObject]:
+        page: list[KubeObject] = []
+        pace, reuse, total = Pace(), self._reuse, self._liveness.list_total
+        try:
+            async with asyncio.timeout(total) as limit:
+                async for chunk in chunks:
+                    objects = decoder.feed(chunk)
+                    page += map(reuse, objects)
+                    self.reports.received(len(chunk), len(objects))
+                    await pace.breathe()
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            said = f"the list has not ended after {total:g} s, and was given up"
+            raise RequestTimedOut(said, phase="list") from error
+        return page
 
     def _arrived(self, objects: Sequence[KubeObject]) -> None:
         """A whole state was read; the cursor knows its version."""

@@ -37,7 +37,7 @@ class Watchdog:
     def guard(self, liveness: Liveness) -> None:
         """From now on, this tells when to give up."""
         self._liveness = liveness
-        self._sleep(LEAST)
+        self._sleep(max(0.0, min(liveness.due - self._loop.time(), LEAST)))
 
     def _sleep(self, seconds: float) -> None:
         at = self._loop.time() + seconds

@@ -25,6 +25,9 @@ from aioinformer.errors import ConnectionLost, FetchError, RequestTimedOut
 
 __all__ = ["WatchStream"]
 
+SOON = 5.0
+"""Seconds after the opening of a watch within which it brings what the one before missed."""
+
 
 class WatchStream:
     """What one watch request leads to."""
@@ -118,8 +121,11 @@ class WatchStream:
         if not live:
             return
         self._queue.feed(live)
-        self._cursor.saw(_version(live[-1]))
-        self._changed = self._changed or len(live) > bookmarks
+        self._cursor.saw(_version(live))
+        if len(live) > bookmarks:
+            if not self._changed and now - self._opened_at < SOON:
+                self._cursor.habits.was_dead()
+            self._changed = True
         if bookmarks:
             liveness.bookmark(now)
         self._reports.fresh(now)
@@ -160,5 +166,12 @@ class WatchStream:
         return f"<WatchStream {self._request} {self._intake!r}>"
 
 
-def _version(entry: Delta | Bookmark) -> str:
-    return entry.resource_version if isinstance(entry, Bookmark) else entry.obj.resource_version
+def _version(entries: Sequence[Delta | Bookmark]) -> str:
+    """The last version in what came; bookmarks without one say nothing."""
+    for entry in reversed(entries):
+        known = (
+            entry.resource_version if isinstance(entry, Bookmark) else entry.obj.resource_version
+        )
+        if known:
+            return known
+    return ""

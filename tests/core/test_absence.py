@@ -65,6 +65,15 @@ def test_another_version_is_another_place() -> None:
     assert absence.since is None
 
 
+def test_an_answer_of_long_ago_confirms_nothing() -> None:
+    """An hour of 503 in between: nobody knows what was there meanwhile."""
+    absence = Absence()
+    absence.hear(None, WIDGETS, 100.0)
+    absence.hear(None, WIDGETS, 3700.0)
+
+    assert not absence.confirmed
+
+
 @given(st.lists(st.tuples(st.floats(0.0, 20.0), st.booleans()), max_size=30))
 def test_it_is_certain_only_after_a_stretch_of_absence(answers: list[tuple[float, bool]]) -> None:
     absence, now, absent_since = Absence(), 0.0, None

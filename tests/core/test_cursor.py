@@ -513,6 +513,56 @@ def test_the_state_of_a_resource_in_another_version_is_compared_by_content() -> 
     assert cursor.trusted
 
 
+# -- answers that no server should give ------------------------------------------------------------
+
+
+def test_a_page_that_leads_back_to_itself_is_a_protocol_error() -> None:
+    """It would be asked for thousands of times a second, and each would be kept."""
+    cursor = paging()
+
+    with pytest.raises(ProtocolError, match="goes on with the page that it was on"):
+        cursor.page("10", "t1")
+
+
+def test_of_pages_at_different_versions_the_first_one_s_is_watched_from() -> None:
+    """client-go's pager. Else what happened in between to what was on it would be missed."""
+    cursor = fresh()
+    ended(cursor, cursor.page("100", "t1"))
+    ended(cursor, cursor.page("200", ""))
+
+    assert cursor.request == WatchRequest("100", 450)
+
+
+def test_a_list_that_is_older_than_it_was_asked_to_be_is_not_believed() -> None:
+    cursor = watching("10")
+    ended(cursor, Outcome.EXPIRED)
+
+    outcome = cursor.page("5", "")
+
+    assert outcome is Outcome.REWOUND
+    assert cursor.resource_version == "10"
+    assert ended(cursor, outcome).request == ListRequest("", PAGE_SIZE)
+
+
+def test_a_watch_list_that_is_older_than_it_was_asked_to_be_is_not_believed() -> None:
+    cursor = streaming("10")
+
+    with pytest.raises(ProtocolError, match="older than the one asked for"):
+        cursor.settle("5")
+    assert cursor.resource_version == "10"
+
+
+def test_a_server_that_brings_one_change_and_hangs_up_is_believed_a_few_times() -> None:
+    cursor = watching("10")
+    outcomes: list[Outcome] = []
+    for version in range(11, 18):
+        cursor.saw(str(version))
+        outcomes.append(cursor.ended(lasted=0.1, changed=True))
+        ended(cursor, outcomes[-1])
+
+    assert outcomes == [*[Outcome.ENDED] * STUBBORN, *[Outcome.BRIEF] * 4]
+
+
 # -- restarts ------------------------------------------------------------------------------------
 
 

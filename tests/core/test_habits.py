@@ -56,6 +56,24 @@ def test_after_a_silence_more_patience_is_had_up_to_the_length_of_a_watch() -> N
     assert habits.cadence == PATIENT
 
 
+def test_a_stream_that_proves_to_have_been_dead_teaches_no_patience() -> None:
+    habits = Habits(cadence=60.0)
+    for _ in range(5):
+        habits.was_silent()
+        habits.was_dead()
+
+    assert habits.cadence == 60.0
+
+
+def test_what_comes_with_an_ordinary_watch_proves_nothing() -> None:
+    habits = Habits(cadence=60.0)
+    habits.was_silent()
+    habits.saw_bookmark(100.0, first=False)
+    habits.was_dead()
+
+    assert habits.cadence == 110.0
+
+
 def test_where_no_bookmark_was_ever_seen_silence_teaches_nothing() -> None:
     habits = Habits()
     habits.was_silent()

@@ -498,3 +498,23 @@ def test_an_item_too_deep_to_decode_is_a_protocol_error() -> None:
     decoder = ListDecoder(PODS)
     with pytest.raises(ProtocolError):
         decoder.feed(b'{"items":[{"metadata":{"name":"a"},"spec":' + deep + b"}]}")
+
+
+@pytest.mark.parametrize("kind", ["ServiceList", "Status", "PodLust\\u001b"])
+def test_a_list_of_something_else_is_a_protocol_error_and_no_empty_state(kind: str) -> None:
+    """Taken for a state without pods, it would delete every one of them."""
+    body = f'{{"kind":"{kind}","metadata":{{"resourceVersion":"7"}},"items":[]}}'.encode()
+    decoder = ListDecoder(PODS)
+    decoder.feed(body)
+
+    with pytest.raises(ProtocolError, match="not a PodList") as caught:
+        decoder.close()
+    assert str(caught.value).isprintable()
+
+
+def test_a_custom_resource_may_call_its_list_what_it_likes() -> None:
+    body = b'{"kind":"Gadgetry","metadata":{"resourceVersion":"7"},"items":[]}'
+    decoder = ListDecoder(WIDGETS)
+    decoder.feed(body)
+
+    assert decoder.close()[0] == []

@@ -10,7 +10,7 @@ import pytest
 from aioinformer._core.cursor import Cursor
 from aioinformer._core.outcomes import Outcome
 from aioinformer._core.rules import RULES, UNFIT, Phase
-from tests.core.cursors import AT, LOOKUP, STREAMED, ended, plain
+from tests.core.cursors import AT, LOOKUP, STREAMED, ended, plain, watching
 
 Waits = Literal["never", "if again", "again", "always"]
 
@@ -48,6 +48,7 @@ ROWS = [
     # The first list is asked for at "0", 500 items a page.
     Row(Phase.LIST, Outcome.MORE, ("0", 500, "t2"), "never"),
     Row(Phase.LIST, Outcome.COMPLETE, "20", "never"),
+    Row(Phase.LIST, Outcome.REWOUND, ("", 50, ""), "if again"),
     Row(Phase.LIST, Outcome.EXPIRED, ("", 500, ""), "if again"),
     Row(Phase.LIST, Outcome.AHEAD, ("", 500, ""), "if again"),
     Row(Phase.LIST, Outcome.BUSY, ("0", 500, ""), "always"),
@@ -60,7 +61,8 @@ ROWS = [
     Row(Phase.LIST, Outcome.BROKEN, ("0", 500, ""), "always"),
     # Its second page has the token t1.
     Row(Phase.PAGE, Outcome.MORE, ("0", 500, "t2"), "never"),
-    Row(Phase.PAGE, Outcome.COMPLETE, "20", "never"),
+    Row(Phase.PAGE, Outcome.COMPLETE, "10", "never"),
+    Row(Phase.PAGE, Outcome.REWOUND, ("", 50, ""), "if again"),
     Row(Phase.PAGE, Outcome.EXPIRED, ("0", 0, ""), "if again"),
     Row(Phase.PAGE, Outcome.AHEAD, ("", 500, ""), "if again"),
     Row(Phase.PAGE, Outcome.BUSY, ("0", 500, "t1"), "always"),
@@ -119,9 +121,21 @@ ROWS = [
 EVERY_ROW = pytest.mark.parametrize("row", ROWS, ids=str)
 
 
+def older(phase: Phase) -> Cursor:
+    """A cursor that knows version 10, whose next answer will be older."""
+    if phase is Phase.PROBE:
+        return AT[phase]()
+    cursor = watching("10", page_size=50)
+    ended(cursor, Outcome.ERRED)
+    cursor.backoff.failures = 0
+    if phase is Phase.PAGE:
+        ended(cursor, cursor.page("9", "t1"))
+    return cursor
+
+
 def at(row: Row, *, failures: int = 0) -> tuple[Cursor, Outcome]:
     """A cursor in the row's phase, its backoff at ``failures``, and the outcome."""
-    cursor = AT[row.phase]()
+    cursor = older(row.phase) if row.outcome is Outcome.REWOUND else AT[row.phase]()
     for _ in range(failures):
         cursor.backoff.next(0.0, 0.0)
     match row.outcome:

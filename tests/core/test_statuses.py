@@ -150,3 +150,18 @@ def test_any_status_is_read_or_no_status_and_what_is_read_means_something(
     assert status.retry_after is None or 0 < status.retry_after < 2**31
     assert isinstance(classify(error), Outcome)
     assert isinstance(classify(error, opened=True), Outcome)
+
+
+# -- what may be shown of it ---------------------------------------------------------------------
+
+
+def test_what_a_server_says_is_kept_short_in_one_line_and_harmless() -> None:
+    message = "no\n\x1b[2Jsuch\tpod " + "x" * 100_000
+    body = json.dumps({"kind": "Status", "code": 404, "reason": "Not\nFound", "message": message})
+
+    status = read_status(body.encode())
+
+    assert status.reason == "Not Found"
+    assert status.message.startswith("no [2Jsuch pod xxx")
+    assert len(status.message) < 1100
+    assert str(status).isprintable()

@@ -463,3 +463,52 @@ def test_an_object_too_deep_to_decode_is_a_protocol_error() -> None:
     raw = b'{"type":"ADDED","object":{"metadata":{"name":"a"},"spec":' + deep + b"}}\n"
     with pytest.raises(ProtocolError):
         EventDecoder(PODS).decode(raw)
+
+
+# -- what no server should send ------------------------------------------------------------------
+
+
+def test_a_change_of_another_kind_is_never_cached() -> None:
+    """client-go skips it; here the watch ends, and says why."""
+    service = b'{"type":"ADDED","object":{"kind":"Service","metadata":{"name":"a"}}}\n'
+
+    with pytest.raises(ProtocolError, match="brings objects of kind Service"):
+        EventDecoder(PODS).decode(service)
+
+
+@pytest.mark.parametrize("kind", ["Pod", "PartialObjectMetadata"])
+def test_its_own_kind_and_metadata_alone_are_what_a_watch_brings(kind: str) -> None:
+    line = f'{{"type":"ADDED","object":{{"kind":"{kind}","metadata":{{"name":"a"}}}}}}\n'
+
+    assert isinstance(EventDecoder(PODS).decode(line.encode()), Delta)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "ends"),
+    [
+        ('{"k8s.io/initial-events-end":"true"}', True),
+        ('{"k8s.io/initial-events-end":"false"}', False),
+        ('{"k8s.io/initial-events-end":true}', False),
+        ('{"k8s.io/initial-events-end":["true"]}', False),
+        ('["k8s.io/initial-events-end"]', False),
+        ('"k8s.io/initial-events-end"', False),
+        ("null", False),
+        ('{"another":1}', False),
+    ],
+)
+def test_only_true_as_a_string_marks_the_end_and_nothing_else_does_harm(
+    annotations: str, ends: bool
+) -> None:
+    metadata = f'{{"resourceVersion":"7","annotations":{annotations}}}'
+    line = f'{{"type":"BOOKMARK","object":{{"metadata":{metadata}}}}}\n'
+
+    assert EventDecoder(PODS).decode(line.encode()) == Bookmark("7", ends)
+
+
+def test_what_a_server_calls_an_event_is_shown_in_one_short_line() -> None:
+    line = b'{"type":"' + b"X" * 1000 + b'\\u001b[2J\\n","object":{"metadata":{"name":"a"}}}\n'
+
+    with pytest.raises(ProtocolError) as caught:
+        EventDecoder(PODS).decode(line)
+    assert len(str(caught.value)) < 200
+    assert str(caught.value).isprintable()

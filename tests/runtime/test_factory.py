@@ -659,13 +659,14 @@ async def test_its_hook_is_told_of_every_informer_s_problems() -> None:
 async def test_informers_of_one_resource_share_what_is_known_of_it() -> None:
     """That a server has no WatchLists is found out once."""
     cluster = Cluster(features=Features(watch_list=False))
-    source = ClusterSource(cluster)
-    async with SharedInformerFactory(source, backoff=BRISK) as informers:
+    source, problems = ClusterSource(cluster), list[Problem]()
+    async with SharedInformerFactory(source, backoff=BRISK, on_error=problems.append) as informers:
         first = informers.informer("pods")
         await informers.wait_synced(timeout=5)
         second = informers.informer("pods", labels="app=shop")
         await informers.wait_synced(timeout=5)
 
+    assert [f"{each.phase} {each.cause}" for each in problems] == ["watchlist erred"]
     assert (first.health.strategy, second.health.strategy) == ("list", "list")
     assert first.health.error is None
     assert second.health.error is None

@@ -221,9 +221,10 @@ async def test_any_other_error_event_leads_to_a_list_after_a_wait() -> None:
 
 
 async def test_a_line_of_garbage_leads_to_a_list_and_what_came_before_it_counts() -> None:
-    source = script(page(), stream(added("a", 11) + b"garbage\n" + added("b", 12)), page())
+    lines = added("a", 11) + b"garbage\n" + added("b", 12)
+    source = script(page(), stream(lines), page(version="12"))
 
-    assert await queued(source, 3) == ["= at 10", "Added a", "= at 10"]
+    assert await queued(source, 3) == ["= at 10", "Added a", "= at 12"]
     assert _in_short(source.requests[2]) == "list 11"
 
 
@@ -440,7 +441,7 @@ async def test_a_failure_is_one_warning_in_one_line(caplog: pytest.LogCaptureFix
         page(body("a", 3, size=50)),
         refused(403, "Forbidden", "pods is forbidden"),
         stream(added("b", 11) + b'{"type":"ADDED","object":{"xxxxxxxxxxxx":1}}\n'),
-        page(),
+        page(version="12"),
         stream(),
         stream(hangs=True),
     )

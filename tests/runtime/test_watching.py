@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -27,7 +27,14 @@ from aioinformer import (
 from aioinformer._core.delta_fifo import HIGH_MARK
 from aioinformer._core.habits import STREAMLESS, Habits
 from aioinformer._runtime.reports import Reports
-from aioinformer.errors import ConnectionLost, RequestTimedOut, ServerRewound
+from aioinformer.errors import (
+    ConnectionLost,
+    FetchError,
+    RequestTimedOut,
+    ServerFailure,
+    ServerRewound,
+    Status,
+)
 from aioinformer.testing import Cluster, ClusterSource
 from aioinformer.testing.simulation.loop import run
 from tests.runtime.running import running
@@ -41,6 +48,7 @@ from tests.runtime.sources import (
     deleted,
     end_mark,
     error_event,
+    line,
     modified,
     page,
     refused,
@@ -284,6 +292,38 @@ def test_an_expired_version_leads_to_a_consistent_watch_list_at_once() -> None:
     in_virtual_time(main)
 
 
+@dataclass(slots=True, eq=False)
+class Dripping(Script):
+    """Sends a space a second instead of a list, the first time."""
+
+    @asynccontextmanager
+    async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+        if self.requests:
+            async with Script.list(self, request) as chunks:
+                yield chunks
+        else:
+            self.requests.append(request)
+            async with aclosing(self._spaces()) as spaces:
+                yield spaces
+
+    async def _spaces(self) -> AsyncGenerator[bytes]:
+        while True:
+            await asyncio.sleep(1)
+            yield b" "
+
+
+def test_a_list_that_drips_for_ever_is_given_up_too() -> None:
+    async def main() -> None:
+        watched = Watched(Dripping(script(page(version="10"), quiet()).answers))
+        async with watched.runs():
+            await asyncio.sleep(10 * MINUTE + 5)
+            assert watched.asked() == ["list 0", "list 0", "watch 10"]
+            assert watched.causes == ["list severed"]
+            assert "has not ended after 600 s" in str(watched.problems[0].error)
+
+    in_virtual_time(main)
+
+
 # -- silence -------------------------------------------------------------------------------------
 
 
@@ -343,6 +383,48 @@ def test_one_that_went_silent_is_replaced_within_80_seconds_after_one_look() -> 
             assert watched.causes == ["watch silent"]
             assert isinstance(watched.problems[0].error, RequestTimedOut)
             assert watched.source.open == 1
+
+    in_virtual_time(main)
+
+
+def test_connections_that_die_one_after_the_other_are_noticed_as_fast_each_time() -> None:
+    """Each brings what the one before missed, and then nothing more."""
+
+    async def main() -> None:
+        answers: list[Answer] = [page(version="10")]
+        for version in range(11, 31):
+            answers += [quiet(added(f"pod-{version}", version)), page(version="99")]
+        watched = Watched(script(*answers))
+        watched.habits.cadence = MINUTE
+        async with watched.runs():
+            await asyncio.sleep(10 * 76)
+            assert watched.asked().count("probe") == 10
+            assert watched.causes == ["watch silent"] * 10
+
+    in_virtual_time(main)
+
+
+def test_a_bookmark_without_a_version_behind_events_moves_nothing_back() -> None:
+    async def main() -> None:
+        nothing = line("BOOKMARK", '{"metadata":{"resourceVersion":""}}')
+        watched = Watched(
+            script(
+                page(version="10"), stream(added("a", 11) + modified("a", 12) + nothing), quiet()
+            )
+        )
+        async with watched.runs():
+            await asyncio.sleep(1)
+            assert watched.asked() == ["list 0", "watch 10", "watch 12"]
+
+    in_virtual_time(main)
+
+
+def test_an_initial_state_is_given_up_as_soon_as_it_was_asked_to_be() -> None:
+    async def main() -> None:
+        watched = streaming(quiet(added("a", 3)), page(body("a", 3), version="10"))
+        async with watched.runs(LivenessPolicy(initial_silence=2)):
+            await asyncio.sleep(2.5)
+            assert watched.asked() == ["watchlist", "list 0", "watch 10"]
 
     in_virtual_time(main)
 
@@ -601,5 +683,82 @@ def test_a_resource_that_is_served_in_another_version_only_is_read_in_that_one()
             assert [obj.name for obj in informer.lister.list()] == ["b"]
             assert informer.lister.list()[0].api_version == "example.com/v2"
             assert "lookup moved" in [f"{each.phase} {each.cause}" for each in problems]
+
+    in_virtual_time(main)
+
+
+@dataclass(slots=True, eq=False)
+class Located(Script):
+    """Knows how to look whether its resource is served; what it finds is scripted too."""
+
+    found: list[Resource | FetchError | None] = field(
+        default_factory=list[Resource | FetchError | None]
+    )
+
+    async def served(self) -> Resource | None:
+        await asyncio.sleep(0)
+        found = self.found.pop(0)
+        if isinstance(found, FetchError):
+            raise found
+        return found
+
+    def of(self, resource: Resource) -> Located:
+        raise NotImplementedError
+
+
+def test_an_absence_of_before_confirms_nothing_after_a_state_was_read() -> None:
+    """Else one late 404 of a replica that lags behind would empty the cache."""
+
+    async def main() -> None:
+        missing = refused(404, "NotFound")
+        answers = script(
+            page(body("a", 3), version="10"),
+            missing,
+            page(body("a", 3), version="11"),
+            missing,
+            missing,
+        ).answers
+        unknown = ServerFailure(Status(503))
+        source = Located(answers, found=[None, unknown, None, *[PODS] * 3])
+        watched = Watched(source)
+        async with watched.runs():
+            await asyncio.sleep(MINUTE)
+            assert len(source.found) <= 3, "it has looked three times at least"
+            assert [entry for entry in watched.popped() if entry.startswith("state")] == [
+                "state 10: a",
+                "state 11: a",
+            ]
+
+    in_virtual_time(main)
+
+
+def test_a_list_that_was_read_to_its_end_makes_room_for_others_at_once() -> None:
+    async def main() -> None:
+        settled: list[str] = []
+
+        class Chunks:
+            def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+                self._chunks = chunks
+
+            def __aiter__(self) -> AsyncIterator[bytes]:
+                return self._chunks
+
+            def __anext__(self) -> Awaitable[bytes]:
+                return self._chunks.__anext__()
+
+            def settled(self) -> None:
+                settled.append("now")
+
+        @dataclass(slots=True, eq=False)
+        class Shared(Script):
+            @asynccontextmanager
+            async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+                async with Script.list(self, request) as chunks:
+                    yield Chunks(chunks)
+
+        answers = script(page(version="10", token="t1"), page(version="10"), quiet()).answers
+        async with Watched(Shared(answers)).runs():
+            await asyncio.sleep(1)
+        assert settled == ["now"], "behind the last page, and once"
 
     in_virtual_time(main)
