@@ -185,15 +185,10 @@ class Reflector:
         if not request.continue_token:
             self._listed = []
         decoder = ListDecoder(self._source.resource, managed_fields=self._managed_fields)
-        page: list[KubeObject] = []
-        pace, reuse = Pace(), self._reuse
+        reuse = self._reuse
         async with self._source.list(request) as chunks:
             self._opened = True
-            async for chunk in chunks:
-                objects = decoder.feed(chunk)
-                page += map(reuse, objects)
-                self.reports.received(len(chunk), len(objects))
-                await pace.breathe()
+            page = await self._read_page(chunks, decoder)
             rest, frame = decoder.close()
             outcome = self._cursor.page(frame.resource_version, frame.continue_token)
             if outcome is Outcome.COMPLETE and isinstance(chunks, Shared):
