@@ -170,6 +170,16 @@ class Mailbox:
 
     def fold(self, count: int) -> None:
         """Merge up to ``count`` of the oldest events that are queued. For ``coalesce`` only."""
+        self._fold(count)
+        self._end_run()
+
+    def _end_run(self) -> None:
+        """Who is in the middle of a batch is to ask again: what was merged goes before the rest."""
+        if length_hint(self._current):
+            rest = tuple(self._current)
+            self._current = iter(rest)
+
+    def _fold(self, count: int) -> None:
         if not length_hint(self._current):
             self._open(asked=False)
         for event in islice(self._current, count):
@@ -186,8 +196,9 @@ class Mailbox:
         while self.behind and budget > 0:
             excess = self.pending - self.limit
             count = min((excess + 1) // 2, budget)  # one that is merged takes away two at most
-            self.fold(count)
+            self._fold(count)
             budget -= count
+        self._end_run()
 
     def clear(self) -> Iterator[None]:
         """Drop everything that is pending; what is returned lets go of it, in steps."""

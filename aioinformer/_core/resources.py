@@ -27,9 +27,12 @@ def is_segment(text: str) -> bool:
     """Whether ``text`` is one segment of a URL's path and stays the one that it is.
 
     ``.`` and ``..`` are resolved on the way and reach another path; a ``%`` may become a slash.
-    The API server's own rule for names (``IsValidPathSegmentName``).
+    The API server's own rule for names (``IsValidPathSegmentName``). Beyond that, no spaces and
+    control characters: none of its names has any, and what is shown of a name must not drive a
+    terminal.
     """
-    return text not in ("", ".", "..") and "/" not in text and "%" not in text
+    plain = text.isprintable() and " " not in text and "/" not in text and "%" not in text
+    return plain and text not in ("", ".", "..")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +218,8 @@ def find_built_in(name: str) -> Resource:
     """
     found = _BY_NAME.get(name.lower())
     if found is None:
-        near = get_close_matches(name.lower(), _BY_NAME, n=3)
+        alike = get_close_matches(name.lower(), _BY_NAME, n=9)  # of one resource there may be three
+        near = list(dict.fromkeys(str(_BY_NAME[each]) for each in alike))[:3]
         hint = f" (did you mean {' or '.join(near)}?)" if near else ""
         raise UnknownResource(
             f"no built-in resource is called {name!r}{hint}; for a custom resource pass a "

@@ -524,6 +524,14 @@ def test_a_page_that_leads_back_to_itself_is_a_protocol_error() -> None:
         cursor.page("10", "t1")
 
 
+def test_a_list_that_is_begun_again_may_come_upon_its_token_of_before() -> None:
+    cursor = paging()
+    ended(cursor, Outcome.DENIED)
+    assert cursor.phase is Phase.LIST
+
+    assert cursor.page("10", "t1") is Outcome.MORE
+
+
 def test_of_pages_at_different_versions_the_first_one_s_is_watched_from() -> None:
     """client-go's pager. Else what happened in between to what was on it would be missed."""
     cursor = fresh()

@@ -16,6 +16,7 @@ from aioinformer._core.liveness import LivenessPolicy
 from aioinformer._core.mailbox import Overflow
 from aioinformer._core.outcomes import Outcome
 from aioinformer._core.requests import AnyRequest, WatchRequest
+from aioinformer._core.retelling import EachEvent
 from aioinformer._core.rules import Goto, Phase
 from aioinformer._core.store import Index, Values
 from aioinformer._runtime.health import Condition
@@ -30,14 +31,11 @@ from aioinformer.testing import Cluster
 from aioinformer.testing.simulation import History
 from aioinformer.testing.simulation.connection import Connection
 from aioinformer.testing.simulation.network import Network
-from aioinformer.testing.simulation.observed import (
-    HandlerBroke,
-    ObservedInformer,
-    ObservedMailbox,
-    Participant,
-)
+from aioinformer.testing.simulation.observed import ObservedInformer, ObservedMailbox
+from aioinformer.testing.simulation.participant import Participant
 from aioinformer.testing.simulation.plan import InformerSpec
 from aioinformer.testing.simulation.reflecting import ObservedCursor, ObservedReflector
+from aioinformer.testing.simulation.tempers import HandlerBroke
 
 # -- the network -------------------------------------------------------------------------------
 
@@ -142,8 +140,11 @@ def with_mailbox(mailbox: type[ObservedMailbox]) -> type[ObservedInformer]:
     """An informer whose listeners have such mailboxes."""
 
     class WithMailbox(ObservedInformer):
-        def make_mailbox(self, limit: int, overflow: Overflow) -> ObservedMailbox:
-            return mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds)
+        def make_mailbox(
+            self, limit: int, overflow: Overflow, each: EachEvent | None
+        ) -> ObservedMailbox:
+            holds = self._indexer.holds
+            return mailbox(limit=limit, overflow=overflow, holds=holds, each=each)
 
     return WithMailbox
 
@@ -181,9 +182,9 @@ class SaysItIsSynced(ObservedInformer):
 class LeavesATask(ObservedInformer):
     """Has a task that nobody ends."""
 
-    async def run(self) -> None:
+    async def run(self, **options: Any) -> None:
         self.stray = asyncio.create_task(asyncio.sleep(1e7), name="stray")
-        await super().run()
+        await super().run(**options)
 
 
 class Spins(ObservedInformer):

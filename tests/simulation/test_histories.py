@@ -1,4 +1,4 @@
-"""The promises, held through hours of faults: 140 histories here, 1,000 under their own mark.
+"""The promises, held through hours of faults: 80 histories here, 1,000 under their own mark.
 
 What fails says its seed, the few steps that are enough, and the line that repeats it. Each row of
 the reflector's table is taken by at least one history.
@@ -22,7 +22,7 @@ BLOCK = 10
 """Histories in one test."""
 TRIES = 100
 """Histories to make a failure smaller: they have to fit into the time that a test may take."""
-FEW = range(140)
+FEW = range(80)
 MANY = range(1000, 2000)
 
 OFTEN = {
@@ -37,6 +37,9 @@ OFTEN = {
     (Phase.LOOKUP, Outcome.ABSENT),
 }
 """What a few histories are certain to come upon."""
+NEVER = {(Phase.LIST, Outcome.REWOUND), (Phase.PAGE, Outcome.REWOUND)}
+"""What only a server does that shows less than the state that it was asked for. The cluster here
+refuses that, as kube-apiserver does."""
 
 
 @cache
@@ -87,4 +90,4 @@ def test_the_promises_hold_in_many_more_histories_from(first: int) -> None:
 @pytest.mark.timeout(900)  # alone, it has to live through all of them
 def test_each_row_of_the_table_is_taken_in_them() -> None:
     taken = rows_of(MANY)
-    assert taken.keys() == ROWS, show_rows(taken)
+    assert taken.keys() == ROWS - NEVER, show_rows(taken)

@@ -14,6 +14,7 @@ from aioinformer.testing.simulation.plan import (
     FaultKind,
     Join,
     Leave,
+    Merge,
     Put,
     Remove,
     Restore,
@@ -71,6 +72,7 @@ def test_every_kind_of_fault_and_listener_occurs() -> None:
     kinds = Counter(step.kind for step in steps if isinstance(step, Fault))
     assert kinds.keys() == set(get_args(FaultKind))
     tempers = Counter(step.listener.temper for step in steps if isinstance(step, Join))
+    tempers["merged"] = sum(isinstance(step, Merge) for step in steps)
     assert tempers.keys() == set(get_args(Temper))
     assert min(*kinds.values(), *tempers.values()) >= 20
     assert sum(isinstance(step, Leave) for step in steps) >= 20

@@ -4,13 +4,16 @@
 
     loop        an asyncio event loop in which time is a number and order is a seed's
     plan        what will happen in one history; ``workload`` draws one from a seed, ``writing``
-                what is written in it
+                what is written in it, ``attending`` who listens
     examination one history, end to end
     world       carries a plan out, with ``observed`` informers over the ``line`` of each through
-                a ``network`` that breaks its ``connection``
-    history     what happened, as ``records`` in order; its trace is the same for the same seed
-    promises    holds a history to what the library promises (``hearing``, ``manners``,
-                ``patience``, ``rewinds``, ``truth``)
+                a ``network`` that breaks its ``connection``, and factories that are ``visiting``
+    participant a listener: called, with one of the ``tempers``, or ``reading``; ``passing`` is its
+                filter
+    history     what happened, as ``records`` and ``departures`` in order; its trace is the same
+                for the same seed
+    promises    holds a history to what the library promises (``hearing``, ``calls``,
+                ``repetition``, ``endings``, ``manners``, ``patience``, ``rewinds``, ``truth``)
     coverage    which rows of the reflector's table histories have taken
     shrink      leaves out what a failure doesn't need; ``report`` says how to repeat it
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from aioinformer._core.objects import KubeObject
+from aioinformer.testing.simulation.departures import Overflowed, Visited
 from aioinformer.testing.simulation.plan import Plan
 from aioinformer.testing.simulation.records import (
     Broke,
@@ -60,6 +61,8 @@ class History:
     told: list[Told] = field(default_factory=list[Told])
     joined: list[Joined] = field(default_factory=list[Joined])
     left: list[Left] = field(default_factory=list[Left])
+    overflowed: list[Overflowed] = field(default_factory=list[Overflowed])
+    visited: list[Visited] = field(default_factory=list[Visited])
     samples: list[Sample] = field(default_factory=list[Sample])
     logs: list[Logged] = field(default_factory=list[Logged])
     ending: Ending = field(default_factory=lambda: Ending(0, 0.0))
@@ -94,6 +97,8 @@ class History:
             *self.told,
             *self.joined,
             *self.left,
+            *self.overflowed,
+            *self.visited,
             *self.samples,
             *self.logs,
             self.ending,

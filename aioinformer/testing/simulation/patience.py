@@ -10,6 +10,7 @@ from aioinformer._core.outcomes import Outcome
 from aioinformer._core.rules import Phase
 from aioinformer.testing.simulation.connection import GRACE
 from aioinformer.testing.simulation.history import History
+from aioinformer.testing.simulation.plan import InformerSpec
 from aioinformer.testing.simulation.records import NEVER, Request, Taken
 from aioinformer.testing.simulation.violation import Violation
 
@@ -27,6 +28,8 @@ WHOLE = 332.0
 """Seconds that an initial state may take: five minutes, and once more what silence is borne."""
 LIVELY = 15.0
 """Seconds of silence for which no watch is given up."""
+ROOMY = 1000
+"""Entries: a queue of so many is never full in a history."""
 DRIFT = 1.0
 """Seconds by which times in a history may be off, in favour of the accused."""
 
@@ -44,9 +47,17 @@ def judge_patience(history: History) -> None:
         for request in asked:
             if request.kind in ("watch", "watchlist") and request.answered < NEVER:
                 flow.add(request)
-                _judge_end(request, taken.get(id(request)), history, flows=flow.flows)
+                flows = flow.flows and not _reads_late(spec, taken.get(id(request)))
+                _judge_end(request, taken.get(id(request)), history, flows=flows)
             if (found := taken.get(id(request))) is not None and found.outcome is Outcome.SILENT:
                 flow.stop()
+
+
+def _reads_late(spec: InformerSpec, taken: Taken | None) -> bool:
+    """Whether its full queue has kept it from reading, so that it can't tell when bookmarks came:
+    it has counted none.
+    """
+    return spec.high_mark < ROOMY and taken is not None and taken.cadence is None
 
 
 class _Flow:

@@ -24,6 +24,7 @@ __all__ = [
     "Join",
     "Leave",
     "ListenerSpec",
+    "Merge",
     "Plan",
     "Put",
     "Remove",
@@ -58,10 +59,26 @@ class InformerSpec:
     """Whether it asks for WatchLists rather than lists."""
 
 
-Temper: TypeAlias = Literal["quick", "slow", "raising", "stuck", "leaver", "stream"]
-"""How a listener behaves: ``slow`` sleeps at each event, ``raising`` raises at some, ``stuck``
-doesn't come back from its first one within the history, ``leaver`` removes itself while it is told
-of its twentieth, ``stream`` is an ``async for`` loop."""
+Temper: TypeAlias = Literal[
+    "quick",
+    "slow",
+    "raising",
+    "cancelling",
+    "parallel",
+    "timed",
+    "meddling",
+    "stuck",
+    "leaver",
+    "stream",
+    "interrupted",
+    "merged",
+]
+"""How a listener behaves: ``slow`` sleeps at each event, ``raising`` raises at some, ``cancelling``
+raises a CancelledError or cancels its own task, ``parallel`` is called for several keys at once,
+``timed`` takes longer than it may at some, ``meddling`` adds other listeners and removes them,
+``stuck`` doesn't come back from its first event within the history, ``leaver`` removes itself
+while it is told of its twentieth. ``stream`` is an ``async for`` loop, ``interrupted`` one whose
+waits are cancelled now and then, ``merged`` one half of a loop over two streams."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +92,18 @@ class ListenerSpec:
     overflow: Overflow = "block"
     delay: float = 0.0
     """Seconds that it sleeps at each event."""
+    concurrency: int = 1
+    timeout: float | None = None
+    """Seconds that a call may take."""
+    resync: float | None = None
+    """Its own period; ``None`` for that of its informer."""
+    passing: str = ""
+    """It hears only of objects with this ``app=`` or ``node=``; empty for all."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether it reads rather than being called."""
+        return self.temper in ("stream", "interrupted", "merged")
 
 
 # -- steps -------------------------------------------------------------------------------------
@@ -185,6 +214,14 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class Merge:
+    """Two listeners join, whose streams are read as one."""
+
+    at: float
+    listeners: tuple[ListenerSpec, ListenerSpec]
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """A listener leaves."""
 
@@ -199,9 +236,15 @@ class Visit:
     at: float
     name: str
     lasting: float
+    drains: bool = False
+    """Whether its handler is to finish what is pending when the factory is left."""
+    delay: float = 0.0
+    """Seconds that its handler sleeps at each event."""
 
 
-Step: TypeAlias = Put | Remove | Withdraw | Serve | Backup | Restore | Fault | Join | Leave | Visit
+Step: TypeAlias = (
+    Put | Remove | Withdraw | Serve | Backup | Restore | Fault | Join | Merge | Leave | Visit
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,9 @@
 """The promises, as assertions over a history.
 
 One function a promise, in the order of the design's section 6; what concerns one listener is in
-``hearing``, what the server held in ``truth``, requests and memory in ``manners``. ``judge`` raises
-the first violation; it knows nothing of how the history came about.
+``hearing``, ``calls``, ``repetition`` and ``endings``, what the server held in ``truth``, requests
+and memory in ``manners``. ``judge`` raises the first violation; it knows nothing of how the
+history came about.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from itertools import pairwise
 from typing import NoReturn
 
 from aioinformer._core.objects import ObjectKey
+from aioinformer.testing.simulation.calls import judge_calls
+from aioinformer.testing.simulation.endings import judge_departures
 from aioinformer.testing.simulation.hearing import Hearing
 from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.manners import (
@@ -22,6 +25,7 @@ from aioinformer.testing.simulation.manners import (
 from aioinformer.testing.simulation.patience import judge_patience
 from aioinformer.testing.simulation.plan import InformerSpec, ListenerSpec
 from aioinformer.testing.simulation.records import Latch, Sample, State, Told
+from aioinformer.testing.simulation.repetition import judge_resyncs
 from aioinformer.testing.simulation.rewinds import Rewinds
 from aioinformer.testing.simulation.truth import Truth, Walk
 from aioinformer.testing.simulation.violation import Violation
@@ -30,6 +34,8 @@ __all__ = ["Violation", "judge"]
 
 PROMPT = 2.0
 """Seconds that a quick listener may wait for its next event: none, but for what the clock costs."""
+
+_PROMPT = ("quick", "raising", "stream", "interrupted", "merged")
 
 
 def judge(history: History) -> None:
@@ -54,8 +60,11 @@ def judge(history: History) -> None:
         _judge_latches(samples, hearings, history)
         judge_bounds(history, spec, samples)
         judge_silence(history, spec, samples)
+        judge_calls(history, spec, samples[-1], told)
         if samples[-1].order < rewinds.lost:
+            judge_resyncs(history, spec, samples[-1], hearings)
             _judge_convergence(history, samples[-1], truth, hearings)
+    judge_departures(history, told)
     judge_patience(history)
     judge_politeness(history)
 
@@ -76,9 +85,9 @@ def _judge_states(samples: list[Sample], truth: Truth, rewinds: Rewinds) -> None
             if not sample.state and rewinds.gone(sample.order):
                 continue
             _not_true(sample, before, walks[0])
-        for passed in walks[: walks.index(now)]:
-            undone += before is not None and passed.version > now.kept
-            walks = walks[1:]
+        if now is not walks[0]:
+            undone += before is not None and int(before.version) > now.kept
+            walks = walks[walks.index(now) :]
         if undone > rewinds.by(sample.order):
             what = f"the cache goes back to rv={sample.version}, and nobody was told"
             raise Violation(2, what, time=sample.time, evidence=[before, sample])
@@ -176,7 +185,6 @@ def _hear(
             raise Violation(2, what, time=events[-1].time, evidence=[left[name], events[-1]])
         hearing = hearings[name] = Hearing(joined, events, truth, rewinds)
         hearing.judge()
-        hearing.judge_logs(history)
     return hearings
 
 
@@ -191,7 +199,6 @@ def _judge_latches(samples: list[Sample], hearings: dict[str, Hearing], history:
                 what = f"synced of {latch.listener} did not last"
                 raise Violation(6, what, time=sample.time, evidence=[sample])
     for latch in samples[-1].latches:
-        hearings[latch.listener].judge_errors(samples[-1], latch)
         if not latch.synced and latch.listener not in _stuck(history):
             what = f"{latch.listener} never was synced"
             raise Violation(9, what, time=samples[-1].time, evidence=[samples[-1], latch])
@@ -200,6 +207,7 @@ def _judge_latches(samples: list[Sample], hearings: dict[str, Hearing], history:
 def _judge_promptness(history: History, samples: list[Sample], told: dict[str, list[Told]]) -> None:
     """A listener that is quick hears what waits for it at once, whatever others do (promise 7)."""
     left = {each.listener: each.time for each in history.left}
+    left |= {each.listener: each.time for each in history.overflowed}
     for joined in history.joined:
         name, merges = joined.listener.name, joined.listener.overflow == "coalesce"
         if not _is_prompt(joined.listener):
@@ -229,7 +237,7 @@ def _waits_for(latch: Latch, name: str) -> bool:
 
 
 def _is_prompt(spec: ListenerSpec) -> bool:
-    return spec.temper in ("quick", "raising", "stream") and not spec.delay
+    return spec.temper in _PROMPT and not spec.delay
 
 
 def _stuck(history: History) -> set[str]:
@@ -259,11 +267,11 @@ def _judge_convergence(
         raise Violation(1, what, time=last.time, key=key, evidence=[last])
     there = {latch.listener for latch in last.latches} - _stuck(history)
     for name in sorted(there):
-        held = hearings[name].held
+        held, heard_of = hearings[name].held, hearings[name].heard_of(last.state)
         wrong = sorted(
-            key for key in held.keys() | last.state.keys() if held.get(key) != last.state.get(key)
+            key for key in held.keys() | heard_of.keys() if held.get(key) != heard_of.get(key)
         )
         if wrong:
             key = wrong[0]
-            what = f"{name} was told {held.get(key)}, the cache shows {last.state.get(key)}"
+            what = f"{name} was told {held.get(key)}, the cache shows {heard_of.get(key)}"
             raise Violation(1, what, time=last.time, key=key, evidence=[last])

@@ -221,6 +221,8 @@ class Told(Record):
     """What the cache held under that key at that moment."""
     returned: int = 0
     """The number of the moment when the handler was through with it; 0 if it never was."""
+    until: float = NEVER
+    """When that was."""
     raised: str = ""
 
     def __str__(self) -> str:
@@ -247,6 +249,8 @@ class Left(Record):
     """A listener was removed; nothing may be told to it from here on."""
 
     listener: str
+    waited: bool = False
+    """Whether the calls in flight were waited for."""
 
     def __str__(self) -> str:
         return f"{self.listener} leaves"

@@ -63,6 +63,8 @@ class Truth:
         """Work out what ``spec`` selects of everything that was written."""
         self.stored: dict[tuple[ObjectKey, Version], Write] = {}
         """Every state that was ever selected."""
+        self.states: dict[tuple[ObjectKey, str], list[Write]] = {}
+        """The same of each object, by key and uid."""
         self.exits: dict[tuple[ObjectKey, str], list[Record]] = {}
         """Where an object, by key and uid, went or left the selection."""
         self.final: dict[ObjectKey, Version] = {}
@@ -83,6 +85,7 @@ class Truth:
             version = Version(write.uid, write.version, write.value)
             self.final[write.key] = version
             self.stored[write.key, version] = write
+            self.states.setdefault((write.key, write.uid), []).append(write)
             self._made[write.key, version] = write.order
             changes.append((write.version, write.key, version))
         elif before is not None:

@@ -1,4 +1,4 @@
-"""Draws a plan from a seed: informers and listeners, what is written, and what breaks.
+"""Draws a plan from a seed: informers, what is written, what breaks (``attending``: who listens).
 
 At least 500 writes, each of which changes something (``writing``), and at least 10 faults. What
 goes wrong goes wrong within milliseconds of something else, so three quarters of the faults are put
@@ -11,20 +11,15 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from aioinformer._core.mailbox import Overflow
+from aioinformer.testing.simulation.attending import draw_listeners, draw_visits
 from aioinformer.testing.simulation.plan import (
     Fault,
     FaultKind,
     InformerSpec,
-    Join,
-    Leave,
-    ListenerSpec,
     Plan,
     Put,
     Remove,
     Step,
-    Temper,
-    Visit,
 )
 from aioinformer.testing.simulation.writing import draw_writes
 
@@ -32,7 +27,6 @@ __all__ = ["FAULTS", "draw"]
 
 FAULTS = 10
 
-_DELAYS: dict[Temper, tuple[float, ...]] = {"slow": (0.001, 0.05, 0.3), "stream": (0.0, 0.0, 0.1)}
 _STATUSES = (302, 400, 401, 403, 404, 404, 410, 422, 429, 500, 503)
 _ERRORS = (403, 404, 410, 410, 500, 503, 504)
 _KINDS: tuple[FaultKind, ...] = (
@@ -127,11 +121,9 @@ def draw(seed: int) -> Plan:
     steps: list[Step] = [
         *writes,
         *_faults(chance, names, moments),
-        *_listeners(chance, names, moments),
+        *draw_listeners(chance, names, moments),
+        *draw_visits(chance, moments),
     ]
-    for number in range(chance.randrange(3)):
-        lasting = chance.choice((0.0, 0.001, 1.0, 60.0))
-        steps.append(Visit(chance.choice(moments) + 0.0001, f"visitor-{number}", lasting))
     return Plan(
         seed=seed,
         informers=informers,
@@ -234,40 +226,4 @@ def _fault(chance: Random, kind: FaultKind, at: float, target: str) -> Fault:
         retry_after=chance.choice((0, 1, 20)) if busy else 0,
         share=chance.choice((1.0, 1.0, 0.5, 0.2)),
         target=target,
-    )
-
-
-# -- listeners ---------------------------------------------------------------------------------
-
-
-def _listeners(chance: Random, informers: list[str], moments: list[float]) -> list[Join | Leave]:
-    steps: list[Join | Leave] = []
-    for informer in informers:
-        for number in range(chance.randrange(1, 4)):
-            temper: Temper = "quick" if number == 0 else _temper(chance)
-            spec = _listener(chance, informer, f"{informer}-{number}-{temper}", temper)
-            late = number > 0 and chance.random() < 0.7
-            joins = chance.choice(moments) + 0.001 if late else 0.0
-            steps.append(Join(joins, spec))
-            if number > 0 and chance.random() < 0.25:
-                steps.append(Leave(chance.uniform(joins, moments[-1] + 1), spec.name))
-    return steps
-
-
-def _temper(chance: Random) -> Temper:
-    return chance.choice(
-        ("quick", "slow", "slow", "raising", "stuck", "leaver", "stream", "stream")
-    )
-
-
-def _listener(chance: Random, informer: str, name: str, temper: Temper) -> ListenerSpec:
-    overflow: Overflow = chance.choice(("block", "coalesce"))
-    return ListenerSpec(
-        name=name,
-        informer=informer,
-        temper=temper,
-        limit=chance.choice((1, 4, 1024)),
-        # One that is stuck would keep everything else waiting.
-        overflow=overflow if temper != "stuck" else "coalesce",
-        delay=chance.choice(_DELAYS[temper]) if temper in _DELAYS else 0.0,
     )

@@ -12,21 +12,24 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from aioinformer._core.objects import Event, ObjectKey
+from aioinformer._core.objects import ObjectKey
 from aioinformer._runtime.factory import SharedInformerFactory
 from aioinformer.errors import NotRunning
 from aioinformer.testing.cluster import Cluster
 from aioinformer.testing.features import Features
 from aioinformer.testing.simulation.history import History
-from aioinformer.testing.simulation.line import Entrance, Line
+from aioinformer.testing.simulation.line import Line
 from aioinformer.testing.simulation.network import Network
-from aioinformer.testing.simulation.observed import ObservedInformer, Participant
+from aioinformer.testing.simulation.observed import ObservedInformer
+from aioinformer.testing.simulation.participant import Participant
 from aioinformer.testing.simulation.plan import (
     Backup,
     Fault,
     InformerSpec,
     Join,
     Leave,
+    ListenerSpec,
+    Merge,
     Plan,
     Put,
     Remove,
@@ -36,7 +39,9 @@ from aioinformer.testing.simulation.plan import (
     Visit,
     Withdraw,
 )
+from aioinformer.testing.simulation.reading import read, read_as_one
 from aioinformer.testing.simulation.records import Ending, Kept, Logged, Restored, Write
+from aioinformer.testing.simulation.visiting import visit
 from aioinformer.testing.storage import Snapshot
 
 __all__ = ["Parts", "World"]
@@ -57,6 +62,7 @@ class Parts:
 
     network: type[Network] = Network
     informer: type[ObservedInformer] = ObservedInformer
+    factory: type[SharedInformerFactory] = SharedInformerFactory
 
 
 class World:
@@ -65,6 +71,7 @@ class World:
     def __init__(self, plan: Plan, history: History, parts: Parts) -> None:
         """Make the world of a plan. There must be a running loop."""
         self._plan = plan
+        self._parts = parts
         self._history = history
         self._chance = Random(f"{plan.seed} steps")
         self._cluster = Cluster(
@@ -100,7 +107,7 @@ class World:
             await self._take(step)
         for name, informer in self._informers.items():
             self._running.append(loop.create_task(informer.run(), name=f"informer {name}"))
-            self._spawn(informer.wait_synced(), f"wait for {name}")
+            self.spawn(informer.wait_synced(), f"wait for {name}")
         for step in self._plan.steps[len(before) :]:
             if step.at > loop.time():
                 await asyncio.sleep(step.at - loop.time())
@@ -121,7 +128,8 @@ class World:
         if informer := self._informers.get(name):
             asyncio.get_running_loop().call_later(SHORTLY, informer.sample)
 
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Start a task that is to end when the informers have."""
         task = asyncio.get_running_loop().create_task(_until_not_running(work), name=name)
         task.add_done_callback(lambda _: work.close())  # it may have been cancelled before it began
         self._others.append(task)
@@ -146,12 +154,14 @@ class World:
             case Fault():
                 self._network.begin(step)
             case Join():
-                self._join(step)
+                self.admit(step.listener)
+            case Merge():
+                self._merge(step)
             case Leave():
                 if participant := self._participants.get(step.listener):
                     await participant.leave()
             case Visit():
-                self._spawn(self._visit(step), step.name)
+                self.spawn(self._visit(step), step.name)
 
     @property
     def _served(self) -> bool:
@@ -207,24 +217,34 @@ class World:
         self._versions = dict(versions)
         self._cluster.restore(snapshot)
 
-    def _join(self, step: Join) -> None:
-        spec = step.listener
-        informer = self._informers[spec.informer]
+    # -- listeners ----------------------------------------------------------------------------
+
+    def admit(self, spec: ListenerSpec) -> Participant:
+        """Have a listener join."""
+        participant = self._participant(spec)
+        if spec.streams:
+            participant.reading = self.spawn(read(participant), spec.name)
+        else:
+            participant.register()
+            self.spawn(participant.wait_synced(), f"wait for {spec.name}")
+        return participant
+
+    def _merge(self, step: Merge) -> None:
+        several = [self._participant(spec) for spec in step.listeners]
+        reading = self.spawn(read_as_one(several), step.listeners[0].name)
+        for each in several:
+            each.company, each.reading = several, reading
+
+    def _participant(self, spec: ListenerSpec) -> Participant:
         chance = Random(f"{self._plan.seed} {spec.name}")
-        participant = Participant(spec, informer, self._history, chance)
-        self._participants[spec.name] = participant
-        participant.join(lambda work: self._spawn(work, spec.name))
-        self._spawn(participant.wait_synced(), f"wait for {spec.name}")
+        informer = self._informers[spec.informer]
+        made = Participant(spec, informer, self._history, chance, self)
+        self._participants[spec.name] = made
+        return made
 
     async def _visit(self, step: Visit) -> None:
         """A factory comes and goes; what it leaves behind is a wait that did not end."""
-        heard: list[Event] = []
-        async with (
-            SharedInformerFactory(Entrance(self._network, step.name), namespace="db") as informers,
-            informers.use(self._plan.resource) as informer,
-        ):
-            informer.add_handler(heard.append)
-            await asyncio.sleep(step.lasting)
+        await visit(step, self._parts.factory, self._network, self._plan.resource)
         left = [each for each in self._network.open if each.request.informer == step.name]
         if left:
             self._complaints.append(f"{step.name} left requests open: {left}")

@@ -1,0 +1,176 @@
+"""Informers that serve their listeners badly, and a factory: one planted bug each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from aioinformer import Deleted, Event, Handler, SharedInformerFactory
+from aioinformer._core.filtering import Filter
+from aioinformer._core.lanes import Lanes
+from aioinformer._core.mailbox import Overflow
+from aioinformer._core.retelling import EachEvent
+from aioinformer._runtime.registration import Registration
+from aioinformer._runtime.streams import EventStream
+from aioinformer.errors import ListenerOverflow
+from aioinformer.testing.simulation.observed import ObservedInformer, ObservedMailbox
+from aioinformer.testing.simulation.participant import Participant
+
+# -- calls -------------------------------------------------------------------------------------
+
+
+class FreeLanes(Lanes):
+    """Takes every key for a free one."""
+
+    def enter(self, event: Event) -> bool:
+        return True
+
+    def leave(self, event: Event) -> Event | None:
+        return None
+
+
+class MixesUpKeys(ObservedInformer):
+    """Calls a handler for one key twice at once, and for as many as there are."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        registration = super().add_handler(handler, **options)
+        if options["concurrency"] > 1:
+            vars(registration)["_caller"].lanes = FreeLanes(options["concurrency"])
+        return registration
+
+
+class NeverTimesOut(ObservedInformer):
+    """Forgets for how long a call may last."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        options["timeout"] = None
+        return super().add_handler(handler, **options)
+
+
+class GivesUpTheCancelled(ObservedInformer):
+    """Takes a CancelledError for the end of a handler."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        assert isinstance(handler, Participant)
+
+        async def fragile(event: Event) -> None:
+            try:
+                await handler(event)
+            except asyncio.CancelledError:
+                registration.remove()
+                raise
+
+        fragile.__qualname__ = handler.spec.name
+        registration = super().add_handler(fragile, **options)
+        return registration
+
+
+class WaitsForNobody(ObservedInformer):
+    """Says at once that a handler is through with its calls."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        registration = super().add_handler(handler, **options)
+
+        async def aclose(timeout: float | None = None, *, drain: bool | None = None) -> None:
+            registration.remove()
+
+        registration.aclose = aclose  # type: ignore[method-assign]
+        return registration
+
+
+# -- overflow ----------------------------------------------------------------------------------
+
+
+class HidesOverflows(ObservedInformer):
+    """Tells nobody that a handler was ended."""
+
+    def _handler_failed(self, listener: str, error: Exception) -> None:
+        if not isinstance(error, ListenerOverflow):
+            super()._handler_failed(listener, error)
+
+
+class EndsEarly(ObservedMailbox):
+    """Has no room for what it has room for."""
+
+    def extend(self, events: Sequence[Event], at: float = 0.0) -> bool:
+        came = super().extend(events, at)
+        if self.overflow == "error" and self.pending > self.limit // 2:
+            self.overflowed = True
+        return came
+
+
+# -- filters, periods, streams -----------------------------------------------------------------
+
+
+def _silently(each: EachEvent) -> EachEvent:
+    def one(event: Event) -> Event | None:
+        told = each(event)
+        return None if isinstance(told, Deleted) and told.reason == "filtered" else told
+
+    return one
+
+
+class KeepsWhatLeftTheFilter(ObservedInformer):
+    """Doesn't tell that an object has ceased to pass."""
+
+    def make_mailbox(
+        self, limit: int, overflow: Overflow, each: EachEvent | None
+    ) -> ObservedMailbox:
+        return super().make_mailbox(limit, overflow, each and _silently(each))
+
+
+class IgnoresFilters(ObservedInformer):
+    """Tells everybody everything."""
+
+    def make_mailbox(
+        self, limit: int, overflow: Overflow, each: EachEvent | None
+    ) -> ObservedMailbox:
+        return super().make_mailbox(limit, overflow, None)
+
+
+class OnePeriodForAll(ObservedInformer):
+    """Doesn't ask its listeners how often they want to be told again."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        options["resync"] = None
+        return super().add_handler(handler, **options)
+
+    def events(
+        self,
+        *,
+        limit: int = 1024,
+        overflow: Overflow = "coalesce",
+        resync: float | None = None,
+        filter: Filter | None = None,  # noqa: A002 - its name
+    ) -> EventStream:
+        return super().events(limit=limit, overflow=overflow, filter=filter)
+
+
+class HastyStream(EventStream):
+    """Gives way with an event in its hands."""
+
+    async def __anext__(self) -> Event:
+        event = await super().__anext__()
+        await asyncio.sleep(0.001)
+        return event
+
+
+class LosesWithACancellation(ObservedInformer):
+    """Has such streams."""
+
+    def events(self, **options: Any) -> EventStream:
+        stream = super().events(**options)
+        stream.__class__ = HastyStream
+        return stream
+
+
+# -- the end -----------------------------------------------------------------------------------
+
+
+class NeverDrains(SharedInformerFactory):
+    """Drops what is pending when it is left."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        options["shutdown_timeout"] = 0.001
+        super().__init__(*arguments, **options)
