@@ -25,8 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     options = parse(argv)
     if options is None:
-        sys.stdout.write(help_text())
-        return 0
+        sys.stderr.write(help_text())  # as for any other arguments that are wrong
+        return 2
     try:
         return _run(options)
     except KeyboardInterrupt:  # while the imports ran; from then on, process.run has the signals

@@ -1,6 +1,6 @@
 """A FastAPI service that answers from an informer's cache.
 
-    pip install 'aioinformer[fastapi]'
+    pip install '.[fastapi]'
     uvicorn --app-dir examples fastapi_service:app
 
 The informers live as long as the service: they start in its lifespan and are gone when it ends.

@@ -216,7 +216,7 @@ def test_the_metrics_are_those_of_the_readme() -> None:
 def test_the_extras_that_the_readme_names_bring_what_their_examples_start() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras: dict[str, list[str]] = project["optional-dependencies"]
-    assert set(re.findall(r"aioinformer\[(\w+)\]", README)) == set(extras)
+    assert set(re.findall(r"pip install '\.\[(\w+)\]'", README)) == set(extras)
     assert any(needed.startswith("uvicorn") for needed in extras["fastapi"])
 
 

@@ -130,10 +130,14 @@ def _add_demo(demo: argparse.ArgumentParser) -> None:
         help="how long; 0 for until interrupted (default: 30)",
     )
     demo.add_argument(
-        "--objects", type=_count, default=400, metavar="N", help="about how many pods (400)"
+        "--objects",
+        type=_count,
+        default=400,
+        metavar="N",
+        help="about how many pods (default: 400)",
     )
     demo.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="decides what happens to them (0)"
+        "--seed", type=int, default=0, metavar="N", help="decides what happens to them (default: 0)"
     )
 
 

@@ -25,11 +25,14 @@ from aioinformer._cli.arguments import WatchOptions
 from aioinformer._cli.notices import Notices
 from aioinformer._cli.process import UNUSABLE, Terminal
 from aioinformer._cli.table import Table, json_line
+from aioinformer._core.resources import find_built_in
 from aioinformer._core.selectors.faults import AT_THE_END
-from aioinformer.errors import BadRequest, InvalidSelector, SyncTimeout
+from aioinformer.errors import BadRequest, InvalidSelector, SyncTimeout, UsageError
 
 __all__ = ["run_watch"]
 
+PODS = find_built_in("pods")
+"""Something that has namespaces, whose names are all under the same rule."""
 DEFAULT = "default"
 """The namespace if nobody names one."""
 PATIENCE = 1.5
@@ -47,12 +50,14 @@ async def run_watch(options: WatchOptions, terminal: Terminal) -> int:
     """
     _check("--selector", LabelSelector.parse, options.labels)
     _check("--field-selector", FieldSelector.parse, options.fields)
+    _namespace(options.namespace, "--namespace")
     async with Client.connect(kubeconfig=options.kubeconfig, context=options.context) as client:
+        namespace = _scope(options, client)
         resource = await client.resource(options.resource)
         async with SharedInformerFactory(client) as informers:
             informer = informers.informer(
                 resource,
-                namespace=_scope(options, client),
+                namespace=namespace,
                 labels=options.labels,
                 fields=options.fields,
             )
@@ -63,10 +68,26 @@ async def run_watch(options: WatchOptions, terminal: Terminal) -> int:
 
 
 def _scope(options: WatchOptions, client: Client) -> str:
-    """The namespace to watch, as kubectl chooses it."""
+    """The namespace to watch, as kubectl chooses it.
+
+    Raises:
+        UsageError: it can't be that of one.
+    """
+    if options.everywhere:
+        return ALL_NAMESPACES
     return (
-        ALL_NAMESPACES if options.everywhere else options.namespace or client.namespace or DEFAULT
+        _namespace(options.namespace, "--namespace")
+        or _namespace(client.namespace, "the namespace of the context")
+        or DEFAULT
     )
+
+
+def _namespace(name: str, whose: str) -> str:
+    try:
+        PODS.path(name)
+    except ValueError as error:
+        raise UsageError(f"{whose}: {error}") from error
+    return name
 
 
 def _check(option: str, parse: Callable[[str], object], text: str) -> None:

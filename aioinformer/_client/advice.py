@@ -16,7 +16,14 @@ import ssl
 from aioinformer._client.masking import MASK
 from aioinformer.errors import Phase, Status
 
-__all__ = ["about_certificate", "about_network", "about_refusal", "about_tls", "is_tls_only"]
+__all__ = [
+    "about_certificate",
+    "about_network",
+    "about_refusal",
+    "about_stranger",
+    "about_tls",
+    "is_tls_only",
+]
 
 # -- the network -------------------------------------------------------------------------------
 
@@ -139,6 +146,19 @@ def about_refusal(status: Status, path: str, phase: Phase) -> str:
             return _about_missing(path)
         case _:
             return ""
+
+
+def about_stranger(host: str, media: str, origin: str) -> str:
+    """What to do about a server that answers as no API server does.
+
+    Args:
+        host: it, with its port.
+        media: the Content-Type of its answer, if that is a page for people.
+        origin: which file and context named it, if one did.
+    """
+    answers = f" answers with a page ({media}), and" if media else ""
+    check = f"`server:` in {origin}" if origin else "its URL"
+    return f"{host}{answers} doesn't look like a Kubernetes API server: is {check} right?"
 
 
 def _about_forbidden(status: Status, path: str, phase: Phase) -> str:

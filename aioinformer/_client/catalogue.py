@@ -14,6 +14,7 @@ from itertools import islice
 
 from aioinformer._client.documents import Served, version_path
 from aioinformer._core.resources import Resource, is_segment
+from aioinformer._core.statuses import one_line
 from aioinformer.errors import (
     AmbiguousResource,
     FetchError,
@@ -28,7 +29,16 @@ from aioinformer.errors import (
 __all__ = ["Catalogue", "places", "remembered"]
 
 NEAR = 3
-"""Names that are suggested for one that doesn't exist."""
+"""Resources that are suggested for a name that doesn't exist."""
+
+NAMES = 3 * NEAR
+"""Names that are compared to the end: one resource may be near by its plural and a short name."""
+
+LISTED = 5
+"""Candidates that a message names; a hundred groups may have a resource of one name."""
+
+SHOWN = 200
+"""Characters shown of a list in a server's words."""
 
 ALIKE = 0.7
 """How alike they are (difflib's ratio): one letter of four may be wrong."""
@@ -79,19 +89,29 @@ class Catalogue:
     # -- what is not found ---------------------------------------------------------------------
 
     def similar(self, name: str) -> Generator[None, None, tuple[str, ...]]:
-        """The names that may be meant by one that isn't there, the nearest first.
+        """The plurals of what may be meant by a name that isn't there, the nearest first.
 
         In steps of a millisecond or two: clusters with a thousand custom resources exist, and
         comparing a name with all of theirs takes 50.
         """
-        names, near = self._names(dotted="." in name), list[str]()
-        while some := tuple(islice(names, COMPARED)):
-            near = get_close_matches(name.lower(), {*near, *some}, n=NEAR, cutoff=ALIKE)
+        names, near = self._names(dotted="." in name), dict[str, str]()
+        while some := dict(islice(names, COMPARED)):
+            known = {**some, **near}
+            alike = get_close_matches(name.lower(), known, n=NAMES, cutoff=ALIKE)
+            near = {each: known[each] for each in alike}
             yield
-        return tuple(near)
+        return tuple(dict.fromkeys(near.values()))[:NEAR]
 
-    def missing(self, name: str, near: tuple[str, ...] = ()) -> UsageError | FetchError:
-        """The error for a name that ``find`` doesn't find; ``near`` may be meant by it."""
+    def missing(
+        self, name: str, near: tuple[str, ...] = (), *, where: str = ""
+    ) -> UsageError | FetchError:
+        """The error for a name that ``find`` doesn't find.
+
+        Args:
+            name: it.
+            near: what may be meant by it.
+            where: the server's URL, and the file and context that name it, for the message.
+        """
         head, _, rest = name.lower().partition(".")
         for each in self._called(head, rest):
             return _unwatchable(name, each)
@@ -100,28 +120,34 @@ class Catalogue:
                 continue
             if any(_is_about(group, path) for group, _ in places(name)) if rest else _is_list(path):
                 return remembered(error)  # whether there is one can't be known
-        return UnknownResource(
-            f"the server has no resource called {name!r}{self._hints(name, near)}"
-        )
+        server = f"the server {where}".rstrip()
+        return UnknownResource(f"{server} has no resource called {name!r}{self._hints(name, near)}")
 
     def _hints(self, name: str, near: tuple[str, ...]) -> str:
         hints = f" (did you mean {' or '.join(near)}?)" if near else ""
         if dark := [path for path in self.unread if path.count("/") == 3]:
-            hints += f"; it did not describe {', '.join(path[6:] for path in dark)}"
-        if "/apis" in self.unread and "." not in name:
-            return f"{hints}; it has no list of its groups, so ask for {name}.GROUP"
+            hints += (
+                f"; it did not describe {one_line(', '.join(path[6:] for path in dark), SHOWN)}"
+            )
+        listless = "/apis" in self.unread
+        if listless and "." not in name:
+            doubt = "" if self.served else ", if it is a Kubernetes API server at all"
+            return f"{hints}; it has no list of its groups, so ask for {name}.GROUP{doubt}"
+        if listless and not self.served:
+            return f"{hints}; it lists nothing at all: is it a Kubernetes API server?"
         return f"{hints}; `kubectl api-resources` lists what it has"
 
-    def _names(self, *, dotted: bool) -> Iterator[str]:
-        """Plurals and short names, or plurals with their group."""
+    def _names(self, *, dotted: bool) -> Iterator[tuple[str, str]]:
+        """Plurals and short names, or plurals with their group; with each, what to suggest."""
         for each in self.served:
             if each.lacks:
                 continue
+            plural = each.resource.plural
             if dotted:
-                yield f"{each.resource.plural}.{each.resource.group or each.resource.version}"
+                plural = f"{plural}.{each.resource.group or each.resource.version}"
+                yield plural, plural
             else:
-                yield each.resource.plural
-                yield from each.resource.short_names
+                yield from ((short, plural) for short in (plural, *each.resource.short_names))
 
     def _called(self, head: str, rest: str) -> Iterator[Served]:
         for each in self.served:
@@ -140,7 +166,8 @@ def _short(resource: Resource) -> set[str]:
 
 def _in(resource: Resource, rest: str) -> bool:
     """Whether ``rest`` is empty, or the resource's group, or its version and group."""
-    return rest in ("", resource.group, f"{resource.version}.{resource.group}".rstrip("."))
+    versioned = f"{resource.version}.{resource.group}"  # "v1." in the core group, as for kubectl
+    return rest in ("", resource.group, versioned, versioned.rstrip("."))
 
 
 def _is_list(path: str) -> bool:
@@ -188,12 +215,13 @@ def remembered(error: FetchError) -> FetchError:
 
 def _ambiguous(name: str, found: list[Resource]) -> AmbiguousResource:
     choices = tuple(sorted({str(each) for each in found}))
-    said = f"several resources are called {name!r}: say {' or '.join(choices)}"
+    more = f" or one of {len(choices) - LISTED} more" if len(choices) > LISTED else ""
+    said = f"several resources are called {name!r}: say {' or '.join(choices[:LISTED])}{more}"
     return AmbiguousResource(said, candidates=choices)
 
 
 def _unwatchable(name: str, served: Served) -> UnwatchableResource:
-    has = ", ".join(sorted(served.verbs or ())) or "nothing"
+    has = one_line(", ".join(sorted(served.verbs or ())), SHOWN) or "nothing"
     said = (
         f"{name!r} ({served.resource} in {served.resource.api_version}) can't be kept in a cache: "
         f"the server doesn't let anybody {' or '.join(served.lacks)} it (it allows {has})"

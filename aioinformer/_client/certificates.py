@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from aioinformer._client.credentials import off_loop, secure_context
+from aioinformer._client.blocking import off_loop
+from aioinformer._client.credentials import secure_context
 from aioinformer._client.flights import SingleFlight
 from aioinformer._client.renewals import Pair
 from aioinformer.errors import ConfigurationError
@@ -38,6 +39,12 @@ MINUTE = 60.0
 
 LATER = 10.0
 """The same when they could not be used: one file of two may have been written already."""
+
+CHECK_PEM = (
+    "authority, client certificate and key must each be whole, in PEM (-----BEGIN ...), and the "
+    "key that of the certificate: get a fresh kubeconfig, or look at the files that it names"
+)
+"""What to do when OpenSSL doesn't accept them; which one it was it doesn't say."""
 
 DESCRIPTORS = Path("/proc/self/fd")
 """Where Linux shows files that have no name."""
@@ -147,7 +154,7 @@ class RotatingTls:
 
 def _reason(error: OSError | ValueError) -> object:
     if isinstance(error, ssl.SSLError):
-        return error.reason or error.strerror or "it is none"
+        return f"{error.reason or error.strerror or 'it is none'}; {CHECK_PEM}"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return error

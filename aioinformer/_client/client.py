@@ -7,27 +7,31 @@ Reconnecting and retrying are the reflector's business, not the client's.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl as tls
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from types import MappingProxyType, TracebackType
 from typing import Self
 
 from aioinformer._client.credentials import CredentialSource, ExplicitServer, server_url
 from aioinformer._client.discovery import Discovery
 from aioinformer._client.kubeconfig import Kubeconfig
-from aioinformer._client.traffic import Lane, Stream, Traffic
+from aioinformer._client.reader import ResourceReader
+from aioinformer._client.traffic import Traffic
 from aioinformer._client.transport import JSON, Body, Call, Timeouts, Transport
 from aioinformer._core.rates import Limits
-from aioinformer._core.requests import ListRequest, WatchRequest
 from aioinformer._core.resources import Resource
-from aioinformer.errors import NotRunning, Phase
+from aioinformer.errors import NotRunning, Phase, ProtocolError, RequestTimedOut
 
 __all__ = ["Client", "ResourceReader"]
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
+
+CAP = 64 * 1024 * 1024
+"""Bytes of an answer that is kept whole, after decompression: a discovery document of ten thousand
+resources has 5 MB, and a few kilobytes of gzip can hold gigabytes."""
 
 
 class Client:
@@ -92,7 +96,9 @@ class Client:
             ValueError: a header has a control character in it.
         """
         client = cls.__new__(cls)
-        client._prepare(Kubeconfig(kubeconfig, context), "", headers, timeouts, limits)
+        patience = (timeouts or Timeouts()).connect
+        source = Kubeconfig(kubeconfig, context, patience=patience)
+        client._prepare(source, "", headers, timeouts, limits)
         return client
 
     @classmethod
@@ -140,7 +146,8 @@ class Client:
         self._timeouts = timeouts or Timeouts()
         self._traffic = Traffic(limits)
         self._transport: Transport | None = None
-        self._discovery = Discovery(self._document)
+        self._discovery = Discovery(self._document, lambda: self._where)
+        self._where = ""
         self._state = "new"
 
     # -- life ----------------------------------------------------------------------------------
@@ -155,7 +162,7 @@ class Client:
         except BaseException:
             self._state = "closed"
             raise
-        self._server = str(credentials.server)
+        self._server, self._where = str(credentials.server), credentials.where
         self._namespace = credentials.namespace
         self._state = "open"
         return self
@@ -235,7 +242,10 @@ class Client:
         return await self._discovery.find(name)
 
     async def served(self, resource: Resource) -> Resource | None:
-        """The resource as the server serves it now, asked afresh; ``None`` if it doesn't.
+        """The resource as the server serves it now; ``None`` if it doesn't.
+
+        The server is asked, unless it was within the last two seconds: many may want to know at
+        once.
 
         In another version than ``resource`` has, if it is served in that one only. One server of
         several may answer from before the last change: an absence is certain if it is answered
@@ -265,12 +275,18 @@ class Client:
             phase: what an error shall say that this was for.
 
         Raises:
-            FetchError: any answer but 200, or none.
+            FetchError: any answer but 200, or none; or one that is longer than 64 MiB, or takes
+                longer than ``Timeouts.whole``.
             NotRunning: the client is not open.
             ValueError: the path is not absolute, or has ``.`` or ``..`` in it.
         """
-        async with self.request(Call(phase, path, query, accept)) as body:
-            return b"".join([chunk async for chunk in body])
+        call, whole = Call(phase, path, query, accept), self._timeouts.whole
+        try:
+            async with asyncio.timeout(whole), self.request(call) as body:
+                return await _all_of(body, call)
+        except TimeoutError as error:
+            said = f"GET {path}: the answer did not end in {whole:g} s"
+            raise RequestTimedOut(said, phase=phase) from error
 
     @asynccontextmanager
     async def request(self, call: Call) -> AsyncGenerator[Body]:
@@ -288,63 +304,13 @@ class Client:
         return await self.get(path, accept=accept, phase="discovery")
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceReader:
-    """Lists and watches one resource in one scope: the runtime's ``ListerWatcher``."""
-
-    client: Client
-    resource: Resource
-    """What is read."""
-    namespace: str | None
-    """Where; ``None`` for everywhere."""
-    selectors: Mapping[str, str]
-    """``labelSelector`` and ``fieldSelector``, those that are set."""
-    lane: Lane
-    """Where its requests wait for their turn among those of the client's other readers."""
-    watch_lists: bool = True
-    """Whether it may be asked for a WatchList; a server that has none says so."""
-
-    @property
-    def path(self) -> str:
-        """The URL path of the collection."""
-        return self.resource.path(self.namespace)
-
-    @asynccontextmanager
-    async def list(self, request: ListRequest) -> AsyncGenerator[Stream]:
-        """One page, as an open answer, when it is its turn.
-
-        Raises:
-            FetchError: any answer but 200, or none (phase ``list``).
-            NotRunning: the client is not open.
-        """
-        query = {**request.query(), **self.selectors}
-        call = Call("list", self.path, query)
-        async with self.lane.turn(request) as turn, self.client.request(call) as body:
-            yield turn.answered(body)
-
-    @asynccontextmanager
-    async def watch(self, request: WatchRequest) -> AsyncGenerator[Stream]:
-        """A stream of changes, as an open answer, when it is its turn. Leaving it drops its
-        connection.
-
-        Raises:
-            FetchError: any answer but 200, or none (phase ``watch``).
-            NotRunning: the client is not open.
-        """
-        query = {**request.query(), **self.selectors}
-        call = Call("watch", self.path, query, watch=request.timeout)
-        async with self.lane.turn(request) as turn, self.client.request(call) as body:
-            yield turn.answered(body)
-
-    async def served(self) -> Resource | None:
-        """What is read, as the server serves it now. See ``Client.served``.
-
-        Raises:
-            FetchError: it can't be known (phase ``discovery``).
-            NotRunning: the client is not open.
-        """
-        return await self.client.served(self.resource)
-
-    def of(self, resource: Resource) -> ResourceReader:
-        """The same of the resource in another version."""
-        return replace(self, resource=resource)
+async def _all_of(body: Body, call: Call) -> bytes:
+    """All of an answer, unless it is endless."""
+    chunks, size = list[bytes](), 0
+    async for chunk in body:
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > CAP:
+            said = f"GET {call.path}: the answer is longer than {CAP} bytes, and was given up"
+            raise ProtocolError(said, phase=call.phase)
+    return b"".join(chunks)

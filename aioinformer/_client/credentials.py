@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import base64
 import ssl
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-from anyio import CapacityLimiter, to_thread
 from yarl import URL
 
+from aioinformer._client.blocking import off_loop
 from aioinformer.errors import ConfigurationError
 
 __all__ = [
@@ -28,13 +27,10 @@ __all__ = [
     "FixedAuthorization",
     "FixedTls",
     "Tls",
-    "off_loop",
     "proxy_url",
     "secure_context",
     "server_url",
 ]
-
-T = TypeVar("T")
 
 
 class Authorization(Protocol):
@@ -97,6 +93,14 @@ class Credentials:
     """The namespace that goes with them: a kubeconfig context's, or the pod's own."""
     origin: str = ""
     """Which file and context they are from, for messages; empty if the program gave them."""
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """More headers that go with them: whom a kubeconfig's user acts as."""
+
+    @property
+    def where(self) -> str:
+        """The server, and which file and context named it, for messages."""
+        server = str(self.server.with_query(None)).rstrip("/")  # some put a token there
+        return f"{server} ({self.origin})" if self.origin else server
 
     async def aclose(self) -> None:
         """End what keeps them fresh."""
@@ -191,7 +195,10 @@ def server_url(text: str) -> URL:
     """
     try:
         url = URL(text.rstrip("/"))
-    except ValueError:
+    except ValueError as error:
+        if "port" in str(error).lower():  # "Port out of range 0-65535", or no number at all
+            said = f"the port of {_quoted(text, URL())} is no number from 1 to 65535"
+            raise ConfigurationError(said) from None  # the cause may quote what is a secret
         url = URL()
     if url.scheme not in ("http", "https") or not url.host:
         said = f"a server is a URL such as https://10.0.0.1:6443, not {_quoted(text, url)}"
@@ -246,10 +253,3 @@ def secure_context(authority: bytes | None = None) -> ssl.SSLContext:
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.set_alpn_protocols(["http/1.1"])  # all that aiohttp speaks
     return context
-
-
-async def off_loop(blocking: Callable[[], T]) -> T:
-    """What ``blocking`` returns, run in a thread. A cancellation leaves it behind."""
-    # A limiter of its own: the threads that anyio shares may all be endpoints of a web service,
-    # waiting for the very cache that needs this thread to be filled.
-    return await to_thread.run_sync(blocking, abandon_on_cancel=True, limiter=CapacityLimiter(1))

@@ -8,10 +8,11 @@ though not at every call.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TypeVar
 
 from aioinformer._client.catalogue import Catalogue, places, remembered
+from aioinformer._client.lookups import Lookups
 from aioinformer._client.survey import Fetch, Survey
 from aioinformer._core.resources import Resource
 from aioinformer.errors import FetchError
@@ -32,8 +33,16 @@ asks the server this often."""
 class Discovery:
     """What one server serves, asked for when needed and kept for a while."""
 
-    def __init__(self, fetch: Fetch) -> None:
-        self._survey = Survey(fetch)
+    def __init__(self, fetch: Fetch, where: Callable[[], str] = str) -> None:
+        """Nothing asked yet.
+
+        Args:
+            fetch: asks the server.
+            where: the server's URL, and the file and context that name it, for messages.
+        """
+        self._where = where
+        self._survey = Survey(fetch, where)
+        self._lookups = Lookups(self._survey.served)
         self._catalogue = Catalogue()
         self._read_at = float("-inf")
         self._asked: dict[str, float] = {}
@@ -64,12 +73,13 @@ class Discovery:
             await self._ask_its_group(name)
             found = self._catalogue.find(name)
         if found is None:
-            raise self._catalogue.missing(name, await _stepwise(self._catalogue.similar(name)))
+            near = await _stepwise(self._catalogue.similar(name))
+            raise self._catalogue.missing(name, near, where=self._where())
         return found
 
     async def served(self, resource: Resource) -> Resource | None:
-        """Whether a resource is served now, asked afresh. See ``ResourceReader.served``."""
-        return await self._survey.served(resource)
+        """Whether a resource is served now. See ``Client.served``."""
+        return await self._lookups(resource)
 
     def _age(self) -> float:
         return self._now() - self._read_at

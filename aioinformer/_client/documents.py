@@ -189,7 +189,7 @@ def legacy_resources(document: bytes, path: str, group_version: str) -> tuple[Se
     listed = _decode(document, _LegacyList, path)
     _expect(listed.kind, "APIResourceList", path)
     if listed.group_version not in ("", group_version):
-        raise _nonsense(path, f"it describes {listed.group_version!r}")
+        raise _nonsense(path, f"it describes something else than {group_version}")
     found = (
         Served(
             Resource(
@@ -252,15 +252,18 @@ def _checked(group_versions: Iterable[str], path: str) -> Iterator[str]:
     """Those names, which become parts of a URL."""
     for name in group_versions:
         if not all(is_segment(part) for part in name.split("/", 1)):
-            raise _nonsense(path, f"it has a group version {name!r}")
+            raise _nonsense(path, "it has a group version that can't be one")
         yield name
 
 
 def _decode(document: bytes, model: type[T], path: str) -> T:
     try:
         return msgspec.json.decode(document, type=model)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise _nonsense(path, error) from error
+    except UnicodeDecodeError:
+        pass  # it holds the whole document, and its repr shows that
+    raise _nonsense(path, "a text in it is not UTF-8")
 
 
 def _described(found: Iterator[Served], path: str) -> tuple[Served, ...]:
@@ -268,13 +271,20 @@ def _described(found: Iterator[Served], path: str) -> tuple[Served, ...]:
     try:
         return tuple(found)
     except ValueError as error:
-        raise _nonsense(path, error) from error
+        rule = str(error).partition(", not ")[0]  # what follows quotes the name
+    raise _nonsense(path, rule)
 
 
 def _expect(kind: str, wanted: str, path: str) -> None:
     if kind != wanted:
-        raise _nonsense(path, f"its kind is {kind!r}, not {wanted}")
+        raise _nonsense(path, f"its kind is not {wanted}")
 
 
 def _nonsense(path: str, why: object) -> ProtocolError:
-    return ProtocolError(f"{path} is no discovery document: {why}", phase="discovery")
+    """The error for a document that is none. It quotes nothing of it: whoever answers so may be a
+    program that sends back what it was sent, a token for example.
+    """
+    return ProtocolError(
+        f"{path} is no discovery document: {why}; is it a Kubernetes API server that answers?",
+        phase="discovery",
+    )

@@ -16,16 +16,19 @@ server for this one, later on, doesn't redirect a client.
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aioinformer._client.blocking import off_loop
 from aioinformer._client.certificates import Material, RotatingTls
-from aioinformer._client.credentials import Credentials, off_loop, proxy_url, server_url
+from aioinformer._client.credentials import Credentials, proxy_url, server_url
 from aioinformer._client.plugins import ExecPlugin
-from aioinformer._client.pod import MOUNT, Pod
+from aioinformer._client.pod import GET_ONE, MOUNT, Pod
 from aioinformer._client.renewals import Grant, RenewedAuthorization
 from aioinformer._client.token_files import TokenFile
 from aioinformer.errors import ConfigurationError, FetchError
@@ -33,7 +36,10 @@ from aioinformer.errors import ConfigurationError, FetchError
 if TYPE_CHECKING:  # it imports kubernetes_asyncio
     from aioinformer._client.kubeconfig_context import Context
 
-__all__ = ["Kubeconfig"]
+__all__ = ["PATIENCE", "Kubeconfig"]
+
+PATIENCE = 10.0
+"""Seconds: what ``Timeouts.connect`` is by default. Files on a disk take milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +51,14 @@ class Kubeconfig:
         context: the name of a context in it; the current one by default.
         environment: where ``$KUBECONFIG`` and a pod's variables are looked up.
         mount: where a pod's service account is looked for.
+        patience: the seconds that the reading of files may take, twice: a file system may hang.
     """
 
     path: str | os.PathLike[str] | None = None
     context: str | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     mount: Path = MOUNT
+    patience: float = PATIENCE
 
     async def load(self) -> Credentials:
         """Find and read them, in a thread, and run an exec plugin if there is one.
@@ -58,15 +66,19 @@ class Kubeconfig:
         A cancellation ends the wait at once, and the plugin.
 
         Raises:
-            ConfigurationError: nothing was found, or nothing usable. One sentence that names
-                every place looked at.
+            ConfigurationError: nothing was found, or nothing usable, or a file could not be read in
+                time. One sentence that names every place looked at.
         """
-        found = await off_loop(self._find)
-        credentials = found if isinstance(found, Credentials) else await found.credentials()
+        async with self._in_time(self._named()):
+            found = await off_loop(self._find)
+            credentials = found if isinstance(found, Credentials) else await found.credentials()
         try:
-            await credentials.authorization.header()
-            if credentials.tls is not None:
-                await credentials.tls.context()
+            if isinstance(found, ChosenFiles) and found.context.has_plugin:
+                await credentials.authorization.header()  # has a time of its own: a login, perhaps
+            async with self._in_time(credentials.origin or self._named()):
+                await credentials.authorization.header()
+                if credentials.tls is not None:
+                    await credentials.tls.context()
         except FetchError as error:
             await credentials.aclose()
             raise ConfigurationError(str(error)) from error.__cause__
@@ -74,6 +86,22 @@ class Kubeconfig:
             await credentials.aclose()
             raise
         return credentials
+
+    @asynccontextmanager
+    async def _in_time(self, where: str) -> AsyncGenerator[None]:
+        try:
+            async with asyncio.timeout(self.patience):
+                yield
+        except TimeoutError as error:
+            raise ConfigurationError(
+                f"{where}: the files were not read in {self.patience:g} s: does the file system "
+                f"hang that they, or the token and certificates that they name, are on?"
+            ) from error
+
+    def _named(self) -> str:
+        """The files and the context that are looked for, for messages."""
+        paths = ", ".join(map(str, self._paths()))
+        return f"{paths}: context {self.context!r}" if self.context else paths
 
     def _find(self) -> ChosenFiles | Credentials:
         paths = self._paths()
@@ -92,7 +120,8 @@ class Kubeconfig:
         if self.environment.get("KUBECONFIG"):
             tried = f"$KUBECONFIG names no file that exists ({places})"
         if self.context is not None:
-            raise ConfigurationError(f"there is no context {self.context!r}: {tried}")
+            said = f"there is no context {self.context!r}: {tried}; {GET_ONE}"
+            raise ConfigurationError(said)
         return Pod(self.mount, self.environment).credentials(tried)
 
     def _paths(self) -> list[Path]:
@@ -167,6 +196,7 @@ class ChosenFiles:
             proxy_authorization,
             context.namespace,
             context.where,
+            context.impersonation,
         )
 
     def _source(self) -> Callable[[], Coroutine[Any, Any, Grant]]:

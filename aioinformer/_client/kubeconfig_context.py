@@ -28,6 +28,7 @@ from kubernetes_asyncio.config import ConfigException
 from kubernetes_asyncio.config.kube_config import KubeConfigLoader
 
 from aioinformer._client.certificates import Material
+from aioinformer._client.impersonation import impersonation
 from aioinformer._client.loaded import Loaded
 from aioinformer._client.plugins import PluginCommand, plugin_command
 from aioinformer._client.renewals import Pair
@@ -109,10 +110,29 @@ class Context:
         return KubeConfigLoader({**parts, "current-context": "context"}, active_context="context")
 
     @property
+    def impersonation(self) -> tuple[tuple[str, str], ...]:
+        """The headers that say whom its user acts as.
+
+        Raises:
+            ConfigurationError: they can't be made of what it says.
+        """
+        try:
+            return impersonation(self.user)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{self.where}: {error}") from error
+
+    @property
     def token_file(self) -> Path | None:
         """The file with its token, if it has one."""
         path = self.user.get("tokenFile")
         return Path(path) if path else None
+
+    @property
+    def has_plugin(self) -> bool:
+        """Whether a program yields its credentials."""
+        others = ("tokenFile", "auth-provider", *LOADED)
+        section = self.user.get("exec")
+        return isinstance(section, dict) and not any(each in self.user for each in others)
 
     @property
     def plugin(self) -> PluginCommand | None:
@@ -122,12 +142,10 @@ class Context:
             ConfigurationError: its section is incomplete, or asks for what can't be given.
             OSError: the cluster's authority, which it shall be told, can't be read.
         """
-        section = self.user.get("exec")
-        others = ("tokenFile", "auth-provider", *LOADED)
-        if not isinstance(section, dict) or any(each in self.user for each in others):
+        if not self.has_plugin:
             return None
         try:
-            return plugin_command(cast("dict[str, Any]", section), self._told())
+            return plugin_command(cast("dict[str, Any]", self.user["exec"]), self._told())
         except ConfigurationError as error:
             raise ConfigurationError(f"{self.where}: {error}") from error
 

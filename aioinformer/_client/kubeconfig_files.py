@@ -15,7 +15,9 @@ What cluster and user of a context say is ``kubeconfig_context``'s to understand
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,8 @@ class KubeconfigFiles:
         """
         where = ", ".join(str(path) for path in paths)
         try:
+            for path in paths:
+                _check_text(path)
             merger = _merge(where, os.pathsep.join(str(path) for path in paths))
             merged: dict[str, Any] = merger.config.value if merger.config else {}
             if not all("name" in node.value for part in PARTS for node in merged[part]):
@@ -61,6 +65,9 @@ class KubeconfigFiles:
         except OSError as error:
             raise ConfigurationError(f"{where} can't be read: {error.strerror}") from error
         except LOADER_ERRORS as error:
+            if (odd := _no_mapping(paths)) is not None:
+                said = f"{odd} is no YAML mapping, as a kubeconfig is; is it the right file?"
+                raise ConfigurationError(said) from error
             reason = type(error).__name__  # a KeyError or such, at a place that tells nothing
             raise ConfigurationError(f"{where} is no kubeconfig ({reason})") from error
         return cls(where, merger, merged)
@@ -77,6 +84,9 @@ class KubeconfigFiles:
         chosen = wanted or self._current()
         names = list(self._names("contexts"))
         has = f"it has {', '.join(names)}" if names else "it has none at all"
+        several = len(self.merger.config_files) > 1
+        file = "" if several else f" --kubeconfig={shlex.quote(self.where)}"
+        has = f"{has}: see `kubectl config get-contexts{file}`"
         if not chosen:
             raise ConfigurationError(f"{self.where} has no current context; {has}")
         if chosen not in names:
@@ -153,6 +163,32 @@ class KubeconfigFiles:
 
     def __repr__(self) -> str:
         return f"<KubeconfigFiles {self.where}>"
+
+
+def _check_text(path: Path) -> None:
+    """Tell of a file that can't be a kubeconfig before a parser stumbles over it, and quotes it.
+
+    Raises:
+        ConfigurationError: it is empty, or no text.
+        OSError: it can't be read.
+    """
+    content = path.read_bytes()
+    if not content.strip():
+        raise ConfigurationError(f"{path} is empty; put the cluster's kubeconfig there")
+    # Windows' editors write UTF-16, which kubectl can't read either.
+    if b"\0" in content or "\ufffd" in content.decode("utf-8", "replace"):
+        raise ConfigurationError(
+            f"{path} is no text (UTF-8), as a kubeconfig is; is it the right file?"
+        )
+
+
+def _no_mapping(paths: list[Path]) -> Path | None:
+    """The first of these files that is YAML, and something else than a mapping."""
+    with suppress(yaml.YAMLError):  # of one that comes after what has failed
+        for path in paths:
+            if not isinstance(yaml.safe_load(path.read_bytes()), dict):
+                return path
+    return None
 
 
 def _merge(where: str, paths: str) -> KubeConfigMerger:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import quote
 
-from aioinformer.errors import Status
+from aioinformer.errors import ServerError, Status
 
 __all__ = ["MASK", "Mask", "without_secrets"]
 
@@ -35,6 +35,12 @@ the sake of ``X-Debug: 1`` would leave no message readable."""
 
 MEANT = frozenset({"Expired", "Gone", "Timeout"})
 """Reasons that decide what the next request is: never hidden."""
+
+CUT = "..."
+"""How a text ends that ``one_line`` has cut off, perhaps in the middle of a secret."""
+
+TEXTS = ("message", "line", "hdr", "advice", "target")
+"""Where exceptions keep texts beside their arguments: ours, and those of aiohttp's parser."""
 
 DEPTH = 16
 """How deep details are searched; what lies deeper is dropped. Real ones are three deep."""
@@ -68,12 +74,35 @@ class Mask:
                 return masked[:-size]
         return masked
 
+    def told(self, text: str) -> str:
+        """The same for a text that may have been cut off and shows that with ``CUT``."""
+        head = text.removesuffix(CUT)
+        return self.text(text) if head == text else f"{self.beginning(head)}{CUT}"
+
+    def error(self, error: BaseException) -> None:
+        """Hide them in an exception and in all that it came from, in place.
+
+        What its traceback shows, that is, and its repr: arguments, texts, the server's Status.
+        """
+        for each in _chain(error):
+            each.args = tuple(self._argument(argument) for argument in each.args)
+            for name in TEXTS:
+                if isinstance(text := getattr(each, name, None), str):
+                    setattr(each, name, self.told(text))
+            if isinstance(each, ServerError):
+                each.status = self.status(each.status)
+
+    def _argument(self, argument: object) -> object:
+        if isinstance(argument, bytes):  # a UnicodeDecodeError has all that was to be read
+            return self.text(argument.decode("latin-1")).encode("latin-1", "replace")
+        return self.told(argument) if isinstance(argument, str) else argument
+
     def status(self, status: Status) -> Status:
         """``status`` without them. What decides the next request stays: code, wait, token."""
         return replace(
             status,
-            reason=status.reason if status.reason in MEANT else self.text(status.reason),
-            message=self.text(status.message),
+            reason=status.reason if status.reason in MEANT else self.told(status.reason),
+            message=self.told(status.message),
             details={self.text(key): self._part(part) for key, part in status.details.items()},
         )
 
@@ -107,8 +136,18 @@ def _secrets(name: str, value: str) -> Iterator[str]:
         yield word
 
 
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception, what it came from, and what that came from."""
+    seen = set[int]()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
 def _spellings(secret: str) -> Iterator[str]:
     """A secret as it is, and as JSON (Python's and Go's), HTML and URLs write it."""
+    yield " ".join(secret.split())  # as it is in a text that was put on one line
     quoted = json.dumps(secret)[1:-1]
     plain = json.dumps(secret, ensure_ascii=False)[1:-1]
     yield from (secret, quoted, plain, html.escape(secret), quote(secret, safe=""))
@@ -130,12 +169,18 @@ SHOWN = 200
 LOOKED_AT = 400
 """Characters looked at for that: looking takes time with their square."""
 
+_SAID = r"""(?: not | no | now | already | expired | invalid | incorrect | wrong | missing | empty
+    | required | refused | rejected | revoked | unknown | malformed | unset ) \b"""
+"""What may be said of a secret without telling it: ``the token is expired``."""
+
 _NAMED = re.compile(
-    r"""(?ix) ( (?: secret | token | passw\w* | pwd | \w*key | bearer | basic | credential\w* )
-    ["']? (?: \s* [=:] \s* | \s+ (?! is\b|was\b|has\b|not\b|file\b|expired\b|from\b|for\b ) ) )
+    rf"""(?ix) ( (?: secret | token | passw\w* | pwd | \w*key | bearer | basic | credential\w* )
+    ["']? (?: \s* [=:] \s*
+          | \s+ (?: is | was ) (?: \s* [=:] \s* | \s+ ) (?! {_SAID} )
+          | \s+ (?! (?: is | was | has | not | file | expired | from | for ) \b ) ) )
     [^\s,;]+"""
 )
-"""What follows the name of a secret: ``token=...``, ``password: ...``, ``Bearer ...``."""
+"""What follows the name of a secret: ``token=...``, ``password is ...``, ``Bearer ...``."""
 
 _OPAQUE = re.compile(r"(?=[^\s/:.]*\d)(?=[^\s/:.]*[a-zA-Z])[\w+/=~-]{16,}(?:\.[\w+/=~-]+)*")
 """A long word of letters and digits, such as a token: the parts of a path or a host are shorter,

@@ -15,6 +15,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,6 +34,9 @@ PLUGIN_SECONDS = 120.0
 
 PAUSE = 10.0
 """Seconds after a run that failed before the next one: many informers would each ask for one."""
+
+CHECK = "run it in a terminal to see what is wrong: perhaps a login has ended"
+"""What to do about one that says nothing itself."""
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 """Of the protocol. v1alpha1 was removed from Kubernetes in 1.24."""
@@ -92,22 +96,28 @@ def plugin_command(section: Mapping[str, Any], cluster: Mapping[str, Any]) -> Pl
     command, version = section.get("command"), section.get("apiVersion")
     if not isinstance(command, str) or not command:
         raise ConfigurationError("its exec section names no command")
+    name = _shown(command)
     if version not in VERSIONS:
-        said = f"the exec plugin {command!r} is of version {version!r}; known are "
+        said = f"the exec plugin {name} is of version {version!r}; known are "
         raise ConfigurationError(said + " and ".join(VERSIONS))
     if section.get("interactiveMode") == "Always":
         raise ConfigurationError(
-            f"the exec plugin {command!r} wants a terminal (interactiveMode: Always), which a "
+            f"the exec plugin {name} wants a terminal (interactiveMode: Always), which a "
             f"library can't give it; use a login that needs none"
         )
     try:
         words = (command, *map(str, section.get("args") or ()))
         variables = {str(each["name"]): str(each["value"]) for each in section.get("env") or ()}
     except (KeyError, TypeError):
-        said = f"args or env of the exec plugin {command!r} are not lists of what they should be"
+        said = f"args or env of the exec plugin {name} are not lists of what they should be"
         raise ConfigurationError(said) from None  # the error would quote what it stumbled over
     told = cluster if section.get("provideClusterInfo") else None
     return PluginCommand(version, words, variables, told, str(section.get("installHint") or ""))
+
+
+def _shown(command: str) -> str:
+    """A program's name for messages: some write a whole command line into it, or a URL."""
+    return repr(re.split(r"[?\s]", command, maxsplit=1)[0])
 
 
 @dataclass(slots=True)
@@ -132,7 +142,7 @@ class ExecPlugin:
         """
         if time.monotonic() < self._again:
             raise FetchError(self._failure, phase="credentials")
-        name = f"{self.where}: the exec plugin {self.command.words[0]!r}"
+        name = f"{self.where}: the exec plugin {_shown(self.command.words[0])}"
         try:
             return _grant(await self._output())
         except (OSError, TimeoutError, ValueError) as error:
@@ -140,6 +150,8 @@ class ExecPlugin:
             self._again = time.monotonic() + PAUSE
             # The cause of a ValueError would show what the program printed.
             cause = error if isinstance(error, OSError) else None
+            if cause is not None and cause.filename is not None:
+                cause.filename = _shown(self.command.words[0])
             raise FetchError(self._failure, phase="credentials") from cause
 
     async def _output(self) -> Mapping[str, Any]:
@@ -155,11 +167,17 @@ class ExecPlugin:
         if isinstance(error, TimeoutError):
             return f"did not end in {self.seconds:g} s, and was killed"
         if not isinstance(error, OSError):
-            return str(error)
+            said = str(error)
+            complained = said.startswith("failed") and ": " in said  # which says it better
+            return said if complained else f"{said}; {CHECK}"
         hint = " ".join(self.command.hint.split())
         said = f"can't be run: {error.strerror}"
         if hint:
             return f"{said}. To install it: {hint}"
+        if isinstance(error, PermissionError):
+            return f"{said}: may it be executed (chmod +x)?"
+        if os.sep in self.command.words[0]:
+            return f"{said}: is it installed, and `command:` in the kubeconfig right?"
         return f"{said}: is it installed, and found in $PATH?"
 
     def _last_words(self, outcome: Outcome) -> str:

@@ -18,7 +18,10 @@ from aioinformer._client.renewals import RenewedAuthorization
 from aioinformer._client.token_files import TokenFile
 from aioinformer.errors import ConfigurationError
 
-__all__ = ["MOUNT", "Pod"]
+__all__ = ["GET_ONE", "MOUNT", "Pod"]
+
+GET_ONE = "put your cluster's kubeconfig into ~/.kube/config, or name its file in $KUBECONFIG"
+"""What to do where there is no configuration."""
 
 MOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds its service account's token and the cluster's certificate."""
@@ -70,9 +73,14 @@ class Pod:
             reason = str(error)
         else:
             return loaded
+        if not self.environment.get("KUBERNETES_SERVICE_HOST") and not token.exists():
+            # Who has a laptop need not know of all that a pod has.
+            raise ConfigurationError(
+                f"no cluster is configured: {tried}, and this is no pod; {GET_ONE}"
+            )
         raise ConfigurationError(
-            f"no cluster is configured: {tried}, and this is no pod with a service account "
+            f"no cluster is configured: {tried}, and what a pod needs is not all there "
             f"($KUBERNETES_SERVICE_HOST, $KUBERNETES_SERVICE_PORT, {token}, {authority}): "
-            f"{reason.rstrip('.')}; for a cluster elsewhere, put its kubeconfig into "
-            f"~/.kube/config, or name it"
+            f"{reason.rstrip('.')}; is the service account mounted? For a cluster elsewhere, "
+            f"{GET_ONE}"
         )

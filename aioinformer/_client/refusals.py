@@ -10,12 +10,22 @@ import asyncio
 
 import aiohttp
 
-from aioinformer._client.advice import about_refusal, is_tls_only
+from aioinformer._client.advice import about_refusal, about_stranger, is_tls_only
 from aioinformer._client.masking import Mask
 from aioinformer._client.statuses import FAILURES, status_of
-from aioinformer.errors import ConnectionFailed, FetchError, Phase, ProtocolError, server_error
+from aioinformer.errors import (
+    ConnectionFailed,
+    FetchError,
+    Phase,
+    ProtocolError,
+    Status,
+    server_error,
+)
 
-__all__ = ["ERROR_CAP", "refusal"]
+__all__ = ["ERROR_CAP", "ERROR_SECONDS", "beginning", "is_page", "refusal"]
+
+PAGES = ("text/html", "application/xhtml+xml")
+"""What is meant for people: Kubernetes has none of it at the paths that are asked for."""
 
 ERROR_CAP = 64 * 1024
 """Bytes read of an error's body. A Status is a few hundred; a proxy's page may be anything."""
@@ -27,10 +37,15 @@ ERROR_SECONDS = 5.0
 """Seconds for that: the status code is known already and says most."""
 
 
+def is_page(response: aiohttp.ClientResponse) -> bool:
+    """Whether an answer is a page for people, such as that of a login."""
+    return response.content_type in PAGES
+
+
 async def refusal(
     response: aiohttp.ClientResponse, *, phase: Phase, mask: Mask, origin: str = ""
 ) -> FetchError:
-    """The error that an answer other than 200 means.
+    """The error that an answer other than 200 means, or a page.
 
     Args:
         response: the answer, its body unread.
@@ -40,26 +55,42 @@ async def refusal(
         origin: which file and context the credentials are from, if from one.
     """
     target = f"GET {response.url.with_query(None)}"
+    media = response.content_type if is_page(response) else ""
+    stranger = about_stranger(f"{response.url.host}:{response.url.port}", media, origin)
+    if response.status == 200:
+        return ProtocolError(f"{target}: {stranger}", phase=phase)
     if response.status < 300:
         said = f"{target}: answered {response.status}, where only 200 makes sense"
         return ProtocolError(said, phase=phase)
-    body, whole = await _beginning(response)
+    body, whole = await beginning(response.content)
     status = status_of(response.status, response.headers, body, mask=mask, whole=whole)
     if is_tls_only(status):
         url = response.url
         said = f"{url.host}:{url.port}: it answers in TLS only: is the server's URL meant to be "
         return ConnectionFailed(f"{said}https://?{_from(origin)}", phase=phase)
     advice = about_refusal(status, response.url.path, phase)
+    if _by_a_stranger(status, media, phase):
+        advice = stranger
     if status.code in OF_CREDENTIALS:
         advice += _from(origin)
     return server_error(status, phase=phase, target=target, advice=advice)
+
+
+def _by_a_stranger(status: Status, media: str, phase: Phase) -> bool:
+    """Whether no API server says so: it redirects nobody, and has no page and no other text for
+    what it doesn't know than Go's HTTP library, which says so for a removed resource as well.
+    """
+    if 300 <= status.code < 400:
+        return True
+    unlike = media or (phase == "discovery" and status.message != "404 page not found")
+    return status.code == 404 and not status.reason and bool(unlike)
 
 
 def _from(origin: str) -> str:
     return f" ({origin})" if origin else ""
 
 
-async def _beginning(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
+async def beginning(content: aiohttp.StreamReader) -> tuple[bytes, bool]:
     """The first ``ERROR_CAP`` bytes of a body, or what came of them in a few seconds; whether
     that is all of it.
     """
@@ -67,7 +98,7 @@ async def _beginning(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
     try:
         async with asyncio.timeout(ERROR_SECONDS):
             while len(body) <= ERROR_CAP and not whole:
-                chunk = await response.content.readany()
+                chunk = await content.readany()
                 body += chunk
                 whole = not chunk
     except FAILURES:

@@ -28,7 +28,7 @@ from yarl import URL
 
 from aioinformer._client.advice import about_certificate, about_network, about_tls
 from aioinformer._client.masking import Mask
-from aioinformer._core.statuses import read_status
+from aioinformer._core.statuses import one_line, read_status
 from aioinformer.errors import (
     ConnectionFailed,
     ConnectionLost,
@@ -46,9 +46,17 @@ TEXT_CAP = 1024
 """Characters kept of an answer that is no Status: the page of a proxy may be a megabyte, and its
 first lines say what it is."""
 
+PHRASE_CAP = 200
+"""Characters kept of a word of the server's that should be a short one: a reason phrase, a host."""
+
 CHECK_NAME = "is it spelt right, and does this machine's DNS, or VPN, know it?"
 CHECK_ROUTE = (
     "is the host up, and does a firewall, or a VPN that is off, keep this machine from it?"
+)
+
+CHECK_PROXY = (
+    "is it running, and its URL right (`proxy-url:` in a kubeconfig, else that of the client that "
+    "was given)?"
 )
 
 FAILURES = (aiohttp.ClientError, HttpProcessingError, OSError, TimeoutError)
@@ -82,13 +90,14 @@ def status_of(
     mask = mask or Mask(())
     waits = _seconds(headers.get("Retry-After", ""))
     if 300 <= code < 400:
-        said = mask.text(_redirection(headers.get("Location", "")))
+        said = one_line(mask.text(_redirection(headers.get("Location", ""))), PHRASE_CAP)
         return Status(code, "", said, retry_after=waits)
     try:
         status = mask.status(read_status(body, code=code))
     except (msgspec.MsgspecError, UnicodeDecodeError):
         text = body.decode("utf-8", "replace")
-        line = _one_line(mask.text(text) if whole else mask.beginning(text))
+        masked = mask.text(text) if whole else mask.beginning(text)
+        line = one_line(" ".join(masked.split()), TEXT_CAP)
         return Status(code, "", line or _phrase(code), retry_after=waits)
     if not status.message:
         status = replace(status, message=_phrase(status.code))
@@ -102,13 +111,6 @@ def _redirection(location: str) -> str:
         host = None
     where = f"to {host}" if host else "elsewhere on the same host"
     return f"redirected {where}, which is not followed: credentials are not sent there"
-
-
-def _one_line(text: str) -> str:
-    # Control characters of a foreign page could forge log lines or drive a terminal.
-    printable = "".join(char if char.isprintable() else " " for char in text)
-    line = " ".join(printable.split())
-    return line if len(line) <= TEXT_CAP else f"{line[:TEXT_CAP]}…"
 
 
 def _phrase(code: int) -> str:
@@ -154,17 +156,17 @@ def _failure(error: BaseException, url: URL, phase: Phase, proxy: URL | None) ->
     host, target = _host(url), f"GET {url.with_query(None)}"
     match error:
         case aiohttp.ClientHttpProxyError():
-            answer = f"{error.status} {error.message}".rstrip()
+            answer = f"{error.status} {one_line(error.message, PHRASE_CAP)}".rstrip()
             said = f"{host}: the proxy {_host(proxy)} answered {answer}"
-            return ConnectionFailed(said, phase=phase)
-        case aiohttp.ClientProxyConnectionError():
-            said = f"{host}: the proxy {_host(proxy)} can't be reached: {_network(error.os_error)}"
             return ConnectionFailed(said, phase=phase)
         case aiohttp.ClientConnectorCertificateError():
             said = f"{host}: {about_certificate(error.certificate_error)}"
             return ConnectionFailed(said, phase=phase)
         case aiohttp.ClientSSLError():
             return ConnectionFailed(f"{host}: {about_tls(error.os_error)}", phase=phase)
+        case aiohttp.ClientConnectorError() if proxy is not None:
+            said = f"{host}: the proxy {_host(proxy)} can't be reached: {_reason(error.os_error)}"
+            return ConnectionFailed(f"{said}; {CHECK_PROXY}", phase=phase)
         case aiohttp.ClientConnectorDNSError():
             said = f"{host}: the name is not known: {_reason(error.os_error)}; {CHECK_NAME}"
             return ConnectionFailed(said, phase=phase)
@@ -176,7 +178,8 @@ def _failure(error: BaseException, url: URL, phase: Phase, proxy: URL | None) ->
         case TimeoutError():
             return RequestTimedOut(f"{target}: no answer in the time allowed", phase=phase)
         case aiohttp.ClientResponseError() | HttpProcessingError():
-            return ProtocolError(f"{target}: the answer is not HTTP{_https(url)}", phase=phase)
+            wrong = _too_much(error.message) or f"the answer is not HTTP{_https(url)}"
+            return ProtocolError(f"{target}: {wrong}", phase=phase)
         case aiohttp.ServerDisconnectedError():
             said = f"{target}: the server hung up without an answer{_https(url)}"
             return ConnectionLost(said, phase=phase)
@@ -187,11 +190,16 @@ def _failure(error: BaseException, url: URL, phase: Phase, proxy: URL | None) ->
 
 
 def without_headers(error: BaseException) -> BaseException:
-    """``error``, relieved of the headers of the request: its repr shows them, credentials too."""
+    """``error``, relieved of the headers of request and answer: its repr shows them, credentials
+    too, and a proxy may send back what it got.
+    """
     if isinstance(error, aiohttp.ClientResponseError):
         no_headers = CIMultiDictProxy(CIMultiDict[str]())
         error.request_info = error.request_info._replace(headers=no_headers)
         error.args = (error.request_info, error.history)
+    for each in (error, error.__cause__):  # aiohttp's own is made of one of its parser's
+        if isinstance(each, aiohttp.ClientResponseError | HttpProcessingError):
+            each.headers = None
     return error
 
 
@@ -226,7 +234,7 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror):
         return os.strerror(error.errno)
     said = error.strerror if isinstance(error, OSError) else None
-    return said or str(error) or type(error).__name__
+    return one_line(said or str(error), TEXT_CAP) or type(error).__name__
 
 
 def _network(error: OSError) -> str:
@@ -240,6 +248,19 @@ def _alert(error: BaseException) -> ssl.SSLError | None:
     """
     found = error if isinstance(error, ssl.SSLError) else error.__cause__
     return found if isinstance(found, ssl.SSLError) else None
+
+
+def _too_much(message: str) -> str:
+    """That an answer has too much of a head, if that is what aiohttp says. Its own text quotes it.
+
+    An API server's head has some hundred bytes: it is a proxy's cookies, or the like.
+    """
+    if message.startswith("Got more than ") or message == "Too many headers received":
+        return (
+            "the head of the answer is too long (aiohttp takes lines of 8190 bytes): does a proxy "
+            "in between add to it?"
+        )
+    return ""
 
 
 def _https(url: URL) -> str:

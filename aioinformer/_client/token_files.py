@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from aioinformer._client.credentials import off_loop
+from aioinformer._client.blocking import off_loop
 from aioinformer._client.renewals import Grant
 from aioinformer.errors import FetchError
 
@@ -66,7 +66,10 @@ class TokenFile:
 
 def _content(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(CAP)
+        content = file.read(CAP + 1)
+    if len(content) > CAP:
+        raise ValueError(f"it has more than {CAP} bytes")
+    return content
 
 
 def bearer(token: bytes) -> str:

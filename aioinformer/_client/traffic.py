@@ -3,8 +3,9 @@
 A reflector asks when its own backoff says so, and enters a ``turn`` to do it. Here it waits, if
 it must: for one of the places of those who list, for the gate that a ``Retry-After`` closes, for
 a token where it follows a failure (``rates`` has the rules and numbers). Every wait is first come,
-first served, and whoever is cancelled while waiting takes nothing along. Discovery and single
-requests don't pass here: a program that asks once is not what brings a server down.
+first served, and whoever is cancelled while waiting takes nothing along. A reflector's question
+whether its resource is served at all passes here as well; what a program asks itself does not: one
+that asks once is not what brings a server down.
 
 ``Traffic`` knows no HTTP, so that a cluster in memory gets the same (``ClusterSource``).
 """
@@ -17,7 +18,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 
 from aioinformer._core.rates import Limits, Rates
-from aioinformer._core.requests import ListRequest, Request, WatchRequest
+from aioinformer._core.requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer.errors import FetchError
 
 __all__ = ["Lane", "Stream", "Traffic", "Turn"]
@@ -71,7 +72,7 @@ class Traffic:
 
     # -- the gate and the bucket ---------------------------------------------------------------
 
-    async def admit(self, request: Request, failures: int) -> None:
+    async def admit(self, request: AnyRequest, failures: int) -> None:
         """Wait until a request may be sent.
 
         Args:
@@ -93,7 +94,7 @@ class Traffic:
         finally:
             self.waiting -= 1
 
-    def _takes_token(self, request: Request, failures: int) -> bool:
+    def _takes_token(self, request: AnyRequest, failures: int) -> bool:
         if request.restart:
             return True
         # The next page, and the watch after the list, follow a success and complete it.
@@ -125,7 +126,7 @@ class Lane:
         self._kept: Place | None = None
 
     @asynccontextmanager
-    async def turn(self, request: Request) -> AsyncGenerator[Turn]:
+    async def turn(self, request: AnyRequest) -> AsyncGenerator[Turn]:
         """Wait until a request may be sent; send it and read its answer inside.
 
         What leaves the context as a ``FetchError`` is noted for the others, wherever in the
@@ -147,7 +148,7 @@ class Lane:
             raise
         self._leave(place, request)
 
-    async def _place(self, request: Request) -> Place | None:
+    async def _place(self, request: AnyRequest) -> Place | None:
         kept, self._kept = self._kept, None
         if not _initial(request):
             if kept is not None:
@@ -157,7 +158,7 @@ class Lane:
             return kept
         return await self._traffic.place()
 
-    def _leave(self, place: Place | None, request: Request) -> None:
+    def _leave(self, place: Place | None, request: AnyRequest) -> None:
         """The answer was read. Only the reflector knows whether there is another page to come."""
         if place is None:
             return
@@ -247,16 +248,18 @@ class Stream:
             self._place.give_back()
 
 
-def _initial(request: Request) -> bool:
+def _initial(request: AnyRequest) -> bool:
     """Whether the answer carries an initial state, or a page of one."""
     if isinstance(request, WatchRequest):
         return request.initial
-    return not request.probe
+    return isinstance(request, ListRequest) and not request.probe
 
 
-def _begins(request: Request) -> bool:
+def _begins(request: AnyRequest) -> bool:
     """Whether it is the first of those that read a state."""
-    return request.initial if isinstance(request, WatchRequest) else not request.continue_token
+    if isinstance(request, WatchRequest):
+        return request.initial
+    return isinstance(request, ListRequest) and not request.continue_token
 
 
 async def _until(moment: float) -> None:

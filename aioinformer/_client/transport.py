@@ -17,14 +17,17 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
 from aioinformer._client.access import Access, Identity
 from aioinformer._client.credentials import Credentials
+from aioinformer._client.impersonation import impersonates
 from aioinformer._client.masking import Mask
-from aioinformer._client.refusals import refusal
+from aioinformer._client.refusals import is_page, refusal
 from aioinformer._client.sessions import Sessions
 from aioinformer._client.statuses import FAILURES, failure, interruption, without_headers
+from aioinformer._client.timeouts import Timeouts
 from aioinformer.errors import (
     FetchError,
     NotRunning,
@@ -55,24 +58,6 @@ AGENT = _agent()
 
 
 # -- requests ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """How long to wait for what, in seconds."""
-
-    connect: float = 10.0
-    """For a connection: name, TCP, proxy and TLS together. And, before that, for a token to be
-    renewed: a file system that hangs must not leave an informer waiting for ever."""
-    silence: float = 75.0
-    """Without a byte of a list or single request, the first one included. kube-apiserver gives
-    such requests 60 s (``--request-timeout``); its own answer shall come first."""
-    watch_start: float = 90.0
-    """For the head of a watch. A server sends it at once (recording 37), but some proxies hold
-    it back until the first byte of the body. On a quiet resource that is a bookmark, one a
-    minute: so a minute, and half of one for lateness."""
-    grace: float = 30.0
-    """What a watch may last beyond the time that the server was asked to end it after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +109,11 @@ class Body:
             raise StopAsyncIteration
         return chunk
 
+    @property
+    def headers_sent(self) -> Mapping[str, str]:
+        """The headers of the request. They hold credentials."""
+        return self._response.request_info.headers
+
     def interrupt(self, error: Exception) -> None:
         """Let the reader fail with ``error``, unless the end has arrived already."""
         if not self._response.content.is_eof():
@@ -160,7 +150,8 @@ class Transport:
     ) -> None:
         self._credentials = credentials
         self._access = Access(credentials, patience=timeouts.connect)
-        self._headers = {"User-Agent": AGENT, **headers}
+        acting = () if impersonates(headers) else credentials.headers
+        self._headers = CIMultiDict([*acting, *{"User-Agent": AGENT, **headers}.items()])
         self._timeouts = timeouts
         self._turns = asyncio.Semaphore(REQUESTS_AT_ONCE)
         self._open: set[Body] = set()
@@ -173,6 +164,9 @@ class Transport:
     @asynccontextmanager
     async def request(self, call: Call) -> AsyncGenerator[Body]:
         """Send a GET; the body of its answer, open until the context is left.
+
+        What leaves the context as a ``FetchError`` loses what it repeats of the request's headers,
+        whoever raised it: an ERROR event may tell them as well as a refusal.
 
         Raises:
             ServerError: any answer but 200, redirects included.
@@ -202,6 +196,9 @@ class Transport:
         self._open.add(body)
         try:
             yield body
+        except FetchError as error:
+            self._mask(body.headers_sent).error(error)
+            raise
         finally:
             self._open.discard(body)
             await body.aclose()
@@ -233,11 +230,11 @@ class Transport:
         body = Body(response, call, sessions)
         if response.status != 401:
             self._access.worked()
-        if response.status == 200:
+        if response.status == 200 and not is_page(response):
             return body
         try:
             origin = self._credentials.origin
-            mask = self._mask(response)
+            mask = self._mask(body.headers_sent)
             raise await refusal(response, phase=call.phase, mask=mask, origin=origin)
         finally:
             await body.aclose()
@@ -256,38 +253,39 @@ class Transport:
             await before.retire()
         return self._current
 
-    def _mask(self, response: aiohttp.ClientResponse) -> Mask:
-        """Hides every header that went out with the request, those for the proxy included."""
-        sent = response.request_info.headers.items()
-        return Mask([*sent, ("Proxy-Authorization", self._credentials.proxy_authorization)])
+    def _mask(self, sent: Mapping[str, str]) -> Mask:
+        """Hides every header that went out with a request, those for the proxy included."""
+        proxy = ("Proxy-Authorization", self._credentials.proxy_authorization)
+        return Mask([*sent.items(), proxy])
 
     async def _send(
         self, call: Call, authorization: str, sessions: Sessions
     ) -> aiohttp.ClientResponse:
         url, proxy = self._url(call), self._credentials.proxy
+        headers = self._headers_of(call, url, authorization)
         session = sessions.requests if call.watch is None else sessions.watches
         try:
             async with asyncio.timeout(None if call.watch is None else self._timeouts.watch_start):
                 return await session.get(
                     url,
-                    headers=self._headers_of(call, url, authorization),
+                    headers=headers,
                     allow_redirects=False,
                     proxy=proxy,
                     proxy_headers=self._proxy_headers(),
                     server_hostname=self._credentials.tls_server_name,
                 )
         except FAILURES as error:
+            # Before its text is used: a proxy's reason phrase may repeat what it was sent.
+            self._mask(headers).error(without_headers(error))
             told = failure(
                 error, url, phase=call.phase, proxy=proxy, origin=self._credentials.origin
             )
-            raise told from without_headers(error)
+            raise told from error
 
-    def _headers_of(self, call: Call, url: URL, authorization: str) -> dict[str, str]:
-        headers = {
-            **self._headers,
-            "Accept": call.accept,
-            "Accept-Encoding": "gzip" if call.watch is None else "identity",
-        }
+    def _headers_of(self, call: Call, url: URL, authorization: str) -> CIMultiDict[str]:
+        headers = self._headers.copy()
+        headers["Accept"] = call.accept
+        headers["Accept-Encoding"] = "gzip" if call.watch is None else "identity"
         if authorization:
             headers["Authorization"] = authorization
         if url.scheme == "http":  # no tunnel: the proxy reads the request itself
@@ -314,6 +312,10 @@ class Transport:
         await self._access.aclose()
         for sessions in self._sessions:
             await sessions.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"{len(self._open)} answers open"
+        return f"<Transport to {self._credentials.where}, {state}>"
 
 
 TLS_FAILURES = (aiohttp.ClientSSLError, aiohttp.ServerDisconnectedError, ssl.SSLError)

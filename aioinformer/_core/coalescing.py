@@ -127,11 +127,13 @@ class Coalesced:
 
     @property
     def oldest(self) -> float | None:
-        """When the oldest pending change came."""
-        for key, change in self.changes.items():
-            if key is not None:
-                return change.at
-        return None
+        """When the oldest pending change came. May be read from any thread."""
+        while True:
+            try:
+                changes = self.changes.items()
+                return next((change.at for key, change in changes if key is not None), None)
+            except RuntimeError:  # it was changed while another thread looked: look once more
+                continue
 
     def __bool__(self) -> bool:
         return bool(self.changes)

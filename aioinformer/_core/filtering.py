@@ -13,7 +13,7 @@ so that nothing is lost, and what was raised is reported. The tests themselves a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from inspect import iscoroutinefunction
 from typing import TypeAlias
 
@@ -28,7 +28,7 @@ Filter: TypeAlias = (
 """What can be given as ``filter=``: a predicate, or a function that is true of the objects to hear
 of."""
 
-_Failed: TypeAlias = Callable[[KubeObject, Exception], None]
+_Failed: TypeAlias = Callable[[KubeObject, BaseException], None]
 
 
 class EventFilter:
@@ -48,17 +48,6 @@ class EventFilter:
         self._shown = repr(passing)
         self._failed = failed
 
-    def __call__(self, events: Iterable[Event]) -> list[Event]:
-        """What is left of ``events``, in their order."""
-        return list(self.each(events))
-
-    def each(self, events: Iterable[Event]) -> Iterator[Event]:
-        """The same, one by one."""
-        for event in events:
-            told = self.one(event)
-            if told is not None:
-                yield told
-
     def one(self, event: Event) -> Event | None:
         """What the listener is told instead of ``event``; ``None`` for nothing."""
         if not isinstance(event, Updated):
@@ -77,7 +66,9 @@ class EventFilter:
             return True
         try:
             return bool(self._objects(obj))
-        except Exception as error:  # noqa: BLE001 - a program's function may raise anything
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - a program's function may raise anything
             self._failed(obj, error)
             return True
 
@@ -86,7 +77,9 @@ class EventFilter:
             return True
         try:
             return self._changes(old, new)
-        except Exception as error:  # noqa: BLE001 - a program's function may raise anything
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - a program's function may raise anything
             self._failed(new, error)
             return True
 
@@ -98,11 +91,19 @@ def _parts(
     passing: Filter,
 ) -> tuple[Callable[[KubeObject], object] | None, ChangePredicate | None]:
     if isinstance(passing, CombinedPredicate):
+        _check_plain(passing.objects.test)
+        _check_plain(passing.changes.test)
         return passing.objects, passing.changes
     if isinstance(passing, ChangePredicate):
+        _check_plain(passing.test)
         return None, passing
     if isinstance(passing, type) or not callable(passing):
         raise TypeError(f"a filter is a predicate or a function of an object, not {passing!r}")
-    if iscoroutinefunction(passing):
-        raise TypeError(f"the filter {passing.__qualname__} is async; it must answer at once")
+    _check_plain(passing.test if isinstance(passing, ObjectPredicate) else passing)
     return passing, None
+
+
+def _check_plain(test: Callable[..., object]) -> None:
+    if iscoroutinefunction(test) or iscoroutinefunction(type(test).__call__):
+        name: str = getattr(test, "__qualname__", None) or repr(test)
+        raise TypeError(f"the filter {name} is async; it must answer at once")

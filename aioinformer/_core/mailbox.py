@@ -20,8 +20,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from operator import length_hint
-from typing import TypeAlias
 
+from aioinformer._core.backlog import FILTERED, MARK, Backlog
 from aioinformer._core.coalescing import Coalesced
 from aioinformer._core.objects import Event, KubeObject
 from aioinformer._core.overflow import LIMIT, Overflow, check_overflow
@@ -42,17 +42,12 @@ __all__ = ["LIMIT", "Mailbox", "Overflow"]
 SKIPS = 256
 """Events passed over in one go: a listener may wake up after 100,000 objects went."""
 
-FOLDS = 4096
-"""Events merged in one go: two milliseconds. If more are to be merged, ``behind`` says so."""
+FOLDS = 64
+"""Events merged as others come: 0.1 ms, and many listeners may have to. What is left to be merged
+then is told by ``behind``."""
 
 ROOM = 1 << 30
 """The room of a mailbox that never keeps anybody waiting."""
-
-_Batch: TypeAlias = tuple[Sequence[Event], float, int]
-"""Events, when they came, and how many of them count against the limit."""
-
-_MARK: list[Event] = []
-"""Instead of events: here ends the state that the listener found."""
 
 
 class Mailbox:
@@ -80,7 +75,7 @@ class Mailbox:
         self.synced = False
         """Whether the consumer has come back for more after all of the state that it found."""
         self.high = 0
-        """The most live events that were ever pending."""
+        """The most live events that were ever pending, after those too many were merged."""
         self.overflowed = False
         """Whether it was full and its rule is ``error``: ``clear`` it, and fill it no more."""
         self.behind = False
@@ -91,17 +86,9 @@ class Mailbox:
         self._each = each
         self._found: Telling | None = None
         self._merged = Coalesced()
-        self._current: Iterator[Event] = iter(())
-        """The rest of the batch under way. Who took it takes events without asking the mailbox."""
-        self._current_at = 0.0
-        self._current_live = False
-        self._queue: deque[_Batch] = deque()
-        self._queued = 0
-        self._told = 0
+        self._late = Backlog(each)
         self._again: Telling | None = None
         self._gone = Gone()
-        self._passed = 0  # events of batches that were begun
-        self._dropped = 0  # those of them that were not handed out from there
         self._handed = 0  # events that were handed out from elsewhere
 
     # -- filling -------------------------------------------------------------------------------
@@ -115,18 +102,16 @@ class Mailbox:
         count = len(events)
         if not count:
             return False
-        self._queue.append((events, at, count))
-        self._queued += count
-        pending = self._queued + self._merged.count
-        if self._current_live:
-            pending += length_hint(self._current)
+        late = self._late
+        late.add(events, at)
+        pending = late.live + self._merged.count
+        if pending > self.limit and self.overflow == "coalesce":
+            self._fold_excess()
+            return True
+        if pending > self.limit and self.overflow == "error":
+            self.overflowed = True
         if pending > self.high:
             self.high = pending
-        if pending > self.limit and self.overflow != "block":
-            if self.overflow == "error":
-                self.overflowed = True
-            else:
-                self._fold_excess()
         return True
 
     def replay(self, objects: Iterable[KubeObject], at: float = 0.0, *, full: bool = True) -> None:
@@ -152,11 +137,7 @@ class Mailbox:
             told = found(source, self._each, self._holds, self._skip)
             self._found = Telling(told, source, at)
         else:
-            self._queue.extend((batch, at, 0) for batch in batches)
-            self._told += len(batches)
-            if initial:
-                self._queue.append((_MARK, at, 0))
-                self._told += 1
+            self._late.tell(batches, at, marked=initial)
 
     def resync(self, objects: Iterable[KubeObject], current: Callable[[KubeObject], bool]) -> bool:
         """Have ``objects`` told again, when nothing else is pending, those of which the cache still
@@ -171,45 +152,44 @@ class Mailbox:
     def fold(self, count: int) -> None:
         """Merge up to ``count`` of the oldest events that are queued. For ``coalesce`` only."""
         self._fold(count)
-        self._end_run()
-
-    def _end_run(self) -> None:
-        """Who is in the middle of a batch is to ask again: what was merged goes before the rest."""
-        if length_hint(self._current):
-            rest = tuple(self._current)
-            self._current = iter(rest)
-
-    def _fold(self, count: int) -> None:
-        if not length_hint(self._current):
-            self._open(asked=False)
-        for event in islice(self._current, count):
-            self._dropped += 1
-            if not (self._gone.objects and self._gone.annihilates(event)):
-                self._merged.add(event, self._current_at)
-        queued = len(self._queue) > 0 or length_hint(self._current) > 0
-        self.behind = queued and self.pending > self.limit
+        self._late.end_run()
 
     def _fold_excess(self) -> None:
-        """Merge the oldest events until the limit is kept, or nothing is left to merge."""
-        budget = FOLDS
+        """Merge the oldest events until the limit is kept, as many as may be in one go."""
         self.behind = True
+        budget = 0 if self._late.told and self._each is not None else FOLDS  # a filter takes long
         while self.behind and budget > 0:
             excess = self.pending - self.limit
             count = min((excess + 1) // 2, budget)  # one that is merged takes away two at most
             self._fold(count)
             budget -= count
-        self._end_run()
+        self._late.end_run()
+
+    def _fold(self, count: int) -> None:
+        late = self._late
+        if not length_hint(late.rest):
+            self._open(asked=False)
+        for event in islice(late.rest, count):
+            late.dropped += 1
+            if not (self._gone.objects and self._gone.annihilates(event)):
+                self._merged.add(event, late.at)
+        pending = self.pending
+        self.behind = bool(late) and pending > self.limit
+        if not self.behind and pending > self.high:
+            self.high = pending
+
+    def drop_resync(self) -> Iterator[None]:
+        """Drop what is left of a resync, as ``clear``: nothing of it is news."""
+        rest = letting_go(Coalesced(), deque[object](), self._again)
+        self._again = None
+        return rest
 
     def clear(self) -> Iterator[None]:
         """Drop everything that is pending; what is returned lets go of it, in steps."""
-        self._dropped += length_hint(self._current)
-        deque(self._current, maxlen=0)  # somebody may be in the middle of it
-        rest = letting_go(self._merged, self._queue, self._found, self._again)
+        rest = letting_go(self._merged, self._late.clear(), self._found, self._again)
         self._merged = Coalesced(merged=self._merged.merged)
-        self._queue = deque()
         self._gone = Gone()
         self._found = self._again = None
-        self._queued = self._told = 0
         self.behind = False
         return rest
 
@@ -227,19 +207,19 @@ class Mailbox:
         Asking says that the event before was dealt with: that is how ``synced`` is known.
         """
         self.skipping = False
-        for _ in range(SKIPS):
+        for _ in range(SKIPS if self._each is None else FILTERED):
             if self._found is not None:
                 event = self._next_found(self._found)
             elif self._merged.changes:
                 event = self._next_merged()
-            elif (event := next(self._current, None)) is not None:
+            elif (event := next(self._late.rest, None)) is not None:
                 if not (self._gone.objects and self._gone.annihilates(event)):
                     return event
-                self._dropped += 1
+                self._late.dropped += 1
                 continue
-            elif self._queue:
+            elif self._late.queue:
                 self._open(asked=True)
-                if self._each is not None and not length_hint(self._current):
+                if self._each is not None and not length_hint(self._late.rest):
                     break  # the filter took its time for nothing
                 continue
             elif self._again is not None:
@@ -258,31 +238,26 @@ class Mailbox:
         """
         if self._found is not None or self._merged.changes or self._gone.objects:
             return None
-        if self._told and self._each is not None:  # a filter for all of them at once takes long
+        if (
+            self._late.told and self._each is not None
+        ):  # a filter for all of them at once takes long
             return None
         self.skipping = False
-        while not length_hint(self._current):
+        late = self._late
+        while not length_hint(late.rest):
             if not self._open(asked=True):
                 return None
-        return self._current
+        late.lent = True
+        return late.rest
 
     def _open(self, *, asked: bool) -> bool:
         """Begin with the next batch; whether there is one. ``asked``: the consumer wants it."""
-        if not self._queue:
-            return False
-        events, self._current_at, count = self._queue.popleft()
-        self._queued -= count
-        self._current_live = count > 0
-        if not count:
-            self._told -= 1
-            events = events if events is _MARK else filtered(events, self._each)
-        if events is _MARK and asked:
+        events = self._late.open()
+        if events is MARK and asked:
             self.synced = True
-        elif events is _MARK:
+        elif events is MARK:
             self._merged.mark()
-        self._current = iter(events)
-        self._passed += len(events)
-        return True
+        return events is not None
 
     def _next_found(self, found: Telling) -> Event | None:
         event = found.next()
@@ -306,8 +281,12 @@ class Mailbox:
     @property
     def pending(self) -> int:
         """Live events that it holds, and what others were merged into."""
-        live = self._queued + self._merged.count
-        return live + length_hint(self._current) if self._current_live else live
+        return self._late.live + self._merged.count
+
+    @property
+    def filters(self) -> bool:
+        """Whether events go through a filter."""
+        return self._each is not None
 
     @property
     def room(self) -> int:
@@ -317,7 +296,7 @@ class Mailbox:
     @property
     def telling(self) -> bool:
         """Whether some of a relist's diff is still queued."""
-        return self._told > 0 or (not self._current_live and length_hint(self._current) > 0)
+        return self._late.telling
 
     @property
     def drained(self) -> bool:
@@ -332,14 +311,12 @@ class Mailbox:
     @property
     def _idle(self) -> bool:
         """Whether nothing is pending but, perhaps, a resync, which is told last."""
-        if self._queue or self._found is not None:
-            return False
-        return not (self._merged.changes or length_hint(self._current))
+        return self._found is None and not self._merged.changes and not self._late
 
     @property
     def delivered(self) -> int:
         """Events popped so far."""
-        return self._passed - self._dropped - length_hint(self._current) + self._handed
+        return self._late.taken + self._handed
 
     @property
     def merged(self) -> int:
@@ -349,13 +326,10 @@ class Mailbox:
     @property
     def oldest(self) -> float | None:
         """When the oldest pending event came, resyncs left out; ``None`` if there is none."""
-        if self._found is not None:
-            return self._found.at
-        if self._merged:
-            return self._merged.oldest
-        if length_hint(self._current):
-            return self._current_at
-        return self._queue[0][1] if self._queue else None
+        if (found := self._found) is not None:
+            return found.at
+        merged = self._merged.oldest
+        return self._late.oldest if merged is None else merged
 
     def __repr__(self) -> str:
         return f"<Mailbox pending={self.pending}/{self.limit} {self.overflow} synced={self.synced}>"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, overload
+from typing import Any, NoReturn, TypeAlias, overload
 
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.projections import field, fields
@@ -33,6 +33,11 @@ __all__ = [
     "labels_changed",
     "where",
 ]
+
+_ONLY_AND = (
+    "a predicate of objects and one of changes can be joined by & alone, and a function only as "
+    "ObjectPredicate(f) or ChangePredicate(f)"
+)
 
 _ObjectTest: TypeAlias = Callable[[KubeObject], object]
 _ChangeTest: TypeAlias = Callable[[KubeObject, KubeObject], object]
@@ -149,6 +154,12 @@ class CombinedPredicate:
             return CombinedPredicate(self.objects, self.changes & other)
         return NotImplemented
 
+    def __or__(self, other: object) -> NoReturn:
+        raise TypeError(f"{self!r} | {other!r}: {_ONLY_AND}")
+
+    def __invert__(self) -> NoReturn:
+        raise TypeError(f"~({self!r}): {_ONLY_AND}")
+
     def __repr__(self) -> str:
         return _joined(self.objects, "&", self.changes)
 
@@ -263,7 +274,4 @@ def _joined(
 
 def _check_kind(left: Predicate, operator: str, right: object) -> None:
     if type(left) is not type(right):
-        raise TypeError(
-            f"{left!r} {operator} {right!r}: a predicate of objects and one of changes can be "
-            "joined by & alone, and a function only as ObjectPredicate(f) or ChangePredicate(f)"
-        )
+        raise TypeError(f"{left!r} {operator} {right!r}: {_ONLY_AND}")

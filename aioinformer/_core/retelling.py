@@ -60,10 +60,6 @@ class Gone:
             self.objects.remove(told)
         return True
 
-    def clear(self) -> None:
-        """Forget all of them."""
-        self.objects.clear()
-
     def __bool__(self) -> bool:
         return bool(self.objects)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextvars import copy_context
+from contextlib import suppress
 from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any
@@ -46,6 +46,8 @@ class Terms:
     fail_fast: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.concurrency, int):
+            raise TypeError(f"concurrency must be a whole number, not {self.concurrency!r}")
         if self.concurrency < 1:
             raise ValueError(f"concurrency must be at least 1, not {self.concurrency}")
         if self.timeout is not None and not self.timeout > 0:
@@ -90,15 +92,21 @@ class Caller:
         self._patience = min(BLOCKING, timeout or BLOCKING)
         self._turn = asyncio.Event()
         self._ending: Callable[[], bool] | None = None
+        self._told: Callable[[Exception], None] | None = None
 
-    async def run(self, ending: Callable[[], bool] | None) -> None:
+    async def run(
+        self,
+        ending: Callable[[], bool] | None,
+        fatal: Callable[[Exception], None] | None = None,
+    ) -> None:
         """Call the handler until its listener is closed and everything was taken.
 
         Args:
             ending: whether a cancellation is meant: a handler may cancel the task that it runs
                 in. ``None``: every one is.
+            fatal: is told at once of what ends it, with ``fail_fast``.
         """
-        self._ending = ending
+        self._ending, self._told = ending, fatal
         try:
             await (self._one_by_one() if self.lanes.count == 1 else self._side_by_side())
         finally:
@@ -110,6 +118,8 @@ class Caller:
         task, clock = this_task(), asyncio.get_running_loop().time
         rested = clock()
         while True:
+            if task.cancelling():
+                await self._go_on(task)
             if (waiter := self._listener.parked()) is not None:
                 await waiter
             if self._listener.ended:
@@ -127,16 +137,18 @@ class Caller:
                 else:
                     if plain:
                         self._listener.spent(began - first, plain)
+                    if task.cancelling():  # a plain call before this one did it
+                        await self._undo(task)
                     await self._finish(task, event, unfinished, began)
-                    if task.cancelling() and self._told_to_end(task):
-                        return  # the handler swallowed it, and a task group asks only once
+                    if task.cancelling() or (self._ending is not None and self._ending()):
+                        await self._go_on(task)
                     first = now = clock()
                     plain = 0
                     self._listener.spent(now - began)
                     self._listener.relieve()
                 if now - rested >= BUDGET:
                     self._listener.spent(now - first, plain)
-                    await asyncio.sleep(0)
+                    await (self._go_on(task) if task.cancelling() else asyncio.sleep(0))
                     first = now = rested = clock()
                     plain = 0
                     self._listener.relieve()
@@ -148,11 +160,13 @@ class Caller:
     async def _side_by_side(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                clock = asyncio.get_running_loop().time
+                task, clock = this_task(), asyncio.get_running_loop().time
                 rested = clock()
                 while (event := await self._next_for_a_lane()) is not None:
                     if self.lanes.enter(event):
                         self._open_lane(group, event)
+                    if task.cancelling():
+                        await self._go_on(task)
                     if clock() - rested >= BUDGET:
                         await asyncio.sleep(0)
                         rested = clock()
@@ -176,7 +190,7 @@ class Caller:
             unfinished = self._begin(event)
             if unfinished is not None:
                 lane = self._lane(event, unfinished, began)
-                group.create_task(lane, name=self._listener.name, context=copy_context())
+                group.create_task(lane, name=self._listener.name)
                 return
             following = self._leave(event, began, kept_the_loop=True)
 
@@ -187,7 +201,9 @@ class Caller:
             if unfinished is not None:
                 await self._finish(task, event, unfinished, began)
             following = self._leave(event, began, kept_the_loop=unfinished is None)
-            if following is None or self._told_to_end(task):
+            if task.cancelling() or (self._ending is not None and self._ending()):
+                await self._go_on(task)
+            if following is None:
                 return
             event, began = following, asyncio.get_running_loop().time()
             unfinished = self._begin(event)
@@ -208,7 +224,9 @@ class Caller:
         """Call the handler; what is left to await, if it is async."""
         try:
             result: Awaitable[None] | None = self._call(event)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a program's code
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - a program's code
             self._raised(event, error)
             return None
         # Functions that aren't async mostly return None, and isawaitable is slow to reject it.
@@ -223,7 +241,11 @@ class Caller:
         self._watch.begin(call)
         try:
             await unfinished
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a program's code
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) and not _runs(task):
+                raise  # it isn't the handler's: the loop is gone, and this coroutine with it
             if call.late is None or not isinstance(error, asyncio.CancelledError):
                 self._raised(event, error)
         finally:
@@ -234,13 +256,19 @@ class Caller:
         if call.late is not None and self._terms.fail_fast:
             raise call.late
 
-    def _raised(self, event: Event, error: Exception | asyncio.CancelledError) -> None:
+    def _raised(self, event: Event, error: BaseException) -> None:
         """A call has failed, unless it is its task that is being told to end."""
         if isinstance(error, asyncio.CancelledError) and self._told_to_end(this_task()):
             raise error
         shown = self._failures.raised(event, error)
         if self._terms.fail_fast:
-            raise shown
+            raise self._fatal(shown)
+
+    def _fatal(self, error: Exception) -> Exception:
+        """It ends everything, which is told at once: other calls may be in flight."""
+        if self._told is not None:
+            self._told(error)
+        return error
 
     def _late(self, call: Call) -> None:
         """The time of a call has run out."""
@@ -248,6 +276,8 @@ class Caller:
         call.late = self._failures.timed_out(call.event, self._terms.timeout or 0.0, ends=ends)
         if self._threads is None:
             call.task.cancel()
+        if self._terms.fail_fast:
+            self._fatal(call.late)
 
     def _slow(self, call: Call) -> None:
         self._failures.slow(call.event, f"has not returned after {SLOW:g} s")
@@ -257,7 +287,7 @@ class Caller:
         if self._terms.timeout is not None and took > self._terms.timeout:
             error = self._failures.timed_out(event, self._terms.timeout, ends="it isn't async")
             if self._terms.fail_fast:
-                raise error
+                raise self._fatal(error)
         if took > BLOCKING:
             what = f"kept the event loop for {took:.1f} s; run_in_thread=True would not"
             self._failures.slow(event, what)
@@ -272,5 +302,43 @@ class Caller:
             task.uncancel()
         return False
 
+    async def _undo(self, task: asyncio.Task[Any]) -> None:
+        """Let nothing but the handler feel that it has cancelled its own task, this one.
+
+        ``uncancel()`` doesn't take back, before Python 3.13, what is still to be raised at the
+        next await: it is raised here.
+        """
+        if self._told_to_end(task):
+            return
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        if self._told_to_end(task):  # that came meanwhile; once more, for whoever awaits next
+            task.cancel()
+        error = self._failures.cancelled_itself()
+        if self._terms.fail_fast:
+            raise self._fatal(error)
+
+    async def _go_on(self, task: asyncio.Task[Any]) -> None:
+        """The same, but if ``task`` is to end, it ends here: the handler may have swallowed that,
+        and a task group asks only once.
+        """
+        if task.cancelling():
+            await self._undo(task)
+        if task.cancelling() or (self._ending is not None and self._ending()):
+            raise asyncio.CancelledError
+
+    def give_up(self) -> None:
+        """Wait no more for threads."""
+        if self._threads is not None:
+            self._threads.give_up()
+
     def __repr__(self) -> str:
         return f"<Caller of {self._listener.name} {self.lanes!r}>"
+
+
+def _runs(task: asyncio.Task[Any]) -> bool:
+    """Whether this is run by ``task``, rather than being closed by whoever lets go of it."""
+    try:
+        return asyncio.current_task() is task
+    except RuntimeError:
+        return False

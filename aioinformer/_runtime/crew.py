@@ -3,12 +3,16 @@
 A task group forgives a child that ends cancelled. An informer whose reflector did so would live
 on without it, silently. Here it is a failure, unless it is the informer that is ending: whether
 it is, is told by its own task, and by what has failed already.
+
+A task group also says nothing of a failure before its last child has ended, and a child may take
+for ever: a thread, or a handler that swallows its cancellation. So the first failure is told of
+as it happens.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,13 +22,20 @@ __all__ = ["Crew"]
 class Crew:
     """A task group in which nobody is forgiven. Enter it once."""
 
-    def __init__(self, name: str) -> None:
-        """Make a crew of nobody yet; ``name`` is whose, for errors."""
+    def __init__(self, name: str, failed: Callable[[BaseException], None] | None = None) -> None:
+        """Make a crew of nobody yet.
+
+        Args:
+            name: whose, for errors.
+            failed: is told of the first failure at once, while others may still have to end.
+        """
         self.group = asyncio.TaskGroup()
         """Where the tasks are."""
+        self.failure: BaseException | None = None
+        """What has failed first."""
         self._name = name
+        self._failed = failed
         self._owner: asyncio.Task[Any] | None = None
-        self._failing = False
         self._ended = False
 
     async def __aenter__(self) -> Self:
@@ -51,7 +62,7 @@ class Crew:
     def ending(self) -> bool:
         """Whether its tasks are to end, or have ended."""
         cancelled = self._owner is not None and self._owner.cancelling() > 0
-        return self._ended or self._failing or cancelled
+        return self._ended or self.failure is not None or cancelled
 
     def start(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
         """Start a task that is to live as long as the crew."""
@@ -61,14 +72,30 @@ class Crew:
         """Fail if ``task``, one of the group's, ends cancelled while the others go on."""
         task.add_done_callback(self._over)
 
-    def _over(self, task: asyncio.Task[None]) -> None:
-        if task.cancelled() and not self.ending():
-            self.group.create_task(self._fail(task.get_name()))
-        self._failing = self._failing or task.cancelled() or task.exception() is not None
+    def fail(self, error: BaseException) -> None:
+        """End all of them with ``error``; whose it is may go on for a while."""
+        if not self.ending():
+            self.group.create_task(_raise(error), name=f"failure of the {self._name}")
+        self._tell(error)
 
-    async def _fail(self, name: str) -> None:
-        raise RuntimeError(f"the {name} was cancelled, but not by the {self._name}")
+    def _over(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            if (error := task.exception()) is not None:
+                self._tell(error)
+        elif not self.ending():
+            name = task.get_name()
+            self.fail(RuntimeError(f"the {name} was cancelled, but not by the {self._name}"))
+
+    def _tell(self, error: BaseException) -> None:
+        if self.failure is None:
+            self.failure = error
+            if self._failed is not None:
+                self._failed(error)
 
     def __repr__(self) -> str:
         state = "ending" if self.ending() else "at work" if self.at_work else "new"
         return f"<Crew of {self._name} {state}>"
+
+
+async def _raise(error: BaseException) -> None:
+    raise error

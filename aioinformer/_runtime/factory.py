@@ -24,7 +24,7 @@ from aioinformer._runtime.holdings import Holding, all_synced
 from aioinformer._runtime.identity import Identity
 from aioinformer._runtime.informer import SharedInformer
 from aioinformer._runtime.registration import drained
-from aioinformer._runtime.reports import OnError
+from aioinformer._runtime.reports import OnError, check_hook
 from aioinformer._runtime.sources import ListerWatcher
 from aioinformer._runtime.supervisor import Supervisor
 from aioinformer.errors import FetchError, ShutdownIncomplete
@@ -87,11 +87,18 @@ class SharedInformerFactory:
                 of being tried again: its body is cancelled, and they are raised there.
             shutdown_timeout: seconds that leaving waits for handlers: for those with
                 ``drain=True`` to finish what is pending, and for all to honour their cancellation.
+                What is still running then is logged by name and is ``ShutdownIncomplete``. A
+                thread is left to itself; a task that swallows its cancellation keeps
+                ``asyncio.run`` waiting behind the factory's end.
+
+        Raises:
+            TypeError: ``source`` or ``on_error`` is none.
         """
         if not hasattr(source, "lister_watcher"):
             raise TypeError(
                 f"a factory takes a Client, or another source of informers, not {source!r}"
             )
+        check_hook(on_error)
         self._source = source
         self._namespace = namespace or None
         self._informer = partial(
@@ -243,14 +250,15 @@ class SharedInformerFactory:
     # -- lifetime ------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Run the informers in this very task until it is cancelled.
+        """Run the informers until this is cancelled, and leave them as ``async with`` does.
 
         For programs with a task group of their own. What goes wrong is raised as itself.
 
         Raises:
             UsageError: the factory was started before.
         """
-        await self._supervisor.run(self._start_all)
+        async with self:
+            await asyncio.get_running_loop().create_future()
 
     async def __aenter__(self) -> Self:
         await self._supervisor.enter(self._start_all)
@@ -266,11 +274,16 @@ class SharedInformerFactory:
         deadline = clock() + self._shutdown_timeout
         undrained: tuple[str, ...] = ()
         try:
-            unfinished = [each for informer in self for each in informer.unfinished]
-            undrained = await drained(unfinished, self._shutdown_timeout)
+            if self._supervisor.running:  # who fails drops what is pending
+                unfinished = [each for informer in self for each in informer.unfinished]
+                undrained = await drained(unfinished, self._shutdown_timeout)
         finally:
             timeout = max(deadline - clock(), min(GRACE, self._shutdown_timeout))
-            await self._supervisor.leave(error, timeout=timeout, names=self._running)
+            try:
+                await self._supervisor.leave(error, timeout=timeout, names=self._running)
+            finally:
+                for holding in self._holdings.values():
+                    holding.give_up()
         if undrained and error is None:
             raise ShutdownIncomplete(undrained, waited=self._shutdown_timeout)
 

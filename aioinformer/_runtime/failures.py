@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from aioinformer._core.objects import Event, KubeObject
+from aioinformer._runtime.health import shown
 from aioinformer.errors import HandlerCancelled, HandlerTimeout, ObjectDecodeError
 
 __all__ = ["Failed", "Failures"]
@@ -47,19 +48,21 @@ class Failures:
         self._traced_at = float("-inf")
         self._warned_at = float("-inf")
 
-    def raised(self, event: Event, error: Exception | asyncio.CancelledError) -> Exception:
+    def raised(self, event: Event, error: BaseException) -> Exception:
         """The handler raised ``error``; what to call that where only an Exception will do."""
         if isinstance(error, ObjectDecodeError):  # the server's doing, not the handler's
-            log.error("handler %s: %s", self._name, error)
+            log.error("handler %s: %s", self._name, shown(error))
             self._tell(error)
             return error
         self._complain("handler %s raised at %s of %r: %s", event, error)
-        if isinstance(error, asyncio.CancelledError):
-            cancelled = HandlerCancelled(f"{self._name} raised a CancelledError of its own")
-            cancelled.__cause__ = error
-            error = cancelled
-        self._tell(error)
-        return error
+        return self._tell(error)
+
+    def cancelled_itself(self) -> Exception:
+        """The handler has cancelled the task that it runs in, and returned."""
+        error = HandlerCancelled(f"{self._name} cancelled the task that it runs in; it goes on")
+        self.count += 1
+        log.error("handler %s", error)
+        return self._tell(error)
 
     def timed_out(self, event: Event, seconds: float, *, ends: str) -> HandlerTimeout:
         """A call took longer than ``seconds``; ``ends`` says what becomes of it."""
@@ -72,7 +75,7 @@ class Failures:
         self._tell(error)
         return error
 
-    def filter_raised(self, obj: KubeObject, error: Exception) -> None:
+    def filter_raised(self, obj: KubeObject, error: BaseException) -> None:
         """The listener's filter raised at ``obj``, which is taken to pass."""
         self.count += 1
         in_full = self._in_full()
@@ -80,7 +83,7 @@ class Failures:
             "the filter of %s raised at %r, which is taken to pass: %s",
             self._name,
             obj,
-            f"{type(error).__name__}: {error}",
+            shown(error),
             exc_info=error if in_full else None,
         )
         self._tell(error)
@@ -106,7 +109,7 @@ class Failures:
             self._name,
             type(event).__name__,
             event.obj,
-            f"{type(error).__name__}: {error}",
+            shown(error),
             exc_info=error if self._in_full() else None,
         )
 
@@ -117,13 +120,19 @@ class Failures:
         self._traced_at = now
         return True
 
-    def _tell(self, error: Exception) -> None:
-        if self._failed is None:
-            return
-        try:
-            self._failed(self._name, error)
-        except Exception:
-            log.exception("the error hook raised when it was told of %s", self._name)
+    def _tell(self, error: BaseException) -> Exception:
+        if not isinstance(error, Exception):
+            cancelled = HandlerCancelled(f"{self._name} raised a {type(error).__name__} of its own")
+            cancelled.__cause__ = error
+            error = cancelled
+        if self._failed is not None:
+            try:
+                self._failed(self._name, error)
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException:
+                log.exception("the error hook raised when it was told of %s", self._name)
+        return error
 
     def __repr__(self) -> str:
         return f"<Failures of {self._name}: {self.count}>"

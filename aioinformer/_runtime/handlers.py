@@ -136,6 +136,8 @@ def deletions_only(function: OnDelete) -> Callable[[Event], Awaitable[None] | No
 
 
 def _named(on_event: F, function: object) -> F:
+    if isinstance(function, type) or not callable(function):
+        raise TypeError(f"this is for a function, not for {function!r}")
     on_event.__qualname__ = handler_name(function)
     return on_event
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Condition", "Health", "State"]
+__all__ = ["Condition", "Health", "State", "said", "shown"]
 
 State: TypeAlias = Literal["new", "listing", "watching", "waiting", "absent", "stopped", "failed"]
 """``new``: not started. ``waiting``: something went wrong, the next attempt is due in
@@ -57,7 +57,7 @@ class Health:
         doing = "waiting for the resource" if self.state == "absent" else self.state
         parts = [f"{doing} for {self.since:.1f} s"]
         if self.error is not None:
-            parts.append(f"last error: {self.error}")
+            parts.append(f"last error: {said(self.error)}")
         if self.retry_in is not None:
             parts.append(f"next attempt in {self.retry_in:.1f} s")
         if self.rewinds:
@@ -125,3 +125,16 @@ class Condition:
 
     def __repr__(self) -> str:
         return f"<Condition {self.state} error={self.error!r}>"
+
+
+def said(error: BaseException) -> str:
+    """What an exception says, which is a program's code and may fail."""
+    try:
+        return str(error)
+    except Exception as failed:  # noqa: BLE001 - a program's code
+        return f"<its __str__ raised {type(failed).__name__}>"
+
+
+def shown(error: BaseException) -> str:
+    """An exception in one line, for logs."""
+    return f"{type(error).__name__}: {said(error)}"

@@ -43,7 +43,8 @@ class Holding:
         """Run it, if there is somebody to run it."""
         if supervisor.running:
             self.task = supervisor.spawn(
-                self.informer.run(), name=f"informer of {self.informer.name}"
+                self.informer.run(failed=supervisor.fail),
+                name=f"informer of {self.informer.name}",
             )
 
     async def stop(self, timeout: float) -> tuple[str, ...]:
@@ -62,7 +63,14 @@ class Holding:
         await asyncio.wait({self.task}, timeout=timeout)
         if self.task.done():
             return left
-        return self.unfinished or (self.task.get_name(),)
+        names = self.unfinished or (self.task.get_name(),)
+        self.give_up()
+        return names
+
+    def give_up(self) -> None:
+        """Wait no more for threads that don't return."""
+        for each in self.informer.unfinished:
+            each.give_up()
 
 
 async def all_synced(

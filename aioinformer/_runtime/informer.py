@@ -19,7 +19,7 @@ from aioinformer._core.backoff import BackoffPolicy
 from aioinformer._core.habits import Habits
 from aioinformer._core.indexer import Indexer
 from aioinformer._core.liveness import LivenessPolicy
-from aioinformer._core.metrics import Levels, Metrics
+from aioinformer._core.metrics import Levels, Metrics, NoMetrics
 from aioinformer._core.store import IndexFunction
 from aioinformer._core.wire import LINE_CAP
 from aioinformer._runtime.delta_queue import DeltaQueue
@@ -47,6 +47,9 @@ class SharedInformer(Readings):
     hears of something, the cache shows it or something later. Nothing is promised about the
     order between listeners, nor that every state in between is told after a relist.
     """
+
+    _told: Callable[[Exception], None] | None = None
+    """What ``run`` is to tell of its failure."""
 
     def __init__(
         self,
@@ -92,8 +95,6 @@ class SharedInformer(Readings):
                 ``run`` raises them, and so does a factory that runs it.
         """
         indexer = Indexer(indexers)
-        # The queue can't know what will be cached while a whole state is being staged, so it is
-        # the indexer that ignores the deletion of what it doesn't hold.
         self._queue = DeltaQueue()
         name = name or str(source.resource)
         super().__init__(
@@ -106,9 +107,25 @@ class SharedInformer(Readings):
             managed_fields=managed_fields,
             resync=resync,
         )
-        self._measured = metrics is not None
         self._reports = Reports(name, label=label, metrics=metrics, on_error=on_error)
-        self._reflector = Reflector(
+        make = partial(self._reflect, source, backoff, liveness, habits, watch_list)
+        self._reflector = make(page_size, managed_fields, line_cap, fail_fast)
+
+    def _reflect(
+        self,
+        source: ListerWatcher,
+        backoff: BackoffPolicy | None,
+        liveness: LivenessPolicy | None,
+        habits: Habits | None,
+        watch_list: bool,
+        page_size: int,
+        managed_fields: bool,
+        line_cap: int,
+        fail_fast: tuple[type[FetchError], ...],
+    ) -> Reflector:
+        # The queue can't know what will be cached while a whole state is being staged, so it is
+        # the indexer that ignores the deletion of what it doesn't hold.
+        return Reflector(
             source,
             self._queue,
             backoff=backoff,
@@ -118,7 +135,7 @@ class SharedInformer(Readings):
             page_size=page_size,
             managed_fields=managed_fields,
             line_cap=line_cap,
-            known=indexer.known,
+            known=self._indexer.known,
             fail_fast=fail_fast,
             reports=self._reports,
         )
@@ -164,7 +181,7 @@ class SharedInformer(Readings):
         self._reports.handler_failed(listener, error)
 
     def _clocked(self, listener: str) -> Callable[[float, int], None] | None:
-        if not self._measured:
+        if isinstance(self._reports.metrics, NoMetrics):
             return None
         return partial(self._reports.metrics.handled, self._reports.label, listener)
 
@@ -173,8 +190,14 @@ class SharedInformer(Readings):
 
     # -- running -------------------------------------------------------------------------------
 
-    async def run(self) -> None:
+    async def run(self, *, failed: Callable[[Exception], None] | None = None) -> None:
         """List, watch, cache and notify until cancelled. Once.
+
+        It ends when the calls in flight have ended, however long that takes; a factory waits for
+        no longer than its ``shutdown_timeout``.
+
+        Args:
+            failed: is told at once of what ends it, while calls may still be in flight.
 
         Raises:
             UsageError: it was started before.
@@ -182,24 +205,29 @@ class SharedInformer(Readings):
         if self._loop is not None:
             raise UsageError(f"the informer of {self.name} was started before; make another one")
         self._loop = asyncio.get_running_loop()
+        self._told = failed
         reports = self._reports
         reports.metrics.informer_started(reports.label, self._levels)
         try:
             await self._run_tasks()
-        except asyncio.CancelledError:
-            self._reports.condition.enter("stopped")
+        except (asyncio.CancelledError, BaseExceptionGroup):
+            if (error := self._crew.failure) is not None:
+                raise error from error.__cause__
+            reports.condition.enter("stopped")
             raise
-        except BaseExceptionGroup as group:
-            error = group.exceptions[0]
-            self._reports.condition.enter("failed")
-            if isinstance(error, Exception):
-                self._reports.condition.fail(error)
-            log.critical("the informer of %s failed", self.name, exc_info=error)
-            raise error from error.__cause__
         finally:
             self._ended = True
             self._pump.end()
             reports.metrics.informer_ended(reports.label, self._levels)
+
+    def _task_failed(self, error: BaseException) -> None:
+        condition = self._reports.condition
+        condition.enter("failed")
+        log.critical("the informer of %s failed", self.name, exc_info=error)
+        if isinstance(error, Exception):
+            condition.fail(error)
+            if self._told is not None:
+                self._told(error)
 
     async def _run_tasks(self) -> None:
         parts = {

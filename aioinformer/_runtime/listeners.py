@@ -10,42 +10,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+from weakref import ReferenceType
 
 from aioinformer._core.mailbox import Mailbox
 from aioinformer._core.objects import Event, KubeObject
+from aioinformer._runtime.gate import Gate
 from aioinformer._runtime.statistics import Statistics, Timing, now
 from aioinformer.errors import ListenerOverflow, NotRunning, SyncTimeout
 
 __all__ = ["Gate", "Listener", "Statistics"]
-
-
-class Gate:
-    """Closed while a full mailbox keeps the pump waiting."""
-
-    def __init__(self, left: Callable[[Listener], None] | None = None) -> None:
-        """An open gate; ``left`` is told of each listener that is closed."""
-        self._open = asyncio.Event()
-        self._open.set()
-        self._left = left
-        self.closed = False
-        """Whether the pump is waiting. Listeners look at it as they take events."""
-
-    def leave(self, listener: Listener) -> None:
-        """``listener`` is closed: nobody needs to wait for it, nor to know it."""
-        if self._left is not None:
-            self._left(listener)
-        self.open()
-
-    def open(self) -> None:
-        """Some mailbox has room again, or is gone."""
-        self.closed = False
-        self._open.set()
-
-    async def wait(self) -> None:
-        """Close the gate and wait until somebody opens it."""
-        self.closed = True
-        self._open.clear()
-        await self._open.wait()
 
 
 class Listener:
@@ -79,9 +53,13 @@ class Listener:
         self.name = name
         self.on_spent: Callable[[float, int], None] | None = None
         """Is told the seconds that so many calls of its handler took, for metrics."""
+        self.on_closed: Callable[[Listener], None] | None = None
+        """Is told when it is closed, each time."""
         self.resync_period = resync
         self.resync_due: float | None = None
         """When it is to be told the cached state again; whoever keeps that time sets it."""
+        self.consumer: ReferenceType[asyncio.Task[Any]] | None = None
+        """The task that reads it, as far as that is known, which is of streams only."""
         self.failure: ListenerOverflow | None = None
         """Why it was closed, if nobody asked for that; a stream raises it, a handler reports it."""
         self._why = why or self.__repr__
@@ -142,13 +120,16 @@ class Listener:
         self._mailbox.fold(count)
 
     def close(self, *, drop: bool) -> None:
-        """Nothing more will come; ``drop`` what is pending, or leave it to be taken."""
+        """Nothing more will come; ``drop`` what is pending, or leave it to be taken, but for a
+        resync, which is no news.
+        """
         self._closed = True
-        if drop:
-            _free(self._mailbox.clear())
+        _free(self._mailbox.clear() if drop else self._mailbox.drop_resync())
         self._wake()
         self._synced.set()
-        self._gate.leave(self)
+        if self.on_closed is not None:
+            self.on_closed(self)
+        self._gate.open()
 
     def _fail(self) -> None:
         self.failure = ListenerOverflow(self.name, limit=self._mailbox.limit)
@@ -183,6 +164,11 @@ class Listener:
     def merges(self) -> bool:
         """Whether its events are merged when it is full."""
         return self._mailbox.overflow == "coalesce"
+
+    @property
+    def filters(self) -> bool:
+        """Whether events go through a filter on their way in, which takes time."""
+        return self._mailbox.filters
 
     @property
     def pending(self) -> int:
@@ -236,6 +222,7 @@ class Listener:
             return waiter
         if self._closed or not box.empty:
             return None
+        self.relieve()  # a batch that was taken in one go has left room
         self._waiter = waiter = asyncio.get_running_loop().create_future()
         return waiter
 
@@ -260,8 +247,8 @@ class Listener:
         Nothing is lost by not taking it to its end: the next one goes on from there. Call
         ``relieve`` after each suspension in between.
         """
-        self.relieve()
         run = self._mailbox.run()
+        self.relieve()
         return run if run is not None else self._popped()
 
     def _popped(self) -> Iterator[Event]:

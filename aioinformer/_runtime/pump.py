@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from aioinformer._core.deltas import Bookmark, Delta, Replaced, Resync
 from aioinformer._core.indexer import Indexer, Replacement
@@ -21,7 +21,8 @@ from aioinformer._core.objects import Event, KubeObject, ObjectKey
 from aioinformer._core.retelling import one_by_one
 from aioinformer._runtime.awaiting import Waits
 from aioinformer._runtime.delta_queue import DeltaQueue
-from aioinformer._runtime.listeners import Gate, Listener
+from aioinformer._runtime.gate import Gate
+from aioinformer._runtime.listeners import Listener
 from aioinformer._runtime.pace import STEP, Pace
 
 __all__ = ["Pump"]
@@ -32,6 +33,11 @@ T = TypeVar("T")
 
 BATCH = 256
 """Changes applied between two hand-overs to the mailboxes: about a millisecond."""
+FIRST = 16
+"""The same to begin with if there are filters: each looks at every change, and may open its body.
+It doubles as long as that is quick."""
+HANDED = 0.002
+"""Seconds that a hand-over may take: after one that took longer the next has half as much."""
 BLOCKED = 10.0
 """Seconds after which a listener that keeps the watch from being read is warned of."""
 LOOKS = 16
@@ -51,7 +57,7 @@ class Pump:
         """
         self.synced = asyncio.Event()
         """Set when the first full state has been applied, or will never be."""
-        self.gate = Gate(self._leave)
+        self.gate = Gate()
         """What a listener opens when its mailbox has room again."""
         self.waits = Waits(indexer, name)
         """Those who wait for the cache to show something."""
@@ -61,6 +67,8 @@ class Pump:
         self._joined: dict[Listener, None] = {}
         self._audience: list[Listener] | None = []
         self._waited_for: list[Listener] = []
+        self._batch = BATCH
+        """Changes to apply until the next hand-over."""
         self._full: list[Listener] = []
         self._behind: list[Listener] = []
         self._state: tuple[Sequence[KubeObject], ...] | None = None
@@ -73,6 +81,7 @@ class Pump:
             at = asyncio.get_running_loop().time()
             listener.replay(self._cached() if replay else (), at, full=state.synced)
         self._joined[listener] = None
+        listener.on_closed = self._leave
         self._audience = None
 
     def _leave(self, listener: Listener) -> None:
@@ -85,6 +94,7 @@ class Pump:
         if self._audience is None:
             self._audience = list(self._joined)
             self._waited_for = [each for each in self._audience if each.blocks]
+            self._batch = FIRST if any(each.filters for each in self._audience) else BATCH
         return self._audience
 
     @property
@@ -105,6 +115,13 @@ class Pump:
         drained yet.
         """
         return tuple(each.name for each in self._full if not each.closed)
+
+    def read_by(self, task: asyncio.Task[Any] | None) -> Listener | None:
+        """Whom ``task`` reads of those that the pump may be waiting for."""
+        for listener in self._blocking:
+            if listener.consumer is not None and listener.consumer() is task:
+                return listener
+        return None
 
     @property
     def pending(self) -> int:
@@ -156,7 +173,7 @@ class Pump:
 
     @property
     def _room(self) -> int:
-        return min([each.room for each in self._blocking], default=BATCH)
+        return min([each.room for each in self._blocking], default=self._batch)
 
     def _apply_changes(self, pace: Pace, room: int) -> Replaced | Resync | None:
         """Apply changes and hand over what they mean, up to the first entry of another kind.
@@ -166,7 +183,7 @@ class Pump:
         events: list[Event] = []
         rejected: dict[ObjectKey, Exception] = {}
         special: Replaced | Resync | None = None
-        for count in range(BATCH):
+        for count in range(self._batch):
             if len(events) >= room or (count % LOOKS == LOOKS - 1 and pace.due):
                 break
             if (entry := self._queue.pop()) is None:
@@ -189,8 +206,13 @@ class Pump:
     def _hand_over(self, events: tuple[Event, ...]) -> None:
         """All mailboxes get the same batch."""
         self._state = None
-        at = asyncio.get_running_loop().time()
+        clock = asyncio.get_running_loop().time
+        at = clock()
         self._behind = [each for each in self.audience if each.put(events, at)]
+        if (took := clock() - at) > HANDED:
+            self._batch = self._batch // 2 or 1
+        elif self._batch <= len(events) and took < HANDED / 4:
+            self._batch = min(self._batch * 2, BATCH)
 
     async def _fold(self, pace: Pace) -> None:
         """Have those merge what is pending who hold more than they may. Seldom needed: few merges

@@ -63,11 +63,17 @@ class Registration(Listener):
         self._caller = Caller(self, handler, self._terms, self._failures)
         self._context = context_outside()  # also of the call in which it may be registered
         self._marked = False
+        self._fatal: Callable[[Exception], None] | None = None
+        self._awaited: list[Registration] = []
+        """What its calls are waiting for, to be closed."""
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(
-        self, group: asyncio.TaskGroup, ending: Callable[[], bool] | None = None
+        self,
+        group: asyncio.TaskGroup,
+        ending: Callable[[], bool] | None = None,
+        fatal: Callable[[Exception], None] | None = None,
     ) -> asyncio.Task[None]:
         """Start to call the handler.
 
@@ -75,8 +81,11 @@ class Registration(Listener):
             group: what owns the task.
             ending: whether a cancellation is meant: a handler may cancel the task that it runs
                 in. By default every one is.
+            fatal: is told of what ends everything, with ``fail_fast``, at once: other calls may
+                be in flight, for which the task waits.
         """
         self._loop = asyncio.get_running_loop()
+        self._fatal = fatal
         work = self._run(ending)
         self._task = group.create_task(work, name=self.name, context=self._context)
         return self._task
@@ -84,11 +93,19 @@ class Registration(Listener):
     async def _run(self, ending: Callable[[], bool] | None) -> None:
         if self._task is None:  # eager: the handler isn't called before add_handler returns
             await asyncio.sleep(0)
-        await self._caller.run(ending)
+        await self._caller.run(ending, self._fatal)
+        if self.failure is not None and self._terms.fail_fast:
+            raise self.failure
+
+    def _fail(self) -> None:
+        """Told at once: the call in flight, for which it was too slow, may never return."""
+        if self.closed:
+            return
+        super()._fail()
         if self.failure is not None:
             self._failures.ended(self.failure)
-            if self._terms.fail_fast:
-                raise self.failure
+            if self._terms.fail_fast and self._fatal is not None:
+                self._fatal(self.failure)
 
     def _latch(self) -> None:
         """All that was cached when it joined was taken; some of it may still be dealt with."""
@@ -114,8 +131,9 @@ class Registration(Listener):
         self.close(drop=True)
 
     async def aclose(self, timeout: float | None = None, *, drain: bool | None = None) -> None:
-        """Hear no more, and wait for the calls in flight; from inside one of them, or from a task
-        that it awaits, don't wait.
+        """Hear no more, and wait for the calls in flight. From inside one of them, or from a task
+        that it awaits, don't wait; nor from a call of another handler that this one's calls are
+        waiting for, as where two handlers close each other.
 
         Args:
             timeout: seconds. Then what is pending is dropped; the calls in flight go on.
@@ -127,14 +145,32 @@ class Registration(Listener):
         check_loop(self._loop, self.name)
         self.close(drop=not (self._terms.drain if drain is None else drain))
         call = enclosing_call()
-        inside = call is not None and call.owner is self
-        if self._task is None or inside or self._task is asyncio.current_task():
+        caller = call.owner if call is not None else None
+        if self._task is None or self._task is asyncio.current_task():
             return
-        await asyncio.wait({self._task}, timeout=timeout)
+        if isinstance(caller, Registration):
+            if self._waits_for(caller):
+                return
+            caller._awaited.append(self)
+        try:
+            await asyncio.wait({self._task}, timeout=timeout)
+        finally:
+            if isinstance(caller, Registration):
+                caller._awaited.remove(self)
         if self.running:
             left = self.left
             self.close(drop=True)
             raise ShutdownIncomplete((left,), waited=timeout or 0.0)
+
+    def _waits_for(self, other: Registration) -> bool:
+        """Whether it is the other, or its calls wait for it. That never goes round in a circle:
+        who would close one doesn't wait.
+        """
+        return self is other or any(each._waits_for(other) for each in self._awaited)
+
+    def give_up(self) -> None:
+        """Wait no more for threads that don't return: its task ends, and they may go on."""
+        self._caller.give_up()
 
     async def wait_synced(self, timeout: float | None = None) -> None:
         """Wait until the handler has returned from all that was cached when it joined.
@@ -176,6 +212,8 @@ class Registration(Listener):
     def left(self) -> str:
         """Its name, and how much it has yet to do."""
         pending = self.statistics().pending + self._caller.lanes.waiting
+        if not self._mailbox.empty and self._mailbox.pending == 0:
+            return f"{self.name} (part of a whole state pending)"
         return f"{self.name} ({pending} pending)" if pending else self.name
 
     def holds_up(self, gate: Gate) -> bool:

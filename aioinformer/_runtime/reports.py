@@ -10,15 +10,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from typing import TypeAlias
 
-from aioinformer._core.metrics import Metrics, NoMetrics
+from aioinformer._core.metrics import Metrics
 from aioinformer._core.outcomes import Outcome
 from aioinformer._core.requests import AnyRequest, Verb
-from aioinformer._runtime.health import Condition, State
+from aioinformer._runtime.health import Condition, State, shown
+from aioinformer._runtime.measuring import guarded
 from aioinformer.errors import FetchError
 
-__all__ = ["OnError", "Problem", "Reports"]
+__all__ = ["OnError", "Problem", "Reports", "check_hook"]
 
 log = logging.getLogger("aioinformer.reflector")
 
@@ -42,13 +44,27 @@ class Problem:
 
     def __str__(self) -> str:
         again = "" if self.retry_in is None else f"; next attempt in {self.retry_in:.1f} s"
-        said = f"{type(self.error).__name__}: {self.error}"
-        return f"{self.informer}: {self.phase} {self.cause}: {said}{again}"
+        return f"{self.informer}: {self.phase} {self.cause}: {shown(self.error)}{again}"
 
 
 OnError: TypeAlias = Callable[[Problem], None]
 """Is told of every problem, in the event loop: it must be quick and not wait. What it raises is
 logged and has no effect."""
+
+
+def check_hook(on_error: object) -> None:
+    """Raise unless this may be told of problems.
+
+    Raises:
+        TypeError: it is no function, or async: nobody would await it.
+    """
+    if on_error is None:
+        return
+    if isinstance(on_error, type) or not callable(on_error):
+        raise TypeError(f"on_error is a function of a Problem, not {on_error!r}")
+    if iscoroutinefunction(on_error) or iscoroutinefunction(type(on_error).__call__):
+        raise TypeError(f"on_error is called, not awaited: {on_error!r} must not be async")
+
 
 _ENDINGS = frozenset({Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED})
 """How requests end when nothing is wrong."""
@@ -75,10 +91,14 @@ class Reports:
             label: its name in metrics; the same by default.
             metrics: what to feed.
             on_error: what to tell of problems.
+
+        Raises:
+            TypeError: ``on_error`` is no function, or async.
         """
         self.condition = Condition()
         """What the reflector does now, and what went wrong last."""
-        self.metrics = metrics or NoMetrics()
+        check_hook(on_error)
+        self.metrics = guarded(metrics)
         self.label = label or informer
         self.rewinds = 0
         """How many times the server has gone back in time."""
@@ -178,7 +198,9 @@ class Reports:
         )
         try:
             self._on_error(problem)
-        except Exception:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:
             log.exception("the error hook raised when it was told of %s", problem)
 
     def __repr__(self) -> str:

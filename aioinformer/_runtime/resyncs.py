@@ -40,7 +40,7 @@ class ResyncTimer:
             pump: whose listeners are told.
             period: seconds, for listeners that don't ask for their own; 0 for never.
         """
-        if period < 0:
+        if not period >= 0:  # nor may it be nan
             raise ValueError(f"resync must be seconds, or 0 for never, not {period:g}")
         self._pump = pump
         self._period = period
@@ -56,7 +56,7 @@ class ResyncTimer:
         """
         if asked is None:
             return self._period
-        if asked < 0:
+        if not asked >= 0:
             raise ValueError(f"resync must be seconds, or 0 for never, not {asked:g}")
         return max(asked, MINIMUM) if asked else 0.0
 

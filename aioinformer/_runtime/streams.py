@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, Self
+from weakref import ref
 
 from aioinformer._core.objects import Event
 from aioinformer._runtime.listeners import Listener, Statistics
@@ -49,6 +50,7 @@ class EventStream:
         self._join = join
         self._pace: Pace | None = None
         self._waiting = False
+        self._blocks = False
 
     async def __aenter__(self) -> Self:
         if self._listener is not None:
@@ -56,6 +58,7 @@ class EventStream:
         self._pace = Pace()
         self._loop = asyncio.get_running_loop()
         self._listener = self._join()
+        self._blocks = self._listener.blocks
         return self
 
     async def __aexit__(
@@ -85,6 +88,7 @@ class EventStream:
             raise UsageError(f"two tasks read the {self._name}; open one for each")
         listener, pace = self._entered, self._pace
         self._waiting = True
+        self._note_reader(listener)
         try:
             if pace is not None and pace.due:
                 await pace.breathe()  # before the pop: a cancellation here loses nothing
@@ -107,6 +111,7 @@ class EventStream:
             ListenerOverflow: it has ``overflow="error"`` and was too slow.
         """
         listener = self._entered
+        self._note_reader(listener)
         event = listener.next_nowait()
         if event is None and listener.failure is not None:
             raise listener.failure
@@ -115,6 +120,11 @@ class EventStream:
     def wake(self, waiter: asyncio.Future[None]) -> None:
         """Set ``waiter`` once something comes, or the stream ends; for who reads several."""
         self._entered.wake(waiter)
+
+    def _note_reader(self, listener: Listener) -> None:
+        """Whose waiting for its own informer could last for ever."""
+        if self._blocks and (task := asyncio.current_task()) is not None:
+            listener.consumer = ref(task)
 
     @property
     def ended(self) -> bool:

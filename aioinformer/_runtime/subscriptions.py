@@ -54,7 +54,7 @@ class Subscriptions:
         self._pump = pump
         self._indexer = indexer
         self._resyncs = ResyncTimer(pump, resync)
-        self._crew = Crew("informer")
+        self._crew = Crew("informer", self._task_failed)
         self._ended = False
         self._started: dict[Registration, None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -91,16 +91,18 @@ class Subscriptions:
                 which the filter raises passes, and that is reported.
             timeout: seconds that a call may take before it is cancelled. A thread can't be.
             run_in_thread: whether to call it in threads of its own, ``concurrency`` many. It may
-                block, and not be async. One that hangs keeps the interpreter from exiting.
+                block, and not be async. One that hangs is left to itself, with an error, when
+                the factory's ``shutdown_timeout`` is over.
             drain: whether it is to finish what is pending when the factory is left, within the
                 factory's ``shutdown_timeout``; else that is dropped, as in client-go.
-            fail_fast: whether an exception or a timeout of a call, once the call is over, ends
-                the informer and the factory, which raises that very exception.
+            fail_fast: whether an exception or a timeout of a call ends the informer and the
+                factory, which raises that very exception.
             name: what to call it in logs, health and errors; the handler's own by default.
 
         Raises:
             NotRunning: the informer has ended.
-            TypeError: ``handler`` or ``filter`` is none, or an async one with ``run_in_thread``.
+            TypeError: ``handler`` or ``filter`` is none, an async handler with ``run_in_thread``,
+                or ``limit`` or ``concurrency`` no integer.
             ValueError: a number is out of range.
         """
         terms = Terms(concurrency, timeout, run_in_thread, drain, fail_fast)
@@ -133,6 +135,9 @@ class Subscriptions:
         """Decorator: call ``function(obj, *, initial)`` for each object that is new.
 
         Each decorated function is a handler of its own: two of them don't wait for each other.
+
+        Raises:
+            TypeError: ``function`` is none.
         """
         self.add_handler(adds_only(function))
         return function
@@ -225,6 +230,8 @@ class Subscriptions:
     def _mailbox(
         self, limit: int, overflow: Overflow, passing: EventFilter | None = None
     ) -> Mailbox:
+        if not isinstance(limit, int):
+            raise TypeError(f"limit must be a whole number of events, not {limit!r}")
         each = None if passing is None else passing.one
         return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds, each=each)
 
@@ -271,10 +278,13 @@ class Subscriptions:
         return tuple(each for each in self._started if each.running)
 
     def _start(self, registration: Registration) -> None:
-        task = registration.start(self._crew.group, self._crew.ending)
+        task = registration.start(self._crew.group, self._crew.ending, self._crew.fail)
         self._crew.watch_over(task)
         self._started[registration] = None
         task.add_done_callback(lambda _: self._started.pop(registration, None))
+
+    def _task_failed(self, error: BaseException) -> None:
+        """One of the tasks has failed, and so all of them end."""
 
     def _handler_failed(self, listener: str, error: Exception) -> None:
         """A handler raised, timed out or overflowed, and that was logged and counted."""
@@ -288,14 +298,21 @@ class Subscriptions:
         If it is for the first state only (``synced``), there is nothing to wait for behind it.
 
         Raises:
-            UsageError: it is one with ``overflow="block"``.
+            UsageError: it is one with ``overflow="block"``, or the reader of such a stream.
         """
-        call = None if self.synced and synced else enclosing_call()
+        if self.synced and synced:
+            return
+        call = enclosing_call()
         owner = None if call is None else call.owner
         if isinstance(owner, Registration) and owner.holds_up(self._pump.gate):
             raise UsageError(
                 f"{owner.name} has overflow='block': inside a call, it can't wait for its own "
                 "informer, which may be waiting for it"
+            )
+        if reader := self._pump.read_by(asyncio.current_task()):
+            raise UsageError(
+                f"the {reader.name} has overflow='block': who reads it can't wait for its own "
+                "informer, which may be waiting for them"
             )
 
     def _why(self) -> str:

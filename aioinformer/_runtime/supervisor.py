@@ -4,7 +4,8 @@ A task group must be left by the task that entered it, and wraps what goes wrong
 pytest fixture, a FastAPI lifespan or an exit stack may leave in another task, and a program's
 ``async with`` body wants its own exceptions back as they are. So the group lives inside a task
 of its own: entering starts it, leaving ends it, and a failure inside cancels the body and is
-raised bare where the body is left.
+raised bare where the body is left. Who fails may take long to end, so a failure can be told of
+before.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Supervisor:
         self._task: asyncio.Task[None] | None = None
         self._body: asyncio.Task[Any] | None = None
         self._interrupted = False
+        self._told: BaseException | None = None
         self._children: set[asyncio.Task[None]] = set()
 
     @property
@@ -74,18 +76,22 @@ class Supervisor:
         task.add_done_callback(self._children.discard)
         return task
 
-    async def run(self, begin: Callable[[], None]) -> None:
-        """Own the tasks from this very task until it is cancelled.
+    def fail(self, error: BaseException) -> None:
+        """One of the tasks has failed, and may take a while to end: everything else ends now."""
+        if self._told is None:
+            self._told = error
+            self._leaving.set()
+            self._interrupt(error)
+
+    async def enter(self, begin: Callable[[], None]) -> None:
+        """Own the tasks from a task of its own.
 
         Args:
             begin: called once tasks can be started.
         """
-        self._start()
-        await self._supervise(begin)
-
-    async def enter(self, begin: Callable[[], None]) -> None:
-        """Own the tasks from a task of its own."""
-        self._start()
+        if self._loop is not None:
+            raise UsageError(f"the {self._name} runs once; make another one")
+        self._loop = asyncio.get_running_loop()
         self._body = asyncio.current_task()
         self._task = asyncio.create_task(self._supervise(begin), name=self._name)
         self._task.add_done_callback(self._ended)
@@ -111,15 +117,15 @@ class Supervisor:
             names: what to call that which is still running then.
 
         Raises:
-            ShutdownIncomplete: something was still running then.
+            ShutdownIncomplete: something was still running then. It is logged, too: the end of
+                the event loop waits for what is left, perhaps for ever, and says nothing.
         """
         body, self._body = self._body, None
         try:
             await self._end(timeout, names)
-        except ShutdownIncomplete as incomplete:
-            if error is None or self._interrupted:
+        except ShutdownIncomplete:
+            if error is None and self._failure is None:
                 raise
-            log.error("%s", incomplete)
         failure = self._failure
         if failure is None:
             return
@@ -135,15 +141,12 @@ class Supervisor:
 
     @property
     def _failure(self) -> BaseException | None:
-        """With what the tasks have ended."""
+        """What has failed first, or with what the tasks have ended."""
+        if self._told is not None:
+            return self._told
         if self._task is None or not self._task.done() or self._task.cancelled():
             return None
         return self._task.exception()
-
-    def _start(self) -> None:
-        if self._loop is not None:
-            raise UsageError(f"the {self._name} runs once; make another one")
-        self._loop = asyncio.get_running_loop()
 
     async def _supervise(self, begin: Callable[[], None]) -> None:
         try:
@@ -155,18 +158,22 @@ class Supervisor:
                 for task in list(self._children):
                     task.cancel()
         except BaseExceptionGroup as failed:
-            error = failed.exceptions[0]
-            raise error from error.__cause__
+            if self._told is None:
+                error = failed.exceptions[0]
+                raise error from error.__cause__
         finally:
             self._leaving.set()
             self._entered.set()
 
     def _ended(self, _: asyncio.Task[None]) -> None:
         """If the tasks have ended by a failure, the body is not to go on."""
-        failure = self._failure
-        if failure is not None and self._body is not None and not self._body.done():
+        if (failure := self._failure) is not None:
+            self._interrupt(failure)
+
+    def _interrupt(self, failure: BaseException) -> None:
+        if self._body is not None and not self._body.done() and not self._interrupted:
             self._interrupted = True
-            self._body.cancel(f"the {self._name} failed: {failure}")
+            self._body.cancel(f"the {self._name} failed: {type(failure).__name__}")
 
     async def _end(self, timeout: float, names: Callable[[], tuple[str, ...]]) -> None:
         clock = this_loop().time
@@ -176,7 +183,9 @@ class Supervisor:
         while self._task is not None and not self._task.done():
             if clock() >= deadline:
                 left = names() or tuple(sorted(task.get_name() for task in self._children))
-                raise ShutdownIncomplete(left, waited=timeout)
+                incomplete = ShutdownIncomplete(left, waited=timeout)
+                log.error("%s", incomplete)
+                raise incomplete
             try:
                 await asyncio.wait({self._task}, timeout=deadline - clock())
             except asyncio.CancelledError as error:

@@ -9,7 +9,7 @@ whatever thread it does (``start_http_server`` serves in one of its own). What i
 chunk and for every event is counted in plain numbers that belong to the thread of the loop, and
 collected at the scrape: a tenth of a microsecond rather than half of one, and no lock.
 
-Needs ``prometheus_client`` (``pip install aioinformer[prometheus]``). Its multi-process mode is
+Needs ``prometheus_client`` (the extra ``prometheus``). Its multi-process mode is
 not supported: there gauges can't be read at the scrape.
 """
 

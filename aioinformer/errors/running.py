@@ -6,6 +6,7 @@ None of these is a request's failure; those are in ``requests``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 
 from aioinformer.errors.usage import InformerError
 
@@ -61,15 +62,22 @@ class NotCached(InformerError, KeyError):
         return str(self.args[0])
 
 
+LISTED = 5
+"""Informers that the message of a ``SyncTimeout`` names; a program may have hundreds."""
+
+
 class SyncTimeout(InformerError, TimeoutError):
     """``wait_synced`` ran out of time.
 
-    ``unsynced`` maps the name of each informer that is not synced to what its health says.
+    ``unsynced`` maps the name of each informer that is not synced to what its health says; the
+    message has five of them, and how many more there are.
     """
 
     def __init__(self, timeout: float, unsynced: Mapping[str, str]) -> None:
-        listed = "; ".join(f"{name}: {why}" for name, why in unsynced.items())
-        super().__init__(f"not synced after {timeout:g} s: {listed}")
+        told = [f"{name}: {why}" for name, why in islice(unsynced.items(), LISTED)]
+        if len(unsynced) > LISTED:
+            told.append(f"and {len(unsynced) - LISTED} more")
+        super().__init__(f"not synced after {timeout:g} s: {'; '.join(told)}")
         self.unsynced = dict(unsynced)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from aioinformer._client.traffic import Lane, Stream, Traffic, Turn
-from aioinformer._core.requests import ListRequest, Request, WatchRequest
+from aioinformer._core.requests import ListRequest, LookupRequest, Request, WatchRequest
 from aioinformer._core.resources import Resource
 from aioinformer.errors import FetchError
 from aioinformer.testing import discovery, queries
@@ -111,7 +111,8 @@ class ClusterListWatcher:
                 watch.close()
 
     async def served(self) -> Resource | None:
-        """The resource as the cluster serves it now; in another version, if it has only that.
+        """The resource as the cluster serves it now, when it is its turn; in another version, if
+        it has only that.
 
         ``None`` if it has neither. Faults concern it as a ``get`` of no resource, as they do the
         discovery documents of ``ApiServer``.
@@ -120,12 +121,13 @@ class ClusterListWatcher:
             ServerError: what the server answers instead; its phase is ``discovery``.
             TransportError: there is no answer.
         """
-        with Exchange(self.faults, "get", None) as exchange:
-            try:
-                await Passage(exchange, self.clock).admit()
-            except FetchError as error:
-                error.phase = "discovery"
-                raise
+        async with self.lane.turn(LookupRequest()):
+            with Exchange(self.faults, "get", None) as exchange:
+                try:
+                    await Passage(exchange, self.clock).admit()
+                except FetchError as error:
+                    error.phase = "discovery"
+                    raise
         return discovery.served(self.cluster.resources, self.resource)
 
     def of(self, resource: Resource) -> ClusterListWatcher:

@@ -6,7 +6,7 @@ Opt in from a ``conftest.py``; nothing happens to a test run that doesn't ask::
 
 Then a test asks for ``cluster`` to say what there is, and for ``informers`` (no sockets, quick) or
 ``api_server`` (over HTTP, for code that makes its own ``Client``). All three are new for every
-test and gone after it. It needs pytest-asyncio: ``pip install 'aioinformer[testing]'``.
+test and gone after it. It needs pytest-asyncio: ``pip install '.[testing]'``, from a checkout.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ this machine reaches it.
 
 from __future__ import annotations
 
+import datetime as dt
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -56,7 +57,8 @@ class ApiServer:
         """Make a server that isn't running yet.
 
         Args:
-            cluster: what it serves; an empty one by default.
+            cluster: what it serves; by default an empty one, which stamps objects with the real
+                time (a ``Cluster()`` that the program makes doesn't, and is the same each time).
             port: where; 0 for a free one, which is kept over restarts.
             tls: serve HTTPS with this context, which has a certificate for 127.0.0.1.
             token: the bearer token that every request must show; none is needed by default.
@@ -64,7 +66,7 @@ class ApiServer:
             clock: its time; the event loop's by default. With a ``ManualClock`` minutes pass when
                 a test says so.
         """
-        self.cluster = cluster if cluster is not None else Cluster()
+        self.cluster = cluster if cluster is not None else Cluster(clock=_now)
         self.faults = faults if faults is not None else Faults()
         """What goes wrong, and how to make it so."""
         self._clock: Clock = clock if clock is not None else LoopClock()
@@ -208,6 +210,10 @@ class ApiServer:
     def __repr__(self) -> str:
         where = self.url if self._port else "no port yet"
         return f"<ApiServer {where} {'running' if self.running else 'stopped'} {self.cluster!r}>"
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
 
 
 def _abort(runner: web.AppRunner) -> None:

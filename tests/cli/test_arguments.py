@@ -82,6 +82,17 @@ def test_an_empty_namespace_is_no_namespace(capsys: pytest.CaptureFixture[str]) 
     assert "argument -n/--namespace: must not be empty" in capsys.readouterr().err
 
 
+def test_every_default_of_the_demo_is_shown_in_the_same_way(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        parse(["demo", "--help"])
+
+    help_of_demo = " ".join(capsys.readouterr().out.split())
+    for default in (30, 400, 0):
+        assert f"(default: {default})" in help_of_demo
+
+
 def test_the_help_fits_into_eighty_columns_and_explains_the_exit_codes() -> None:
     text = help_text()
 

@@ -10,9 +10,9 @@ from aioinformer.__main__ import main
 from tests.cli.processes import imported
 
 
-def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    assert capsys.readouterr().out.startswith("usage: aioinformer ")
+def test_no_command_is_a_mistake_that_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert capsys.readouterr().err.startswith("usage: aioinformer ")
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

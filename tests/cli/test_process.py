@@ -44,6 +44,11 @@ def test_the_command_decides_on_the_code_and_writes_at_once(
         (UnknownResource("no podz"), 2, "no podz"),
         (ConnectionFailed("refused", phase="list"), 1, "refused"),
         (SyncTimeout(1, {"pods": "listing"}), 1, "not synced after 1 s: pods: listing"),
+        (
+            SyncTimeout(1, dict.fromkeys("abcdefgh", "new")),
+            1,
+            "not synced after 1 s: a: new; b: new; c: new; d: new; e: new; and 3 more",
+        ),
         (InformerError("two\nlines"), 1, "two lines"),
         (OSError(28, "No space left on device"), 1, "stdout: No space left on device"),
     ],

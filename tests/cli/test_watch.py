@@ -180,11 +180,11 @@ async def _forbid(request: web.Request) -> web.Response:
     return web.Response(status=404) if missing else web.json_response(FORBIDDEN, status=403)
 
 
-def _config(path: Path, server: str) -> str:
+def _config(path: Path, server: str, **more: str) -> str:
     config: dict[str, Any] = {
         "clusters": [{"name": "c", "cluster": {"server": server}}],
         "users": [{"name": "u", "user": {}}],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", **more}}],
         "current-context": "c",
     }
     path.write_text(json.dumps(config))
@@ -274,6 +274,28 @@ async def test_a_bad_selector_is_refused_before_a_cluster_is_looked_for(
     assert code == 2
     assert said.startswith("--selector 'a in (': ")
     assert said.endswith(", at the end")
+
+
+@pytest.mark.parametrize("name", ["Bad_NS", "a/b", "x" * 64])
+async def test_what_can_not_be_a_namespace_is_refused_in_a_line(
+    name: str, env: dict[str, str]
+) -> None:
+    code, said = await _refusal("pods", "-n", name, env=env)
+
+    assert code == 2
+    assert said.startswith("--namespace: a namespace is a DNS label ")
+    assert said.endswith(f", not {name!r}")
+
+
+async def test_a_context_whose_namespace_can_not_be_one_is_refused_in_a_line(
+    server: ApiServer, env: dict[str, str], tmp_path: Path
+) -> None:
+    config = _config(tmp_path / "config", server.url, namespace="Bad_NS")
+    code, said = await _refusal("pods", "--kubeconfig", config, env=env)
+
+    assert code == 2
+    assert said.startswith("the namespace of the context: a namespace is a DNS label ")
+    assert said.endswith(", not 'Bad_NS'")
 
 
 async def test_a_field_that_the_server_does_not_know_ends_it(

@@ -17,6 +17,9 @@ from aioinformer.errors import (
     ConnectionFailed,
     Forbidden,
     InformerError,
+    NotFound,
+    ProtocolError,
+    ServerError,
     Unauthorized,
     UnknownResource,
 )
@@ -40,6 +43,19 @@ from tests.client.situations import (
     other_name,
     working,
     wrong_token,
+)
+from tests.client.strangers import (
+    go_service,
+    list_as_page,
+    login_page,
+    long_head,
+    no_pem,
+    no_port,
+    other_json,
+    proxy_off,
+    to_login,
+    web_service,
+    web_site,
 )
 
 Setup: TypeAlias = Callable[[Stage], AbstractAsyncContextManager[Situation]]
@@ -81,7 +97,8 @@ MISTAKES = (
         working,
         ConfigurationError,
         2,
-        "{file} has no context 'mars'; it has main",
+        "{file} has no context 'mars'; it has main: see `kubectl config get-contexts "
+        "--kubeconfig={file}`",
         context="mars",
     ),
     Mistake(
@@ -175,6 +192,99 @@ MISTAKES = (
         "({file}: context 'main')",
     ),
     Mistake(
+        "a web site that has no such page",
+        web_site,
+        NotFound,
+        1,
+        "GET http://{address}/apis: 404: <html>nothing here</html>; {address} answers with a page "
+        "(text/html), and doesn't look like a Kubernetes API server: is `server:` in {file}: "
+        "context 'main' right?",
+    ),
+    Mistake(
+        "a web service that has no such path",
+        web_service,
+        NotFound,
+        1,
+        "GET http://{address}/apis: 404: 404: Not Found; {address} doesn't look like a Kubernetes "
+        "API server: is `server:` in {file}: context 'main' right?",
+    ),
+    Mistake(
+        "a web service in Go",
+        go_service,
+        UnknownResource,
+        2,
+        "the server http://{address} ({file}: context 'main') has no resource called 'pods'; it "
+        "has no list of its groups, so ask for pods.GROUP, if it is a Kubernetes API server at all",
+    ),
+    Mistake(
+        "a login page",
+        login_page,
+        ProtocolError,
+        1,
+        "GET http://{address}/api: {address} answers with a page (text/html), and doesn't look "
+        "like a Kubernetes API server: is `server:` in {file}: context 'main' right?",
+    ),
+    Mistake(
+        "a way to a login page",
+        to_login,
+        ServerError,
+        1,
+        "GET http://{address}/api: 302: redirected to login.example, which is not followed: "
+        "credentials are not sent there; {address} doesn't look like a Kubernetes API server: is "
+        "`server:` in {file}: context 'main' right?",
+    ),
+    Mistake(
+        "a service that answers in JSON of its own",
+        other_json,
+        ProtocolError,
+        1,
+        "/apis of http://{address} ({file}: context 'main') is no discovery document: its kind "
+        "is not APIGroupList; is it a Kubernetes API server that answers?",
+    ),
+    Mistake(
+        "a list that is a page",
+        list_as_page,
+        ProtocolError,
+        0,
+        "GET http://{address}/api/v1/namespaces/web/pods: {address} answers with a page "
+        "(text/html), and doesn't look like a Kubernetes API server: is `server:` in {file}: "
+        "context 'main' right?",
+    ),
+    Mistake(
+        "a head without end",
+        long_head,
+        ProtocolError,
+        1,
+        "GET http://{address}/api: the head of the answer is too long (aiohttp takes lines of 8190 "
+        "bytes): does a proxy in between add to it? ({file}: context 'main')",
+    ),
+    Mistake(
+        "a proxy that is off",
+        proxy_off,
+        ConnectionFailed,
+        1,
+        "10.0.0.1:443: the proxy {address} can't be reached: Connection refused; is it running, "
+        "and its URL right (`proxy-url:` in a kubeconfig, else that of the client that was given)? "
+        "({file}: context 'main')",
+    ),
+    Mistake(
+        "a port out of range",
+        no_port,
+        ConfigurationError,
+        2,
+        "{file}: context 'main': the port of 'https://127.0.0.1:99999' is no number from 1 to "
+        "65535",
+    ),
+    Mistake(
+        "a certificate that is none",
+        no_pem,
+        ConfigurationError,
+        2,
+        "{file}: context 'main': a certificate or its key can't be used: {address}; authority, "
+        "client certificate and key must each be whole, in PEM (-----BEGIN ...), and the key that "
+        "of the certificate: get a fresh kubeconfig, or look at the files that it names",
+    ),
+    Mistake(
         "unauthorized",
         wrong_token,
         Unauthorized,
@@ -219,8 +329,8 @@ MISTAKES = (
         working,
         UnknownResource,
         2,
-        "the server has no resource called 'podz' (did you mean pods?); `kubectl api-resources` "
-        "lists what it has",
+        "the server http://{address} ({file}: context 'main') has no resource called 'podz' (did "
+        "you mean pods?); `kubectl api-resources` lists what it has",
         resource="podz",
     ),
     Mistake(

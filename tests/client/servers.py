@@ -51,7 +51,7 @@ async def talking(talk: Talk, *, tls: ssl.SSLContext | None = None) -> AsyncGene
         talks.add(task)
         try:
             await talk(reader, writer)
-        except (ConnectionError, asyncio.CancelledError):
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # the client or the test is done
         finally:
             writer.transport.abort()

@@ -77,10 +77,19 @@ async def test_no_kubeconfig_at_all_is_explained(tmp_path: Path) -> None:
         await source.load()
     assert str(caught.value) == (
         f"no cluster is configured: $KUBECONFIG is not set, {tmp_path}/.kube/config does not "
-        f"exist, and this is no pod with a service account ($KUBERNETES_SERVICE_HOST, "
-        f"$KUBERNETES_SERVICE_PORT, {tmp_path}/mount/token, {tmp_path}/mount/ca.crt): Service "
-        f"host/port is not set; for a cluster elsewhere, put its kubeconfig into ~/.kube/config, "
-        f"or name it"
+        "exist, and this is no pod; put your cluster's kubeconfig into ~/.kube/config, or name "
+        "its file in $KUBECONFIG"
+    )
+
+
+async def test_a_context_without_any_kubeconfig_is_explained(tmp_path: Path) -> None:
+    source = Kubeconfig(None, "mars", {"HOME": str(tmp_path)}, tmp_path / "mount")
+
+    with pytest.raises(ConfigurationError) as caught:
+        await source.load()
+    assert str(caught.value) == (
+        f"there is no context 'mars': $KUBECONFIG is not set, {tmp_path}/.kube/config does not "
+        "exist; put your cluster's kubeconfig into ~/.kube/config, or name its file in $KUBECONFIG"
     )
 
 

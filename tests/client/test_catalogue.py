@@ -173,8 +173,7 @@ def test_an_unknown_name_suggests_the_near_ones() -> None:
 
     assert isinstance(error, UnknownResource)
     assert str(error) == (
-        "the server has no resource called 'Deploymets' (did you mean deployments or "
-        "deploy?); "
+        "the server has no resource called 'Deploymets' (did you mean deployments?); "
         "`kubectl api-resources` lists what it has"
     )
 
@@ -183,7 +182,7 @@ def test_an_unknown_name_suggests_the_near_ones() -> None:
     ("name", "first"),
     [
         ("podz", "pods"),
-        ("svcs", "svc"),
+        ("svcs", "services"),
         ("deployment.app", "deployments.apps"),
         ("pod.v2", "pods.v1"),
     ],
@@ -193,6 +192,46 @@ def test_what_is_suggested_can_be_asked_for(name: str, first: str) -> None:
 
     assert near[0] == first
     assert all(catalogue().find(each) for each in near)
+
+
+def test_a_resource_is_suggested_once_by_its_plural_and_three_at_most() -> None:
+    names = [resource(f"thing{each}s", "a.io", "v1", f"thing{each}") for each in "abcde"]
+    near, _ = similar(of(*names), "things")
+
+    assert len(near) == 3
+    assert all(each.endswith("s") for each in near)
+
+
+def test_a_message_of_many_candidates_names_five_and_counts_the_rest() -> None:
+    many = of(*(resource("gateways", f"g{each}.io") for each in range(9)))
+
+    with pytest.raises(AmbiguousResource) as caught:
+        many.find("gateways")
+    assert str(caught.value).endswith("gateways.g3.io or gateways.g4.io or one of 4 more")
+    assert len(caught.value.candidates) == 9
+
+
+def test_the_core_group_may_be_written_as_nothing_after_a_dot() -> None:
+    """As kubectl takes it: ``pods.``, and with the version ``pods.v1.``."""
+    for name in ("pods.", "pod.", "pods.v1.", "pod.v1."):
+        found = catalogue().find(name)
+        assert found is not None
+        assert str(found) == "pods"
+    assert catalogue().find("deployments.v1.") is None
+
+
+def test_a_server_that_is_known_is_named() -> None:
+    said = str(catalogue().missing("x", where="https://10.0.0.1 (config: context 'main')"))
+
+    assert said.startswith(
+        "the server https://10.0.0.1 (config: context 'main') has no resource called 'x'; "
+    )
+
+
+def test_a_server_that_lists_nothing_may_be_none_of_kubernetes() -> None:
+    assert str(Catalogue((), {"/apis": LOST}).missing("widgets.a.io")).endswith(
+        "it lists nothing at all: is it a Kubernetes API server?"
+    )
 
 
 def test_nothing_is_suggested_that_could_not_be_used() -> None:
@@ -242,7 +281,7 @@ def test_a_bare_name_is_not_unknown_if_much_could_not_be_read(path: str) -> None
 def test_a_server_without_a_list_of_groups_wants_the_group_named() -> None:
     assert str(Catalogue((), {"/apis": LOST}).missing("widgets")) == (
         "the server has no resource called 'widgets'; it has no list of its groups, so ask for "
-        "widgets.GROUP"
+        "widgets.GROUP, if it is a Kubernetes API server at all"
     )
 
 

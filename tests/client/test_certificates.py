@@ -157,7 +157,7 @@ async def test_half_a_rotation_is_no_rotation(
 
     files.pair = Pair(after.certificate, before.key)
     assert await tls.context(failed=first) is first
-    assert "KEY_VALUES_MISMATCH; those of before are used on" in caplog.text
+    assert "KEY_VALUES_MISMATCH; authority, client certificate and" in caplog.text
 
     files.pair = after
     assert await tls.context(failed=first) is not first

@@ -7,6 +7,7 @@ import gc
 import ssl
 import subprocess
 import sys
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -16,6 +17,8 @@ import pytest
 from aiohttp import web
 
 from aioinformer._client.client import Client
+from aioinformer._client.transport import Timeouts
+from aioinformer._core.rates import Limits
 from aioinformer._core.requests import ListRequest, WatchRequest
 from aioinformer._core.resources import Resource, find_built_in
 from aioinformer.errors import (
@@ -24,6 +27,7 @@ from aioinformer.errors import (
     NotFound,
     NotRunning,
     ProtocolError,
+    RequestTimedOut,
     UnknownResource,
 )
 from tests.client.conftest import Certificates
@@ -172,7 +176,10 @@ async def test_a_repr_shows_server_and_state_and_no_secret() -> None:
     assert repr(client) == "<Client http://10.0.0.1 new>"
     async with client:
         assert repr(client) == "<Client http://10.0.0.1 open>"
-        assert CANARY not in repr(client.lister_watcher(PODS, labels="app=shop"))
+        reader = client.lister_watcher(PODS, namespace="web", labels="app=shop")
+        assert CANARY not in repr(reader)
+        assert repr(reader) == "<ResourceReader of pods in web, labelSelector=app=shop>"
+        assert repr(client.lister_watcher(PODS)) == "<ResourceReader of pods>"
     assert repr(client) == "<Client http://10.0.0.1 closed>"
 
 
@@ -334,3 +341,71 @@ def test_a_header_with_control_characters_is_refused_without_being_shown(
     with pytest.raises(ValueError, match="the header 'X-Key' has a newline") as caught:
         Client("http://10.0.0.1", headers=headers)
     assert CANARY not in str(caught.value)
+
+
+# -- answers without an end --------------------------------------------------------------------
+
+
+async def test_an_answer_that_unpacks_to_more_than_the_cap_is_given_up() -> None:
+    """A megabyte of gzip may hold a gigabyte."""
+    packing = zlib.compressobj(wbits=31)
+    mebibyte = bytes(1024 * 1024)
+    packed = b"".join([packing.compress(mebibyte) for _ in range(80)]) + packing.flush()
+    assert len(packed) < 1024 * 1024
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=packed, headers={"Content-Encoding": "gzip"})
+
+    async with serving(answer) as server, Client(server) as client:
+        with pytest.raises(ProtocolError, match="GET /apis: the answer is longer than 67108864"):
+            await client.get("/apis", phase="discovery")
+
+
+async def test_an_answer_that_drips_is_given_up() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = await streamed(request, b"{")
+        while True:
+            await response.write(b" ")
+            await asyncio.sleep(0.002)
+
+    async with (
+        serving(answer) as server,
+        Client(server, timeouts=Timeouts(whole=0.03)) as client,
+    ):
+        with pytest.raises(RequestTimedOut, match=r"GET /api: .* not end in 0\.03 s") as caught:
+            await client.resource("widgets")
+
+    assert caught.value.phase == "discovery"
+
+
+# -- a resource that isn't served --------------------------------------------------------------
+
+
+async def test_two_hundred_readers_of_a_resource_that_is_gone_look_once() -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(status=404, text="404 page not found\n")
+
+    widgets = Resource("example.com", "v1", "widgets", "Widget")
+    limits = Limits(restarts=1e6, burst=200)
+    async with serving(answer) as server, Client(server, limits=limits) as client:
+        readers = [client.lister_watcher(widgets, namespace=f"n{each}") for each in range(200)]
+        found = await asyncio.gather(*(reader.served() for reader in readers))
+
+    assert found == [None] * 200
+    assert asked == ["/apis/example.com/v1", "/apis", "/apis/example.com"]
+
+
+async def test_looking_whether_a_resource_is_served_waits_for_its_turn() -> None:
+    async with (
+        serving(discovery) as server,
+        Client(server, limits=Limits(restarts=0.01, burst=2)) as client,
+    ):
+        reader = client.lister_watcher(PODS)
+        assert await reader.served() is not None
+        assert await reader.served() is not None
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.02):
+                await reader.served()

@@ -18,6 +18,7 @@ from aioinformer._client.credentials import (
 )
 from aioinformer.errors import ConfigurationError
 from tests.client.conftest import Certificates
+from tests.client.kubeconfigs import CANARY, chain_of_errors
 
 SERVER = URL("https://10.0.0.1:6443")
 
@@ -93,6 +94,27 @@ def test_a_password_in_a_server_url_is_refused_without_being_shown() -> None:
 
 def test_a_slash_at_the_end_of_a_server_url_means_nothing() -> None:
     assert str(server_url("https://host/k8s/")) == "https://host/k8s"
+
+
+@pytest.mark.parametrize("port", ["99999", "x"])
+def test_a_port_that_is_none_is_told(port: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^the port of 'https://a:\w+' is no number"):
+        server_url(f"https://a:{port}")
+
+
+def test_a_port_that_is_none_shows_no_password() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        server_url(f"https://me:{CANARY}@a:99999")
+
+    assert CANARY not in chain_of_errors(caught.value)
+
+
+def test_credentials_say_where_the_server_is_and_who_named_it() -> None:
+    fixed = FixedAuthorization()
+
+    assert Credentials(SERVER, fixed).where == str(SERVER).rstrip("/")
+    assert CANARY not in Credentials(SERVER.with_query(token=CANARY), fixed).where
+    assert Credentials(SERVER, fixed, origin="config").where.endswith(" (config)")
 
 
 def test_the_password_of_a_proxy_is_parted_from_its_url() -> None:

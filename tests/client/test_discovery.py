@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from aioinformer._client.discovery import ABSENT, FRESH, Discovery
+from aioinformer._client.lookups import AGAIN
 from aioinformer._core.resources import Resource
 from aioinformer.errors import (
     ConnectionFailed,
@@ -222,13 +223,17 @@ async def test_a_name_whose_group_no_url_can_name_is_unknown(name: str) -> None:
 
 
 @virtually
-async def test_whether_a_resource_is_served_is_always_asked_afresh() -> None:
+async def test_whether_a_resource_is_served_is_asked_afresh_after_a_moment() -> None:
     documents = standalone()
     discovery = Discovery(documents)
     widgets = await discovery.find("widgets.example.com")
     assert await discovery.served(widgets) == widgets
     documents.served.clear()
+    asked = len(documents.asked)
 
+    assert await discovery.served(widgets) == widgets
+    assert len(documents.asked) == asked
+    await asyncio.sleep(AGAIN)
     assert await discovery.served(widgets) is None
     assert await discovery.served(Resource("example.com", "v1", "gadgets", "Gadget")) is None
 

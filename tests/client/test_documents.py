@@ -145,7 +145,7 @@ def test_a_document_of_another_kind_is_no_empty_one(document: bytes) -> None:
 def test_the_document_of_another_group_version_is_not_the_one_asked_for() -> None:
     document = b'{"kind":"APIResourceList","groupVersion":"b/v1","resources":[]}'
 
-    with pytest.raises(ProtocolError, match="it describes 'b/v1'"):
+    with pytest.raises(ProtocolError, match="it describes something else than"):
         legacy_resources(document, "/apis/a/v1", "a/v1")
 
 
@@ -172,7 +172,15 @@ AGGREGATED_OF = (
 
 @pytest.mark.parametrize(
     ("group", "version", "plural"),
-    [(b"a.io", b"v1", b""), (b"a.io", b"", b"pods"), (b"..", b"v1", b"pods"), (b"", b"v1", b"..")],
+    [
+        (b"a.io", b"v1", b""),
+        (b"a.io", b"", b"pods"),
+        (b"..", b"v1", b"pods"),
+        (b"", b"v1", b".."),
+        (b"a.io", b"v1", b"Bearer pods"),
+        (b"a.io", b"v1\\u001b[31m", b"pods"),
+        (b"a\\nb", b"v1", b"pods"),
+    ],
 )
 def test_a_resource_that_no_url_can_name_is_the_servers_fault(
     group: bytes, version: bytes, plural: bytes

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from aioinformer._client.client import Client
 from aioinformer._client.kubeconfig import Kubeconfig
+from aioinformer._client.transport import Timeouts
 from aioinformer.errors import ConfigurationError
 from tests.client.conftest import Certificates
 from tests.client.kubeconfigs import (
@@ -45,7 +49,8 @@ async def test_the_environment_may_list_files_of_which_some_are_missing(tmp_path
     assert str((await source.load()).server) == "http://10.0.0.1"
     assert str((await replace(source, context="second").load()).server) == "http://10.0.0.1"
     assert await refusal(replace(source, context="third")) == (
-        f"{first}, {second} has no context 'third'; it has first, second"
+        f"{first}, {second} has no context 'third'; it has first, second: see "
+        "`kubectl config get-contexts`"
     )
 
 
@@ -95,9 +100,8 @@ async def test_when_nothing_is_found_everything_tried_is_named(tmp_path: Path) -
 
     assert await refusal(source) == (
         f"no cluster is configured: $KUBECONFIG names no file that exists ({missing}), and this "
-        f"is no pod with a service account ($KUBERNETES_SERVICE_HOST, $KUBERNETES_SERVICE_PORT, "
-        f"{mount}/token, {mount}/ca.crt): Service host/port is not set; for a cluster elsewhere, "
-        f"put its kubeconfig into ~/.kube/config, or name it"
+        f"is no pod; put your cluster's kubeconfig into ~/.kube/config, or name its file in "
+        f"$KUBECONFIG"
     )
     at_home = replace(source, environment={"HOME": str(tmp_path)})
     assert (await refusal(at_home)).startswith(
@@ -182,7 +186,10 @@ async def test_without_a_current_context_one_must_be_chosen(tmp_path: Path) -> N
     del content["current-context"]
     path = written(tmp_path, content)
 
-    assert await refusal(Kubeconfig(path)) == f"{path} has no current context; it has main"
+    assert await refusal(Kubeconfig(path)) == (
+        f"{path} has no current context; it has main: see `kubectl config get-contexts "
+        f"--kubeconfig={path}`"
+    )
     assert str((await load(path, "main")).server) == "http://10.0.0.1"
 
 
@@ -218,13 +225,25 @@ async def test_a_context_without_a_user_is_anonymous(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "is no kubeconfig"),
-        ("[1, 2]", "is no kubeconfig"),
+        ("", "is empty; put the cluster's kubeconfig there"),
+        (" \n", "is empty"),
+        ("[1, 2]", "is no YAML mapping, as a kubeconfig is; is it the right file?"),
+        ("# canary-7c21", "is no YAML mapping"),
+        ("canary-7c21\0", "is no text (UTF-8), as a kubeconfig is; is it the right file?"),
         ("users: [{user: {token: canary-7c21}}]", "is no kubeconfig"),
         ("a: [\nb: *canary-7c21", "is not valid YAML: see line 2"),
         ("{}", "has no current context; it has none at all"),
     ],
-    ids=["empty", "a list", "a user without name", "no YAML", "nothing in it"],
+    ids=[
+        "empty",
+        "blank",
+        "a list",
+        "a comment",
+        "binary",
+        "a user without name",
+        "no YAML",
+        "nothing in it",
+    ],
 )
 async def test_a_file_that_is_no_kubeconfig_is_named_and_not_quoted(
     tmp_path: Path, content: str, said: str
@@ -333,3 +352,49 @@ async def test_nothing_of_it_shows_a_secret(tmp_path: Path, certificates: Certif
     environment = {"SECRET": CANARY}
     shown = f"{source!r} {credentials!r} {credentials.authorization!r}"
     assert CANARY not in shown + repr(replace(source, environment=environment))
+
+
+# -- a file system that hangs ------------------------------------------------------------------
+
+
+@contextmanager
+def hanging(path: Path) -> Generator[Path]:
+    """A FIFO that nobody writes to: whoever opens it waits. In the end, nobody does any more."""
+    os.mkfifo(path)
+    try:
+        yield path
+    finally:
+        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="makes a FIFO")
+@pytest.mark.parametrize("context", [None, "prod"])
+async def test_a_kubeconfig_that_can_not_be_read_in_time_is_named(
+    tmp_path: Path, context: str | None
+) -> None:
+    with hanging(tmp_path / "config") as path:
+        said = await refusal(Kubeconfig(path, context, environment=NO_POD, patience=0.02))
+
+    where = f"{path}: context 'prod'" if context else f"{path}"
+    assert said.startswith(f"{where}: the files were not read in 0.02 s: does the file system hang")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="makes a FIFO")
+@pytest.mark.parametrize("key", ["tokenFile", "client-key"])
+async def test_a_file_that_a_kubeconfig_names_is_not_waited_for_for_ever(
+    tmp_path: Path, key: str
+) -> None:
+    with hanging(tmp_path / "secret") as secret:
+        user = {"client-certificate": __file__, "client-key": __file__, key: str(secret)}
+        path = written(tmp_path, document(cluster={"server": "https://10.0.0.1"}, user=user))
+        said = await refusal(Kubeconfig(path, environment=NO_POD, patience=0.5))
+
+    assert said.startswith(f"{path}: context 'main': the files were not read in 0.5 s")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="makes a FIFO")
+async def test_the_patience_of_a_client_is_that_of_its_timeouts(tmp_path: Path) -> None:
+    with hanging(tmp_path / "config") as path:
+        client = Client.connect(kubeconfig=path, timeouts=Timeouts(connect=0.02))
+        with pytest.raises(ConfigurationError, match=r"not read in 0\.02 s"):
+            await client.__aenter__()

@@ -88,7 +88,8 @@ async def test_an_exec_plugin_that_fails_says_so(tmp_path: Path) -> None:
     path = written(tmp_path, document(user=user))
 
     assert await refusal(Kubeconfig(path)) == (
-        f"{path}: context 'main': the exec plugin 'false' failed with code 1"
+        f"{path}: context 'main': the exec plugin 'false' failed with code 1; run it in a "
+        "terminal to see what is wrong: perhaps a login has ended"
     )
 
 

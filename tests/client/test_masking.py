@@ -9,11 +9,12 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from aiohttp.http_exceptions import BadStatusLine
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._client.masking import DEPTH, LOOKED_AT, MASK, SHOWN, Mask, without_secrets
-from aioinformer.errors import Status
+from aioinformer.errors import Expired, Status
 
 secrets = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=6, max_size=30)
 
@@ -132,6 +133,35 @@ def test_a_repr_shows_no_secret() -> None:
     assert "canary" not in repr(Mask([("X-Api-Key", "canary")]))
 
 
+def test_a_text_that_was_cut_off_ends_before_half_a_secret() -> None:
+    mask = Mask([("X-Api-Key", "canary")])
+
+    assert mask.told("the canary is a cana...") == f"the {MASK} is a ..."
+    assert mask.told("the canary is a cana") == f"the {MASK} is a cana"
+    assert mask.status(Status(500, "", "a cana...")).message == "a ..."
+
+
+def test_a_secret_is_hidden_in_a_text_that_was_put_on_one_line() -> None:
+    assert Mask([("X-Api-Key", "two\t  words")]).text("sent: two words") == f"sent: {MASK}"
+
+
+def test_an_error_loses_a_secret_in_all_that_it_came_from() -> None:
+    status = Status(410, "", "the canary", {"x": "canary"})
+    error = Expired(status, target="at canary", advice="ask canary")
+    error.__cause__ = UnicodeDecodeError("utf-8", b"canary\xff", 6, 7, "bad")
+    error.__cause__.__context__ = BadStatusLine("HTTP canary")
+    error.__cause__.__context__.__cause__ = error  # a circle is no trouble
+
+    Mask([("X-Api-Key", "canary")]).error(error)
+
+    cause = error.__cause__
+    assert isinstance(cause, UnicodeDecodeError)
+    context = cause.__context__
+    assert "canary" not in repr([error, vars(error), cause, context, vars(context)])
+    assert str(error) == f"at {MASK}: 410: the {MASK}; ask {MASK}"
+    assert error.status.details == {"x": MASK}
+
+
 # -- what only looks secret --------------------------------------------------------------------
 
 
@@ -144,6 +174,11 @@ def test_a_repr_shows_no_secret() -> None:
         ("got eyJhbGciOiJSUzI1NiIs.eyJpc3MiOi.J9sig here", f"got {MASK} here"),
         ("no host sts.eu-west-1.amazonaws.com:443", "no host sts.eu-west-1.amazonaws.com:443"),
         ("the token has expired", "the token has expired"),
+        ("the token is expired", "the token is expired"),
+        ("the token was revoked", "the token was revoked"),
+        ("password is hunter2", f"password is {MASK}"),
+        ("your secret was: hunter2", f"your secret was: {MASK}"),
+        ("api_key is=hunter2, and", f"api_key is={MASK}, and"),
         ("two\n lines\x1b[0m", "two lines [0m"),
     ],
 )

@@ -16,6 +16,7 @@ from tests.client.kubeconfigs import CANARY, chain_of_errors
 from tests.client.plugins import V1, V1BETA1, FakePlugin, in_seconds
 
 NOTHING: Mapping[str, Any] = {}
+CHECK = "run it in a terminal to see what is wrong: perhaps a login has ended"
 
 
 def made(fake: FakePlugin, cluster: Mapping[str, Any] = NOTHING, **more: Any) -> ExecPlugin:
@@ -120,6 +121,24 @@ async def test_a_plugin_that_is_not_installed_says_how_to_install_it() -> None:
     )
 
 
+async def test_a_path_to_no_plugin_has_nothing_to_do_with_the_search_path(tmp_path: Path) -> None:
+    section = {"apiVersion": V1, "command": str(tmp_path / "login")}
+
+    assert await failure(ExecPlugin(plugin_command(section, {}), "here")) == (
+        f"here: the exec plugin '{tmp_path}/login' can't be run: No such file or directory: is it "
+        "installed, and `command:` in the kubeconfig right?"
+    )
+
+
+async def test_a_plugin_that_may_not_be_executed_says_how_to_change_that(tmp_path: Path) -> None:
+    (tmp_path / "login").write_text("#!/bin/sh")
+    section = {"apiVersion": V1, "command": str(tmp_path / "login")}
+
+    told = await failure(ExecPlugin(plugin_command(section, {}), "here"))
+
+    assert told.endswith("can't be run: Permission denied: may it be executed (chmod +x)?")
+
+
 async def test_the_end_of_what_it_complains_of_is_told(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
     fake.script("echo first >&2; echo run: aws sso login >&2; exit 3")
@@ -158,7 +177,7 @@ async def test_a_plugin_killed_by_a_signal_says_so(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
     fake.script("kill -9 $$")
 
-    assert (await failure(made(fake))).endswith("failed by signal 9")
+    assert (await failure(made(fake))).endswith(f"failed by signal 9; {CHECK}")
 
 
 async def test_a_plugin_that_hangs_says_for_how_long(tmp_path: Path) -> None:
@@ -187,7 +206,10 @@ async def test_a_plugin_that_prints_something_else_says_so(
     (tmp_path / "printed").write_text(printed)
     fake.script(f"cat {tmp_path / 'printed'}")
 
-    assert said in await failure(made(fake))
+    told = await failure(made(fake))
+
+    assert said in told
+    assert told.endswith(f"; {CHECK}")
 
 
 @pytest.mark.parametrize(
@@ -213,7 +235,7 @@ async def test_a_plugin_that_prints_without_end_says_so(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
     fake.script("head -c 1100000 /dev/zero")
 
-    assert (await failure(made(fake))).endswith("printed more than 1048576 bytes")
+    assert (await failure(made(fake))).endswith(f"printed more than 1048576 bytes; {CHECK}")
 
 
 async def test_a_run_that_failed_is_not_repeated_at_once(tmp_path: Path) -> None:
@@ -260,3 +282,24 @@ def test_no_repr_shows_a_secret() -> None:
     }
 
     assert CANARY not in repr(ExecPlugin(plugin_command(section, {}), "here"))
+
+
+@pytest.mark.parametrize("behind", [f"?token={CANARY}", f" --token={CANARY}"])
+async def test_what_stands_behind_a_programs_name_is_not_told(tmp_path: Path, behind: str) -> None:
+    section = {"apiVersion": V1, "command": f"{tmp_path}/nothing{behind}"}
+
+    said = await failure(ExecPlugin(plugin_command(section, NOTHING), "here"))
+
+    assert said.startswith(f"here: the exec plugin '{tmp_path}/nothing' can't be run: No such file")
+    with pytest.raises(ConfigurationError) as caught:
+        plugin_command({**section, "apiVersion": "v0"}, NOTHING)
+    assert CANARY not in chain_of_errors(caught.value)
+
+
+async def test_a_password_that_a_program_tells_is_hidden(tmp_path: Path) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.script(f"echo 'login failed: the password is {CANARY}' >&2; exit 1")
+
+    said = await failure(made(fake))
+
+    assert "failed with code 1: login failed: the password is [credential]" in said

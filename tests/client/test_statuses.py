@@ -60,8 +60,8 @@ def test_a_page_of_html_is_cut_and_put_on_one_line() -> None:
     message = status_of(502, {}, page).message
 
     assert message.startswith("<html> <body> <h1>Bad Gateway</h1>xxx")
-    assert len(message) == TEXT_CAP + 1
-    assert message.endswith("…")
+    assert len(message) == TEXT_CAP + len("...")
+    assert message.endswith("...")
 
 
 def test_control_characters_of_a_foreign_page_do_not_reach_the_message() -> None:

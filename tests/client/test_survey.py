@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import msgspec
 import pytest
 
-from aioinformer._client.survey import Survey
+from aioinformer._client.survey import SHORT, Survey
 from aioinformer._core.resources import Resource, find_built_in
 from aioinformer.errors import (
     ConnectionFailed,
     FetchError,
     Forbidden,
+    NotFound,
     ProtocolError,
     ServerFailure,
     Unauthorized,
@@ -108,6 +112,21 @@ async def test_a_server_that_can_not_be_reached_is_an_error() -> None:
 
     with pytest.raises(ConnectionFailed):
         await Survey(Documents({"/api": EMPTY, "/apis": gone})).everything()
+
+
+async def test_a_server_that_knows_no_path_and_is_none_of_kubernetes_is_an_error() -> None:
+    lost = server_error(LOST_404, phase="discovery", target="GET /apis")
+
+    with pytest.raises(NotFound, match="default backend"):
+        await Survey(Documents({"/api": lost, "/apis": lost})).everything()
+    assert (await Survey(Documents({"/api": lost})).everything()).served == ()
+
+
+async def test_a_document_that_makes_no_sense_is_named_with_its_server() -> None:
+    survey = Survey(Documents({"/apis": b"{}"}), lambda: "https://10.0.0.1 (config)")
+
+    with pytest.raises(ProtocolError, match=r"^/apis of https://10\.0\.0\.1 \(config\) is no"):
+        await survey.everything()
 
 
 async def test_a_document_that_makes_no_sense_is_the_servers_fault() -> None:
@@ -306,3 +325,45 @@ async def test_an_aggregated_api_that_is_down_elsewhere_does_not_matter() -> Non
     documents = served(**{"/apis": aggregated("metrics.io", v1=())})
 
     assert await Survey(documents).served(WIDGETS) is None
+
+
+# -- long documents ----------------------------------------------------------------------------
+
+
+def long_list(groups: int) -> bytes:
+    """An aggregated document of many groups with ten resources each."""
+
+    def described(name: str) -> dict[str, object]:
+        found = [{"resource": f"{name}{n}", "responseKind": {"kind": "T"}} for n in range(10)]
+        versions = [{"version": "v1", "resources": found}]
+        return {"metadata": {"name": f"{name}.io"}, "versions": versions}
+
+    items = [described(f"g{number}") for number in range(groups)]
+    return msgspec.json.encode({"kind": "APIGroupDiscoveryList", "items": items})
+
+
+@pytest.mark.parametrize("groups", [5, 2000], ids=["short", "long"])
+async def test_a_long_document_is_read_beside_the_loop(groups: int) -> None:
+    document, turns = long_list(groups), 0
+    assert (len(document) > SHORT) is (groups > 5)
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    catalogue = await Survey(Documents({"/api": EMPTY, "/apis": document})).everything()
+    beside.cancel()
+
+    assert catalogue.find("g40") is not None
+    assert (turns > 10) is (groups > 5)
+
+
+@pytest.mark.parametrize("wrong", [b"[", b'{"kind":"x"}'])
+async def test_a_long_document_that_is_none_is_the_servers_fault(wrong: bytes) -> None:
+    documents = Documents({"/api": EMPTY, "/apis": wrong + b" " * SHORT})
+
+    with pytest.raises(ProtocolError, match="/apis is no discovery document"):
+        await Survey(documents).everything()

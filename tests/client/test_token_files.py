@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from aioinformer._client.renewals import Grant
-from aioinformer._client.token_files import TokenFile, bearer
+from aioinformer._client.token_files import CAP, TokenFile, bearer
 from aioinformer.errors import FetchError
 from tests.client.kubeconfigs import CANARY, chain_of_errors
 
@@ -85,3 +86,21 @@ async def test_a_file_without_a_usable_token_says_what_is_wrong_and_not_what_is_
 
 def test_a_bearer_token_is_one_word() -> None:
     assert bearer(b"\n abc \r\n") == "Bearer abc"
+
+
+@pytest.mark.parametrize("too_many", [0, 1])
+async def test_a_file_without_an_end_is_not_read_to_it(path: Path, too_many: int) -> None:
+    put(path, "a" * (CAP + too_many))
+    token = TokenFile(path, "here")
+
+    if too_many:
+        with pytest.raises(FetchError, match="can't be used: it has more than 1048576 bytes"):
+            await token()
+    else:
+        assert len((await token()).header) == len("Bearer ") + CAP
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such device")
+async def test_a_device_without_an_end_is_no_token() -> None:
+    with pytest.raises(FetchError, match="/dev/zero can't be used: it has more than"):
+        await TokenFile(Path("/dev/zero"), "here")()

@@ -12,7 +12,7 @@ import pytest
 from aioinformer._client.client import Client
 from aioinformer._client.traffic import BETWEEN_PAGES, Lane, Stream, Traffic
 from aioinformer._core.rates import Limits
-from aioinformer._core.requests import ListRequest, Request, WatchRequest
+from aioinformer._core.requests import AnyRequest, ListRequest, LookupRequest, WatchRequest
 from aioinformer._core.resources import find_built_in
 from aioinformer.errors import ConnectionLost, FetchError, Forbidden, Status, server_error
 from aioinformer.testing import ApiServer
@@ -28,6 +28,7 @@ WATCH_LIST = WatchRequest("", 300, initial=True)
 RELIST = ListRequest("7", restart=True)
 REWATCH = WatchRequest("7", 300, restart=True)
 PROBE = ListRequest("", 1, probe=True)
+LOOKUP = LookupRequest()
 
 
 def simulated(story: Callable[[], Coroutine[object, object, T]]) -> T:
@@ -43,7 +44,7 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def send(lane: Lane, request: Request, *, lasting: float = 0.0) -> float:
+async def send(lane: Lane, request: AnyRequest, *, lasting: float = 0.0) -> float:
     """A request that succeeds; when it was sent."""
     async with lane.turn(request) as turn:
         sent = now()
@@ -53,7 +54,7 @@ async def send(lane: Lane, request: Request, *, lasting: float = 0.0) -> float:
     return sent
 
 
-async def fail(traffic: Traffic, error: FetchError, request: Request = FIRST) -> float:
+async def fail(traffic: Traffic, error: FetchError, request: AnyRequest = FIRST) -> float:
     """A request that ends so; when it was sent."""
     sent: list[float] = []
 
@@ -83,7 +84,7 @@ def busy(seconds: float) -> FetchError:
 
 
 @pytest.mark.parametrize("request_", [FIRST, WATCH_LIST], ids=["list", "watchlist"])
-def test_eight_initial_states_are_under_way_at_once(request_: Request) -> None:
+def test_eight_initial_states_are_under_way_at_once(request_: AnyRequest) -> None:
     async def story() -> list[float]:
         traffic = Traffic()
         return await at_once([send(traffic.lane(), request_, lasting=5.0) for _ in range(20)])
@@ -95,12 +96,24 @@ def test_eight_initial_states_are_under_way_at_once(request_: Request) -> None:
 
 
 @pytest.mark.parametrize("request_", [WATCH, PROBE], ids=["watch", "probe"])
-def test_what_carries_no_initial_state_needs_no_place(request_: Request) -> None:
+def test_what_carries_no_initial_state_needs_no_place(request_: AnyRequest) -> None:
     async def story() -> list[float]:
         traffic = Traffic(Limits(lists=1))
         return await at_once([send(traffic.lane(), request_, lasting=5.0) for _ in range(20)])
 
     assert simulated(story) == [0.0] * 20
+
+
+def test_looking_whether_a_resource_is_served_needs_no_place_and_keeps_none() -> None:
+    async def story() -> list[object]:
+        traffic = Traffic(Limits(lists=1))
+        lane = traffic.lane()
+        await send(lane, FIRST)  # keeps its place for a next page
+        held = traffic.initial
+        await send(lane, LOOKUP)
+        return [held, traffic.initial, await send(traffic.lane(), FIRST)]
+
+    assert simulated(story) == [1, 0, 0.0]
 
 
 def test_places_go_to_those_who_came_first() -> None:
@@ -214,8 +227,8 @@ def test_a_request_that_fails_gives_its_place_back(error: BaseException) -> None
 # -- restarts ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("request_", [REWATCH, RELIST], ids=["watch", "list"])
-def test_restarts_come_twenty_a_second_after_a_burst_of_five(request_: Request) -> None:
+@pytest.mark.parametrize("request_", [REWATCH, RELIST, LOOKUP], ids=["watch", "list", "lookup"])
+def test_restarts_come_twenty_a_second_after_a_burst_of_five(request_: AnyRequest) -> None:
     async def story() -> list[float]:
         traffic = Traffic(Limits(lists=1000))
         return await at_once([send(traffic.lane(), request_) for _ in range(45)])
@@ -228,7 +241,7 @@ def test_tokens_go_to_those_who_came_first() -> None:
     async def story() -> list[float]:
         traffic, line = Traffic(Limits(lists=1000)), list[asyncio.Task[float]]()
         for number in range(30):
-            request: Request = RELIST if number % 3 == 0 else REWATCH
+            request: AnyRequest = RELIST if number % 3 == 0 else REWATCH
             line.append(asyncio.create_task(send(traffic.lane(), request)))
             await asyncio.sleep(0.001)
         return [await each for each in line]
@@ -242,7 +255,7 @@ def test_what_follows_a_success_takes_no_token() -> None:
     async def story() -> list[float]:
         traffic = Traffic()
         await at_once([send(traffic.lane(), REWATCH) for _ in range(5)])
-        requests: list[Request] = [FIRST, PAGE, WATCH] * 10
+        requests: list[AnyRequest] = [FIRST, PAGE, WATCH] * 10
         return await at_once([send(traffic.lane(), each) for each in requests])
 
     assert simulated(story)[:3] == [0.0, 0.0, 0.0]
@@ -275,7 +288,7 @@ def test_the_pages_of_a_list_take_no_tokens_even_then() -> None:
     async def story() -> list[float]:
         traffic = Traffic()
         await fail(traffic, LOST)
-        requests: list[Request] = [WATCH, PAGE] * 4
+        requests: list[AnyRequest] = [WATCH, PAGE] * 4
         return await at_once([send(traffic.lane(), each) for each in requests])
 
     assert simulated(story) == [0.0] * 8
@@ -327,7 +340,7 @@ def test_a_retry_after_stops_every_list_and_watch_and_the_bucket_spreads_them_af
     async def story() -> dict[str, list[float]]:
         traffic = Traffic(Limits(lists=1000))
         await fail(traffic, busy(3.0))
-        requests: dict[str, Request] = {
+        requests: dict[str, AnyRequest] = {
             "first": FIRST,
             "page": PAGE,
             "watch": WATCH,
@@ -350,7 +363,7 @@ def test_a_gate_that_is_closed_for_longer_meanwhile_opens_later() -> None:
     async def story() -> list[float]:
         traffic = Traffic()
         await fail(traffic, busy(3.0))
-        requests: list[Request] = [WATCH, REWATCH]
+        requests: list[AnyRequest] = [WATCH, REWATCH]
         line = [asyncio.create_task(send(traffic.lane(), each)) for each in requests]
         await asyncio.sleep(2.0)
         traffic.failed(busy(10.0))
@@ -379,7 +392,7 @@ def test_those_who_are_cancelled_in_line_cost_the_others_nothing(seed: int) -> N
 
     async def story(leaving: bool) -> list[float]:
         traffic = Traffic(Limits(lists=4))
-        kinds: list[Request] = [RELIST, REWATCH, FIRST]
+        kinds: list[AnyRequest] = [RELIST, REWATCH, FIRST]
         await fail(traffic, busy(2.0))
         staying = [
             asyncio.create_task(send(traffic.lane(), kinds[n % 3], lasting=0.1)) for n in range(60)

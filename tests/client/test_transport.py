@@ -221,3 +221,9 @@ async def test_the_connection_of_a_watch_is_probed() -> None:
     here, there = (f":{port:04X}" for port in (ports[0], URL(server).port or 0))
     (found,) = (line for line in table if line[1].endswith(here) and line[2].endswith(there))
     assert found[5].startswith("02:")
+
+
+async def test_a_transport_shows_where_it_goes_to_and_no_secret() -> None:
+    async with transport_to("https://10.0.0.1:6443/") as transport:
+        assert repr(transport) == "<Transport to https://10.0.0.1:6443, 0 answers open>"
+    assert repr(transport) == "<Transport to https://10.0.0.1:6443, closed>"

@@ -184,3 +184,39 @@ async def test_a_request_that_waited_while_the_transport_was_closed_is_not_sent(
 
     with pytest.raises(NotRunning, match="closed before the request was sent"):
         await reading
+
+
+class Slow:
+    """A source of tokens that takes its time."""
+
+    def __init__(self) -> None:
+        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def header(self, *, refused: str | None = None) -> str:
+        self.asked.set()
+        await self.go_on.wait()
+        return "Bearer late"
+
+    async def aclose(self) -> None:
+        """It goes on: not every source can be hurried."""
+
+
+@pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
+async def test_what_waits_for_a_token_when_all_is_closed_is_not_sent(call: Call) -> None:
+    """New connections would be opened, which nobody closes any more."""
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(text="all")
+
+    token = Slow()
+    async with serving(answer) as server, transport_to(server, authorization=token) as transport:
+        waiting = asyncio.create_task(read(transport, call))
+        await token.asked.wait()
+        await transport.close()
+        token.go_on.set()
+        with pytest.raises(NotRunning, match="closed before the request was sent"):
+            await waiting
+
+    assert asked == []

@@ -174,4 +174,17 @@ async def test_a_proxy_that_is_not_there_is_named() -> None:
         error = await refused(transport)
 
     assert type(error) is ConnectionFailed
-    assert f"the proxy {address} can't be reached" in str(error)
+    assert str(error).endswith(
+        f"the proxy {address} can't be reached: Connection refused; is it running, and its URL "
+        "right (`proxy-url:` in a kubeconfig, else that of the client that was given)?"
+    )
+
+
+async def test_a_proxy_whose_name_is_not_known_is_named(certificates: Certificates) -> None:
+    proxy = "http://no-such-proxy.invalid:3128"
+    tls = certificates.client_context()
+    async with transport_to("https://kubernetes.example", tls=tls, proxy=proxy) as transport:
+        error = await refused(transport)
+
+    assert type(error) is ConnectionFailed
+    assert "kubernetes.example:443: the proxy no-such-proxy.invalid:3128 can't be" in str(error)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
+from functools import partial
 from typing import cast
 
 import pytest
@@ -22,6 +24,7 @@ from aioinformer import (
 from aioinformer._core.filtering import EventFilter, Filter
 from aioinformer._core.indexer import Indexer
 from aioinformer._core.mailbox import Mailbox
+from aioinformer._core.retelling import filtered
 from tests.core.builders import added, deleted, pod, updated
 
 HERE = where("spec.nodeName", "here")
@@ -31,7 +34,7 @@ LABELLED = pod("a", rv="2", node="here", labels={"app": "shop"})
 
 
 def passing(filter: Filter) -> EventFilter:  # noqa: A002 - what everybody calls it
-    def failed(obj: KubeObject, error: Exception) -> None:
+    def failed(obj: KubeObject, error: BaseException) -> None:
         raise AssertionError(f"the filter raised at {obj}") from error
 
     return EventFilter(filter, failed)
@@ -60,7 +63,6 @@ def test_an_object_comes_as_it_begins_to_pass_and_goes_as_it_ceases_to(
 ) -> None:
     assert passing(HERE).one(event) == told
     assert passing(lambda obj: obj["spec"]["nodeName"] == "here").one(event) == told
-    assert passing(HERE)([event, event]) == ([told, told] if told else [])
 
 
 @pytest.mark.parametrize(
@@ -93,12 +95,12 @@ def test_both_together_decide_each_on_its_own() -> None:
     ids=lambda event: type(event).__name__,
 )
 def test_an_object_at_which_the_filter_raises_passes_and_that_is_reported(event: Event) -> None:
-    failures: list[tuple[KubeObject, Exception]] = []
+    failures: list[tuple[KubeObject, BaseException]] = []
 
     def clumsy(obj: KubeObject) -> bool:
         raise KeyError(obj.name)
 
-    def failed(obj: KubeObject, error: Exception) -> None:
+    def failed(obj: KubeObject, error: BaseException) -> None:
         failures.append((obj, error))
 
     assert EventFilter(clumsy, failed).one(event) == event
@@ -106,8 +108,20 @@ def test_an_object_at_which_the_filter_raises_passes_and_that_is_reported(event:
     assert failures[0][0] is event.obj
 
 
+def test_a_filter_may_raise_anything() -> None:
+    failures: list[BaseException] = []
+
+    def cancels(obj: KubeObject) -> bool:
+        raise CancelledError
+
+    it = EventFilter(cancels, lambda _, error: failures.append(error))
+
+    assert it.one(Added(IN_1)) == Added(IN_1)
+    assert isinstance(failures[0], CancelledError)
+
+
 def test_a_change_at_which_the_filter_raises_is_told() -> None:
-    failures: list[Exception] = []
+    failures: list[BaseException] = []
     clumsy = EventFilter(_raises(), lambda _, error: failures.append(error))
 
     assert clumsy.one(Updated(IN_1, IN_2)) == Updated(IN_1, IN_2)
@@ -125,12 +139,26 @@ async def _async_filter(obj: KubeObject) -> bool:
     return bool(obj.name)
 
 
+async def _async_test(old: KubeObject, new: KubeObject) -> bool:
+    return old is new
+
+
+class _AsyncFilter:
+    async def __call__(self, obj: KubeObject) -> bool:
+        return await _async_filter(obj)
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
         ("app=shop", "a predicate or a function of an object, not 'app=shop'"),
         (ObjectPredicate, "a predicate or a function of an object"),
         (_async_filter, "the filter _async_filter is async"),
+        (partial(_async_filter), "the filter functools.partial.* is async"),
+        (_AsyncFilter(), "the filter <.*_AsyncFilter.*> is async"),
+        (ObjectPredicate(_async_filter), "the filter _async_filter is async"),
+        (ChangePredicate(_async_test), "the filter _async_test is async"),
+        (HERE & ChangePredicate(_async_test), "the filter _async_test is async"),
     ],
 )
 def test_what_is_no_filter_is_a_type_error(wrong: object, said: str) -> None:
@@ -159,7 +187,8 @@ def test_what_a_listener_holds_is_what_passes(story: list[str], raises: bool) ->
         return bool(node == "here")
 
     held: KubeObject | None = None
-    for event in EventFilter(wanted, lambda _obj, _error: None)(_events(story)):
+    each = EventFilter(wanted, lambda _obj, _error: None).one
+    for event in filtered(_events(story), each):
         match event:
             case Added(obj):
                 assert held is None
@@ -214,7 +243,7 @@ def test_of_an_object_that_an_index_function_refuses_the_deletion_is_told_all_th
     for delta in (added(IN_1), updated(OUT_2), deleted(OUT_2)):
         indexer.apply(delta, events)
 
-    assert passing(HERE)(events) == [Added(IN_1), Deleted(IN_1)]
+    assert filtered(events, passing(HERE).one) == (Added(IN_1), Deleted(IN_1))
 
 
 class World:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aioinformer._core.backlog import FILTERED
+from aioinformer._core.filtering import EventFilter
 from aioinformer._core.mailbox import FOLDS, LIMIT, SKIPS, Mailbox, Overflow
 from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
 from tests.core import strategies
@@ -371,7 +373,7 @@ def test_beyond_the_limit_the_oldest_are_merged() -> None:
     box.extend([Added(A1), Updated(A1, A2)])
     box.extend([Updated(A2, A3)])
 
-    assert (box.pending, box.high, box.merged) == (2, 3, 1)
+    assert (box.pending, box.high, box.merged) == (2, 2, 1)
     assert drained(box) == [Added(A2), Updated(A2, A3)], "the newest are as they came"
 
 
@@ -607,7 +609,7 @@ def test_a_filter_that_keeps_back_a_whole_relist_gives_way_in_between() -> None:
 
     assert box.run() is None
     assert box.pop() is None
-    assert (box.skipping, len(asked)) == (True, 100)
+    assert (box.skipping, len(asked), box.telling) == (True, FILTERED, True)
     while box.skipping:
         assert box.pop() is None
     assert (len(asked), box.empty) == (1000, True)
@@ -649,7 +651,19 @@ def test_every_event_is_delivered_merged_or_pending() -> None:
     box.pop()
 
     assert box.delivered + box.merged + box.pending == 5
-    assert box.high == 5
+
+
+def test_the_high_mark_is_within_the_bound() -> None:
+    """It is taken when what is too much was merged, in however many steps."""
+    box = coalescing(2)
+    states = [pod("a", rv=str(number)) for number in range(4 * FOLDS)]
+    box.extend([Updated(old, new) for old, new in pairwise(states)])
+    highs = [box.high]
+    while box.behind:
+        box.fold(1)
+    highs.append(box.high)
+
+    assert highs == [0, 2]
 
 
 def test_so_much_that_is_told_no_more_takes_several_looks() -> None:
@@ -752,12 +766,24 @@ def test_what_was_pending_is_let_go_of_in_steps() -> None:
     many = [pod(str(number)) for number in range(600)]
     box.replay(iter(many))
     box.extend([Added(obj) for obj in many])
+    while box.behind:
+        box.fold(64)
     box.tell([[Added(A1)], [Added(B1)]])
     box.resync(iter(many), always)
     rest = box.clear()
 
     assert (box.empty, box.pending) == (True, 0)
     assert sum(1 for _ in rest) == 3 + 2 + 3 + 3
+
+
+def test_a_resync_that_is_dropped_is_let_go_of_in_steps_too() -> None:
+    box = mailbox()
+    box.extend([Added(A1)])
+    box.resync([pod(str(number)) for number in range(600)], always)
+    rest = box.drop_resync()
+
+    assert sum(1 for _ in rest) == 3
+    assert drained(box) == [Added(A1)]
 
 
 def test_a_mailbox_is_empty_when_nothing_is_pending_live_or_not() -> None:
@@ -783,6 +809,16 @@ def test_the_repr_shows_how_full_it_is() -> None:
 # -- against the cache ---------------------------------------------------------------------------
 
 
+def wanted(obj: KubeObject) -> bool:
+    """A filter, which objects begin to pass and cease to."""
+    return int(obj.resource_version) % 3 > 0
+
+
+def never_raises(obj: KubeObject, error: BaseException) -> None:
+    """What is told of a filter's failure."""
+    raise AssertionError(obj) from error
+
+
 @dataclass
 class World:
     """A cache, one listener's mailbox, and what its consumer has made of what it heard."""
@@ -790,6 +826,8 @@ class World:
     box: Mailbox = field(init=False)
     limit: int
     overflow: Overflow
+    picky: bool = False
+    """Whether a filter keeps each third version from the listener."""
     cache: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
     view: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
     found: set[tuple[ObjectKey, str]] = field(default_factory=set[tuple[ObjectKey, str]])
@@ -798,9 +836,12 @@ class World:
     keys: set[ObjectKey] = field(default_factory=set[ObjectKey])
     """Those that have been pending since the mailbox was empty."""
     version: int = 0
+    taking: Iterator[Event] | None = None
+    """A run that the consumer is in the middle of, as an async handler, whatever happens."""
 
     def __post_init__(self) -> None:
-        self.box = Mailbox(limit=self.limit, overflow=self.overflow, holds=self.holds)
+        each = EventFilter(wanted, never_raises).one if self.picky else None
+        self.box = Mailbox(limit=self.limit, overflow=self.overflow, holds=self.holds, each=each)
 
     def holds(self, obj: KubeObject) -> bool:
         held = self.cache.get(obj.key)
@@ -835,13 +876,21 @@ class World:
         self.box.extend(tuple(events))
         while self.box.behind:
             self.box.fold(1)
+            self.take(1)  # the consumer doesn't wait for that
+
+    def fold(self, count: int) -> None:
+        """Some of what is pending is merged."""
+        if self.overflow == "coalesce":
+            self.box.fold(count)
+        while self.box.behind:
+            self.box.fold(1)
 
     def relist(self, changes: list[tuple[str, str, bool]]) -> None:
         """A list brings some changes at once."""
         while self.overflow == "coalesce" and (self.box.telling or self.box.behind):
             self.box.fold(2)
         while self.box.telling and self.overflow == "block":
-            self.pop()
+            self.take(1)
         after = {name: (uid, gone) for name, uid, gone in changes}
         events = [
             e for name, (uid, gone) in after.items() for e in self.change(name, uid, gone=gone)
@@ -860,13 +909,15 @@ class World:
 
     # -- what is heard ----------------------------------------------------------------------
 
-    def pop(self) -> None:
-        if (event := self.box.pop()) is not None:
-            self.hear(event)
-
-    def run(self, count: int) -> None:
-        for event in islice(self.box.run() or iter(()), count):
-            self.hear(event)
+    def take(self, count: int) -> None:
+        """Take some events, as ``Listener.take`` does: from a run until it has ended."""
+        for _ in range(count):
+            self.taking = self.taking or self.box.run()
+            event = next(self.taking, None) if self.taking else self.box.pop()
+            if event is None:
+                self.taking = None
+            else:
+                self.hear(event)
 
     def hear(self, event: Event) -> None:
         """Promise 2: per key Added, Updated..., Deleted; never across uids."""
@@ -881,6 +932,7 @@ class World:
                 assert self.view[old.key] is old
                 assert old.uid == new.uid
                 assert (old is new) == resync
+                assert int(old.resource_version) <= int(new.resource_version)
                 self.view[old.key] = new
             case Deleted(obj):
                 assert self.view.pop(obj.key).uid == obj.uid
@@ -889,12 +941,17 @@ class World:
         """Promise 8: the bound."""
         keys = len(self.keys | self.view.keys())
         slack = self.overflow == "block"  # a re-created object may be one too many
-        assert self.box.pending <= max(self.limit + slack, 2 * keys)
+        bound = max(self.limit + slack, 2 * keys)
+        assert self.box.pending <= bound
+        assert self.box.high <= max(self.limit + slack, 2 * NAMES)
         assert not self.box.behind
         if self.box.empty:
             assert self.box.pending == 0
             self.keys.clear()
 
+
+NAMES = 4
+"""How many ``few_names`` are."""
 
 CHANGES = st.lists(
     st.tuples(strategies.few_names, strategies.few_uids, st.booleans()), min_size=1, max_size=6
@@ -903,13 +960,15 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("live"), CHANGES),
     st.tuples(st.just("live"), CHANGES),
     st.tuples(st.just("relist"), CHANGES),
-    st.tuples(st.sampled_from(["pop", "run"]), st.integers(1, 4)),
+    st.tuples(st.just("take"), st.integers(1, 4)),
+    st.tuples(st.just("fold"), st.integers(1, 4)),
     st.tuples(st.just("resync"), st.just(0)),
 )
 
 
 @given(
     st.sampled_from(["coalesce", "block", "error"]),
+    st.booleans(),
     CHANGES,
     st.booleans(),
     st.integers(1, 6),
@@ -918,13 +977,16 @@ OPERATIONS = st.one_of(
 @settings(deadline=None, max_examples=400)
 def test_a_listener_holds_what_the_cache_does_once_it_was_told_all(
     overflow: Overflow,
+    picky: bool,
     before: list[tuple[str, str, bool]],
     early: bool,
     limit: int,
     operations: list[tuple[str, Any]],
 ) -> None:
-    """For any history and any way of listening, under every rule."""
-    world = World(limit, overflow)
+    """For any history and any way of listening, under every rule. The consumer stays in the middle
+    of a run while anything else happens, as a handler does that awaits something.
+    """
+    world = World(limit, overflow, picky)
     for name, uid, gone in before:
         world.change(name, uid, gone=gone)
     world.join(early=early)
@@ -934,11 +996,10 @@ def test_a_listener_holds_what_the_cache_does_once_it_was_told_all(
                 world.live(value)
             case "relist":
                 world.relist(value)
-            case "pop":
-                for _ in range(value):
-                    world.pop()
-            case "run":
-                world.run(value)
+            case "take":
+                world.take(value)
+            case "fold":
+                world.fold(value)
             case _:
                 world.box.resync(list(world.cache.values()), world.shows)
         if world.box.overflowed:
@@ -946,9 +1007,10 @@ def test_a_listener_holds_what_the_cache_does_once_it_was_told_all(
             return
         world.check()
     while not world.box.empty:
-        world.pop()
+        world.take(1)
+    world.take(1)
 
-    assert world.view == world.cache
+    assert world.view == {key: obj for key, obj in world.cache.items() if not picky or wanted(obj)}
     assert world.box.synced
     assert world.box.delivered == len(world.heard)
 
@@ -963,9 +1025,9 @@ def test_a_listener_that_keeps_up_hears_everything(
     for changes in batches:
         world.live(changes)
         while world.box.pending > left:
-            world.pop()
+            world.take(1)
     while not world.box.empty:
-        world.pop()
+        world.take(1)
 
     assert world.heard == world.given
     assert world.box.merged == 0

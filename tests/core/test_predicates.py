@@ -147,6 +147,15 @@ def test_nothing_else_joins_the_two(other: object) -> None:
         labels_changed | cast("ChangePredicate", ODD)  # pyright: ignore[reportUnusedExpression]
 
 
+def test_of_both_together_there_is_no_other_and_no_opposite() -> None:
+    both: Any = where("spec.nodeName", "here") & changed("spec")
+
+    with pytest.raises(TypeError, match=r"~\(.*\): a predicate of objects and one of changes"):
+        _ = ~both
+    with pytest.raises(TypeError, match="joined by & alone"):
+        _ = both | both
+
+
 @pytest.mark.parametrize("predicate", [ODD, labels_changed, ODD & labels_changed], ids=repr)
 def test_a_function_has_to_be_made_a_predicate_first(predicate: Predicate) -> None:
     with pytest.raises(TypeError):

@@ -89,6 +89,11 @@ def test_an_unknown_name_suggests_the_nearest_and_the_way_to_custom_resources() 
     assert "client.resource('deploymnts')" in str(caught.value)
 
 
+def test_a_resource_is_suggested_once_by_its_plural() -> None:
+    with pytest.raises(UnknownResource, match=r"\(did you mean pods\?\)"):
+        find_built_in("podz")
+
+
 def test_a_name_unlike_any_suggests_nothing() -> None:
     with pytest.raises(UnknownResource) as caught:
         find_built_in("xqzw")

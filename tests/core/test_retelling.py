@@ -79,15 +79,6 @@ def test_what_happens_to_what_is_gone_is_dropped_up_to_its_deletion() -> None:
     assert repr(gone) == "<Gone 0>"
 
 
-def test_of_several_that_are_gone_all_may_be_forgotten() -> None:
-    gone = Gone()
-    gone.add(A1)
-    gone.add(B1)
-    assert repr(gone) == "<Gone 2>"
-    gone.clear()
-    assert not gone
-
-
 class Thing:
     """Something that can be seen to have been freed."""
 

@@ -16,6 +16,7 @@ import pytest
 
 from aioinformer import Limits, SharedInformer, SharedInformerFactory
 from aioinformer._client.traffic import Traffic
+from aioinformer._core.resources import Resource
 from aioinformer.testing import Cluster, ClusterSource, Fault, Faults
 from aioinformer.testing.simulation import run
 
@@ -194,6 +195,69 @@ def test_11_no_second_sees_more_than_fifty_requests_to_a_server_that_was_down_at
     tell(f"500 informers, down from the start for {outage:g} s", scene.counter, moments)
     assert scene.counter.worst(0.0) <= MOST
     assert moments["until all have synced"][1] - outage <= 90.0
+
+
+# -- a resource that isn't served --------------------------------------------------------------
+
+
+WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
+READERS = 200
+
+
+class Absent(Scene):
+    """A cluster that may have widgets or not, and an informer of them in each namespace."""
+
+    def __init__(self, *, served: bool) -> None:
+        super().__init__()
+        if served:
+            self.install()
+
+    def install(self) -> None:
+        """The resource is served, and has one object in each namespace."""
+        self.cluster.add_resource(WIDGETS)
+        for number in range(READERS):
+            widget = {"metadata": {"name": "first", "namespace": f"n{number}"}}
+            self.cluster.create(WIDGETS, widget, namespace=f"n{number}")
+
+    @asynccontextmanager
+    async def started(self) -> AsyncGenerator[None]:
+        source = ClusterSource(self.cluster, self.faults, traffic=self.traffic)
+        counting = asyncio.create_task(self.counter.run())
+        try:
+            async with SharedInformerFactory(source) as factory:
+                names = [f"n{number}" for number in range(READERS)]
+                self.informers = [factory.informer(WIDGETS, namespace=name) for name in names]
+                yield
+        finally:
+            counting.cancel()
+            await asyncio.wait([counting])
+
+
+@pytest.mark.parametrize("served", [False, True], ids=["never there", "removed"])
+def test_no_second_sees_more_than_fifty_requests_for_a_resource_that_is_not_served(
+    served: bool,
+) -> None:
+    """Each informer lists, is answered 404, and looks whether the resource is served at all."""
+
+    async def story() -> tuple[Absent, dict[str, tuple[float, float]]]:
+        scene = Absent(served=served)
+        async with scene.started():
+            await asyncio.sleep(30.0)
+            gone = 30.0 if served else 1.0  # the first list of each is a start, not a restart
+            if served:
+                scene.cluster.remove_resource(WIDGETS)
+            await asyncio.sleep(120.0)
+            back = _now()
+            scene.install()
+            converged = await scene.converge("first")
+        return scene, {"gone": (gone, back), "until all have converged": (back, converged)}
+
+    scene, moments = simulated(story)
+    tell(f"{READERS} informers of a resource that is not served", scene.counter, moments)
+    gone, back = moments["gone"]
+    assert scene.counter.worst(gone) <= MOST
+    assert scene.counter.between(gone, back) >= READERS  # they did look
+    assert moments["until all have converged"][1] - back <= 120.0
 
 
 # -- Retry-After -------------------------------------------------------------------------------

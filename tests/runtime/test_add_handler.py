@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
+import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 from weakref import WeakSet
 
@@ -196,9 +200,15 @@ async def plain_async(event: Event) -> None: ...
         ({"limit": 0}, ValueError, "limit must be at least 1"),
         ({"overflow": "drop"}, ValueError, "overflow must be one of"),
         ({"concurrency": 0}, ValueError, "concurrency must be at least 1"),
+        ({"concurrency": 2.5}, TypeError, "concurrency must be a whole number, not 2.5"),
+        ({"limit": 2.5}, TypeError, "limit must be a whole number of events, not 2.5"),
+        ({"limit": float("nan")}, TypeError, "limit must be a whole number of events, not nan"),
+        ({"resync": float("nan")}, ValueError, "resync must be seconds, or 0 for never, not nan"),
+        ({"timeout": float("nan")}, ValueError, "timeout must be seconds"),
         ({"timeout": -1}, ValueError, "timeout must be seconds"),
         ({"filter": "app=shop"}, TypeError, "a filter is a predicate or a function"),
         ({"filter": plain_async}, TypeError, "the filter plain_async is async"),
+        ({"filter": partial(plain_async)}, TypeError, "the filter functools.partial.* is async"),
         ({"run_in_thread": True}, TypeError, "plain_async of pods is async"),
     ],
 )
@@ -259,6 +269,127 @@ def test_with_fail_fast_a_time_out_ends_the_factory() -> None:
 
     with pytest.raises(HandlerTimeout, match="slow of pods took longer than 5 s"):
         run(main(), seed=0)
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+async def test_a_fatal_error_reaches_the_body_while_another_handler_is_stuck(
+    in_thread: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    finish, release = asyncio.Event(), threading.Event()
+    mine, states = ValueError("mine"), list[str]()
+
+    async def deaf(event: Event) -> None:
+        while not finish.is_set():
+            with suppress(asyncio.CancelledError):
+                await finish.wait()
+
+    def blocked(event: Event) -> None:
+        release.wait(10)
+
+    async def clumsy(event: Event) -> None:
+        await asyncio.sleep(0.001)
+        raise mine
+
+    informers = SharedInformerFactory(ClusterSource(with_pods("a")), shutdown_timeout=0.01)
+    pods = informers.informer("pods")
+    stuck = pods.add_handler(blocked if in_thread else deaf, run_in_thread=in_thread)
+    pods.add_handler(clumsy, fail_fast=True)
+
+    async def body() -> None:
+        try:
+            await _for_ever()
+        finally:
+            states.append(pods.health.state)
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        await _within(informers, body)
+
+    assert caught.value is mine
+    assert states == ["failed"]
+    assert pods.health.error is mine
+    said = [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR]
+    assert f"still running 0.01 s after being asked to end: {stuck.name}" in said
+    finish.set()
+    await until(lambda: not stuck.running)  # of a thread, who waits has given up
+    release.set()
+    await settle()
+
+
+async def test_a_fatal_call_ends_the_factory_while_another_call_of_its_handler_is_stuck() -> None:
+    finish, mine = asyncio.Event(), ValueError("mine")
+
+    async def handler(event: Event) -> None:
+        if event.obj.name == "b":
+            raise mine
+        while not finish.is_set():
+            with suppress(asyncio.CancelledError):
+                await finish.wait()
+
+    informers = SharedInformerFactory(ClusterSource(with_pods("a", "b")), shutdown_timeout=0.01)
+    it = informers.informer("pods").add_handler(handler, fail_fast=True, concurrency=2)
+
+    with pytest.raises(ValueError, match="mine"):
+        await _within(informers, _for_ever)
+
+    finish.set()
+    await until(lambda: not it.running)
+    await settle()
+
+
+async def test_run_drains_and_waits_no_longer_than_the_shutdown_timeout(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    release, seen = threading.Event(), list[Event]()
+
+    def blocked(event: Event) -> None:
+        release.wait(10)
+
+    async def slow(event: Event) -> None:
+        await asyncio.sleep(0.001)
+        seen.append(event)
+
+    informers = SharedInformerFactory(
+        ClusterSource(with_pods("a", "b", "c")), shutdown_timeout=0.05
+    )
+    pods = informers.informer("pods")
+    stuck = pods.add_handler(blocked, run_in_thread=True)
+    pods.add_handler(slow, drain=True)
+    running = asyncio.create_task(informers.run())
+    await pods.wait_synced(5)
+    running.cancel()
+    await asyncio.wait({running})
+
+    assert running.cancelled()
+    assert len(seen) == 3
+    assert "still running 0.0" in caplog.text
+    assert stuck.name in caplog.text
+    release.set()
+    await until(lambda: not stuck.running)
+    await settle()
+
+
+async def test_a_thread_that_returns_after_the_loop_is_closed_disturbs_nobody() -> None:
+    release, threads = threading.Event(), list[threading.Thread]()
+
+    def blocked(event: Event) -> None:
+        threads.append(threading.current_thread())
+        release.wait(10)
+
+    async def main() -> None:
+        async with SharedInformerFactory(
+            ClusterSource(with_pods("a")), shutdown_timeout=0.01
+        ) as informers:
+            informers.informer("pods").add_handler(blocked, run_in_thread=True)
+            await until(lambda: bool(threads))
+
+    def program() -> None:
+        with pytest.raises(ShutdownIncomplete, match="blocked of pods"):
+            asyncio.run(main())
+
+    await asyncio.to_thread(program)
+    release.set()
+    await asyncio.to_thread(threads[0].join, 5)
+    assert not threads[0].is_alive()
 
 
 # -- draining ----------------------------------------------------------------------------------

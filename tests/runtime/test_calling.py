@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from contextvars import ContextVar
 from random import Random
 from typing import Any
@@ -23,7 +24,7 @@ from aioinformer.errors import (
 )
 from aioinformer.testing.simulation import run
 from tests.runtime.handled import A2, STORY, registration, running, told
-from tests.runtime.sources import pod, until
+from tests.runtime.sources import pod, settle, until
 
 # -- what it raises ---------------------------------------------------------------------------
 
@@ -112,6 +113,67 @@ async def test_a_time_out_inside_a_handler_is_its_own_business() -> None:
     assert (await told(relaxed, *STORY)).statistics().errors == 0
 
 
+class NoWords(Exception):
+    """An exception that can't be shown."""
+
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+    __repr__ = __str__
+
+
+class Stop(BaseException):
+    """None that ``except Exception`` would catch."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NoWords(),
+        GeneratorExit(),
+        Stop(),
+        BaseExceptionGroup("some", [asyncio.CancelledError()]),
+    ],
+    ids=["no words", "GeneratorExit", "BaseException", "group"],
+)
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_whatever_a_handler_raises_is_one_failure(
+    error: BaseException, concurrency: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    hook = Hook()
+
+    async def clumsy(event: Event) -> None:
+        raise error
+
+    def plain(event: Event) -> None:
+        raise error
+
+    for it in (
+        registration(clumsy, concurrency=concurrency, failed=hook),
+        registration(plain, concurrency=concurrency, failed=hook),
+    ):
+        async with running(it):
+            it.put(STORY)
+            await until(lambda: it.statistics().errors == 3)  # noqa: B023 - called at once
+
+    assert len(hook.told) == 6
+    for _, told_of in hook.told:
+        assert told_of is error or told_of.__cause__ is error
+    assert type(error).__name__ in caplog.text
+
+
+async def test_a_hook_that_raises_a_cancellation_has_no_effect_either() -> None:
+    def hook(name: str, error: Exception) -> None:
+        raise asyncio.CancelledError
+
+    def clumsy(event: Event) -> None:
+        raise ValueError("mine")
+
+    async with running(registration(clumsy, failed=hook)) as it:
+        it.put(STORY)
+        await until(lambda: it.statistics().errors == 3)
+
+
 class Hook:
     """An error hook."""
 
@@ -196,24 +258,29 @@ async def test_with_fail_fast_a_cancellation_of_its_own_ends_it_as_an_exception(
     assert isinstance(caught.value.exceptions[0], HandlerCancelled)
 
 
-async def test_a_mailbox_that_overflowed_is_reported_as_the_task_ends() -> None:
-    hook, finish = Hook(), asyncio.Event()
+@pytest.mark.parametrize("fail_fast", [False, True])
+async def test_a_mailbox_that_overflowed_is_reported_at_once(fail_fast: bool) -> None:
+    """The call for which it was too slow may never return."""
+    hook, finish, fatal = Hook(), asyncio.Event(), list[Exception]()
 
-    async def slow(event: Event) -> None:
+    async def stuck(event: Event) -> None:
         await finish.wait()
 
-    it = registration(slow, limit=2, overflow="error", failed=hook)
-    async with running(it):
-        for number in range(5):
-            it.put([Added(pod(f"pod-{number}", number))])
-            await asyncio.sleep(0)
-        finish.set()
-        await until(lambda: not it.running)
+    it = registration(stuck, limit=2, overflow="error", failed=hook, fail_fast=fail_fast)
+    with suppress(ExceptionGroup):
+        async with asyncio.TaskGroup() as group:
+            it.start(group, fatal=fatal.append)
+            for number in range(5):
+                it.put([Added(pod(f"pod-{number}", number))])
+                await asyncio.sleep(0)
+            ((name, error),) = hook.told
+            assert it.running
+            finish.set()
 
-    ((name, error),) = hook.told
     assert name == it.name
     assert isinstance(error, ListenerOverflow)
     assert it.statistics().errors == 1
+    assert fatal == ([error] if fail_fast else [])
 
 
 # -- several keys at once ----------------------------------------------------------------------
@@ -484,6 +551,18 @@ def test_with_fail_fast_a_late_call_ends_the_task() -> None:
     assert isinstance(run(main(), seed=0), HandlerTimeout)
 
 
+async def test_with_fail_fast_a_plain_function_that_took_too_long_ends_the_task() -> None:
+    def slow(event: Event) -> None:
+        time.sleep(0.003)
+
+    it = registration(slow, timeout=0.001, fail_fast=True)
+    with pytest.raises(ExceptionGroup) as caught:
+        await until_it_ends(it, *STORY)
+
+    assert isinstance(caught.value.exceptions[0], HandlerTimeout)
+    assert it.statistics().errors == 1
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_an_end_that_comes_with_the_time_out_is_an_end(seed: int) -> None:
     calls: list[Event] = []
@@ -658,6 +737,118 @@ async def _run_until_cancelled(it: Registration) -> None:
     it.put(STORY)
     async with asyncio.TaskGroup() as group:
         it.start(group)
+
+
+async def test_a_handler_that_takes_back_its_cancellation_ends_with_its_informer() -> None:
+    calls, ending = 0, False
+
+    async def stubborn(event: Event) -> None:
+        nonlocal calls
+        calls += 1
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            task.uncancel()
+
+    it = registration(stubborn)
+    async with asyncio.TaskGroup() as group:
+        task = it.start(group, lambda: ending)
+        it.put(STORY)
+        await until(lambda: calls == 1)
+        ending = True
+        task.cancel()
+
+    assert calls == 1
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("kind", ["plain", "async", "async that waits", "swallows", "takes back"])
+async def test_a_handler_that_cancels_its_own_task_fails_and_goes_on(
+    kind: str, concurrency: int
+) -> None:
+    hook, seen = Hook(), list[Event]()
+
+    def cancel() -> asyncio.Task[Any]:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return task
+
+    def plain(event: Event) -> None:
+        seen.append(event)
+        cancel()
+
+    async def coroutine(event: Event) -> None:
+        seen.append(event)
+        task = cancel()
+        if kind == "async that waits":
+            await asyncio.sleep(0)
+        elif kind != "async":
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
+            if kind == "takes back":
+                task.uncancel()
+
+    it = registration(plain if kind == "plain" else coroutine, concurrency=concurrency, failed=hook)
+    async with asyncio.TaskGroup() as group:
+        it.start(group, lambda: False)
+        for _ in range(2):
+            it.put([*STORY, Added(pod("b", 7))])
+            await until(lambda: it.empty)
+            await settle()
+        assert it.running
+        it.remove()
+
+    assert len(seen) == 8
+    assert bool(hook.told) is (kind != "takes back")
+    assert {type(error) for _, error in hook.told} <= {HandlerCancelled}
+
+
+async def test_with_fail_fast_a_handler_that_cancels_its_own_task_ends_everything() -> None:
+    def cancel(event: Event) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+
+    it, fatal = registration(cancel, fail_fast=True), list[Exception]()
+
+    async def until_it_fails() -> None:
+        async with asyncio.TaskGroup() as group:
+            it.start(group, lambda: False, fatal.append)
+            it.put(STORY)
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await until_it_fails()
+
+    assert isinstance(caught.value.exceptions[0], HandlerCancelled)
+    assert fatal == [caught.value.exceptions[0]]
+
+
+async def test_an_end_that_comes_while_a_cancellation_is_undone_is_an_end() -> None:
+    calls, ending = 0, False
+
+    def cancel(event: Event) -> None:
+        nonlocal calls
+        calls += 1
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        asyncio.get_running_loop().call_soon(end, task)
+
+    def end(task: asyncio.Task[Any]) -> None:
+        nonlocal ending
+        ending = True
+        task.cancel()
+
+    it = registration(cancel)
+    async with asyncio.TaskGroup() as group:
+        task = it.start(group, lambda: ending)
+        it.put(STORY[:1])
+        await asyncio.wait({task})
+
+    assert calls == 1
 
 
 # -- the context ------------------------------------------------------------------------------

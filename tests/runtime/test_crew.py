@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
@@ -53,6 +54,68 @@ async def test_a_failure_is_the_only_error_though_the_others_end_cancelled() -> 
         await at_work(crew, add_a_failure)
 
     assert [repr(error) for error in caught.value.exceptions] == ["KeyError('mine')"]
+
+
+async def test_those_that_a_failure_cancels_do_not_fail_though_the_body_goes_on() -> None:
+    async def fail() -> None:
+        raise KeyError("mine")
+
+    crew = Crew("informer")
+
+    async def add_a_failure(_first: asyncio.Task[None]) -> None:
+        crew.start(fail(), name="third")
+        await for_ever()
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await at_work(crew, add_a_failure)
+
+    assert [repr(error) for error in caught.value.exceptions] == ["KeyError('mine')"]
+
+
+async def test_the_first_failure_is_told_of_while_others_have_yet_to_end() -> None:
+    told: list[BaseException] = []
+    crew, finish, mine = Crew("informer", told.append), asyncio.Event(), KeyError("mine")
+
+    async def fail(error: Exception) -> None:
+        raise error
+
+    async def deaf() -> None:
+        while not finish.is_set():
+            with suppress(asyncio.CancelledError):
+                await finish.wait()
+        raise ValueError("another")
+
+    async def work() -> None:
+        async with crew:
+            crew.start(deaf(), name="deaf")
+            crew.start(fail(mine), name="clumsy")
+
+    owner = asyncio.create_task(work())
+    await settle()
+    assert told == [mine]
+    assert crew.failure is mine
+    assert not owner.done()
+    finish.set()
+    await asyncio.wait({owner})
+
+    assert isinstance(owner.exception(), ExceptionGroup)
+    assert told == [mine]
+
+
+async def test_it_can_be_made_to_fail_by_what_goes_on_in_one_of_its_tasks() -> None:
+    told: list[BaseException] = []
+    crew, mine = Crew("informer", told.append), KeyError("mine")
+
+    async def fail(_first: asyncio.Task[None]) -> None:
+        crew.fail(mine)
+        crew.fail(ValueError("another"))
+        await for_ever()
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await at_work(crew, fail)
+
+    assert caught.value.exceptions == (mine,)
+    assert told == [mine]
 
 
 async def test_its_owners_cancellation_is_no_failure_of_theirs() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -111,6 +111,13 @@ async def test_a_function_that_returns_an_awaitable_counts_as_asynchronous() -> 
 def test_what_is_no_handler_is_a_type_error(wrong: object) -> None:
     with pytest.raises(TypeError, match="on_add, on_update or on_delete, or is a function"):
         registration(cast("Handler", wrong))
+
+
+@pytest.mark.parametrize("decorator", [adds_only, updates_only, deletions_only])
+@pytest.mark.parametrize("wrong", [5, OnlyAdds], ids=repr)
+def test_what_is_decorated_must_be_a_function(decorator: Any, wrong: object) -> None:
+    with pytest.raises(TypeError, match="this is for a function, not for"):
+        decorator(wrong)
 
 
 async def test_functions_for_one_kind_of_event_hear_nothing_else() -> None:

@@ -14,6 +14,8 @@ from aioinformer._core.mailbox import SKIPS, Mailbox, Overflow
 from aioinformer._runtime.listeners import Gate, Listener
 from aioinformer.errors import ListenerOverflow, NotRunning, SyncTimeout
 from aioinformer.testing.simulation.loop import run
+from tests.runtime.handled import registration
+from tests.runtime.handled import running as handling
 from tests.runtime.running import running
 from tests.runtime.sources import pod, settle, until
 
@@ -121,19 +123,6 @@ async def test_closing_wakes_the_consumer() -> None:
 # -- the gate ---------------------------------------------------------------------------------
 
 
-async def test_a_gate_is_closed_while_somebody_waits_at_it() -> None:
-    gate = Gate()
-    assert not shut(gate)
-    waiting = asyncio.create_task(gate.wait())
-    await settle()
-    assert shut(gate)
-
-    gate.open()
-    await waiting
-
-    assert not shut(gate)
-
-
 async def test_a_full_listener_opens_the_gate_when_it_is_half_empty() -> None:
     gate = Gate()
     box = listener(4, gate)
@@ -205,6 +194,42 @@ async def test_a_listener_that_was_synced_before_it_ended_stays_so() -> None:
     await box.wait_synced()
 
 
+async def test_who_waits_for_synced_is_told_of_the_mark_in_front_of_a_live_batch() -> None:
+    """Which is opened together with it: the consumer may be busy with that for long."""
+    box = listener(overflow="coalesce")
+    box.put([Added(pod("a", 1))])
+    box.tell([[Added(pod("b", 1), initial=True)]], initial=True)
+    box.put([Added(pod("c", 1))])
+    for name in "abc":
+        assert next(box.take()).obj.name == name
+
+    await box.wait_synced(timeout=0)
+
+
+async def test_a_plain_handler_is_synced_behind_a_live_batch() -> None:
+    plain = registration(lambda _: None)
+    plain.put([Added(pod("a", 1))])
+    plain.tell([[Added(pod("b", 1), initial=True)]], initial=True)
+    plain.put([Added(pod("c", 1))])
+
+    async with handling(plain):
+        await plain.wait_synced(timeout=5)
+
+
+async def test_what_is_pending_when_it_is_closed_can_be_taken_but_a_resync_is_no_news() -> None:
+    box = listener()
+    box.replay([pod("a", 1)])
+    box.put(additions(1))
+    box.resync([pod(f"again-{n}", 1) for n in range(1000)], lambda _: True)
+    box.close(drop=False)
+    heard = list[Event]()
+    while event := await box.next():
+        heard.append(event)
+
+    assert [event.obj.name for event in heard] == ["a", "web-0"]
+    assert box.ended
+
+
 # -- numbers ----------------------------------------------------------------------------------
 
 
@@ -217,7 +242,7 @@ async def test_its_statistics_are_those_of_the_mailbox() -> None:
     assert replace(box.statistics(), oldest=0.0) == Statistics(
         pending=1,
         limit=2,
-        high=3,
+        high=2,
         delivered=1,
         merged=1,
         errors=0,

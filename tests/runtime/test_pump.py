@@ -27,7 +27,9 @@ from aioinformer import (
 )
 from aioinformer._core.mailbox import FOLDS, Mailbox, Overflow
 from aioinformer._runtime.listeners import Listener
-from aioinformer._runtime.pump import BATCH, Pump
+from aioinformer._runtime.pump import BATCH, FIRST, Pump
+from aioinformer._runtime.registration import Registration
+from tests.runtime.handled import running as handling
 from tests.runtime.running import running
 from tests.runtime.sources import pod, settle, until
 
@@ -422,6 +424,19 @@ async def test_it_goes_on_when_the_full_mailbox_is_drained() -> None:
     assert names == [f"p-{n}" for n in range(5)]
 
 
+@pytest.mark.parametrize("limit", [8, 255, 256, 1024])
+async def test_a_plain_handler_that_blocks_hears_everything(limit: int) -> None:
+    """It takes a batch in one go, and nobody sees that there is room until it asks for more."""
+    works, heard = Works(), list[Event]()
+    mailbox = Mailbox(limit=limit, overflow="block", holds=works.indexer.holds)
+    plain = Registration(heard.append, "plain", mailbox, works.pump.gate)
+    works.pump.join(plain)
+
+    async with handling(plain), works.pumping():
+        works.add(*(pod(f"p-{n}", n) for n in range(4000)))
+        await until(lambda: len(heard) == 4000)
+
+
 async def test_it_goes_on_when_the_full_mailbox_is_gone() -> None:
     works = Works()
     slow = works.listener("slow", limit=2)
@@ -557,7 +572,7 @@ async def test_it_goes_on_with_the_next_list_when_the_listener_that_blocks_is_go
 async def test_a_listener_that_is_far_behind_catches_up_in_steps() -> None:
     """A limit for that many events is no reason to hold the loop while they are merged."""
     works = Works()
-    limit = 3 * FOLDS
+    limit = 16 * FOLDS
     slow = works.listener("slow", limit, "coalesce")
 
     async with works.pumping():
@@ -567,6 +582,37 @@ async def test_a_listener_that_is_far_behind_catches_up_in_steps() -> None:
 
     assert slow.statistics().pending == limit + 1, "so many keys"
     assert len(taken(slow)) == limit + 1
+
+
+async def test_the_slower_the_filters_the_fewer_changes_are_handed_over_at_once() -> None:
+    """All of them look at each change before the loop is given way."""
+    works, turns = Works(), list[int]()
+    going = True
+
+    def turn() -> None:
+        turns.append(0)
+        if going:
+            asyncio.get_running_loop().call_soon(turn)
+
+    def slow(event: Event) -> Event:
+        turns[-1] += 1
+        until = time.perf_counter() + 0.0005
+        while time.perf_counter() < until:
+            pass
+        return event
+
+    for name in ("one", "other"):
+        mailbox = Mailbox(holds=works.indexer.holds, each=slow)
+        works.pump.join(Listener(name, mailbox, works.pump.gate))
+    turn()
+    async with works.pumping():
+        works.add(*(pod(f"p-{n}", n) for n in range(200)))
+        await works.drained()
+    going = False
+
+    assert sum(turns) == 400
+    assert max(turns) <= 2 * FIRST + 8, "the first time; they had not been slow before"
+    assert sorted(turns)[-4] <= FIRST, "half as many the second time, and so on"
 
 
 # -- what is shared ---------------------------------------------------------------------------

@@ -155,6 +155,65 @@ def test_a_task_that_a_call_left_behind_does_wait(concurrency: int) -> None:
     assert ended == [20.0]
 
 
+@pytest.mark.parametrize("count", [2, 3])
+async def test_handlers_that_close_each_other_do_not_wait_for_ever(count: int) -> None:
+    some: list[Registration] = []
+
+    def handler(number: int) -> Handler:
+        async def closes_the_next(event: Event) -> None:
+            await asyncio.sleep(0)
+            await some[(number + 1) % count].aclose()
+
+        return closes_the_next
+
+    some += [registration(handler(number)) for number in range(count)]
+    async with asyncio.TaskGroup() as group, asyncio.timeout(5):
+        for it in some:
+            it.start(group)
+            it.put(STORY)
+        await until(lambda: not any(it.running for it in some))
+
+    assert all(it.closed for it in some)
+    assert all(it.statistics().errors == 0 for it in some)
+
+
+async def test_a_handler_that_has_given_up_closing_another_is_waited_for_by_that() -> None:
+    """That it waited is forgotten, though it ended in an error."""
+    errors, finish, order = list[ShutdownIncomplete](), asyncio.Event(), list[str]()
+
+    async def busy(event: Event) -> None:
+        await until(lambda: bool(errors))
+        await it.aclose()
+        order.append("closed")
+
+    async def closes(event: Event) -> None:
+        try:
+            await other.aclose(timeout=0.001)
+        except ShutdownIncomplete as error:
+            errors.append(error)
+        await finish.wait()
+        order.append("over")
+
+    other, it = registration(busy), registration(closes)
+    async with asyncio.TaskGroup() as group:
+        for each in (other, it):
+            each.start(group)
+            each.put(STORY[:1])
+        await until(lambda: it.closed)
+        await settle()
+        finish.set()
+
+    assert order == ["over", "closed"]
+
+
+async def test_what_is_left_of_the_first_state_is_named_too() -> None:
+    it = registration(print)
+    assert it.left == it.name
+    it.replay([A1, pod("b", 1)])
+
+    assert it.left == f"{it.name} (part of a whole state pending)"
+
+
 def test_closing_may_finish_what_is_pending_first() -> None:
     assert _closed_with(drain=True, aclose=None) == 3
     assert _closed_with(drain=False, aclose=True) == 3

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+from asyncio import CancelledError
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -150,6 +153,41 @@ def test_a_hook_that_raises_is_logged_and_has_no_effect(caplog: pytest.LogCaptur
     assert "the error hook raised" in caplog.text
     assert "no room for unreachable" in caplog.text
     assert reports.condition.error is REFUSED
+
+
+async def _async_hook(problem: Problem) -> None:
+    """Nobody would await it."""
+
+
+class _AsyncHook:
+    async def __call__(self, problem: Problem) -> None:
+        await _async_hook(problem)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (5, "on_error is a function of a Problem, not 5"),
+        (_AsyncHook, "on_error is a function of a Problem"),
+        (_async_hook, "must not be async"),
+        (partial(_async_hook), "must not be async"),
+        (_AsyncHook(), "must not be async"),
+    ],
+)
+def test_what_can_not_be_told_of_problems_is_a_type_error(wrong: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        Reports("pods", on_error=wrong)
+
+
+def test_a_hook_that_raises_a_cancellation_has_no_effect_either(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def hook(problem: Problem) -> None:
+        raise CancelledError
+
+    Reports("pods", on_error=hook).handler_failed("audit", ValueError("mine"))
+
+    assert "the error hook raised" in caplog.text
 
 
 def test_a_handler_that_fails_is_told_of_in_the_same_place() -> None:

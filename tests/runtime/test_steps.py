@@ -7,14 +7,35 @@ and the test fails for that. What a step really takes is measured by the benchma
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from itertools import pairwise
+
+import pytest
 
 from aioinformer import Event, KubeObject, SharedInformer
-from tests.runtime.running import BRISK, informing
-from tests.runtime.sources import body, error_event, page, script, settle, stream, until
+from tests.runtime.running import BRISK, informing, running
+from tests.runtime.sources import (
+    added,
+    body,
+    error_event,
+    modified,
+    page,
+    script,
+    settle,
+    stream,
+    until,
+)
 
 MANY = 20_000
 STEP = 0.2
 """Seconds; the promise is 0.01."""
+TURN = 0.04
+"""Seconds of CPU time, of all that one turn of the loop does: of the pump, the reflector, and the
+handlers."""
+BURST = 2_000
+"""Live events at once."""
 
 
 def relisted(*after: str) -> SharedInformer:
@@ -71,3 +92,65 @@ async def test_all_of_them_went_before_a_handler_came_to_them() -> None:
         go_on.set()
         await registration.wait_synced(10)
     assert heard <= 2
+
+
+# -- with filters -----------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def short_turns() -> AsyncGenerator[None]:
+    """No turn of the loop takes long, in CPU time, whatever else the machine does."""
+    turns = [time.thread_time()]
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(0)
+            turns.append(time.thread_time())
+
+    async with running(tick()):
+        yield
+    assert max(after - before for before, after in pairwise(turns)) < TURN
+
+
+def fussy(obj: KubeObject) -> bool:
+    """Takes as long as one that opens the body of a pod: some 20 us."""
+    return sum(range(2000)) > len(obj.name)
+
+
+def fussy_too(obj: KubeObject) -> bool:
+    """The same, and nothing passes."""
+    return not fussy(obj)
+
+
+@pytest.mark.parametrize("filtered", [fussy, fussy_too])
+async def test_a_burst_of_changes_and_several_filters(
+    filtered: Callable[[KubeObject], bool],
+) -> None:
+    burst = [added(f"web-{number}", 100 + number) for number in range(BURST)]
+    informer = SharedInformer(script(page(version="10"), stream(*burst, hangs=True)))
+    for _ in range(10):
+        informer.add_handler(lambda _: None, filter=filtered)
+    async with informing(informer), short_turns():
+        await until(lambda: informer.health.resource_version == str(99 + BURST))
+
+
+@pytest.mark.parametrize("filtered", [None, fussy])
+async def test_changes_while_handlers_that_hang_have_all_of_a_list_pending(
+    filtered: Callable[[KubeObject], bool] | None,
+) -> None:
+    """What is pending has to be merged to make room, and filtered before."""
+    first = page(*(body(f"web-{number}", 5) for number in range(BURST)), version="10")
+    then = page(*(body(f"web-{number}", 15) for number in range(BURST)), version="20")
+    burst = [modified(f"web-{number}", 100 + number) for number in range(BURST)]
+    gone = stream(error_event(410, "Expired"))
+    informer = SharedInformer(script(first, gone, then, stream(*burst, hangs=True)), backoff=BRISK)
+    for _ in range(5):
+
+        async def hangs(_event: Event) -> None:
+            await asyncio.sleep(3600)
+
+        informer.add_handler(hangs, filter=filtered)
+    async with informing(informer):
+        await until(lambda: informer.health.resource_version != "10")
+        async with short_turns():
+            await until(lambda: informer.health.resource_version == str(99 + BURST))

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from aioinformer import Added, Deleted, Event, EventStream, SharedInformer, Updated
+from aioinformer import Added, Deleted, Event, EventStream, SharedInformer, Updated, merge
 from aioinformer._core.mailbox import Mailbox
 from aioinformer._runtime.listeners import Gate, Listener
 from aioinformer.errors import ListenerOverflow, NotRunning, SyncTimeout, UsageError
@@ -218,6 +218,34 @@ async def test_a_stream_of_an_informer_that_has_ended_cannot_be_entered() -> Non
 
     with pytest.raises(NotRunning, match="the informer of pods has ended"):
         await informer.events().__aenter__()
+
+
+async def test_who_reads_a_stream_that_blocks_its_informer_can_not_wait_for_it() -> None:
+    """Nobody would ever take the events that the informer waits for."""
+    cluster = with_pods("a")
+    async with (
+        informing(pods_of(cluster)) as informer,
+        informer.events(limit=1, overflow="block") as blocking,
+    ):
+        newest = cluster.merge_patch("pods", "a", {"metadata": {"labels": {"v": "1"}}})
+        await informer.wait_for(newest, timeout=5)  # nothing was read yet
+        async for _ in blocking:
+            with pytest.raises(UsageError, match=r"stream of pods has overflow='block'"):
+                await informer.wait_for(newest)
+            break
+        async with merge(informer.events(limit=1, overflow="block")) as merged:
+            await anext(merged)
+            reader = asyncio.create_task(informer.wait_for(newest, timeout=5))
+            await reader  # this one reads nothing
+
+
+async def test_who_reads_a_stream_that_merges_may_wait_for_the_informer() -> None:
+    cluster = with_pods("a")
+    async with informing(pods_of(cluster)) as informer, informer.events(limit=1) as events:
+        async for _ in events:
+            newest = cluster.merge_patch("pods", "a", {"metadata": {"labels": {"v": "1"}}})
+            await informer.wait_for(newest, timeout=5)
+            break
 
 
 # -- giving way -------------------------------------------------------------------------------

@@ -93,8 +93,6 @@ async def test_it_runs_once() -> None:
     async with entered(supervisor):
         with pytest.raises(UsageError, match="the work runs once"):
             await supervisor.enter(nothing)
-        with pytest.raises(UsageError, match="the work runs once"):
-            await supervisor.run(nothing)
         assert supervisor.running
 
 
@@ -115,7 +113,7 @@ async def test_leaving_waits_for_the_tasks_to_end() -> None:
     assert log == ["tidied"]
 
 
-async def test_what_does_not_end_in_time_is_named() -> None:
+async def test_what_does_not_end_in_time_is_named(caplog: pytest.LogCaptureFixture) -> None:
     supervisor, finish = Supervisor("work"), asyncio.Event()
     await supervisor.enter(nothing)
     child = supervisor.spawn(_deaf(finish), name="deaf child")
@@ -125,6 +123,7 @@ async def test_what_does_not_end_in_time_is_named() -> None:
         await supervisor.leave(None, timeout=0.001, names=lambda: ("a handler",))
 
     assert caught.value.left == ("a handler",)
+    assert "a handler" in caplog.text
     finish.set()
     await asyncio.wait({child})
     await settle()
@@ -289,6 +288,53 @@ async def test_a_failure_while_leaving_is_raised() -> None:
         await within(supervisor, body)
 
 
+async def test_a_failure_that_is_told_of_ends_the_body_before_the_tasks_have_ended(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    supervisor, finish, mine = Supervisor("work"), asyncio.Event(), RuntimeError("mine")
+    children: list[asyncio.Task[None]] = []
+
+    async def body() -> None:
+        children.append(supervisor.spawn(_deaf(finish), name="deaf child"))
+        await settle()
+        asyncio.get_running_loop().call_soon(supervisor.fail, mine)
+        await for_ever()
+
+    async def enter_and_leave() -> None:
+        await supervisor.enter(nothing)
+        try:
+            await body()
+        except BaseException as error:
+            await supervisor.leave(error, timeout=0.001, names=nobody)
+            raise
+
+    with pytest.raises(RuntimeError, match="mine") as caught:
+        await enter_and_leave()
+
+    assert caught.value is mine
+    assert "still running 0.001 s after being asked to end: deaf child" in caplog.text
+    finish.set()
+    await asyncio.wait(children)
+    await settle()
+
+
+async def test_the_first_failure_that_is_told_of_counts() -> None:
+    supervisor, first = Supervisor("work"), RuntimeError("first")
+
+    async def body() -> None:
+        supervisor.spawn(fail(ValueError("second")), name="child")
+        supervisor.fail(first)
+        supervisor.fail(RuntimeError("third"))
+        await for_ever()
+
+    with pytest.raises(RuntimeError, match="first"):
+        await within(supervisor, body)
+
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
 async def test_a_task_that_is_cancelled_alone_is_no_failure() -> None:
     supervisor = Supervisor("work")
 
@@ -297,36 +343,6 @@ async def test_a_task_that_is_cancelled_alone_is_no_failure() -> None:
         child.cancel()
         await settle()
         assert supervisor.running
-
-
-# -- in the caller's own task -----------------------------------------------------------------
-
-
-async def test_it_may_own_its_tasks_from_the_caller_s_task() -> None:
-    supervisor, children = Supervisor("work"), list[asyncio.Task[None]]()
-
-    running = asyncio.create_task(
-        supervisor.run(lambda: children.append(supervisor.spawn(for_ever(), name="child")))
-    )
-    await settle()
-    assert supervisor.running
-    running.cancel()
-    await asyncio.wait({running})
-
-    assert running.cancelled()
-    assert children[0].cancelled()
-    assert supervisor.state == "ended"
-
-
-async def test_what_fails_there_is_raised_as_itself() -> None:
-    supervisor = Supervisor("work")
-
-    with pytest.raises(RuntimeError, match="a bug"):
-        await supervisor.run(lambda: _spawn_failure(supervisor))
-
-
-def _spawn_failure(supervisor: Supervisor) -> None:
-    supervisor.spawn(fail(RuntimeError("a bug")), name="child")
 
 
 # -- wrong use --------------------------------------------------------------------------------

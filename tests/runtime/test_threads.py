@@ -92,6 +92,64 @@ async def test_what_a_thread_raises_is_the_handler_s_failure() -> None:
     assert [str(error) for error in failures] == ["clumsy me"] * 3
 
 
+async def test_a_stop_iteration_in_a_thread_is_a_failure_too() -> None:
+    """A future doesn't take one, and the call would never be over."""
+    failures: list[Exception] = []
+
+    def clumsy(event: Event) -> None:
+        next(iter(()))
+
+    it = registration(clumsy, run_in_thread=True, failed=lambda _, error: failures.append(error))
+    async with running(it):
+        it.put(STORY)
+        await until(lambda: len(failures) == 3)
+
+    assert {str(error) for error in failures} == {"the handler raised StopIteration"}
+    assert isinstance(failures[0].__cause__, StopIteration)
+
+
+async def test_who_gives_up_leaves_the_thread_to_itself() -> None:
+    log: list[str] = []
+
+    with held() as end:
+
+        def stuck(event: Event) -> None:
+            log.append("begin")
+            end.wait(10)
+            log.append("end")
+
+        it = registration(stuck, run_in_thread=True)
+        async with asyncio.TaskGroup() as group:
+            task = it.start(group)
+            it.put(STORY)
+            await until(lambda: log == ["begin"])
+            task.cancel()
+            await asyncio.sleep(0.002)
+            assert it.running
+            it.give_up()
+        assert log == ["begin"]
+
+    await until(lambda: log == ["begin", "end"])
+    await asyncio.sleep(0.002)
+
+
+async def test_a_thread_ends_with_its_handler_and_keeps_no_program_alive() -> None:
+    threads: list[threading.Thread] = []
+
+    def handler(event: Event) -> None:
+        threads.append(threading.current_thread())
+
+    it = registration(handler, run_in_thread=True)
+    async with running(it):
+        it.put(STORY)
+        await until(lambda: len(threads) == 3)
+
+    assert len(set(threads)) == 1
+    assert threads[0].daemon
+    await asyncio.to_thread(threads[0].join, 5)
+    assert not threads[0].is_alive()
+
+
 async def test_a_call_that_timed_out_keeps_its_object_busy_until_it_returns() -> None:
     log: list[str] = []
     failures: list[Exception] = []

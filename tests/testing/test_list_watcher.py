@@ -185,13 +185,13 @@ async def test_a_client_says_the_same_of_the_same_cluster(cluster: Cluster) -> N
     """Over HTTP the answer comes from documents, here from what they are made of."""
     source = ClusterSource(cluster).lister_watcher(WIDGETS)
     states: list[Resource | None] = []
-    async with ApiServer(cluster) as server, Client(server.url) as client:
-        reader = client.lister_watcher(WIDGETS)
+    async with ApiServer(cluster) as server:
         for versions in ((), ("v1",), ("v1", "v2"), ("v2",), ("v2", "v3alpha1"), ("v3alpha1",)):
             for version in versions:
                 cluster.add_resource(replace(WIDGETS, version=version))
             states.append(await source.served())
-            assert await reader.served() == states[-1]
+            async with Client(server.url) as client:  # which keeps the answer for a moment
+                assert await client.lister_watcher(WIDGETS).served() == states[-1]
             for version in versions:
                 cluster.remove_resource(replace(WIDGETS, version=version))
     assert [state and state.version for state in states] == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import ssl
 import stat
 from contextlib import AsyncExitStack
@@ -23,6 +24,16 @@ PODS = "/api/v1/namespaces/default/pods"
 
 def change(server: ApiServer, value: str) -> None:
     server.cluster.merge_patch("pods", "web-0", {"metadata": {"labels": {"v": value}}})
+
+
+async def test_objects_of_a_server_that_made_its_cluster_are_as_old_as_they_are() -> None:
+    """A cluster that the test makes is the same each time: its first second is in 2026."""
+    before = dt.datetime.now(dt.UTC).replace(microsecond=0)
+    made = ApiServer().cluster.create("pods", POD)["metadata"]["creationTimestamp"]
+    same = Cluster().create("pods", POD)["metadata"]["creationTimestamp"]
+
+    assert before <= dt.datetime.fromisoformat(made) <= dt.datetime.now(dt.UTC)
+    assert same == "2026-01-01T00:00:01Z"
 
 
 async def test_a_server_that_restarts_breaks_its_watches_and_keeps_its_objects(
