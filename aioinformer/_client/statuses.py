@@ -90,7 +90,7 @@ def status_of(
     mask = mask or Mask(())
     waits = _seconds(headers.get("Retry-After", ""))
     if 300 <= code < 400:
-        said = one_line(mask.text(_redirection(headers.get("Location", ""))), PHRASE_CAP)
+        said = one_line(_redirection(headers.get("Location", ""), mask), PHRASE_CAP)
         return Status(code, "", said, retry_after=waits)
     try:
         status = mask.status(read_status(body, code=code))
@@ -104,12 +104,14 @@ def status_of(
     return status if waits is None else replace(status, retry_after=waits)
 
 
-def _redirection(location: str) -> str:
+def _redirection(location: str, mask: Mask) -> str:
     try:
         host = URL(location).host
     except ValueError:
         host = None
     where = f"to {host}" if host else "elsewhere on the same host"
+    if mask.text(location) != location:  # hosts are put in lower case, where no mask knows them
+        where = "to where it repeats a header of the request"
     return f"redirected {where}, which is not followed: credentials are not sent there"
 
 

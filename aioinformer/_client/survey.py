@@ -35,8 +35,7 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 LEGACY = "application/json"
 
 SHORT = 64 * 1024
-"""Bytes of a document that is read on the loop, in less time than a thread takes to start and to
-hand over: a millisecond or two."""
+"""Bytes of a document that is read on the loop, which takes a millisecond or two at most."""
 
 PARTIAL = (NotFound, Forbidden, ServerFailure)
 """Answers that concern one document and say nothing of the others."""

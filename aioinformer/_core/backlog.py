@@ -49,11 +49,12 @@ class Backlog:
         self._queued = 0  # live events
         self._passed = 0  # events of batches that were opened
 
-    def add(self, events: Sequence[Event], at: float) -> None:
-        """Queue live events."""
+    def add(self, events: Sequence[Event], at: float) -> int:
+        """Queue live events; returns ``live``."""
         count = len(events)
         self.queue.append((events, at, count))
-        self._queued += count
+        self._queued = live = self._queued + count
+        return live + length_hint(self.rest) if self._open_is_live else live
 
     def tell(self, batches: Sequence[Sequence[Event]], at: float, *, marked: bool) -> None:
         """Queue the diff of a relist; ``marked``: and behind it, the mark."""

@@ -99,12 +99,9 @@ class Mailbox:
         """
         if self._each is not None:
             events = filtered(events, self._each)
-        count = len(events)
-        if not count:
+        if not events:
             return False
-        late = self._late
-        late.add(events, at)
-        pending = late.live + self._merged.count
+        pending = self._late.add(events, at) + self._merged.count
         if pending > self.limit and self.overflow == "coalesce":
             self._fold_excess()
             return True
@@ -236,14 +233,12 @@ class Mailbox:
         """The rest of a batch, if nothing else comes before it; else ``pop`` is needed. To take
         from it is to pop. It may end early: what is dropped or merged doesn't come.
         """
+        late = self._late
         if self._found is not None or self._merged.changes or self._gone.objects:
             return None
-        if (
-            self._late.told and self._each is not None
-        ):  # a filter for all of them at once takes long
+        if late.told and self._each is not None:  # a filter for all of them at once takes long
             return None
         self.skipping = False
-        late = self._late
         while not length_hint(late.rest):
             if not self._open(asked=True):
                 return None
@@ -311,7 +306,9 @@ class Mailbox:
     @property
     def _idle(self) -> bool:
         """Whether nothing is pending but, perhaps, a resync, which is told last."""
-        return self._found is None and not self._merged.changes and not self._late
+        if self._found is not None or self._merged.changes:
+            return False
+        return not (self._late.queue or length_hint(self._late.rest))  # asked for every batch
 
     @property
     def delivered(self) -> int:

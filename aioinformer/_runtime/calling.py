@@ -25,7 +25,7 @@ from aioinformer._runtime.listeners import Listener
 from aioinformer._runtime.pace import BUDGET
 from aioinformer._runtime.threads import Threads
 
-__all__ = ["Caller", "Terms"]
+__all__ = ["Caller", "Terms", "check_whole"]
 
 SLOW = 10.0
 """Seconds after which a call that still goes on is warned of. A call to an API server that takes
@@ -33,6 +33,12 @@ as long has failed."""
 
 BLOCKING = 1.0
 """Seconds after which a call that kept the event loop is warned of: nothing else ran meanwhile."""
+
+
+def check_whole(name: str, value: object) -> None:
+    """Raise TypeError unless the argument of this name is an integer."""
+    if not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +52,7 @@ class Terms:
     fail_fast: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.concurrency, int):
-            raise TypeError(f"concurrency must be a whole number, not {self.concurrency!r}")
+        check_whole("concurrency", self.concurrency)
         if self.concurrency < 1:
             raise ValueError(f"concurrency must be at least 1, not {self.concurrency}")
         if self.timeout is not None and not self.timeout > 0:

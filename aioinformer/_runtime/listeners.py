@@ -222,7 +222,8 @@ class Listener:
             return waiter
         if self._closed or not box.empty:
             return None
-        self.relieve()  # a batch that was taken in one go has left room
+        if self._gate.closed:
+            self.relieve()  # a batch that was taken in one go has left room
         self._waiter = waiter = asyncio.get_running_loop().create_future()
         return waiter
 

@@ -22,7 +22,7 @@ class Statistics:
     limit: int
     """Live events that the mailbox holds."""
     high: int
-    """The most that were ever pending."""
+    """The most that were ever pending, after those too many were merged."""
     delivered: int
     """Events handed to the handler or taken from the stream."""
     merged: int

@@ -17,7 +17,7 @@ from aioinformer._core.indexer import Indexer
 from aioinformer._core.mailbox import LIMIT, Mailbox, Overflow
 from aioinformer._core.objects import KubeObject, ObjectKey
 from aioinformer._runtime.affinity import check_loop
-from aioinformer._runtime.calling import Terms
+from aioinformer._runtime.calling import Terms, check_whole
 from aioinformer._runtime.calls import enclosing_call
 from aioinformer._runtime.crew import Crew
 from aioinformer._runtime.failures import Failures
@@ -230,8 +230,7 @@ class Subscriptions:
     def _mailbox(
         self, limit: int, overflow: Overflow, passing: EventFilter | None = None
     ) -> Mailbox:
-        if not isinstance(limit, int):
-            raise TypeError(f"limit must be a whole number of events, not {limit!r}")
+        check_whole("limit", limit)
         each = None if passing is None else passing.one
         return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds, each=each)
 

@@ -27,7 +27,8 @@ class HandlerTimeout(InformerError, TimeoutError):
 
 
 class HandlerCancelled(InformerError):
-    """A handler raised a CancelledError that nobody asked for; it is the ``__cause__``.
+    """A handler raised a CancelledError that nobody asked for, or something else that is no
+    ``Exception``, or cancelled its own task. What it raised is the ``__cause__``.
 
     It stands for it wherever an ``Exception`` is expected: a bare one would end a task silently.
     """

@@ -48,6 +48,7 @@ def told(error: BaseException) -> str:
     if isinstance(error, ServerError):
         said += repr(error.status)
     assert CANARY not in said
+    assert CANARY.lower() not in said.lower()
     assert CANARY[:8] not in said, "nor the most of it"
     assert "\x1b" not in str(error)
     assert "\n" not in str(error)

@@ -408,6 +408,24 @@ def test_a_batch_that_somebody_is_in_the_middle_of_is_merged_too() -> None:
     assert box.delivered == 3
 
 
+def test_what_was_merged_of_a_batch_comes_before_the_rest_of_it() -> None:
+    """Who is in the middle of the batch, as a handler that awaits something, hears no more of it
+    until then: an older state would come last.
+    """
+    box = coalescing(4)
+    states = [pod("a", rv=str(number)) for number in range(7)]
+    updates = [Updated(old, new) for old, new in pairwise(states)]
+    box.extend(updates[:4])
+    run = box.run()
+    assert run is not None
+    heard = [next(run)]
+    box.extend(updates[4:])
+    heard += [*run, *drained(box)]
+
+    assert box.merged > 0
+    assert [event.obj.resource_version for event in heard] == ["1", "3", "4", "5", "6"]
+
+
 def test_what_went_before_it_was_told_of_takes_its_merged_changes_along() -> None:
     cached = {"a"}
     box = coalescing(1, lambda obj: obj.name in cached)
@@ -954,11 +972,18 @@ NAMES = 4
 """How many ``few_names`` are."""
 
 CHANGES = st.lists(
-    st.tuples(strategies.few_names, strategies.few_uids, st.booleans()), min_size=1, max_size=6
+    st.tuples(
+        st.one_of(st.just("a"), strategies.few_names),  # some of them often, so that much is merged
+        st.one_of(st.just("1"), strategies.few_uids),
+        st.sampled_from([False, False, False, True]),
+    ),
+    min_size=1,
+    max_size=8,
 )
 OPERATIONS = st.one_of(
     st.tuples(st.just("live"), CHANGES),
-    st.tuples(st.just("live"), CHANGES),
+    st.tuples(st.just("meanwhile"), CHANGES),
+    st.tuples(st.just("meanwhile"), CHANGES),
     st.tuples(st.just("relist"), CHANGES),
     st.tuples(st.just("take"), st.integers(1, 4)),
     st.tuples(st.just("fold"), st.integers(1, 4)),
@@ -972,7 +997,7 @@ OPERATIONS = st.one_of(
     CHANGES,
     st.booleans(),
     st.integers(1, 6),
-    st.lists(OPERATIONS, max_size=30),
+    st.lists(OPERATIONS, min_size=5, max_size=40),
 )
 @settings(deadline=None, max_examples=400)
 def test_a_listener_holds_what_the_cache_does_once_it_was_told_all(
@@ -994,6 +1019,10 @@ def test_a_listener_holds_what_the_cache_does_once_it_was_told_all(
         match what:
             case "live":
                 world.live(value)
+            case "meanwhile":
+                world.take(1)
+                world.live(value)
+                world.take(1)
             case "relist":
                 world.relist(value)
             case "take":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable
 from contextlib import suppress
 from contextvars import ContextVar
 from random import Random
@@ -273,10 +274,11 @@ async def test_a_mailbox_that_overflowed_is_reported_at_once(fail_fast: bool) ->
             for number in range(5):
                 it.put([Added(pod(f"pod-{number}", number))])
                 await asyncio.sleep(0)
-            ((name, error),) = hook.told
+            assert len(hook.told) == 1
             assert it.running
             finish.set()
 
+    ((name, error),) = hook.told
     assert name == it.name
     assert isinstance(error, ListenerOverflow)
     assert it.statistics().errors == 1
@@ -829,13 +831,16 @@ async def test_with_fail_fast_a_handler_that_cancels_its_own_task_ends_everythin
 async def test_an_end_that_comes_while_a_cancellation_is_undone_is_an_end() -> None:
     calls, ending = 0, False
 
-    def cancel(event: Event) -> None:
+    def cancel(event: Event) -> Awaitable[None] | None:
         nonlocal calls
         calls += 1
+        if calls == 2:  # what is awaited next is to feel it
+            return asyncio.sleep(10)
         task = asyncio.current_task()
         assert task is not None
         task.cancel()
         asyncio.get_running_loop().call_soon(end, task)
+        return None
 
     def end(task: asyncio.Task[Any]) -> None:
         nonlocal ending
@@ -845,10 +850,11 @@ async def test_an_end_that_comes_while_a_cancellation_is_undone_is_an_end() -> N
     it = registration(cancel)
     async with asyncio.TaskGroup() as group:
         task = it.start(group, lambda: ending)
-        it.put(STORY[:1])
-        await asyncio.wait({task})
+        it.put(STORY)
+        ended, _ = await asyncio.wait({task}, timeout=1)
+        assert ended
 
-    assert calls == 1
+    assert calls == 2
 
 
 # -- the context ------------------------------------------------------------------------------

@@ -633,6 +633,35 @@ async def test_an_error_that_is_to_be_fatal_cancels_the_body_and_is_raised_there
         await body()
 
 
+async def test_a_fatal_error_of_a_request_does_not_wait_for_a_handler_that_is_stuck() -> None:
+    finish, states = asyncio.Event(), list[str]()
+    source = door(pods=[page(body("a", 1)), refused(403, "Forbidden")])
+
+    async def deaf(event: object) -> None:
+        while not finish.is_set():
+            with suppress(asyncio.CancelledError):
+                await finish.wait()
+
+    informers = SharedInformerFactory(source, fail_fast=(Forbidden,), shutdown_timeout=0.01)
+    pods = informers.informer("pods")
+    stuck = pods.add_handler(deaf)
+
+    async def until_it_fails() -> None:
+        async with informers:
+            try:
+                await asyncio.sleep(10)
+            finally:
+                states.append(pods.health.state)
+
+    with pytest.raises(Forbidden):
+        await until_it_fails()
+
+    assert states == ["failed"]
+    finish.set()
+    await until(lambda: not stuck.running)
+    await settle()
+
+
 async def test_other_errors_are_tried_again_then_too() -> None:
     source = door(pods=[refused(500, "InternalError"), page(version="10")])
     async with SharedInformerFactory(

@@ -81,7 +81,7 @@ class ObservedMailbox(Mailbox):
     @property
     def batches(self) -> int:
         """What isn't made of live events: replays, diffs of lists, resyncs, marks."""
-        return self._told + (self._found is not None) + (self._again is not None)
+        return self._late.told + (self._found is not None) + (self._again is not None)
 
     @property
     def dropping(self) -> bool:
