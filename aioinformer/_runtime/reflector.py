@@ -209,8 +209,9 @@ class Reflector:
     ) -> list[KubeObject]:
         page: list[KubeObject] = []
         pace, reuse, total = Pace(), self._reuse, self._liveness.list_total
+        limit = asyncio.timeout(total)
         try:
-            async with asyncio.timeout(total) as limit:
+            async with limit:
                 async for chunk in chunks:
                     objects = decoder.feed(chunk)
                     page += map(reuse, objects)
