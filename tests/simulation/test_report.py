@@ -31,7 +31,7 @@ def trace(*arguments: str, hash_seed: str) -> bytes:
 
 def test_a_trace_is_the_same_in_every_process_whatever_hashes_are() -> None:
     first = trace("--seed", str(SEED), hash_seed="0")
-    assert first.count(b"\n") > 2000
+    assert first.count(b"\n") > 1000
     assert first == trace("--seed", str(SEED), hash_seed="0")
     assert first == trace("--seed", str(SEED), hash_seed="1")
     assert first == trace("--seed", str(SEED), hash_seed="random")

@@ -49,6 +49,8 @@ class Line:
         query = self._query(request)
         with self._carry(request, query) as connection:
             await self.network.admit(connection)
+            if fault := self.network.hits("outdated", self.name):
+                query = _outdated(query, fault.amount)
             with statuses.during("list"):
                 body = queries.list_page(self.network.cluster, self._stored, self.namespace, query)
             async with aclosing(self._body(connection, body)) as chunks:
@@ -219,6 +221,15 @@ _NEVER = float("inf")
 def _bookmark(version: int) -> bytes:
     metadata = b'{"metadata":{"resourceVersion":"%d"}}' % version
     return b'{"type":"BOOKMARK","object":%s}\n' % metadata
+
+
+def _outdated(query: dict[str, str], versions: int) -> dict[str, str]:
+    """What asks for a state that is so many versions older, if it asks for one at all."""
+    asked = query.get("resourceVersion", "0")
+    if int(asked) <= versions:
+        return query
+    older = {"resourceVersion": str(int(asked) - versions), "resourceVersionMatch": "Exact"}
+    return query | older
 
 
 async def _until(wake: asyncio.Event, deadline: float) -> None:

@@ -14,6 +14,7 @@ bytes cut anywhere, at some speed, until something breaks. Faults begin when ``b
     garbage      requests are answered with 200 and a page for people for a while
     status       requests are answered with an error for a while
     lagging      requests are answered with 'too large resource version' for a while
+    outdated     lists show an older state than they were asked for, for a while
     absent       the resource isn't served for a while, says discovery too; short, and all is there
     moved        the resource is served in another version only for a while
     error_event  open watches end with an ERROR event

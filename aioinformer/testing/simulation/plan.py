@@ -170,6 +170,7 @@ FaultKind: TypeAlias = Literal[
     "garbage",
     "status",
     "lagging",
+    "outdated",
     "absent",
     "moved",
     "error_event",

@@ -44,6 +44,8 @@ _KINDS: tuple[FaultKind, ...] = (
     "status",
     "status",
     "lagging",
+    "outdated",
+    "outdated",
     "absent",
     "moved",
     "error_event",
@@ -68,6 +70,7 @@ _UNSEEN: tuple[FaultKind, ...] = (
     "garbage",
     "status",
     "lagging",
+    "outdated",
     "absent",
     "moved",
     "unserved",
@@ -96,6 +99,7 @@ _AMOUNTS: dict[FaultKind, tuple[int, ...]] = {
     "status": _STATUSES,
     "error_event": _ERRORS,
     "lagging": (0, 1, 2),
+    "outdated": (1, 5, 20),
     "brief": (1, 3, 9),
     "streamless": (400, 422, 500),
     "endless": (0, 0, 4, 12),
@@ -103,7 +107,7 @@ _AMOUNTS: dict[FaultKind, tuple[int, ...]] = {
 _LASTING = (0.05, 1.0, 10.0, 60.0)
 _SPANS: dict[FaultKind, tuple[float, ...]] = {
     **dict.fromkeys(("brief", "status"), (*_LASTING, 300.0)),
-    **dict.fromkeys(("streamless", "endless"), (10.0, 60.0, 300.0)),
+    **dict.fromkeys(("streamless", "endless", "outdated"), (10.0, 60.0, 300.0)),
     "absent": (0.05, 1.0, 4.0),  # too short to be believed
     "moved": (10.0, 60.0, 300.0),
 }
