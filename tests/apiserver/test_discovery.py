@@ -66,6 +66,8 @@ async def test_a_resource_is_not_served_from_its_removal_until_it_is_installed_a
         async with reader.list(ListRequest()):
             pytest.fail("it is listed, and said not to be served")
     await install_crd(api_server, WIDGET_CRD)
+    # What was answered is remembered for two seconds, for all who ask.
+    assert await served(client, lambda found: found is not None) == WIDGETS
     assert await reader.served() == WIDGETS
 
 
