@@ -6,6 +6,7 @@ How the parts lie on top of each other, and how data flows up and back down:
 
     aioinformer        this page: everything public
     __main__, _cli     the command line
+    adapters           ready-made clients of other libraries, Prometheus; loaded by who asks
     testing            an API server to test against, in memory or over HTTP
     _client            the network: credentials, discovery, requests
     _runtime           asyncio: reflector -> queue -> pump -> handlers and streams; the factory
