@@ -12,7 +12,10 @@ from typing import Self
 
 from aioinformer._core.liveness import LEAST, Liveness
 
-__all__ = ["Watchdog"]
+__all__ = ["MEANWHILE", "Watchdog"]
+
+MEANWHILE = 0.1
+"""Seconds between the last two looks: what came to the socket of a busy loop has yet to be read."""
 
 LATE = 1.0
 """Seconds by which a look may be late. If it is later than that, it was this process that hung, not
@@ -29,6 +32,7 @@ class Watchdog:
         """A watchdog with nothing to guard yet."""
         self.expired = False
         """Whether it ended the context."""
+        self._last_look = False
         self._liveness: Liveness | None = None
         self._loop = asyncio.get_running_loop()
         self._timeout = asyncio.timeout(None)
@@ -47,10 +51,14 @@ class Watchdog:
         now = self._loop.time()
         due = self._liveness.due if self._liveness is not None else now + LEAST
         if due > now:
+            self._last_look = False
             # Never longer: the first bookmark of a stream makes an end where there was none.
             self._sleep(min(due - now, LEAST))
         elif now > planned + LATE:
             self._sleep(LATE)
+        elif not self._last_look:
+            self._last_look = True
+            self._sleep(MEANWHILE)
         else:
             self._timeout.reschedule(now)
 
