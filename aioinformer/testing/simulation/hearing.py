@@ -114,7 +114,9 @@ class Hearing:
             self._filtered(told, held)
         elif not self._truth.left(told.key, held, before=told.order):
             self._broken(2, "what the server still has is deleted", told)
-        if told.note == "vanished" and told.version != held:
+        # Merged with the update before it, a deletion shows the state that it would have told.
+        merges = self._joined.listener.overflow == "coalesce"
+        if told.note == "vanished" and told.version != held and not merges:
             self._broken(4, "what vanished is shown in a state that was not told", told)
         if told.version.number < held.number:
             self._step_back(told)
