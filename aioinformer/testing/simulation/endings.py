@@ -67,8 +67,9 @@ def _judge_overflow(overflowed: Overflowed, spec: ListenerSpec, told: list[Told]
 def _judge_report(overflowed: Overflowed, spec: ListenerSpec, history: History) -> None:
     """A handler's end is logged and told to the error hook, also if it is stuck in a call."""
     if spec.streams:
-        if any(each.listener == spec.name for each in history.left):
-            return  # nobody came back to be told
+        gone = (each for each in history.left if each.order < overflowed.order)
+        if any(each.listener == spec.name for each in gone):
+            return  # it had been left already: nobody came back to be told
         reports = [len(overflowed.raised)]
     else:
         name = f"{spec.name} of {spec.informer}"
