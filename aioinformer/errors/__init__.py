@@ -22,6 +22,7 @@ server's own ``Status``.
     ├── FetchError                 a request failed; ``phase`` says during what
     │   ├── ServerError            the API server answered, with an error; ``status`` has it
     │   │   ├── BadRequest, Unauthorized, Forbidden, NotFound, Conflict, Invalid
+    │   │   │   └── AlreadyExists  the other 409, which reading again does not help
     │   │   ├── Expired            the resourceVersion or continue token is gone (410)
     │   │   ├── TooManyRequests    429
     │   │   └── ServerFailure      5xx
@@ -40,9 +41,13 @@ server's own ``Status``.
     ├── SyncTimeout                ``wait_synced`` ran out of time; says which informers, and why
     ├── Stale                      the cache did not come to show something in time; says why
     ├── ListenerOverflow           a listener with ``overflow="error"`` was too slow
+    ├── QueueShutDown              a work queue was shut down, and is empty
+    ├── ReconcileTimeout           a controller's reconciler took longer than its ``timeout=``
+    ├── LeadershipLost             the lease was lost; what ran under it was cancelled
     └── ShutdownIncomplete         something did not end in the time that leaving allows
 """
 
+from aioinformer.errors.requests import AlreadyExists as AlreadyExists
 from aioinformer.errors.requests import BadRequest as BadRequest
 from aioinformer.errors.requests import Conflict as Conflict
 from aioinformer.errors.requests import ConnectionFailed as ConnectionFailed
@@ -67,9 +72,12 @@ from aioinformer.errors.requests import Unauthorized as Unauthorized
 from aioinformer.errors.requests import server_error as server_error
 from aioinformer.errors.running import HandlerCancelled as HandlerCancelled
 from aioinformer.errors.running import HandlerTimeout as HandlerTimeout
+from aioinformer.errors.running import LeadershipLost as LeadershipLost
 from aioinformer.errors.running import ListenerOverflow as ListenerOverflow
 from aioinformer.errors.running import NotCached as NotCached
 from aioinformer.errors.running import ObjectDecodeError as ObjectDecodeError
+from aioinformer.errors.running import QueueShutDown as QueueShutDown
+from aioinformer.errors.running import ReconcileTimeout as ReconcileTimeout
 from aioinformer.errors.running import ShutdownIncomplete as ShutdownIncomplete
 from aioinformer.errors.running import Stale as Stale
 from aioinformer.errors.running import SyncTimeout as SyncTimeout
@@ -88,6 +96,7 @@ from aioinformer.errors.usage import UnwatchableResource as UnwatchableResource
 from aioinformer.errors.usage import UsageError as UsageError
 
 __all__ = [
+    "AlreadyExists",
     "AmbiguousResource",
     "BadRequest",
     "ConfigurationError",
@@ -104,6 +113,7 @@ __all__ = [
     "Invalid",
     "InvalidPath",
     "InvalidSelector",
+    "LeadershipLost",
     "LineTooLong",
     "ListenerOverflow",
     "NotCached",
@@ -115,6 +125,8 @@ __all__ = [
     "PathMismatch",
     "Phase",
     "ProtocolError",
+    "QueueShutDown",
+    "ReconcileTimeout",
     "RequestTimedOut",
     "ResourceMoved",
     "ServerError",

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from aioinformer.errors.usage import InformerError
 
 __all__ = [
+    "AlreadyExists",
     "BadRequest",
     "Conflict",
     "ConnectionFailed",
@@ -107,7 +108,11 @@ class NotFound(ServerError):
 
 
 class Conflict(ServerError):
-    """409: the object exists already, or has changed since it was read."""
+    """409: the object has changed since it was read, or another field manager owns a field."""
+
+
+class AlreadyExists(Conflict):
+    """409: there is an object of that name already. To read it again and to repeat is of no use."""
 
 
 class Expired(ServerError):
@@ -192,6 +197,12 @@ _BY_CODE: dict[int, type[ServerError]] = {
     429: TooManyRequests,
 }
 
+_BY_REASON: dict[str, type[ServerError]] = {
+    "Expired": Expired,
+    "Gone": Expired,
+    "AlreadyExists": AlreadyExists,
+}
+
 
 def server_error(
     status: Status, *, phase: Phase | None = None, target: str = "", advice: str = ""
@@ -199,10 +210,8 @@ def server_error(
     """The exception for a server's ``status``.
 
     The reason wins over the code for ``Expired`` and ``Gone``: an ERROR event may carry either
-    (client-go's ``apierrors.IsResourceExpired`` and ``IsGone``).
+    (client-go's ``apierrors.IsResourceExpired`` and ``IsGone``). It tells the two 409s apart, too.
     """
-    if status.reason in ("Expired", "Gone"):
-        return Expired(status, phase=phase, target=target, advice=advice)
     fallback = ServerFailure if status.code >= 500 else ServerError
-    made = _BY_CODE.get(status.code, fallback)
+    made = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code, fallback)
     return made(status, phase=phase, target=target, advice=advice)

@@ -13,9 +13,12 @@ from aioinformer.errors.usage import InformerError
 __all__ = [
     "HandlerCancelled",
     "HandlerTimeout",
+    "LeadershipLost",
     "ListenerOverflow",
     "NotCached",
     "ObjectDecodeError",
+    "QueueShutDown",
+    "ReconcileTimeout",
     "ShutdownIncomplete",
     "Stale",
     "SyncTimeout",
@@ -112,3 +115,17 @@ class ShutdownIncomplete(InformerError):
     def __init__(self, left: tuple[str, ...], *, waited: float) -> None:
         super().__init__(f"still running {waited:g} s after being asked to end: {', '.join(left)}")
         self.left = left
+
+
+class QueueShutDown(InformerError):
+    """A work queue was shut down, and holds nothing more to be worked on."""
+
+
+class ReconcileTimeout(InformerError, TimeoutError):
+    """One run of a controller's reconciler took longer than its ``timeout=``. It is tried again."""
+
+
+class LeadershipLost(InformerError):
+    """The lease could not be renewed in time, or somebody else holds it. The body that ran under it
+    was cancelled before this was raised; ``__cause__`` is what failed last, if anything did.
+    """
