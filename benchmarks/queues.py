@@ -1,0 +1,236 @@
+"""The work queue beside client-go's, in Go: how many keys a second, in one run on one machine.
+
+python -m benchmarks.queues [--quick]
+
+Both do the same with the same keys, a namespace and a name. Each measurement is a process of its
+own, and they take turns, so that the ratios stay though the machine's speed does not. Ours always
+counts and times what it does; client-go's does when it is given metrics, as it is in a controller,
+so it is measured with and without. Its counters here only add numbers up: Prometheus' cost more.
+Where Go is missing, ours stands alone with ``asyncio.Queue``, which merges, delays and measures
+nothing: the least that waking workers costs in asyncio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from aioinformer import ObjectKey, WorkQueue
+from benchmarks.clientgo import PeerMissing, build
+from benchmarks.processes import output
+
+__all__ = ["Comparison", "Times", "compare", "main", "measure", "measure_plain", "table"]
+
+KEYS, FEW_KEYS = 100_000, 10_000
+REPETITIONS, FEW_REPETITIONS = 7, 3
+WORKERS = 4
+"""Who wait together: as many as a controller has by default."""
+
+OURS, PLAIN = "ours", "asyncio.Queue"
+BARE, MEASURED = "client-go", "client-go, metrics"
+
+
+class Times(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Seconds that so many keys took; 0 for what somebody can't do."""
+
+    add: float
+    """All distinct, into an empty queue."""
+    work: float
+    """All of these out again, each done before the next."""
+    again: float
+    """One key, added, taken and done again and again."""
+    merged: float
+    """One key, added again and again while it waits."""
+    delayed: float
+    """All distinct, with delays of microseconds, until the last is done."""
+    workers: float
+    """Added by one while several wait, until all are done."""
+
+
+ROWS: Mapping[str, str] = {
+    "add": "add, distinct keys",
+    "work": "get and done, distinct keys",
+    "again": "add, get and done, one key",
+    "merged": "add of a key that waits",
+    "delayed": "add_after, get and done",
+    "workers": f"add, {WORKERS} workers waiting",
+}
+
+
+# -- one measurement of ours ---------------------------------------------------------------------
+
+
+async def measure(keys: int) -> Times:
+    """Do with ours what ``queues.go`` does with client-go's."""
+    every = [ObjectKey("default", f"pod-{number}") for number in range(keys)]
+    queue, watch = WorkQueue[ObjectKey](), _Watch()
+    for key in every:
+        queue.add(key)
+    add = watch.lap()
+    await _work(queue, keys)
+    work = watch.lap()
+    for _ in every:
+        queue.add(every[0])
+        queue.done(await queue.get())
+    again = watch.lap()
+    queue.add(every[0])
+    for _ in every:
+        queue.add(every[0])
+    merged = watch.lap()
+    await _work(queue, 1)
+    watch.lap()
+    for number, key in enumerate(every):
+        queue.add_after(key, (1 + number % 7) * 1e-6)
+    await _work(queue, keys)
+    delayed = watch.lap()
+    await _together(queue.add, every, partial(_work, queue))
+    workers = watch.lap()
+    return Times(add=add, work=work, again=again, merged=merged, delayed=delayed, workers=workers)
+
+
+async def measure_plain(keys: int) -> Times:
+    """Do with asyncio's queue what it can do of that."""
+    every = [ObjectKey("default", f"pod-{number}") for number in range(keys)]
+    queue, watch = asyncio.Queue[ObjectKey](), _Watch()
+    for key in every:
+        queue.put_nowait(key)
+    add = watch.lap()
+    await _take(queue, keys)
+    work = watch.lap()
+    for _ in every:
+        queue.put_nowait(every[0])
+        await queue.get()
+        queue.task_done()
+    again = watch.lap()
+    await _together(queue.put_nowait, every, partial(_take, queue))
+    workers = watch.lap()
+    return Times(add=add, work=work, again=again, merged=0, delayed=0, workers=workers)
+
+
+class _Watch:
+    def __init__(self) -> None:
+        self._since = time.perf_counter()
+
+    def lap(self) -> float:
+        since, self._since = self._since, time.perf_counter()
+        return self._since - since
+
+
+async def _work(queue: WorkQueue[ObjectKey], keys: int) -> None:
+    for _ in range(keys):
+        queue.done(await queue.get())
+
+
+async def _take(queue: asyncio.Queue[ObjectKey], keys: int) -> None:
+    for _ in range(keys):
+        await queue.get()
+        queue.task_done()
+
+
+async def _together(
+    add: Callable[[ObjectKey], object],
+    every: list[ObjectKey],
+    work: Callable[[int], Coroutine[Any, Any, None]],
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        for _ in range(WORKERS):
+            group.create_task(work(len(every) // WORKERS))
+        await asyncio.sleep(0)
+        for number, key in enumerate(every):
+            add(key)
+            if number % WORKERS == 0:
+                await asyncio.sleep(0)  # in Go they run at the same time
+
+
+# -- everybody -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Medians of everybody who took part."""
+
+    keys: int
+    times: dict[str, Times]
+    missing: str = ""
+    """Why there is no client-go."""
+
+
+def compare(keys: int, repetitions: int, *, peers: bool = True) -> Comparison:
+    """Measure everybody in turn.
+
+    Args:
+        keys: how many.
+        repetitions: how often everybody.
+        peers: whether client-go takes part, if it can be built.
+    """
+    one = [sys.executable, "-m", "benchmarks.queues", "--one", str(keys)]
+    commands = {OURS: one, PLAIN: [*one, "--plain"]}
+    missing = "" if peers else "not asked for"
+    try:
+        if peers:
+            go = [str(build()), "queues", f"-keys={keys}", f"-workers={WORKERS}"]
+            commands |= {BARE: go, MEASURED: [*go, "-metrics"]}
+    except PeerMissing as error:
+        missing = str(error)
+    found: dict[str, list[Times]] = {name: [] for name in commands}
+    for _ in range(repetitions):
+        for name, command in commands.items():
+            found[name].append(msgspec.json.decode(output(command, name), type=Times))
+    return Comparison(keys, {name: _medians(each) for name, each in found.items()}, missing)
+
+
+def _medians(samples: list[Times]) -> Times:
+    return Times(**{name: median(getattr(each, name) for each in samples) for name in ROWS})
+
+
+def table(found: Comparison) -> str:
+    """Nanoseconds a key, and how many times as fast as client-go ours is."""
+    return "\n".join(_lines(found))
+
+
+def _lines(found: Comparison) -> Iterator[str]:
+    yield f"{found.keys:,} keys; ns a key, and the throughput of ours as a multiple of theirs"
+    if found.missing:
+        yield f"no client-go: {found.missing}"
+    yield f"{'':<32}" + "".join(f"{name:>26}" for name in found.times)
+    for name, label in ROWS.items():
+        own = getattr(found.times[OURS], name)
+        cells = [_cell(own, getattr(each, name), found.keys) for each in found.times.values()]
+        yield f"{label:<32}{cells[0]:>26}" + "".join(f"{cell:>26}" for cell in cells[1:])
+
+
+def _cell(own: float, theirs: float, keys: int) -> str:
+    if not theirs:
+        return "-"
+    text = f"{theirs / keys * 1e9:,.0f}"
+    return text if theirs is own else f"{text}  ({theirs / own:.2f} x)"
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.queues", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer keys, some seconds")
+    parser.add_argument("--one", type=int, metavar="KEYS", help="one measurement of ours, as JSON")
+    parser.add_argument("--plain", action="store_true", help="or one of asyncio's queue")
+    arguments = parser.parse_args()
+    if arguments.one is not None:
+        work = (measure_plain if arguments.plain else measure)(arguments.one)
+        print(msgspec.json.encode(asyncio.run(work)).decode())
+    elif arguments.quick:
+        print(table(compare(FEW_KEYS, FEW_REPETITIONS)))
+    else:
+        print(table(compare(KEYS, REPETITIONS)))
+
+
+if __name__ == "__main__":
+    main()
