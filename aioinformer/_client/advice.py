@@ -23,6 +23,7 @@ __all__ = [
     "about_stranger",
     "about_tls",
     "is_tls_only",
+    "user_in",
 ]
 
 # -- the network -------------------------------------------------------------------------------
@@ -162,7 +163,7 @@ def about_stranger(host: str, media: str, origin: str) -> str:
 
 
 def _about_forbidden(status: Status, path: str, phase: Phase) -> str:
-    user = _user(status)
+    user = user_in(status)
     if user == ANONYMOUS:
         return f"nobody is logged in: {LOG_IN}"
     verb = phase if phase in ("list", "watch") else "get"
@@ -194,7 +195,7 @@ def _scope(path: str) -> tuple[str, str]:
     return shlex.quote(asked), f" -n {shlex.quote(namespace)}" if namespace else " -A"
 
 
-def _user(status: Status) -> str:
+def user_in(status: Status) -> str:
     """Who was refused, unless that is hidden."""
     found = USER.search(status.message)
     return found[1] if found and MASK not in found[1] else ""

@@ -1,7 +1,8 @@
 """``Client``: one connection's worth of an API server, opened and closed by the program.
 
 It holds what the parts of this package make: credentials, a transport, a catalogue of what the
-server serves. It hands out ``lister_watcher``s, which is all that the runtime knows of it.
+server serves. It hands out ``lister_watcher``s and ``writer``s, which is all that the runtime knows
+of it.
 Reconnecting and retrying are the reflector's business, not the client's.
 """
 
@@ -15,23 +16,23 @@ from contextlib import asynccontextmanager
 from types import MappingProxyType, TracebackType
 from typing import Self
 
+from aioinformer._client.calls import JSON, Call, all_of
 from aioinformer._client.credentials import CredentialSource, ExplicitServer, server_url
 from aioinformer._client.discovery import Discovery
 from aioinformer._client.kubeconfig import Kubeconfig
 from aioinformer._client.reader import ResourceReader
+from aioinformer._client.statuses import DOUBT
 from aioinformer._client.traffic import Traffic
-from aioinformer._client.transport import JSON, Body, Call, Timeouts, Transport
+from aioinformer._client.transport import Body, Timeouts, Transport
+from aioinformer._client.writer import ObjectWriter
 from aioinformer._core.rates import Limits
 from aioinformer._core.resources import Resource
-from aioinformer.errors import NotRunning, Phase, ProtocolError, RequestTimedOut
+from aioinformer._core.writes import WriteRequest, Writes
+from aioinformer.errors import NotRunning, Phase, RequestTimedOut
 
 __all__ = ["Client", "ResourceReader"]
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
-
-CAP = 64 * 1024 * 1024
-"""Bytes of an answer that is kept whole, after decompression: a discovery document of ten thousand
-resources has 5 MB, and a few kilobytes of gzip can hold gigabytes."""
 
 
 class Client:
@@ -221,6 +222,24 @@ class Client:
         resource.path(namespace)  # raises what the docstring says
         return ResourceReader(self, resource, namespace, chosen, lane)
 
+    def writer(self, resource: Resource, *, namespace: str | None = None) -> ObjectWriter:
+        """What reads and writes single objects of a resource: a ``ResourceWriter``.
+
+        Needs no network, and no entered client yet. Its requests wait for nothing but each
+        other, a hundred at a time: not for lists, nor for the pauses of informers. A request is
+        sent once more only if its credentials were refused and there are others; what it may
+        take is what ``Timeouts`` says for a single request.
+
+        Args:
+            resource: what to write.
+            namespace: the one namespace to write in; by default each key and object says its
+                own.
+
+        Raises:
+            ValueError: a namespace for a cluster-scoped resource, or one that is no DNS label.
+        """
+        return ObjectWriter(Writes(resource, namespace), self._write)
+
     async def resource(self, name: str) -> Resource:
         """The resource that the server serves under a name.
 
@@ -280,17 +299,11 @@ class Client:
             NotRunning: the client is not open.
             ValueError: the path is not absolute, or has ``.`` or ``..`` in it.
         """
-        call, whole = Call(phase, path, query, accept), self._timeouts.whole
-        try:
-            async with asyncio.timeout(whole), self.request(call) as body:
-                return await _all_of(body, call)
-        except TimeoutError as error:
-            said = f"GET {path}: the answer did not end in {whole:g} s"
-            raise RequestTimedOut(said, phase=phase) from error
+        return await self._answer(Call(phase, path, query, accept))
 
     @asynccontextmanager
     async def request(self, call: Call) -> AsyncGenerator[Body]:
-        """Send a GET; its open answer. See ``Transport.request``.
+        """Send a request; its open answer. See ``Transport.request``.
 
         Raises:
             NotRunning: the client is not open.
@@ -300,17 +313,28 @@ class Client:
         async with self._transport.request(call) as body:
             yield body
 
+    async def _answer(self, call: Call) -> bytes:
+        """The whole body of an answer, in the time that a single request may take."""
+        whole = self._timeouts.whole
+        try:
+            async with asyncio.timeout(whole), self.request(call) as body:
+                return await all_of(body, call)
+        except TimeoutError as error:
+            said = f"{call.method} {call.path}: the answer did not end in {whole:g} s"
+            said = f"{said}; {DOUBT}" if call.writes else said
+            raise RequestTimedOut(said, phase=call.phase) from error
+
+    async def _write(self, request: WriteRequest) -> bytes:
+        return await self._answer(
+            Call(
+                "write",
+                request.path,
+                request.query,
+                method=request.method,
+                body=request.body,
+                content_type=request.content_type,
+            )
+        )
+
     async def _document(self, path: str, accept: str) -> bytes:
         return await self.get(path, accept=accept, phase="discovery")
-
-
-async def _all_of(body: Body, call: Call) -> bytes:
-    """All of an answer, unless it is endless."""
-    chunks, size = list[bytes](), 0
-    async for chunk in body:
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > CAP:
-            said = f"GET {call.path}: the answer is longer than {CAP} bytes, and was given up"
-            raise ProtocolError(said, phase=call.phase)
-    return b"".join(chunks)

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from aioinformer.errors import ServerError, Status
 
-__all__ = ["MASK", "Mask", "without_secrets"]
+__all__ = ["MASK", "Mask", "without_answer", "without_secrets"]
 
 MASK = "[credential]"
 
@@ -44,6 +44,28 @@ TEXTS = ("message", "line", "hdr", "advice", "target")
 
 DEPTH = 16
 """How deep details are searched; what lies deeper is dropped. Real ones are three deep."""
+
+
+def without_answer(error: BaseException) -> None:
+    """Cut what aiohttp's exceptions quote of an answer, in all that ``error`` came from.
+
+    An answer may repeat what was written, such as a Secret. Of their texts the beginning stays.
+    """
+    for each in _chain(error):
+        each.args = tuple(_unquoted(argument) for argument in each.args)
+        for name in TEXTS:
+            if isinstance(text := getattr(each, name, None), str):
+                setattr(each, name, _unquoted(text))
+
+
+def _unquoted(argument: object) -> object:
+    if isinstance(argument, bytes):
+        return b""
+    return _QUOTED.split(argument, maxsplit=1)[0] if isinstance(argument, str) else argument
+
+
+_QUOTED = re.compile("""[:'"\\n{]""")
+"""Where a text may begin to quote."""
 
 
 class Mask:

@@ -10,9 +10,11 @@ import asyncio
 
 import aiohttp
 
-from aioinformer._client.advice import about_refusal, about_stranger, is_tls_only
+from aioinformer._client.advice import about_refusal, about_stranger, is_tls_only, user_in
+from aioinformer._client.calls import Call
 from aioinformer._client.masking import Mask
-from aioinformer._client.statuses import FAILURES, status_of
+from aioinformer._client.statuses import DOUBT, FAILURES, UNKNOWN_PATH, status_of
+from aioinformer._client.write_advice import about_refused_write, unquoted
 from aioinformer.errors import (
     ConnectionFailed,
     FetchError,
@@ -43,37 +45,47 @@ def is_page(response: aiohttp.ClientResponse) -> bool:
 
 
 async def refusal(
-    response: aiohttp.ClientResponse, *, phase: Phase, mask: Mask, origin: str = ""
+    response: aiohttp.ClientResponse, *, call: Call, mask: Mask, origin: str = ""
 ) -> FetchError:
-    """The error that an answer other than 200 means, or a page.
+    """The error that an answer means which doesn't say that the request was done, or a page.
 
     Args:
         response: the answer, its body unread.
-        phase: what was asked for.
+        call: what was asked for.
         mask: hides what was sent: some debugging proxies send a request's headers back in their
             error page.
         origin: which file and context the credentials are from, if from one.
     """
-    target = f"GET {response.url.with_query(None)}"
+    target, phase = f"{call.method} {response.url.with_query(None)}", call.phase
     media = response.content_type if is_page(response) else ""
     stranger = about_stranger(f"{response.url.host}:{response.url.port}", media, origin)
-    if response.status == 200:
+    if call.succeeded(response.status):
         return ProtocolError(f"{target}: {stranger}", phase=phase)
     if response.status < 300:
         said = f"{target}: answered {response.status}, where only 200 makes sense"
-        return ProtocolError(said, phase=phase)
+        return ProtocolError(f"{said}; {DOUBT}" if call.writes else said, phase=phase)
     body, whole = await beginning(response.content)
-    status = status_of(response.status, response.headers, body, mask=mask, whole=whole)
+    status = status_of(
+        response.status, response.headers, body, mask=mask, whole=whole, text=not call.body
+    )
+    if call.writes:
+        status = unquoted(status, response.url.path)
     if is_tls_only(status):
         url = response.url
         said = f"{url.host}:{url.port}: it answers in TLS only: is the server's URL meant to be "
         return ConnectionFailed(f"{said}https://?{_from(origin)}", phase=phase)
-    advice = about_refusal(status, response.url.path, phase)
+    advice = _advice(status, response.url.path, call)
     if _by_a_stranger(status, media, phase):
         advice = stranger
     if status.code in OF_CREDENTIALS:
         advice += _from(origin)
     return server_error(status, phase=phase, target=target, advice=advice)
+
+
+def _advice(status: Status, path: str, call: Call) -> str:
+    if call.phase == "write" and status.code != 401:
+        return about_refused_write(status, path, call.method, user_in(status))
+    return about_refusal(status, path, call.phase)
 
 
 def _by_a_stranger(status: Status, media: str, phase: Phase) -> bool:
@@ -82,7 +94,7 @@ def _by_a_stranger(status: Status, media: str, phase: Phase) -> bool:
     """
     if 300 <= status.code < 400:
         return True
-    unlike = media or (phase == "discovery" and status.message != "404 page not found")
+    unlike = media or (phase == "discovery" and status.message != UNKNOWN_PATH)
     return status.code == 404 and not status.reason and bool(unlike)
 
 

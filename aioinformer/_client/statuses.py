@@ -29,6 +29,7 @@ from yarl import URL
 from aioinformer._client.advice import about_certificate, about_network, about_tls
 from aioinformer._client.masking import Mask
 from aioinformer._core.statuses import one_line, read_status
+from aioinformer._core.writes import Method
 from aioinformer.errors import (
     ConnectionFailed,
     ConnectionLost,
@@ -40,11 +41,23 @@ from aioinformer.errors import (
     TransportError,
 )
 
-__all__ = ["FAILURES", "TEXT_CAP", "failure", "interruption", "status_of", "without_headers"]
+__all__ = [
+    "DOUBT",
+    "FAILURES",
+    "TEXT_CAP",
+    "UNKNOWN_PATH",
+    "failure",
+    "interruption",
+    "status_of",
+    "without_headers",
+]
 
 TEXT_CAP = 1024
 """Characters kept of an answer that is no Status: the page of a proxy may be a megabyte, and its
 first lines say what it is."""
+
+UNKNOWN_PATH = "404 page not found"
+"""What Go's HTTP library says, which is what servers say of a resource that was removed."""
 
 PHRASE_CAP = 200
 """Characters kept of a word of the server's that should be a short one: a reason phrase, a host."""
@@ -58,6 +71,9 @@ CHECK_PROXY = (
     "is it running, and its URL right (`proxy-url:` in a kubeconfig, else that of the client that "
     "was given)?"
 )
+
+DOUBT = "whether it was done is unknown: read the object to find out"
+"""What is told of a write that may have reached the server, and got no answer."""
 
 FAILURES = (aiohttp.ClientError, HttpProcessingError, OSError, TimeoutError)
 """What aiohttp raises when a request or an open answer fails. ``HttpProcessingError`` is not a
@@ -74,6 +90,7 @@ def status_of(
     *,
     mask: Mask | None = None,
     whole: bool = True,
+    text: bool = True,
 ) -> Status:
     """What an answer other than 200 says.
 
@@ -86,6 +103,8 @@ def status_of(
         mask: hides what was sent with the request.
         whole: whether the body came to its end; else its last characters may be the first ones
             of something to hide.
+        text: whether what is no Status is shown. It may repeat the body of a write, such as a
+            Secret's; of that, only Go's word for an unknown path is shown.
     """
     mask = mask or Mask(())
     waits = _seconds(headers.get("Retry-After", ""))
@@ -95,8 +114,10 @@ def status_of(
     try:
         status = mask.status(read_status(body, code=code))
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        text = body.decode("utf-8", "replace")
-        masked = mask.text(text) if whole else mask.beginning(text)
+        said = body.decode("utf-8", "replace")
+        if not text and said.strip() != UNKNOWN_PATH:
+            said = ""
+        masked = mask.text(said) if whole else mask.beginning(said)
         line = one_line(" ".join(masked.split()), TEXT_CAP)
         return Status(code, "", line or _phrase(code), retry_after=waits)
     if not status.message:
@@ -139,7 +160,13 @@ def _seconds(retry_after: str) -> float | None:
 
 
 def failure(
-    error: BaseException, url: URL, *, phase: Phase, proxy: URL | None, origin: str = ""
+    error: BaseException,
+    url: URL,
+    *,
+    phase: Phase,
+    proxy: URL | None,
+    origin: str = "",
+    method: Method = "GET",
 ) -> FetchError:
     """Our error for a request that got no answer. Raise it ``from error``.
 
@@ -149,13 +176,20 @@ def failure(
         phase: what it was asked for.
         proxy: through which proxy, if through one.
         origin: which file and context named the server, if one did.
+        method: how it was asked. Whether a write was done is unknown then, unless it never
+            reached the server.
     """
-    made = _failure(error, url, phase, proxy)
-    return type(made)(f"{made} ({origin})", phase=phase) if origin else made
+    made = _failure(error, url, phase, proxy, method)
+    reached = not isinstance(made, ConnectionFailed)
+    sent = reached and not isinstance(error, aiohttp.ConnectionTimeoutError)
+    doubt = f"; {DOUBT}" if method != "GET" and sent else ""
+    return type(made)(f"{made}{doubt} ({origin})" if origin else f"{made}{doubt}", phase=phase)
 
 
-def _failure(error: BaseException, url: URL, phase: Phase, proxy: URL | None) -> FetchError:
-    host, target = _host(url), f"GET {url.with_query(None)}"
+def _failure(
+    error: BaseException, url: URL, phase: Phase, proxy: URL | None, method: Method
+) -> FetchError:
+    host, target = _host(url), f"{method} {url.with_query(None)}"
     match error:
         case aiohttp.ClientHttpProxyError():
             answer = f"{error.status} {one_line(error.message, PHRASE_CAP)}".rstrip()
@@ -205,9 +239,11 @@ def without_headers(error: BaseException) -> BaseException:
     return error
 
 
-def interruption(error: BaseException, url: URL, *, phase: Phase) -> TransportError | ProtocolError:
+def interruption(
+    error: BaseException, url: URL, *, phase: Phase, method: Method = "GET"
+) -> TransportError | ProtocolError:
     """Our error for an answer that broke off. Raise it ``from error``."""
-    target = f"GET {url.with_query(None)}"
+    target = f"{method} {url.with_query(None)}"
     match error:
         case TimeoutError():
             return RequestTimedOut(f"{target}: the answer stopped coming", phase=phase)

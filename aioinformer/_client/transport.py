@@ -4,7 +4,8 @@ An answer is handed out as an open ``Body`` whose chunks are read as they arrive
 left before its end takes its connection with it. With what a request goes out ``access`` says, on
 which connections ``sessions``; what the bytes mean is ``wire``'s work, and what failed is told by
 ``statuses`` and ``refusals``. A request is sent once more if there are other credentials than
-those with which it failed. Nothing else is tried again here: that is the cursor's to decide.
+those with which it failed. Nothing else is tried again here: that is the cursor's to decide, and
+the program's where something is written.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
 import aiohttp
@@ -21,25 +21,26 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from aioinformer._client.access import Access, Identity
+from aioinformer._client.calls import JSON, Call
+from aioinformer._client.cautions import Cautions
 from aioinformer._client.credentials import Credentials
 from aioinformer._client.impersonation import impersonates
-from aioinformer._client.masking import Mask
+from aioinformer._client.masking import Mask, without_answer
 from aioinformer._client.refusals import is_page, refusal
+from aioinformer._client.sending import SentOnce, sent_once
 from aioinformer._client.sessions import Sessions
 from aioinformer._client.statuses import FAILURES, failure, interruption, without_headers
 from aioinformer._client.timeouts import Timeouts
 from aioinformer.errors import (
+    ConnectionFailed,
     FetchError,
     NotRunning,
-    Phase,
     RequestTimedOut,
     TransportError,
     Unauthorized,
 )
 
 __all__ = ["JSON", "Body", "Call", "Timeouts", "Transport"]
-
-JSON = "application/json"
 
 REQUESTS_AT_ONCE = 100
 """Lists and single requests under way together, and so their connections. A semaphore rather
@@ -55,26 +56,6 @@ def _agent() -> str:
 
 AGENT = _agent()
 """``User-Agent``. A server indents its answers for a browser, curl or wget: recording 44."""
-
-
-# -- requests ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One GET."""
-
-    phase: Phase
-    path: str
-    query: Mapping[str, str] = field(default_factory=dict[str, str])
-    accept: str = JSON
-    watch: int | None = None
-    """For a watch: the seconds after which the server was asked to end it."""
-
-    def __post_init__(self) -> None:
-        # A URL library resolves dots, and the request would reach what nobody meant to ask for.
-        if not self.path.startswith("/") or not {".", ".."}.isdisjoint(self.path.split("/")):
-            raise ValueError(f"a path begins with '/' and has no '.' or '..', not {self.path!r}")
 
 
 class Body:
@@ -104,7 +85,10 @@ class Body:
         try:
             chunk = await self._read()
         except FAILURES as error:
-            raise interruption(error, self._response.url, phase=self._call.phase) from error
+            call, url = self._call, self._response.url
+            if call.body:
+                without_answer(error)
+            raise interruption(error, url, phase=call.phase, method=call.method) from error
         if not chunk:
             raise StopAsyncIteration
         return chunk
@@ -154,6 +138,8 @@ class Transport:
         self._headers = CIMultiDict([*acting, *{"User-Agent": AGENT, **headers}.items()])
         self._timeouts = timeouts
         self._turns = asyncio.Semaphore(REQUESTS_AT_ONCE)
+        self._writes = asyncio.Semaphore(REQUESTS_AT_ONCE)
+        self._cautions = Cautions()
         self._open: set[Body] = set()
         self._current: Sessions | None = None
         self._sessions: set[Sessions] = set()
@@ -163,18 +149,20 @@ class Transport:
 
     @asynccontextmanager
     async def request(self, call: Call) -> AsyncGenerator[Body]:
-        """Send a GET; the body of its answer, open until the context is left.
+        """Send a request; the body of its answer, open until the context is left.
 
         What leaves the context as a ``FetchError`` loses what it repeats of the request's headers,
         whoever raised it: an ERROR event may tell them as well as a refusal.
 
         Raises:
-            ServerError: any answer but 200, redirects included.
+            ServerError: any answer but 200 (to a write, 201 and 202 as well), redirects included.
             TransportError: no answer.
             ProtocolError: the answer is not HTTP.
         """
         if call.watch is None:
-            async with self._turns, self._body(call) as body:
+            # Writes don't wait behind lists: a lease is renewed in time, or lost.
+            turns = self._writes if call.phase == "write" else self._turns
+            async with turns, self._body(call) as body:
                 yield body
             return
         async with self._body(call) as body:
@@ -213,13 +201,14 @@ class Transport:
             if other is None:
                 raise
         except TransportError as error:
-            other = await self._access.after_handshake(identity) if secured(error) else None
+            again = secured(error) and (isinstance(error, ConnectionFailed) or not call.writes)
+            other = await self._access.after_handshake(identity) if again else None
             if other is None:
                 raise
         return await self._sent(call, other)
 
     async def _sent(self, call: Call, identity: Identity) -> Body:
-        """The answer 200 to a request."""
+        """The answer that says that a request was done."""
         sessions = await self._sessions_of(identity.tls)
         sessions.borrow()
         try:
@@ -230,12 +219,14 @@ class Transport:
         body = Body(response, call, sessions)
         if response.status != 401:
             self._access.worked()
-        if response.status == 200 and not is_page(response):
+        if "Warning" in response.headers:
+            self._cautions.heed(response.headers, self._mask(body.headers_sent))
+        if call.succeeded(response.status) and not is_page(response):
             return body
         try:
             origin = self._credentials.origin
             mask = self._mask(body.headers_sent)
-            raise await refusal(response, phase=call.phase, mask=mask, origin=origin)
+            raise await refusal(response, call=call, mask=mask, origin=origin)
         finally:
             await body.aclose()
 
@@ -266,26 +257,34 @@ class Transport:
         session = sessions.requests if call.watch is None else sessions.watches
         try:
             async with asyncio.timeout(None if call.watch is None else self._timeouts.watch_start):
-                return await session.get(
+                return await session.request(
+                    call.method,
                     url,
+                    data=call.body or None,
                     headers=headers,
+                    middlewares=(sent_once,) if call.writes else None,
                     allow_redirects=False,
                     proxy=proxy,
                     proxy_headers=self._proxy_headers(),
                     server_hostname=self._credentials.tls_server_name,
                 )
-        except FAILURES as error:
+        except (*FAILURES, SentOnce) as caught:
+            error = caught.error if isinstance(caught, SentOnce) else caught
             # Before its text is used: a proxy's reason phrase may repeat what it was sent.
             self._mask(headers).error(without_headers(error))
-            told = failure(
-                error, url, phase=call.phase, proxy=proxy, origin=self._credentials.origin
-            )
-            raise told from error
+            if call.body:
+                without_answer(error)
+            origin = self._credentials.origin
+            raise failure(
+                error, url, phase=call.phase, method=call.method, proxy=proxy, origin=origin
+            ) from error
 
     def _headers_of(self, call: Call, url: URL, authorization: str) -> CIMultiDict[str]:
         headers = self._headers.copy()
         headers["Accept"] = call.accept
         headers["Accept-Encoding"] = "gzip" if call.watch is None else "identity"
+        if call.content_type:
+            headers["Content-Type"] = call.content_type
         if authorization:
             headers["Authorization"] = authorization
         if url.scheme == "http":  # no tunnel: the proxy reads the request itself

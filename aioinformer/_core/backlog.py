@@ -86,7 +86,9 @@ class Backlog:
         if len(events) > FILTERED:
             self.queue.appendleft((events[FILTERED:], self.at, 0))
             self.told += 1
-        return filtered(events[:FILTERED], self._each)
+        queue = self.queue
+        passing = filtered(events[:FILTERED], self._each)
+        return passing if self.queue is queue else ()  # the filter has dropped everything
 
     def end_run(self) -> None:
         """Something goes before the rest of the open batch now: who is in the middle of it has to

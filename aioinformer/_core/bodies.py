@@ -24,11 +24,11 @@ UNREADABLE = (DecodeError, UnicodeDecodeError, RecursionError)
 each other are a ``RecursionError``."""
 
 _MANAGED = b'"managedFields"'
-_COMPACT = _MANAGED + b":"
-_METADATA = b'"metadata":{'
+_COMMA, _COLON = b",:"
+_METADATA = b'{"metadata":{', b',"metadata":{'
+_OPENING = len(_METADATA[0]) - 1
+"""Where in these metadata's own brace is."""
 _SPACE = b" \t\r\n"
-_COMMA = ord(",")
-_BEFORE_KEY = b"{,"  # anything else and the quote is an escaped one, inside a longer key
 
 
 class Metadata(Struct, gc=False):
@@ -65,12 +65,37 @@ def build(
         end: offset behind its closing brace.
         keep: whether managedFields stay.
     """
-    raw = source[start:end]
-    if not keep and metadata.managedFields is not UNSET:
-        raw = without_managed_fields(raw, bytes(metadata.managedFields))
+    if keep or metadata.managedFields is UNSET:
+        raw = source[start:end]
+    else:
+        value = bytes(metadata.managedFields)
+        raw = _cut_as_written(source, start, end, value) or without_managed_fields(
+            source[start:end], value
+        )
     # Namespaces repeat in every object; one string each is enough.
     key = ObjectKey(intern(metadata.namespace), metadata.name)
     return KubeObject(key, metadata.uid, metadata.resourceVersion, raw, resource)
+
+
+def _cut_as_written(source: bytes, start: int, end: int, value: bytes) -> bytes | None:
+    """The object without its managedFields, if they stand where servers write them.
+
+    The first brace inside the object must be the one of its own metadata. Then the first match is
+    the right one: inside metadata only labels and annotations have free keys, and their values
+    are strings, so that no other match can come before.
+    """
+    at = source.find(_MANAGED, start, end)
+    begin = at + len(_MANAGED) + 1
+    # A comma before: else the quote is an escaped one, inside a longer key, or it is metadata's
+    # first key, which no server writes.
+    if at < 0 or source[at - 1] != _COMMA or source[begin - 1] != _COLON:
+        return None
+    opened = source.find(b"{", start + 1, at)
+    # If there is no brace between, or one too near to the start, nothing matches.
+    at_metadata = source.startswith(_METADATA, max(opened - _OPENING, start))
+    if not (at_metadata and source.startswith(value, begin)):
+        return None
+    return source[start : at - 1] + source[begin + len(value) : end]
 
 
 def without_managed_fields(raw: bytes, value: bytes) -> bytes:
@@ -79,33 +104,11 @@ def without_managed_fields(raw: bytes, value: bytes) -> bytes:
     A key of that name elsewhere stays, with the same value even; if the right one can't be
     told, nothing is cut.
     """
-    start = raw.find(_COMPACT)
-    begin = start + len(_COMPACT)
-    if start > 0 and raw.startswith(value, begin) and _metadata_leads(raw, start):
-        end = begin + len(value)
-        # As servers write it there is no space, and seldom no comma behind.
-        return raw[:start] + raw[end + 1 :] if raw[end] == _COMMA else _cut(raw, start, end)
     for start, end in _occurrences(raw, value):
         shorter = _cut(raw, start, end)
         if read_body(shorter).metadata.managedFields is UNSET:
             return shorter
     return raw  # an escaped spelling of the key: leave the object as it is
-
-
-def _metadata_leads(raw: bytes, managed_at: int) -> bool:
-    """Whether the first brace inside the object is the one of its own metadata.
-
-    Then the first match is the right one: inside metadata only labels and annotations have free
-    keys, and their values are strings, so that no other match can come before.
-    """
-    opened = raw.find(b"{", 1)
-    metadata_at = opened + 1 - len(_METADATA)
-    return (
-        opened < managed_at
-        and raw.startswith(_METADATA, metadata_at)
-        and raw[metadata_at - 1] in _BEFORE_KEY
-        and raw[managed_at - 1] in _BEFORE_KEY
-    )
 
 
 def _occurrences(raw: bytes, value: bytes) -> Iterator[tuple[int, int]]:

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Container, Sequence
 
 from aioinformer._core.deltas import Bookmark, Delta, Entry, Replaced, Resync
+from aioinformer._core.items import size_of
 from aioinformer._core.objects import DeleteReason, KubeObject, ObjectKey
 
 __all__ = ["DeltaFIFO"]
@@ -78,7 +79,7 @@ class DeltaFIFO:
             return
         self._entries.append(delta)
         self._newest[obj.key] = delta
-        self._bytes += len(obj.raw)
+        self._bytes += len(obj.raw) or size_of(obj)
 
     def replace(
         self,
@@ -133,7 +134,7 @@ class DeltaFIFO:
         entry = self._entries.popleft()
         if isinstance(entry, Delta):
             obj = entry.obj
-            self._bytes -= len(obj.raw)
+            self._bytes -= len(obj.raw) or size_of(obj)
             if self._newest.get(obj.key) is entry:
                 del self._newest[obj.key]
         elif isinstance(entry, Replaced):

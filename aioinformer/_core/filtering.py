@@ -15,16 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import iscoroutinefunction
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+from typing_extensions import TypeVar
 
 from aioinformer._core.objects import Added, Deleted, Event, KubeObject, Updated
 from aioinformer._core.predicates import ChangePredicate, CombinedPredicate, ObjectPredicate
+from aioinformer._core.views import View
 
 __all__ = ["EventFilter", "Filter"]
 
-Filter: TypeAlias = (
-    ObjectPredicate | ChangePredicate | CombinedPredicate | Callable[[KubeObject], object]
-)
+T = TypeVar("T", default=KubeObject)
+
+Filter: TypeAlias = ObjectPredicate | ChangePredicate | CombinedPredicate | Callable[[T], object]
 """What can be given as ``filter=``: a predicate, or a function that is true of the objects to hear
 of."""
 
@@ -34,17 +37,23 @@ _Failed: TypeAlias = Callable[[KubeObject, BaseException], None]
 class EventFilter:
     """Lets through what a listener is to hear. It keeps no state."""
 
-    def __init__(self, passing: Filter, failed: _Failed) -> None:
+    def __init__(
+        self, passing: Filter[Any], failed: _Failed, *, view: View[Any] | None = None
+    ) -> None:
         """Make a filter.
 
         Args:
             passing: what passes.
             failed: called with what the filter raised, and at which object.
+            view: what a plain function gets instead of an object, if it is something else.
 
         Raises:
             TypeError: ``passing`` is neither a predicate nor a plain function.
+            UsageError: it is a predicate, and there is no JSON for it to read.
         """
         self._objects, self._changes = _parts(passing)
+        if view is not None:
+            self._objects = _viewed(self._objects, self._changes, view)
         self._shown = repr(passing)
         self._failed = failed
 
@@ -87,8 +96,20 @@ class EventFilter:
         return f"<EventFilter {self._shown}>"
 
 
+def _viewed(
+    objects: Callable[[KubeObject], object] | None, changes: ChangePredicate | None, view: View[Any]
+) -> Callable[[KubeObject], object] | None:
+    if changes is not None:
+        view.check_bytes(f"the filter {changes!r} reads")
+    of = None if objects is None else view.reading(objects, "the filter")
+    if objects is None or of is None:
+        return objects
+    asked: Callable[[Any], object] = objects
+    return lambda obj: asked(of(obj))
+
+
 def _parts(
-    passing: Filter,
+    passing: Filter[Any],
 ) -> tuple[Callable[[KubeObject], object] | None, ChangePredicate | None]:
     if isinstance(passing, CombinedPredicate):
         _check_plain(passing.objects.test)

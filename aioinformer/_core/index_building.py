@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable
 from itertools import islice
 
 from aioinformer._core.objects import KubeObject
-from aioinformer._core.store import Index, IndexFunction, State, Values
+from aioinformer._core.store import Index, State, Values
 from aioinformer.errors import IndexFailed, UsageError
 
 __all__ = ["IndexBuilding"]
@@ -23,19 +23,15 @@ class IndexBuilding:
     If that doesn't come about, ``abandon`` it.
     """
 
-    def __init__(
-        self, name: str, function: IndexFunction, states: Callable[[], Iterable[State]]
-    ) -> None:
+    def __init__(self, asked: Index, states: Callable[[], Iterable[State]]) -> None:
         """Begin.
 
         Args:
-            name: the index's.
-            function: the index function.
+            asked: the index, over nothing.
             states: gives the state that is held, and the one that is being staged, if there is.
         """
-        self.name = name
-        self._function = function
-        self._asked = Index(name, function)
+        self.name = asked.name
+        self._asked = asked
         self._states = states
         self._parts: dict[State, Index] = {}
         self._failure: IndexFailed | None = None
@@ -63,11 +59,11 @@ class IndexBuilding:
         """
         states = list(self._states())
         known = [state.indexes[self.name] for state in states if self.name in state.indexes]
-        if any(index.function is not self._function for index in known):
+        if any(index.function != self._asked.function for index in known):
             raise UsageError(f"there is an index {self.name!r} by now, with another function")
         for state in () if known else states:
             index = self._parts[state]
-            index.function = self._function
+            index.function, index.seen = self._asked.function, self._asked.seen
             state.indexes = {**state.indexes, self.name: index}
         self.abandon()
 

@@ -15,29 +15,51 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, repeat
 from typing import Any, cast
 
+from aioinformer._core.comparing import append_change, parted, same, same_content, untraced
 from aioinformer._core.deltas import Bookmark, Delta, Replaced
 from aioinformer._core.index_building import IndexBuilding
-from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
-from aioinformer._core.store import Index, IndexFunction, State
+from aioinformer._core.items import Withheld
+from aioinformer._core.objects import (
+    Added,
+    Deleted,
+    DeleteReason,
+    Event,
+    KubeObject,
+    ObjectKey,
+)
+from aioinformer._core.store import FULL, Index, IndexFunction, State
 from aioinformer._core.versions import older
-from aioinformer.errors import ObjectDecodeError, UsageError
+from aioinformer._core.views import View
+from aioinformer.errors import UsageError
 
-__all__ = ["Indexer", "Replacement", "content"]
+__all__ = ["Indexer", "Replacement"]
 
 
 class Indexer:
     """Holds the state and applies changes to it."""
 
-    def __init__(self, indexers: Mapping[str, IndexFunction] | None = None) -> None:
+    def __init__(
+        self,
+        indexers: Mapping[str, IndexFunction[Any]] | None = None,
+        *,
+        view: View[Any] | None = None,
+    ) -> None:
         """Make an empty cache.
 
         Args:
             indexers: index functions by index name.
+            view: what they get instead of the cached objects, if it is something else.
+
+        Raises:
+            UsageError: an index function reads what isn't kept.
         """
+        self.view = view
+        """How programs see what is held; ``None`` if they see it as it is."""
         self.state = State()
         """What is held now. Readers pick it up once and stay with it."""
         self.rejected: dict[ObjectKey, Exception] = {}
-        """Objects whose newest version an index function refused; the one before stays."""
+        """Objects whose newest version an index function refused, or that didn't fit the model or
+        the transform; the one before stays."""
         self._staged: State | None = None
         self.add_indexers(indexers or {})
 
@@ -46,11 +68,12 @@ class Indexer:
         """What is held, and what is being staged to replace it."""
         return (self.state,) if self._staged is None else (self.state, self._staged)
 
-    def add_indexers(self, indexers: Mapping[str, IndexFunction]) -> None:
+    def add_indexers(self, indexers: Mapping[str, IndexFunction[Any]]) -> None:
         """Add indexes to an empty cache. The same function under the same name again is no error.
 
         Raises:
-            UsageError: a name is taken by another function, or objects are held already.
+            UsageError: a name is taken by another function, or objects are held already, or a
+                function reads what isn't kept.
         """
         new = {
             name: function for name, function in indexers.items() if self._is_new(name, function)
@@ -60,27 +83,31 @@ class Indexer:
                 f"the cache holds objects already: the index {min(new)!r} takes a while to build; "
                 "write `await informer.add_index(name, function)`"
             )
-        indexes = {name: Index(name, function) for name, function in new.items()}
+        indexes = {name: self._index(name, function) for name, function in new.items()}
         self.state.indexes = {**self.state.indexes, **indexes}
 
-    def build_index(self, name: str, function: IndexFunction) -> IndexBuilding | None:
+    def _index(self, name: str, function: IndexFunction[Any]) -> Index:
+        seen = None if self.view is None else self.view.reading(function, f"the index {name!r}:")
+        return Index(name, function, seen)
+
+    def build_index(self, name: str, function: IndexFunction[Any]) -> IndexBuilding | None:
         """Start to add an index, whatever is held; ``None`` if it is there already.
 
         Raises:
-            UsageError: the name is taken by another function.
+            UsageError: the name is taken by another function, or it reads what isn't kept.
         """
         if not self._is_new(name, function):
             return None
-        return IndexBuilding(name, function, lambda: self.states)
+        return IndexBuilding(self._index(name, function), lambda: self.states)
 
     @property
     def _begun(self) -> bool:
         return bool(self.state.objects or self.state.synced or self._staged is not None)
 
-    def _is_new(self, name: str, function: IndexFunction) -> bool:
+    def _is_new(self, name: str, function: IndexFunction[Any]) -> bool:
         """Whether there is no such index yet; raises if there is another one of that name."""
         known = self.state.indexes.get(name)
-        if known is not None and known.function is not function:
+        if known is not None and known.function != function:  # two bound methods may be equal
             raise UsageError(f"there is an index {name!r} already, with another function")
         return known is None
 
@@ -104,13 +131,13 @@ class Indexer:
         """Whether ``obj`` says nothing new. What is held since a newer state was refused may be of
         a time that the server has gone back behind: equal versions prove nothing then.
         """
-        return (_same_content if held.key in self.rejected else _same)(held, obj)
+        return (same_content if held.key in self.rejected else same)(held, obj)
 
     def apply(self, delta: Delta, events: list[Event]) -> Exception | None:
         """Apply one change and append what it means for listeners.
 
         Returns:
-            What an index function raised: then the object stays as it was.
+            Why the object stays as it was: it was withheld, or an index function raised.
         """
         state, obj = self.state, delta.obj
         old = state.objects.get(obj.key)
@@ -118,6 +145,8 @@ class Indexer:
         if delta.kind == "Deleted":
             self._delete(old, obj, events)
             return None
+        if type(obj) is Withheld:
+            return self._withhold(old, obj, events)
         if old is not None and self.same(old, obj):
             return None
         try:
@@ -130,8 +159,21 @@ class Indexer:
         if old is None:
             events.append(Added(obj))
         else:
-            _append_change(old, obj, events)
+            append_change(old, obj, events)
         return None
+
+    def _withhold(
+        self, old: KubeObject | None, obj: Withheld, events: list[Event]
+    ) -> Exception | None:
+        """Nothing of ``obj`` is cached; what becomes of ``old``."""
+        if obj.error is None:
+            self.rejected.pop(obj.key, None)
+        else:
+            self.rejected[obj.key] = obj.error
+        if old is not None and (reason := parted(old, obj)) is not None:
+            self.state.remove(old)
+            events.append(Deleted(old, reason))
+        return obj.error
 
     def _delete(self, old: KubeObject | None, obj: KubeObject, events: list[Event]) -> None:
         refused = self.rejected.pop(obj.key, None) is not None
@@ -140,8 +182,9 @@ class Indexer:
         self.state.remove(old)
         # The listener held ``old``; the last state that it is told of is of the same object. And
         # of the same content, but for the version: else a filter might let the one pass and not
-        # the other, and the listener would hold it for ever.
-        events.append(Deleted(obj if obj.uid == old.uid and not refused else old))
+        # the other, and the listener would hold it for ever. What was withheld is no state.
+        told = obj.uid == old.uid and not refused and type(obj) is not Withheld
+        events.append(Deleted(obj if told else old))
 
     def bookmark(self, bookmark: Bookmark) -> None:
         """Everything up to this version has been applied. An older one says nothing."""
@@ -173,7 +216,7 @@ class Replacement:
         """Stage ``replaced`` in the empty ``staged``, beside what ``indexer`` holds."""
         self._indexer = indexer
         self._replaced = replaced
-        self._same = _same_content if replaced.rewound else indexer.same
+        self._same = same_content if replaced.rewound else indexer.same
         self._old = indexer.state
         self._new = staged
         self._new.resource_version = replaced.resource_version
@@ -181,6 +224,8 @@ class Replacement:
         self._changes: list[Event] = []
         self._deletions: list[Event] = []
         self._rejected: dict[ObjectKey, Exception] = {}
+        self._gone: dict[ObjectKey, DeleteReason] = {}
+        """Why what the list withholds is held no more, if it isn't."""
         self._work: Iterator[None] = self._stage()
 
     @property
@@ -190,7 +235,7 @@ class Replacement:
 
     @property
     def rejected(self) -> Mapping[ObjectKey, Exception]:
-        """What index functions raised; only the first one has its traceback."""
+        """Why objects were rejected; only the first reason has its traceback."""
         return self._rejected
 
     def step(self, n: int) -> bool:
@@ -211,11 +256,14 @@ class Replacement:
 
     def _stage(self) -> Iterator[None]:
         for obj in self._replaced.objects:
+            if len(self._new.objects) in FULL:
+                yield from self._new.grow()
             self._stage_one(obj)
             yield
         for key, obj in self._old.objects.items():
             if key not in self._new.objects:
-                self._deletions.append(Deleted(obj, self._replaced.reason))
+                reason = self._gone.get(key, self._replaced.reason)
+                self._deletions.append(Deleted(obj, reason))
             yield
 
     def _stage_one(self, obj: KubeObject) -> None:
@@ -223,30 +271,49 @@ class Replacement:
         if staged is not None or obj.key in self._rejected:
             self._forget(obj.key)
         old = self._old.objects.get(obj.key)
+        if type(obj) is Withheld:
+            self._withhold(old, obj, staged)
+            return
         unchanged = old is not None and self._same(old, obj)
         if old is not None and unchanged:
             obj = old  # its bytes are in memory already
         try:
             self._new.put(obj, staged)
         except Exception as error:  # noqa: BLE001 - a program's function may raise anything
-            # The frames of a traceback keep alive what the cache let go; one is enough to show.
-            self._rejected[obj.key] = error.with_traceback(None) if self._rejected else error
-            if old is not None:
-                self._new.put(old, staged)  # accepted before, so accepted now
-            elif staged is not None:
-                self._new.remove(staged)
+            self._reject(obj.key, error)
+            self._keep(old, staged)
             return
         if unchanged:
             return
         if old is None:
             self._changes.append(Added(obj, initial=self.initial))
         else:
-            _append_change(old, obj, self._changes)
+            append_change(old, obj, self._changes)
+
+    def _withhold(self, old: KubeObject | None, obj: Withheld, staged: KubeObject | None) -> None:
+        reason = None if old is None else parted(old, obj)
+        if obj.error is not None:
+            self._reject(obj.key, obj.error)
+        if reason is not None:
+            self._gone[obj.key] = reason
+        self._keep(old if reason is None else None, staged)
+
+    def _reject(self, key: ObjectKey, error: Exception) -> None:
+        # The frames of a traceback keep alive what the cache let go; one is enough to show.
+        self._rejected[key] = untraced(error) if self._rejected else error
+
+    def _keep(self, old: KubeObject | None, staged: KubeObject | None) -> None:
+        """Hold what was held, whatever else the list has said before."""
+        if old is not None:
+            self._new.put(old, staged)  # accepted before, so accepted now
+        elif staged is not None:
+            self._new.remove(staged)
 
     def _forget(self, key: ObjectKey) -> None:
         """A list should name an object once; of several times the last one counts."""
         self._changes = [event for event in self._changes if event.obj.key != key]
         self._rejected.pop(key, None)
+        self._gone.pop(key, None)
 
     def _free(self) -> Iterator[None]:
         """Let go of the old state. Readers may still hold it, so it isn't taken apart: what it
@@ -276,39 +343,3 @@ def _rest(item: object) -> Iterator[None]:
     """
     size = len(cast("list[object]", item)) if isinstance(item, dict | list) else 0
     return repeat(None, 1 + size // 64)
-
-
-def _same(old: KubeObject, new: KubeObject) -> bool:
-    """Whether ``new`` says nothing new. A server stamps a version on every change."""
-    return (
-        old.uid == new.uid
-        and old.resource_version == new.resource_version
-        and bool(new.resource_version)
-    )
-
-
-def _same_content(old: KubeObject, new: KubeObject) -> bool:
-    """Whether ``new`` says nothing new, whatever its version. The items of a list lack the kind
-    and apiVersion that the events of a watch have (recordings 10 and 30).
-    """
-    if old.uid != new.uid or old.resource_version != new.resource_version:
-        return False
-    if old.api_version != new.api_version:  # read in another version of the resource
-        return False
-    return old.raw == new.raw or content(old) == content(new)
-
-
-def content(obj: KubeObject) -> object:
-    """What is in it, however it was read: the items of a list lack kind and apiVersion."""
-    try:
-        body = obj.to_dict()
-    except ObjectDecodeError:
-        return obj.raw
-    return {key: value for key, value in body.items() if key not in ("kind", "apiVersion")}
-
-
-def _append_change(old: KubeObject, new: KubeObject, events: list[Event]) -> None:
-    if old.uid == new.uid:
-        events.append(Updated(old, new))
-    else:
-        events += (Deleted(old), Added(new))

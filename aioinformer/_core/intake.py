@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from aioinformer._core.deltas import Bookmark, Delta
 from aioinformer._core.objects import KubeObject, ObjectKey
 from aioinformer._core.resources import Resource
+from aioinformer._core.shapes import Keep
 from aioinformer._core.wire import LINE_CAP, EventDecoder, LineSplitter
 
 __all__ = ["InitialState", "Intake"]
@@ -57,6 +58,7 @@ class Intake:
         initial: InitialState | None = None,
         managed_fields: bool = False,
         line_cap: int = LINE_CAP,
+        keep: Keep | None = None,
     ) -> None:
         """A watch that has brought nothing yet.
 
@@ -65,6 +67,7 @@ class Intake:
             initial: where its initial state is put together; ``None`` for a plain watch.
             managed_fields: whether objects keep their managedFields.
             line_cap: the longest event, in bytes, that is accepted.
+            keep: what makes of an object what is kept of it; ``None`` for the object itself.
         """
         self.live: list[Delta | Bookmark] = []
         """What came and wasn't taken yet; of a WatchList, what came behind the mark."""
@@ -74,6 +77,7 @@ class Intake:
         self._received = 0
         self._splitter = LineSplitter(cap=line_cap)
         self._decoder = EventDecoder(resource, managed_fields=managed_fields)
+        self._decode = self._decoder.decode if keep is None else self._keeping(keep)
 
     def feed(self, chunk: bytes) -> None:
         """Take a chunk.
@@ -86,14 +90,14 @@ class Intake:
         self._received += len(lines)
         if self._initial is not None and self._mark is None:
             lines = self._feed_initial(self._initial, lines)
-        decode, append = self._decoder.decode, self.live.append
+        decode, append = self._decode, self.live.append
         for line in lines:
             append(decode(line))
 
     def _feed_initial(self, initial: InitialState, lines: list[bytes]) -> list[bytes]:
         """Put the initial state together; the lines behind the mark."""
         for number, line in enumerate(lines, 1):
-            entry = self._decoder.decode(line)
+            entry = self._decode(line)
             if isinstance(entry, Delta):
                 initial.apply(entry)
                 continue
@@ -102,6 +106,15 @@ class Intake:
                 self._mark = entry
                 return lines[number:]
         return []
+
+    def _keeping(self, keep: Keep) -> Callable[[bytes], Delta | Bookmark]:
+        decode = self._decoder.decode
+
+        def kept(line: bytes) -> Delta | Bookmark:
+            entry = decode(line)
+            return Delta(entry.kind, keep(entry.obj)) if isinstance(entry, Delta) else entry
+
+        return kept
 
     def take(self) -> tuple[list[Delta | Bookmark], int]:
         """What came live since it was asked last, and how many bookmarks are in it.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from aioinformer._core.items import ReadsBytes
 from aioinformer._core.objects import KubeObject
 
 __all__ = ["LabelIndex", "label_index"]
@@ -20,7 +21,7 @@ a program may ask for one informer with the same index."""
 
 
 @dataclass(frozen=True, slots=True)
-class LabelIndex:
+class LabelIndex(ReadsBytes):
     """An index function: files an object under ``key=value`` of its labels."""
 
     keys: tuple[str, ...] = ()

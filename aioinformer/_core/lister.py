@@ -12,25 +12,33 @@ This is a cache: a read shows the past, how long past is not promised.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self, TypeAlias
+from typing import Any, Generic, Self
+
+from typing_extensions import TypeVar
 
 from aioinformer._core.indexer import Indexer
 from aioinformer._core.objects import KubeObject, ObjectKey
-from aioinformer._core.query import FieldChoice, LabelChoice, Query, Where
+from aioinformer._core.query import FieldChoice, LabelChoice, Query, Search, Where
 from aioinformer._core.resources import Resource
 from aioinformer._core.store import Index, State
+from aioinformer._core.views import View
 from aioinformer.errors import IndexFailed, NotCached, NotSynced, UsageError
 
 __all__ = ["Lister"]
 
+T = TypeVar("T", default=KubeObject)
+
 # Inside the class ``list`` is the method.
-_Objects: TypeAlias = list[KubeObject]
-_Keys: TypeAlias = list[ObjectKey]
-_Names: TypeAlias = list[str]
+_List = list
 
 
-class Lister:
-    """Reads what an informer has cached. Safe to use from any thread."""
+class Lister(Generic[T]):
+    """Reads what an informer has cached. Safe to use from any thread.
+
+    What it returns are ``KubeObject``s, or what the informer's ``model=`` or ``convert=`` makes of
+    them; an object at which ``convert=`` raises is a ``ModelMismatch`` wherever it would be
+    returned.
+    """
 
     def __init__(
         self,
@@ -52,6 +60,7 @@ class Lister:
         self._resource = resource
         self._namespace = namespace
         self._unsynced = unsynced
+        self._view: View[T] | None = indexer.view
 
     @property
     def unsynced(self) -> Self:
@@ -66,7 +75,7 @@ class Lister:
 
     # -- one object ------------------------------------------------------------------------------
 
-    def get(self, key: ObjectKey | str, *, namespace: str | None = None) -> KubeObject | None:
+    def get(self, key: ObjectKey | str, *, namespace: str | None = None) -> T | None:
         """The object of that key, or ``None``.
 
         Args:
@@ -78,15 +87,27 @@ class Lister:
             NotSynced: the cache doesn't hold its first full state yet.
             UsageError: the name alone doesn't say which object is meant.
         """
-        return self._state().objects.get(self.key(key, namespace=namespace))
+        found: Any = self._state().objects.get(self.key(key, namespace=namespace))
+        shown: T | None = found
+        return shown if self._view is None or found is None else self._view.of(found)
 
-    def __getitem__(self, key: ObjectKey | str) -> KubeObject:
+    def __getitem__(self, key: ObjectKey | str) -> T:
         """The object of that key; raises ``NotCached``, a ``KeyError``, if there is none."""
         meant = self.key(key)
         obj = self._state().objects.get(meant)
         if obj is None:
             raise NotCached(self._resource, meant)
-        return obj
+        return self._shown(obj)
+
+    def _shown(self, obj: KubeObject) -> T:
+        found: Any = obj
+        shown: T = found if self._view is None else self._view.of(obj)
+        return shown
+
+    def _all_shown(self, objects: _List[KubeObject]) -> _List[T]:
+        found: Any = objects
+        shown: _List[T] = found if self._view is None else [*map(self._view.of, objects)]
+        return shown
 
     def key(self, key: ObjectKey | str, *, namespace: str | None = None) -> ObjectKey:
         """Which object ``get`` would look for.
@@ -119,8 +140,8 @@ class Lister:
         labels: LabelChoice = None,
         namespace: str | None = None,
         fields: FieldChoice = None,
-        where: Where | None = None,
-    ) -> _Objects:
+        where: Where[T] | None = None,
+    ) -> _List[T]:
         """The cached objects that are meant, in no particular order, as a list of one's own.
 
         What an index answers, it finds at once: a ``label_index``, or an index made with
@@ -138,9 +159,22 @@ class Lister:
             NotSynced: the cache doesn't hold its first full state yet.
             InvalidSelector: ``labels`` or ``fields`` don't parse.
             InvalidPath: ``fields`` names something that is no path.
+            UsageError: the informer has a ``model=``, and so no JSON for selectors or predicates
+                to read: use ``where=``, or an index of what the model declares.
         """
-        query = Query.of(namespace=namespace, labels=labels, fields=fields, where=where)
-        return query.search(self._state()).all()
+        return self._search(namespace, labels, fields, where).all()
+
+    def _search(
+        self,
+        namespace: str | None,
+        labels: LabelChoice,
+        fields: FieldChoice,
+        where: Where[T] | None,
+    ) -> Search[T]:
+        query = Query.of(
+            namespace=namespace, labels=labels, fields=fields, where=where, view=self._view
+        )
+        return query.search(self._state())
 
     def count(
         self,
@@ -148,7 +182,7 @@ class Lister:
         labels: LabelChoice = None,
         namespace: str | None = None,
         fields: FieldChoice = None,
-        where: Where | None = None,
+        where: Where[T] | None = None,
     ) -> int:
         """How many objects ``list`` would give; the same arguments and errors."""
         return len(self.list(labels=labels, namespace=namespace, fields=fields, where=where))
@@ -160,16 +194,16 @@ class Lister:
         """The names of the indexes."""
         return tuple(self._indexer.state.indexes)
 
-    def by_index(self, index: str, value: str) -> _Objects:
+    def by_index(self, index: str, value: str) -> _List[T]:
         """The objects that the index function filed under ``value``.
 
         Raises:
             NotSynced: the cache doesn't hold its first full state yet.
             UsageError: there is no index of that name.
         """
-        return [*self._index(index).buckets.get(value, {}).values()]
+        return self._all_shown([*self._index(index).buckets.get(value, {}).values()])
 
-    def index(self, index: str, obj: KubeObject) -> _Objects:
+    def index(self, index: str, obj: T) -> _List[T]:
         """The objects that share a value of the index with ``obj``, each once: itself too, if it
         is cached. ``obj`` need not be. This calls the index function, in whatever thread it is.
 
@@ -180,19 +214,20 @@ class Lister:
         """
         found = self._index(index)
         try:
-            values = found.values(obj)
+            values = found.values_of(obj)
         except Exception as error:
-            raise IndexFailed(index, obj.resource, obj.key, error) from error
+            key = obj.key if isinstance(obj, KubeObject) else f"a {type(obj).__name__}"
+            raise IndexFailed(index, self._resource, key, error) from error
         merged: dict[ObjectKey, KubeObject] = {}
         for value in values:
             merged.update(found.buckets.get(value, {}))
-        return [*merged.values()]
+        return self._all_shown([*merged.values()])
 
-    def index_keys(self, index: str, value: str) -> _Keys:
+    def index_keys(self, index: str, value: str) -> _List[ObjectKey]:
         """The keys of the objects under ``value``, sorted; errors as of ``by_index``."""
         return sorted([*self._index(index).buckets.get(value, {})])
 
-    def index_values(self, index: str) -> _Names:
+    def index_values(self, index: str) -> _List[str]:
         """The values under which the index holds anything; errors as of ``by_index``."""
         return [*self._index(index).buckets]
 
@@ -208,12 +243,13 @@ class Lister:
 
     # -- everything ------------------------------------------------------------------------------
 
-    def keys(self) -> _Keys:
+    def keys(self) -> _List[ObjectKey]:
         """The keys of the cached objects."""
         return [*self._state().objects]
 
-    def __iter__(self) -> Iterator[KubeObject]:
-        return iter([*self._state().objects.values()])
+    def __iter__(self) -> Iterator[T]:
+        found: Any = [*self._state().objects.values()]
+        return iter(found if self._view is None else map(self._view.of, found))
 
     def __len__(self) -> int:
         return len(self._state().objects)
@@ -223,7 +259,7 @@ class Lister:
             key = key.key
         if not isinstance(key, ObjectKey | str):
             return False
-        return self.get(key) is not None
+        return self.key(key) in self._state().objects
 
     def _state(self) -> State:
         state = self._indexer.state

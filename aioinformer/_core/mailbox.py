@@ -80,6 +80,8 @@ class Mailbox:
         """Whether it was full and its rule is ``error``: ``clear`` it, and fill it no more."""
         self.behind = False
         """Whether to ``fold``, until it is no longer so, before it is given anything more."""
+        self.shut = False
+        """Whether what is put into it is dropped. Who closes it says so; perhaps its own filter."""
         self.skipping = False
         """Whether the last look ended early, since so much is told no more: give way first."""
         self._holds = holds
@@ -97,9 +99,9 @@ class Mailbox:
         """Queue live events, which are kept and not copied; whether any is for this listener. Who
         fills a mailbox that blocks looks at ``room`` first; nothing is refused.
         """
-        if self._each is not None:
+        if self._each is not None and not self.shut:
             events = filtered(events, self._each)
-        if not events:
+        if self.shut or not events:
             return False
         pending = self._late.add(events, at) + self._merged.count
         if pending > self.limit and self.overflow == "coalesce":
@@ -127,9 +129,11 @@ class Mailbox:
 
         One diff at a time: look at ``telling`` first, and ``fold`` or wait until it is over.
         """
+        if self.shut:
+            return
         if self.telling and self.overflow == "error":
             self.overflowed = True
-        elif initial and self._idle:
+        elif initial and self.empty:
             source = one_by_one(batches)
             told = found(source, self._each, self._holds, self._skip)
             self._found = Telling(told, source, at)
@@ -141,7 +145,7 @@ class Mailbox:
         has this very state. Not while some of an earlier resync is still to be told: a listener
         that doesn't come back would hold another state a period. Whether it will be told.
         """
-        if self._again is not None:
+        if self._again is not None or self.shut:
             return False
         self._again = told_again(iter(objects), self._each, current)
         return True
@@ -240,8 +244,11 @@ class Mailbox:
             return None
         self.skipping = False
         while not length_hint(late.rest):
-            if not self._open(asked=True):
+            events = late.open()
+            if events is None:
                 return None
+            if events is MARK:
+                self.synced = True
         late.lent = True
         return late.rest
 
@@ -256,6 +263,8 @@ class Mailbox:
 
     def _next_found(self, found: Telling) -> Event | None:
         event = found.next()
+        if self._found is not found:
+            return None  # its filter has dropped everything
         if found.over:
             self._found = None
             self.synced = self.synced or found.full
@@ -268,6 +277,8 @@ class Mailbox:
 
     def _next_again(self, again: Telling) -> Event | None:
         event = again.next()
+        if self._again is not again:
+            return None  # as above
         self._again = None if again.over else again
         return event
 
@@ -277,6 +288,11 @@ class Mailbox:
     def pending(self) -> int:
         """Live events that it holds, and what others were merged into."""
         return self._late.live + self._merged.count
+
+    @property
+    def whole(self) -> bool:
+        """Whether some of a state is pending: found, of a relist, or of a resync."""
+        return self._found is not None or self._late.telling or self._again is not None
 
     @property
     def filters(self) -> bool:
@@ -301,14 +317,15 @@ class Mailbox:
     @property
     def empty(self) -> bool:
         """Whether nothing is pending, live or not."""
-        return self._again is None and self._idle
+        late = self._late  # asked for every batch: no further property
+        if self._found is not None or self._merged.changes or late.queue:
+            return False
+        return self._again is None and not length_hint(late.rest)
 
     @property
-    def _idle(self) -> bool:
-        """Whether nothing is pending but, perhaps, a resync, which is told last."""
-        if self._found is not None or self._merged.changes:
-            return False
-        return not (self._late.queue or length_hint(self._late.rest))  # asked for every batch
+    def more(self) -> bool:
+        """Whether there may be another batch behind the one that ``run`` gave."""
+        return len(self._late.queue) > 0
 
     @property
     def delivered(self) -> int:

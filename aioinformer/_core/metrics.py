@@ -1,10 +1,11 @@
-"""What an informer tells those who measure it: a protocol, and the silence that is its default.
+"""What informers, work queues and controllers tell those who measure them: a protocol, and the
+silence that is its default.
 
 Counts are told as they happen; what goes up and down is asked for when somebody looks. The words
 in them are few and fixed: an informer's label (its resource and scope, without selector values),
 verbs, causes, phases, names of exception classes, and the names that the program gave to its
-listeners. Never an object's name or a server's sentence, of which there is no end. How they are
-shown is an adapter's business (``aioinformer.adapters.prometheus``).
+listeners, queues and controllers. Never an object's name or a server's sentence, of which there
+is no end. How they are shown is an adapter's business (``aioinformer.adapters.prometheus``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from aioinformer._core.requests import Verb
+from aioinformer._core.work_statistics import ReadQueue
 
 __all__ = ["Levels", "Metrics", "NoMetrics", "ReadLevels"]
 
@@ -50,7 +52,7 @@ numbers are of different moments."""
 
 
 class Metrics(Protocol):
-    """Told what informers do. Implement it to measure them in a way of your own.
+    """Told what informers, queues and controllers do. Implement it to measure them in your own way.
 
     Every method is called in the event loop, in the middle of work: it must return at once and
     must not raise. Times are in seconds, sizes in bytes. ``informer`` is the informer's label;
@@ -97,6 +99,34 @@ class Metrics(Protocol):
         """It is no more. ``levels`` is equal to what it started with."""
         ...
 
+    def queue_started(self, queue: str, read: ReadQueue) -> None:
+        """A work queue of that name is in use; its numbers may be read from now on."""
+        ...
+
+    def queue_ended(self, queue: str, read: ReadQueue) -> None:
+        """It is shut down and empty. ``read`` is equal to what it started with, and may be asked
+        for the last numbers now.
+        """
+        ...
+
+    def worked(self, queue: str, waited: float, seconds: float) -> None:
+        """A key was done: how long it had waited in line, and how long it was worked on."""
+        ...
+
+    def reconciled(self, controller: str, result: str, seconds: float) -> None:
+        """A reconciler has returned or was ended.
+
+        ``result`` is one of a handful of words, such as ``success``, ``requeue``,
+        ``requeue_after``, ``error`` or ``timeout``; ``controller`` is the controller's name.
+        """
+        ...
+
+    def leadership(self, lease: str, leads: bool) -> None:
+        """A candidate for a Lease came to lead, or leads no more; ``lease`` is the name of the
+        Lease that the program has given it.
+        """
+        ...
+
 
 class NoMetrics:
     """Nobody measures."""
@@ -125,6 +155,21 @@ class NoMetrics:
         """Nobody listens."""
 
     def informer_ended(self, informer: str, levels: ReadLevels) -> None:
+        """Nobody listens."""
+
+    def queue_started(self, queue: str, read: ReadQueue) -> None:
+        """Nobody listens."""
+
+    def queue_ended(self, queue: str, read: ReadQueue) -> None:
+        """Nobody listens."""
+
+    def worked(self, queue: str, waited: float, seconds: float) -> None:
+        """Nobody listens."""
+
+    def reconciled(self, controller: str, result: str, seconds: float) -> None:
+        """Nobody listens."""
+
+    def leadership(self, lease: str, leads: bool) -> None:
         """Nobody listens."""
 
     def __repr__(self) -> str:

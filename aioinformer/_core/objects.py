@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import datetime as dt
 from abc import ABCMeta
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Literal, NoReturn, TypeAlias
 
 import msgspec
 from msgspec import Struct, StructMeta
+from typing_extensions import TypeVar
 
-from aioinformer._core.readonly import FrozenMapping, ReadOnly, freeze
+from aioinformer._core.keys import ObjectKey as ObjectKey
+from aioinformer._core.open_bodies import CLOSED, Body, OpenBodies
+from aioinformer._core.readonly import ADVICE, FrozenMapping, FrozenSequence, ReadOnly, freeze
 from aioinformer._core.resources import Resource
 from aioinformer.errors import ObjectDecodeError
 
@@ -27,40 +29,12 @@ __all__ = ["Added", "DeleteReason", "Deleted", "Event", "KubeObject", "ObjectKey
 
 T = TypeVar("T")
 
-OPEN_OBJECTS = 64
-"""How many decoded bodies are kept. A handler and the code that it calls read one or two objects
-at a time. 64 typical pods are 0.8 MB of dicts, which a processor's cache holds: with 256, reading
-a few fields of each event costs a sixth more."""
-
-LARGE = 64 * 1024
-"""Bytes of JSON from which on a body counts as large."""
-
-OPEN_LARGE_OBJECTS = 8
-"""How many large ones are kept beside them: 256 ConfigMaps of 1 MiB must not stay open."""
-
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-
-class ObjectKey(Struct, frozen=True, order=True, gc=False):
-    """Which object: its namespace (empty if cluster-scoped) and its name."""
-
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-    @classmethod
-    def parse(cls, text: str) -> ObjectKey:
-        """The key that ``str()`` wrote: ``namespace/name``, or ``name``.
-
-        Raises:
-            ValueError: more than one slash.
-        """
-        namespace, _, name = text.rpartition("/")
-        if "/" in namespace:
-            raise ValueError(f"a key is 'namespace/name' or 'name', not {text!r}")
-        return cls(namespace, name)
+_STRINGS = dict[str, str]
+_OBJECTS = list[dict[str, Any]]
+_TIME = Annotated[dt.datetime, msgspec.Meta(tz=True)]
+"""What metadata must be: RFC 3339 with a zone, as Go's ``metav1.Time``."""
 
 
 class _StructMapping(StructMeta, ABCMeta):
@@ -88,7 +62,7 @@ class KubeObject(
     resource_version: str
     raw: bytes
     resource: Resource
-    _body: dict[str, Any] | None = None
+    _body: Body = CLOSED
 
     @property
     def name(self) -> str:
@@ -112,37 +86,45 @@ class KubeObject(
 
     # -- the rest of metadata, from the body --------------------------------------------------
 
+    # Whoever reads these relies on their types, so that a value of another one is no value, whether
+    # or not the body happens to be open.
+
     @property
     def labels(self) -> Mapping[str, str]:
         """``metadata.labels``; empty if there are none."""
-        if self._body is None:  # selectors read the labels of every object, and nothing else
+        if self._body is CLOSED:  # selectors read the labels of every object, and nothing else
             return FrozenMapping(_read_labels(self))
-        return self._metadata("labels", {})
+        return FrozenMapping(self._metadata("labels", _STRINGS) or {})
 
     @property
     def annotations(self) -> Mapping[str, str]:
         """``metadata.annotations``; empty if there are none."""
-        return self._metadata("annotations", {})
+        return FrozenMapping(self._metadata("annotations", _STRINGS) or {})
 
     @property
     def owner_references(self) -> Sequence[Mapping[str, Any]]:
         """``metadata.ownerReferences``; empty if there are none."""
-        return self._metadata("ownerReferences", [])
+        return FrozenSequence(self._metadata("ownerReferences", _OBJECTS) or [])
 
     @property
     def creation_timestamp(self) -> dt.datetime | None:
         """When the server created the object."""
-        return _timestamp(self._metadata("creationTimestamp", ""))
+        when: dt.datetime | None = self._metadata("creationTimestamp", _TIME)
+        return when
 
     @property
     def deletion_timestamp(self) -> dt.datetime | None:
         """When the object is due to go; ``None`` while nobody has asked for that."""
-        return _timestamp(self._metadata("deletionTimestamp", ""))
+        when: dt.datetime | None = self._metadata("deletionTimestamp", _TIME)
+        return when
 
-    def _metadata(self, name: str, default: T) -> T:
-        value = self._open()["metadata"].get(name)
-        frozen: T = freeze(default if value is None else value)
-        return frozen
+    def _metadata(self, name: str, kind: Any) -> Any:
+        """A copy of that value, ``None`` if there is none; raises unless it is of that kind."""
+        try:
+            value = msgspec.convert(self._open().get("metadata"), dict[str, Any]).get(name)
+            return None if value is None else msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            raise undecodable(self, error, path=f"metadata.{name}") from error
 
     # -- the body -----------------------------------------------------------------------------
 
@@ -154,6 +136,9 @@ class KubeObject(
 
     def __len__(self) -> int:
         return len(self._open())
+
+    def __bool__(self) -> bool:
+        return True  # ``if obj := lister.get(...)`` must not open it, which may fail
 
     def to_dict(self) -> dict[str, Any]:
         """The body as a dict of one's own, to change or to hand on."""
@@ -169,13 +154,17 @@ class KubeObject(
         try:
             return msgspec.json.decode(self.raw, type=model)
         except msgspec.ValidationError:
+            _decode_body(self)  # a number that no type can hold is no fault of the model's
             raise
         except _UNREADABLE as error:
             raise undecodable(self, error) from error
 
     def _open(self) -> dict[str, Any]:
-        body = self._body  # read once: another thread may close it in between
-        return body if body is not None else _open_bodies.open(self)
+        body = self._body.content  # read once: another thread may close it in between
+        if body is None:
+            body = _decode_body(self)
+            _open_bodies.keep(self, body, len(self.raw))
+        return body
 
     # -- identity -----------------------------------------------------------------------------
 
@@ -203,38 +192,15 @@ class KubeObject(
         return KubeObject, (self.key, self.uid, self.resource_version, self.raw, self.resource)
 
 
-class _OpenBodies:
-    """Keeps the decoded bodies of the objects that were opened last.
-
-    First in, first out: an object that is read all day is decoded again once in a while, which
-    costs microseconds, and reading one needs no bookkeeping. Every step is one atomic operation
-    of ``deque``, so that readers in threads may race here: the worst is a body decoded twice.
-    """
-
-    def __init__(self) -> None:
-        self._small: deque[KubeObject] = deque()
-        self._large: deque[KubeObject] = deque()
-
-    def open(self, obj: KubeObject) -> dict[str, Any]:
-        body = _decode_body(obj)
-        msgspec.structs.force_setattr(obj, "_body", body)
-        if len(obj.raw) < LARGE:
-            self._keep(obj, self._small, OPEN_OBJECTS)
-        else:
-            self._keep(obj, self._large, OPEN_LARGE_OBJECTS)
-        return body
-
-    def _keep(self, obj: KubeObject, kept: deque[KubeObject], limit: int) -> None:
-        kept.append(obj)
-        while len(kept) > limit:
-            try:
-                oldest = kept.popleft()
-            except IndexError:  # another thread was faster
-                return
-            msgspec.structs.force_setattr(oldest, "_body", None)
+def _refuse(obj: KubeObject, name: str, *value: object) -> NoReturn:
+    raise TypeError(f"{name!r} can't be written: {ADVICE}")
 
 
-_open_bodies = _OpenBodies()
+for _name in ("__setattr__", "__delattr__"):  # a frozen struct overrides what its class defines
+    setattr(KubeObject, _name, _refuse)
+
+
+_open_bodies = OpenBodies()
 
 _read_body = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -251,7 +217,7 @@ def _decode_body(obj: KubeObject) -> dict[str, Any]:
 
 def body_if_open(obj: KubeObject) -> dict[str, Any] | None:
     """The decoded body, not to be changed, if it happens to be there."""
-    return obj._body  # pyright: ignore[reportPrivateUsage]  # a friend, in the module of the class
+    return obj._body.content  # pyright: ignore[reportPrivateUsage]  # a friend, in the module of the class
 
 
 def open_body(obj: KubeObject) -> dict[str, Any]:
@@ -278,63 +244,90 @@ def _read_labels(obj: KubeObject) -> dict[str, str]:
     try:
         return _decode_labels(obj.raw).metadata.labels or {}
     except _UNREADABLE as error:
-        raise undecodable(obj, error) from error
+        raise undecodable(obj, error, path="metadata.labels") from error
 
 
-def undecodable(obj: KubeObject, error: Exception) -> ObjectDecodeError:
-    """What to raise for a body that can't be decoded."""
+def undecodable(obj: KubeObject, error: Exception, *, path: str = "") -> ObjectDecodeError:
+    """What to raise for a body, or for what is at ``path`` of it, that can't be decoded."""
     return ObjectDecodeError(
         f"{obj.resource} {obj.key} at resourceVersion {obj.resource_version}: "
-        f"its body can't be decoded: {error}",
+        f"its {path or 'body'} can't be decoded: {error}",
         key=str(obj.key),
+        path=path,
         resource_version=obj.resource_version,
     )
 
 
-def _timestamp(text: str) -> dt.datetime | None:
-    return dt.datetime.fromisoformat(text) if text else None
-
-
 # -- what listeners are told -------------------------------------------------------------------
 
-DeleteReason: TypeAlias = Literal["deleted", "vanished", "resource_gone", "filtered"]
+T_co = TypeVar("T_co", covariant=True, default=KubeObject)
+E = TypeVar("E", default=KubeObject)
+
+DeleteReason: TypeAlias = Literal["deleted", "vanished", "resource_gone", "filtered", "dropped"]
 """Why an object is gone for a listener. ``deleted``: the server said so. ``vanished``: a fresh list
 no longer had it; when exactly it went, and its last state, are unknown. ``resource_gone``: the
 server serves no such resource any more (its CustomResourceDefinition was deleted), which its
 discovery has confirmed. ``filtered``: it still exists and is cached, but no longer passes the
-listener's own ``filter=``."""
+listener's own ``filter=``. ``dropped``: it still exists, but the informer's ``transform=`` has
+dropped its newest state, and so it is cached no longer."""
 
 
-class Added(Struct, frozen=True, gc=False):
+class Added(Struct, Generic[T_co], frozen=True, gc=False):
     """An object that this listener has not held before."""
 
-    obj: KubeObject
+    obj: T_co
     initial: bool = False
     """Whether it is part of the state that the listener found when it joined."""
 
+    @property
+    def key(self) -> ObjectKey:
+        """Which object; every event has it, whatever the objects of its informer look like."""
+        return key_of(self.obj)
 
-class Updated(Struct, frozen=True, gc=False):
+
+class Updated(Struct, Generic[T_co], frozen=True, gc=False):
     """A new state of an object with the same uid."""
 
-    old: KubeObject
+    old: T_co
     """What the cache held when ``new`` replaced it."""
-    new: KubeObject
+    new: T_co
     resync: bool = False
     """Whether this is the cached state told again (then ``old is new``)."""
 
     @property
-    def obj(self) -> KubeObject:
+    def obj(self) -> T_co:
         """The object as it is now; every event has one."""
         return self.new
 
+    @property
+    def key(self) -> ObjectKey:
+        """Which object."""
+        return key_of(self.new)
 
-class Deleted(Struct, frozen=True, gc=False):
+
+class Deleted(Struct, Generic[T_co], frozen=True, gc=False):
     """An object that left the cache."""
 
-    obj: KubeObject
+    obj: T_co
     """Its last known state."""
     reason: DeleteReason = "deleted"
 
+    @property
+    def key(self) -> ObjectKey:
+        """Which object."""
+        return key_of(self.obj)
 
-Event: TypeAlias = Added | Updated | Deleted
-"""What a listener is told."""
+
+Event: TypeAlias = Added[E] | Updated[E] | Deleted[E]
+"""What a listener is told; of ``Event[Pod]``, the objects are ``Pod``s."""
+
+
+def key_of(obj: object) -> ObjectKey:
+    """The key of a ``KubeObject``. Events of other objects know their own (``views``).
+
+    Raises:
+        TypeError: it is another object: a program made this event itself.
+    """
+    if not isinstance(obj, KubeObject):
+        raise TypeError(f"of a {type(obj).__name__} alone nobody knows the key")
+    return obj.key

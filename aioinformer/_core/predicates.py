@@ -13,13 +13,14 @@ addition. What a listener is told in the end is decided by ``filtering``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias, overload
 
+from aioinformer._core.items import ReadsBytes
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.projections import field, fields
-from aioinformer._core.selectors import LabelSelector
+from aioinformer._core.selectors import LabelMapping, LabelSelector
 
 __all__ = [
     "ChangePredicate",
@@ -44,7 +45,7 @@ _ChangeTest: TypeAlias = Callable[[KubeObject, KubeObject], object]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ObjectPredicate:
+class ObjectPredicate(ReadsBytes):
     """A test of one state of an object. It must depend on nothing but that state."""
 
     test: _ObjectTest
@@ -171,11 +172,11 @@ Predicate: TypeAlias = ObjectPredicate | ChangePredicate | CombinedPredicate
 # -- over objects ------------------------------------------------------------------------------
 
 
-def labelled(selector: str | Mapping[str, str]) -> ObjectPredicate:
+def labelled(selector: str | LabelMapping) -> ObjectPredicate:
     """Objects that a label selector matches.
 
     Args:
-        selector: ``app=web,tier in (a, b),!canary``, or labels that must be equal.
+        selector: ``app=web,tier in (a, b),!canary``, or a mapping as ``LabelSelector.parse`` takes.
 
     Raises:
         InvalidSelector: it doesn't parse. The message marks where.

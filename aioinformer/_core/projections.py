@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET
 
+from aioinformer._core.items import ReadsBytes
 from aioinformer._core.objects import KubeObject, body_if_open, open_body, undecodable
 from aioinformer._core.paths import Mismatch, Step, Steps, parse_path, walk
 from aioinformer._core.readonly import freeze
@@ -49,7 +50,7 @@ _IMPLIED: Mapping[Steps, _Kept] = {
 """What items of a list don't carry, and ``to_dict()`` adds."""
 
 
-class Fields:
+class Fields(ReadsBytes):
     """Reads several values of an object in one pass. ``fields`` makes them.
 
     The rest of the object is not checked: what is wrong there, as a string that is no UTF-8,
@@ -74,6 +75,11 @@ class Fields:
             else (steps, _getter(tree, steps, strict=strict), _IMPLIED.get(steps))
             for steps in ways
         )
+
+    @property
+    def needs_bytes(self) -> bool:
+        """Whether it reads more than what the cache knows of every object."""
+        return self._decode is not None
 
     def __call__(self, obj: KubeObject) -> tuple[Any, ...]:
         """The values, read-only; ``None`` for what is absent.
@@ -107,11 +113,22 @@ class Fields:
             asked = ", ".join(self.paths)
             raise PathMismatch(f"{asked} doesn't fit {obj.resource} {obj.key}: {error}") from None
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Fields):
+            return NotImplemented
+        return (self.paths, self.strict) == (other.paths, other.strict)
+
+    def __hash__(self) -> int:
+        return hash((self.paths, self.strict))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _fields, (self.paths, self.strict)
+
     def __repr__(self) -> str:
         return f"fields({_arguments(self.paths, strict=self.strict)})"
 
 
-class Field:
+class Field(ReadsBytes):
     """Reads one value of an object. ``field`` makes them."""
 
     __slots__ = ("_read", "path", "strict")
@@ -122,6 +139,11 @@ class Field:
         self.strict = strict
         self._read = Fields((path,), strict=strict)
 
+    @property
+    def needs_bytes(self) -> bool:
+        """Whether it reads more than what the cache knows of every object."""
+        return self._read.needs_bytes
+
     def __call__(self, obj: KubeObject) -> Any:
         """The value, read-only; ``None`` if it is absent.
 
@@ -130,6 +152,15 @@ class Field:
             PathMismatch: a strict path doesn't fit the object.
         """
         return self._read(obj)[0]
+
+    def __eq__(self, other: object) -> bool:
+        return self._read == other._read if isinstance(other, Field) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._read)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _field, (self.path, self.strict)
 
     def __repr__(self) -> str:
         return f"field({_arguments((self.path,), strict=self.strict)})"

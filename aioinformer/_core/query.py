@@ -11,23 +11,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias
 
+from typing_extensions import TypeVar
+
+from aioinformer._core.items import ReadsBytes
 from aioinformer._core.label_index import LabelIndex
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.paths import parse_path
-from aioinformer._core.projections import Field, fields
-from aioinformer._core.selectors import FieldSelector, LabelRequirement, LabelSelector
+from aioinformer._core.projections import Field, Fields, fields
+from aioinformer._core.selectors import (
+    FieldSelector,
+    LabelMapping,
+    LabelRequirement,
+    LabelSelector,
+)
 from aioinformer._core.store import Bucket, Index, State
+from aioinformer._core.views import View
 
 __all__ = ["FieldChoice", "LabelChoice", "Query", "Search", "Where"]
 
-LabelChoice: TypeAlias = LabelSelector | str | Mapping[str, str] | None
+T = TypeVar("T", default=KubeObject)
+
+LabelChoice: TypeAlias = LabelSelector | str | LabelMapping | None
 """A label selector, or what one is parsed from."""
 FieldChoice: TypeAlias = FieldSelector | str | Mapping[str, str] | None
 """A field selector, or what one is parsed from."""
-Where: TypeAlias = Callable[[KubeObject], object]
-"""What is true of the objects that are meant."""
+Where: TypeAlias = Callable[[T], object] | ReadsBytes
+"""What is true of the objects that are meant: a function of what the lister returns, or a predicate
+or ``field``, which read the object itself."""
+
+_Test: TypeAlias = Callable[[KubeObject], object]
 
 PARSED = 256
 """Texts of selectors that are kept parsed: a program has few, and parsing one takes 20 µs."""
@@ -42,7 +56,9 @@ class Query:
     namespace: str | None = None
     labels: LabelSelector = field(default_factory=LabelSelector)
     fields: FieldSelector = field(default_factory=FieldSelector)
-    where: Where | None = None
+    where: Where[Any] | None = None
+    view: View[Any] | None = None
+    """How the objects are shown to who asks; ``None`` if as they are."""
 
     @classmethod
     def of(
@@ -51,28 +67,45 @@ class Query:
         namespace: str | None = None,
         labels: LabelChoice = None,
         fields: FieldChoice = None,
-        where: Where | None = None,
+        where: Where[Any] | None = None,
+        view: View[Any] | None = None,
     ) -> Query:
         """The query that these arguments mean; ``None`` restricts nothing.
 
         Raises:
             InvalidSelector: ``labels`` or ``fields`` don't parse.
             InvalidPath: ``fields`` names something that is no path.
+            UsageError: this would read JSON that isn't kept.
         """
-        query = cls(namespace, _label_selector(labels), _field_selector(fields), where)
+        query = cls(namespace, _label_selector(labels), _field_selector(fields), where, view)
         for each in query.fields.requirements:
             parse_path(each.path)
+        if view is not None:
+            query._check(view)
         return query
 
-    def search(self, state: State) -> Search:
+    def _check(self, view: View[Any]) -> None:
+        """Raise if this would read JSON that isn't kept."""
+        if self.labels:
+            view.check_bytes(f"the label selector {str(self.labels)!r} reads")
+        if self.fields and _reader(self.fields).needs_bytes:
+            view.check_bytes(f"the field selector {str(self.fields)!r} reads")
+        if self.where is not None:
+            view.reading(self.where, "where:")
+
+    def search(self, state: State) -> Search[Any]:
         """Look for it in ``state`` as it is now."""
         ways = list(self._ways(state))
         if not ways:
-            return Search(list(state.objects.values()), tuple(self._tests()))
+            return self._search(list(state.objects.values()))
         way = min(ways, key=lambda way: way.size)
         left = tuple(each for each in self.labels.requirements if each is not way.answers)
-        rest = replace(self, labels=LabelSelector(left))
-        return Search(way.objects(), tuple(rest._tests()))
+        return replace(self, labels=LabelSelector(left))._search(way.objects())
+
+    def _search(self, objects: list[KubeObject]) -> Search[Any]:
+        if self.view is None or isinstance(self.where, ReadsBytes):
+            return Search(objects, tuple(self._tests(self.where)), view=self.view)
+        return Search(objects, tuple(self._tests()), view=self.view, where=self.where)
 
     # -- where to look ---------------------------------------------------------------------------
 
@@ -99,7 +132,8 @@ class Query:
 
     # -- what to ask -----------------------------------------------------------------------------
 
-    def _tests(self) -> Iterator[Where]:
+    def _tests(self, where: _Test | None = None) -> Iterator[_Test]:
+        """What to ask of the objects themselves."""
         namespace, labels = self.namespace, self.labels
         if namespace is not None:
             yield lambda obj: obj.key.namespace == namespace
@@ -107,8 +141,8 @@ class Query:
             yield lambda obj: labels.matches(obj.labels)
         if self.fields:
             yield _field_test(self.fields)
-        if self.where is not None:
-            yield self.where
+        if where is not None:
+            yield where
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,36 +174,60 @@ class _Way:
         return list(merged.values())
 
 
-class Search:
+class Search(Generic[T]):
     """The objects that were there when it began, and how far it has looked at them."""
 
-    __slots__ = ("_objects", "_position", "_tests")
+    __slots__ = ("_objects", "_position", "_tests", "_view", "_where")
 
-    def __init__(self, objects: list[KubeObject], tests: tuple[Where, ...]) -> None:
-        """Look for those of ``objects``, a list of one's own, that pass all ``tests``."""
+    def __init__(
+        self,
+        objects: list[KubeObject],
+        tests: tuple[_Test, ...],
+        *,
+        view: View[T] | None = None,
+        where: Callable[[T], object] | None = None,
+    ) -> None:
+        """Look for what is meant.
+
+        Args:
+            objects: among which; a list of one's own.
+            tests: what all must be true of an object.
+            view: how objects are shown; ``None`` if as they are.
+            where: what must be true of an object as it is shown.
+        """
         self._objects = objects
         self._tests = tests
+        self._view = view
+        self._where = where
         self._position = 0
+
+    @property
+    def quick(self) -> bool:
+        """Whether showing what is found takes no time worth speaking of."""
+        return self._view is None or self._view.quick
 
     @property
     def done(self) -> bool:
         """Whether every object was looked at."""
         return self._position >= len(self._objects)
 
-    def step(self, n: int) -> list[KubeObject]:
+    def step(self, n: int) -> list[T]:
         """Look at ``n`` more; those that were meant."""
         start, self._position = self._position, self._position + n
         return self._passing(self._objects[start : self._position])
 
-    def all(self) -> list[KubeObject]:
+    def all(self) -> list[T]:
         """Look at all that is left, at once."""
         start, self._position = self._position, len(self._objects)
         return self._passing(self._objects[start:] if start else self._objects)
 
-    def _passing(self, objects: list[KubeObject]) -> list[KubeObject]:
+    def _passing(self, objects: list[KubeObject]) -> list[T]:
         for test in self._tests:
             objects = [obj for obj in objects if test(obj)]
-        return objects
+        found: list[Any] = objects
+        shown: list[T] = found if self._view is None else list(map(self._view.of, objects))
+        where = self._where
+        return shown if where is None else [obj for obj in shown if where(obj)]
 
     def __repr__(self) -> str:
         looked = min(self._position, len(self._objects))
@@ -195,13 +253,17 @@ _parsed_labels = lru_cache(maxsize=PARSED)(LabelSelector.parse)
 _parsed_fields = lru_cache(maxsize=PARSED)(FieldSelector.parse)
 
 
-def _field_test(selector: FieldSelector) -> Where:
-    """Compares values as a server prints them; it reads all of them in one pass."""
-    paths = tuple({each.path: None for each in selector.requirements})
-    read = fields(*paths)
+def _reader(selector: FieldSelector) -> Fields:
+    """What reads all of its fields in one pass."""
+    return fields(*{each.path: None for each in selector.requirements})
+
+
+def _field_test(selector: FieldSelector) -> _Test:
+    """Compares values as a server prints them."""
+    read = _reader(selector)
 
     def test(obj: KubeObject) -> bool:
-        return selector.matches(dict(zip(paths, map(_text, read(obj)), strict=True)))
+        return selector.matches(dict(zip(read.paths, map(_text, read(obj)), strict=True)))
 
     return test
 

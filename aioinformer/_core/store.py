@@ -13,15 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice, repeat
 from typing import Any, TypeAlias
 
+from typing_extensions import TypeVar
+
+from aioinformer._core.items import ReadsBytes
 from aioinformer._core.objects import KubeObject, ObjectKey
 
 __all__ = ["Bucket", "Index", "IndexFunction", "State", "Values"]
 
-IndexFunction: TypeAlias = Callable[[KubeObject], Iterable[str] | str | None]
+T = TypeVar("T", default=KubeObject)
+
+IndexFunction: TypeAlias = Callable[[T], Iterable[str] | str | None]
 """The values under which an object is found: several, one, or none. It must give the same answer
 for the same object every time; it runs in the event loop."""
+
+Indexers: TypeAlias = Mapping[str, IndexFunction[T] | ReadsBytes]
+"""Index functions by index name; of objects as programs see them, or such as ``field``, which read
+the object itself."""
 
 Values: TypeAlias = tuple[str, ...]
 """The values of one object, each once."""
@@ -29,17 +39,34 @@ Values: TypeAlias = tuple[str, ...]
 Bucket: TypeAlias = dict[ObjectKey, KubeObject]
 """The objects under one value."""
 
+FULL = frozenset((2 << bits) // 3 for bits in range(14, 40))
+"""How many entries a dict has when the next one makes it grow (CPython's ``USABLE_FRACTION``), from
+where on that takes a while: 3 ms at 87,381."""
+
+GROWING = 64
+"""What growing such a dict counts for: as many objects as it takes to look at the clock."""
+
+MANY = 1024
+"""Buckets that are looked at for full ones. Where there are more, few can be as large."""
+
 
 @dataclass(slots=True, eq=False)
 class Index:
     """One index: the objects under each value. No bucket is ever empty."""
 
     name: str
-    function: IndexFunction
+    function: IndexFunction[Any]
+    seen: Callable[[KubeObject], Any] | None = None
+    """What the function gets instead of the cached object, if it is something else."""
     buckets: dict[str, Bucket] = field(default_factory=dict[str, Bucket])
 
     def values(self, obj: KubeObject) -> Values:
-        """The values of ``obj``; raises whatever the function raises."""
+        """The values of a cached object; raises whatever the function raises."""
+        seen = self.seen
+        return self.values_of(obj if seen is None else seen(obj))
+
+    def values_of(self, obj: Any) -> Values:
+        """The values of what the function gets."""
         found = self.function(obj)
         if isinstance(found, str):
             return (found,)
@@ -77,7 +104,7 @@ class Index:
 
     def empty(self) -> Index:
         """The same index over nothing."""
-        return Index(self.name, self.function)
+        return Index(self.name, self.function, self.seen)
 
 
 @dataclass(slots=True, eq=False)
@@ -96,6 +123,21 @@ class State:
     def empty(self) -> State:
         """A state with the same indexes over nothing."""
         return State(indexes={name: index.empty() for name, index in self.indexes.items()})
+
+    def grow(self) -> Iterator[None]:
+        """Grow what is full, one after the other, in a state that nobody reads yet. Else an object
+        that is filed in several places would make all of them grow at once.
+        """
+        full: list[dict[Any, Any]] = [self.objects]
+        for index in (*self.indexes.values(), *self.building):
+            full += [index.buckets, *islice(index.buckets.values(), MANY)]
+        for each in full:
+            if len(each) in FULL:
+                # A dict that has grown stays so; and one with a key that the garbage collector
+                # knows would have to be walked by it.
+                each[None] = None
+                del each[None]
+                yield from repeat(None, GROWING)
 
     def put(self, obj: KubeObject, old: KubeObject | None) -> None:
         """Hold ``obj`` instead of ``old``. If an index function raises, nothing has changed."""

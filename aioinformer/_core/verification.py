@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, TypeAlias
 
-from aioinformer._core.indexer import content
+from aioinformer._core.comparing import content
+from aioinformer._core.items import Withheld
 from aioinformer._core.objects import KubeObject, ObjectKey
 
 __all__ = ["Comparison", "Difference", "Verification"]
@@ -32,12 +33,12 @@ class Verification:
     resource_version: str
     """Of which version both states were."""
     objects: int
-    """How many objects the server has."""
+    """How many objects the server has, but those that ``transform=`` drops."""
     differences: Mapping[ObjectKey, Difference] = field(default_factory=dict[ObjectKey, Difference])
     """What differs, and how."""
     rejected: int = 0
-    """How many objects were not compared, because an index function had refused their newest
-    version: the cache keeps the one before, and ``health.rejected`` lists them."""
+    """How many objects were not compared, because their newest version was rejected: the cache
+    keeps the one before, and ``health.rejected`` lists them."""
 
     def __bool__(self) -> bool:
         return not self.differences
@@ -82,9 +83,11 @@ class Comparison:
 
     def saw(self, obj: KubeObject) -> None:
         """The server has this object."""
+        if type(obj) is Withheld and obj.error is None:
+            return  # what a transform drops is not to be cached: if it is, that's a surplus
         self._seen += 1
         held = self._left.pop(obj.key, None)
-        if obj.key in self._leave_out:
+        if obj.key in self._leave_out or type(obj) is Withheld:
             self._rejected += 1
         elif how := self._difference(held, obj):
             self._differences[obj.key] = how
@@ -96,7 +99,7 @@ class Comparison:
             return "uid"
         if held.resource_version != obj.resource_version:
             return "version"
-        if self._contents and held.raw != obj.raw and content(held) != content(obj):
+        if self._contents and _differ(held, obj):
             return "content"
         return None
 
@@ -114,3 +117,9 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"<Comparison rv={self.resource_version} seen={self._seen} left={len(self._left)}>"
+
+
+def _differ(held: KubeObject, obj: KubeObject) -> bool:
+    if held.raw and held.raw == obj.raw:
+        return False
+    return content(held) != content(obj)

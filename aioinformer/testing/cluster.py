@@ -9,13 +9,16 @@ both may share a cluster with the test that writes to it:
     cluster.merge_patch("pods", "web-0", {"metadata": {"labels": {"app": "shop"}}})
 
 It answers as a kube-apiserver 1.36 does, errors included. It doesn't default, validate or schedule
-anything, keeps no managedFields, and needs no Namespace object for a namespace to exist.
+anything, keeps managedFields of applied objects only, and needs no Namespace object for a namespace
+to exist. What is written here is written whole, as a test wants it; requests (over HTTP, or by a
+writer) write a status through its subresource alone, where there is one.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from random import Random
 from typing import Any, Literal
@@ -28,6 +31,7 @@ from aioinformer.testing.features import Features
 from aioinformer.testing.forms import MetadataForm
 from aioinformer.testing.openings import WatchOptions, open_watch
 from aioinformer.testing.pages import PageOptions, page
+from aioinformer.testing.patches import MergePatch
 from aioinformer.testing.registry import Conditions, Registry
 from aioinformer.testing.selection import Selection
 from aioinformer.testing.storage import Snapshot, Storage
@@ -74,7 +78,8 @@ class Cluster:
         self.features = features or Features()
         self._storage = Storage(window)
         self._clock = clock or (lambda: EPOCH + dt.timedelta(seconds=self.resource_version))
-        self._registry = Registry(self._storage, Random(seed), self._clock)
+        self.registry = Registry(self._storage, Random(seed), self._clock)
+        """Writes as requests make them: with subresources, managers and dry runs."""
         self._buffer = watch_buffer
 
     @property
@@ -121,9 +126,16 @@ class Cluster:
         """Everything that is served."""
         return self._storage.resources
 
-    def add_resource(self, resource: Resource) -> None:
-        """Serve a resource, as when its CustomResourceDefinition comes; once is enough."""
-        self._storage.add(resource)
+    @property
+    def with_status(self) -> AbstractSet[Resource]:
+        """Those of them that have a status subresource."""
+        return self._storage.with_status
+
+    def add_resource(self, resource: Resource, *, status: bool = False) -> None:
+        """Serve a resource, as when its CustomResourceDefinition comes; once is enough. ``status``
+        gives it the subresource of that name.
+        """
+        self._storage.add(resource, status=status)
 
     def remove_resource(self, resource: str | Resource) -> None:
         """Serve it no longer: its objects are deleted, its watches end (recordings 52 and 53).
@@ -143,7 +155,7 @@ class Cluster:
         Raises:
             NotFound: there is none of that name.
         """
-        return self._registry.get(resource, name, namespace)
+        return self.registry.get(resource, name, namespace)
 
     def create(
         self, resource: str | Resource, body: Mapping[str, Any], *, namespace: str | None = None
@@ -154,7 +166,7 @@ class Cluster:
             Conflict: it exists.
             BadRequest, Invalid, ServerFailure: the body can't be created.
         """
-        return self._registry.create(resource, body, namespace)
+        return self.registry.create(resource, body, namespace)
 
     def update(
         self, resource: str | Resource, body: Mapping[str, Any], *, namespace: str | None = None
@@ -166,7 +178,7 @@ class Cluster:
             Conflict: the body carries a resourceVersion that isn't the newest, or another uid.
             BadRequest, Invalid: the body isn't acceptable.
         """
-        return self._registry.update(resource, body, namespace)
+        return self.registry.update(resource, body, namespace)
 
     def merge_patch(
         self,
@@ -182,7 +194,7 @@ class Cluster:
             NotFound: there is none of that name.
             Conflict: the patch carries a resourceVersion that isn't the newest, or another uid.
         """
-        return self._registry.merge_patch(resource, name, patch, namespace)
+        return self.registry.patch(resource, name, MergePatch(patch), namespace)
 
     def delete(
         self,
@@ -209,10 +221,8 @@ class Cluster:
             NotFound: there is none of that name.
             Conflict: it is another object, or in another state.
         """
-        conditions = Conditions(uid, resource_version)
-        return self._registry.delete(
-            resource, name, namespace, conditions=conditions, graceful=graceful
-        )
+        conditions = Conditions(uid, resource_version, graceful=graceful)
+        return self.registry.delete(resource, name, namespace, conditions=conditions)
 
     # -- many objects -------------------------------------------------------------------------
 

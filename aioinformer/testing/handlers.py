@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from hmac import compare_digest
-from typing import Any
 
-import msgspec
 from aiohttp import web
 
 from aioinformer.errors import ServerError, TransportError
-from aioinformer.testing import discovery, queries, statuses, writes
+from aioinformer.testing import discovery, queries, statuses
 from aioinformer.testing.clock import Clock
 from aioinformer.testing.cluster import Cluster
-from aioinformer.testing.encoding import Encoding, json_bytes
+from aioinformer.testing.encoding import json_bytes
 from aioinformer.testing.exchange import Exchange
 from aioinformer.testing.faults import Faults, Verb
 from aioinformer.testing.forms import partial_object
 from aioinformer.testing.negotiation import (
-    JSON,
     accepts_gzip,
     list_form,
     object_form,
@@ -28,21 +24,10 @@ from aioinformer.testing.negotiation import (
 )
 from aioinformer.testing.passage import Passage
 from aioinformer.testing.replies import Reply, cut, document, refusal, send, stream
+from aioinformer.testing.single_objects import BODY_LIMIT, WRITES, Asked, answer
 from aioinformer.testing.targets import Target
 
 __all__ = ["application"]
-
-
-BODY_LIMIT = 3 * 1024 * 1024
-"""The longest body of a write (the API server's ``MaxRequestBodyBytes``)."""
-
-MERGE_PATCH = "application/merge-patch+json"
-_WRITES: Mapping[str, Verb] = {
-    "POST": "create",
-    "PUT": "update",
-    "PATCH": "patch",
-    "DELETE": "delete",
-}
 
 
 def application(
@@ -63,7 +48,6 @@ class _Front:
         self._clock = clock
         self._token = token
         self._documents = _Documents(cluster)
-        self._objects = _Objects(cluster)
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         target = _target(request, self._cluster)
@@ -84,13 +68,13 @@ class _Front:
         found = self._documents.find(request)
         if found is not None:
             return await send(request, found, passage)
-        target = Target.parse(request.path, self._cluster.resources)
+        target = Target.parse(request.path, self._cluster.resources, self._cluster.with_status)
         if request.method == "GET" and not target.name:
             await passage.fresh(self._cluster, queries.wanted_version(request.query))
             if queries.is_watch(request.query):
                 return await self._watch(request, target, passage)
             return await send(request, self._list(request, target), passage)
-        return await send(request, await self._objects.answer(request, target), passage)
+        return await send(request, await _one_object(self._cluster, request, target), passage)
 
     def _check_token(self, request: web.Request) -> None:
         """Let those through who bear the token; everyone if there is none."""
@@ -125,14 +109,14 @@ class _Front:
 def _target(request: web.Request, cluster: Cluster) -> Target | None:
     """What a request is about, if it is about objects."""
     try:
-        return Target.parse(request.path, cluster.resources)
+        return Target.parse(request.path, cluster.resources, cluster.with_status)
     except ServerError:
         return None
 
 
 def _verb(request: web.Request, target: Target | None) -> Verb:
-    if request.method in _WRITES:
-        return _WRITES[request.method]
+    if request.method in WRITES:
+        return WRITES[request.method]
     if target is None or target.name:
         return "get"
     return "watch" if queries.is_watch(request.query) else "list"
@@ -188,112 +172,15 @@ class _Documents:
 # -- one object --------------------------------------------------------------------------------
 
 
-class _Objects:
-    """Reads and writes of single objects."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    async def answer(self, request: web.Request, target: Target) -> Reply:
-        """The answer to anything but a list or a watch."""
-        accept = request.headers.get("Accept", "")
-        verbs: dict[tuple[str, bool], Callable[[web.Request, Target], Awaitable[Reply]]] = {
-            ("GET", True): self._get,
-            ("POST", False): self._create,
-            ("PUT", True): self._update,
-            ("PATCH", True): self._patch,
-            ("DELETE", True): self._delete,
-        }
-        verb = verbs.get((request.method, bool(target.name)))
-        if verb is None:
-            raise statuses.method_not_allowed()
-        object_form(accept)  # refuses what can't be written
-        return await verb(request, target)
-
-    async def _get(self, request: web.Request, target: Target) -> Reply:
-        where = self._namespace(target)
-        body = self._cluster.get(target.resource, target.name, namespace=where)
-        if object_form(request.headers.get("Accept", "")) == "metadata":
-            return document(partial_object(body["metadata"]))
-        return _object(target, body)
-
-    async def _create(self, request: web.Request, target: Target) -> Reply:
-        body = await _body(request, JSON)
-        where = self._namespace(target)
-        created = self._cluster.create(target.resource, body, namespace=where)
-        return _object(target, created, status=201)
-
-    async def _update(self, request: web.Request, target: Target) -> Reply:
-        body = await _body(request, JSON)
-        where = self._namespace(target)
-        whole = writes.checked(body)
-        found = whole["metadata"].setdefault("name", target.name)
-        if found != target.name:
-            raise statuses.bad_request(
-                f"the name of the object ({found}) does not match the name on the URL "
-                f"({target.name})"
-            )
-        return _object(target, self._cluster.update(target.resource, whole, namespace=where))
-
-    async def _patch(self, request: web.Request, target: Target) -> Reply:
-        patch = await _body(request, MERGE_PATCH)
-        where = self._namespace(target)
-        patched = self._cluster.merge_patch(target.resource, target.name, patch, namespace=where)
-        return _object(target, patched)
-
-    async def _delete(self, request: web.Request, target: Target) -> Reply:
-        options = _options(await _body(request, JSON) if request.can_read_body else {})
-        preconditions = options.preconditions or _Preconditions()
-        last = self._cluster.delete(
-            target.resource,
-            target.name,
-            namespace=self._namespace(target),
-            uid=preconditions.uid,
-            resource_version=preconditions.resource_version,
-        )
-        metadata = last["metadata"]
-        if metadata.get("finalizers"):
-            return _object(target, last)  # it is still there
-        return document(statuses.success(target.resource, target.name, metadata["uid"]))
-
-    def _namespace(self, target: Target) -> str | None:
-        """The namespace in the URL; over HTTP there is no default one."""
-        if target.resource.namespaced and target.namespace is None:
-            raise statuses.method_not_allowed()
-        return target.namespace
-
-
-def _object(target: Target, body: dict[str, Any], *, status: int = 200) -> Reply:
-    encoding = Encoding(target.resource)
-    return Reply(encoding.whole(encoding.item(body)) + b"\n", status)
-
-
-async def _body(request: web.Request, content_type: str) -> dict[str, Any]:
-    if "dryRun" in request.query:
-        raise statuses.bad_request("dryRun is not available on this server")
-    if request.content_type not in (content_type, "application/octet-stream"):
-        raise statuses.unsupported_media_type(content_type)
+async def _one_object(cluster: Cluster, request: web.Request, target: Target) -> Reply:
+    """The answer to anything but a list or a watch."""
+    form = object_form(request.headers.get("Accept", ""))  # refuses what can't be written
     try:
-        return msgspec.json.decode(await request.read(), type=dict[str, Any])
+        body = await request.read() if request.can_read_body else b""
     except web.HTTPRequestEntityTooLarge as error:
         raise statuses.body_too_large(BODY_LIMIT) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise statuses.bad_request(f"the body is not a JSON object: {error}") from error
-
-
-class _Preconditions(msgspec.Struct, rename="camel"):
-    uid: str | None = None
-    resource_version: str | None = None
-
-
-class _DeleteOptions(msgspec.Struct):
-    """What is read of the body of a DELETE."""
-
-    preconditions: _Preconditions | None = None
-
-
-def _options(body: dict[str, Any]) -> _DeleteOptions:
-    try:
-        return msgspec.convert(body, _DeleteOptions)
-    except msgspec.ValidationError as error:
-        raise statuses.bad_request(str(error)) from error
+    asked = Asked(request.method, target, request.query, request.content_type, body)
+    answered = answer(cluster, asked)
+    if request.method == "GET" and form == "metadata":
+        return document(partial_object(answered.body["metadata"]))
+    return Reply(answered.raw, answered.status)

@@ -1,4 +1,4 @@
-"""A ``Cluster`` in the place of a client: lists and watches without sockets.
+"""A ``Cluster`` in the place of a client: lists, watches and writes without sockets.
 
 For informers under simulated time, and for tests that shouldn't need a port. Time is the event
 loop's unless another clock is given. Faults are those of ``Faults``, as far as they can be told
@@ -13,8 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from aioinformer._client.traffic import Lane, Stream, Traffic, Turn
+from aioinformer._client.writer import ObjectWriter
 from aioinformer._core.requests import ListRequest, LookupRequest, Request, WatchRequest
 from aioinformer._core.resources import Resource
+from aioinformer._core.writes import Writes
 from aioinformer.errors import FetchError
 from aioinformer.testing import discovery, queries
 from aioinformer.testing.clock import Clock, LoopClock
@@ -22,6 +24,7 @@ from aioinformer.testing.cluster import Cluster
 from aioinformer.testing.exchange import Exchange
 from aioinformer.testing.faults import Faults
 from aioinformer.testing.passage import Passage, chunks_of
+from aioinformer.testing.sending import ClusterSender
 
 __all__ = ["ClusterListWatcher", "ClusterSource"]
 
@@ -57,6 +60,21 @@ class ClusterSource:
         return ClusterListWatcher(
             self.cluster, resource, namespace, labels, fields, self.faults, self.clock, lane
         )
+
+    def writer(self, resource: Resource, *, namespace: str | None = None) -> ObjectWriter:
+        """What reads and writes single objects of a resource: a ``ResourceWriter``.
+
+        A request without an answer fails after 75 s of the event loop's, as a client's does.
+
+        Args:
+            resource: of what; it need not be served yet.
+            namespace: where; by default each key and object says it.
+
+        Raises:
+            ValueError: a namespace for a cluster-scoped resource, or one that is no DNS label.
+        """
+        sender = ClusterSender(self.cluster, self.faults, self.clock)
+        return ObjectWriter(Writes(resource, namespace), sender.send)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def document(status: Status) -> dict[str, Any]:
     if status.reason:
         body["reason"] = status.reason
     # An empty `details` is left out, except where the server has one (recording 26).
-    if status.details or status.reason == "NotFound":
+    if status.details or status.reason in ("NotFound", "Invalid"):
         body["details"] = dict(status.details)
     return body | {"code": status.code}
 

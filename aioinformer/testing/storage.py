@@ -16,6 +16,7 @@ from aioinformer.testing import statuses
 from aioinformer.testing.collection import Collection
 from aioinformer.testing.encoding import Encoding, Stored
 from aioinformer.testing.history import Change, History
+from aioinformer.testing.subresources import built_in_status
 from aioinformer.testing.watches import Watch
 
 __all__ = ["Snapshot", "Storage"]
@@ -52,6 +53,8 @@ class Storage:
         """The newest resourceVersion: that of the last write."""
         self.history = History(window, FIRST_VERSION)
         self.collections: dict[tuple[str, str, str], Collection] = {}
+        self.with_status = {resource for resource in BUILT_IN if built_in_status(resource)}
+        """Those whose status requests write through a subresource alone."""
         self._names: dict[str, Resource] = {}
         self._watches: dict[Resource, list[Watch]] = {}
         self._expected: dict[Callable[[], None], int] = {}
@@ -66,8 +69,10 @@ class Storage:
         """Everything that is served."""
         return tuple(collection.encoding.resource for collection in self.collections.values())
 
-    def add(self, resource: Resource) -> None:
-        """Serve a resource."""
+    def add(self, resource: Resource, *, status: bool = False) -> None:
+        """Serve a resource; ``status`` with that subresource."""
+        if status:
+            self.with_status.add(resource)
         self.collections.setdefault(_identity(resource), Collection(Encoding(resource)))
         self._index_names()
 

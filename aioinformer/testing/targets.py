@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from aioinformer._core.resources import BUILT_IN, Resource
 from aioinformer.testing import statuses
@@ -19,10 +20,19 @@ class Target:
     namespace: str | None = None
     name: str = ""
     """Empty for the collection."""
+    part: Literal["main", "status"] = "main"
+    """Which part of the object."""
 
     @classmethod
-    def parse(cls, path: str, resources: Iterable[Resource]) -> Target:
+    def parse(
+        cls, path: str, resources: Iterable[Resource], with_status: Collection[Resource] = ()
+    ) -> Target:
         """The target of a decoded URL path.
+
+        Args:
+            path: the path.
+            resources: what is served.
+            with_status: those of them that have a status subresource.
 
         Raises:
             NotFound: no such resource; in plain text if its whole group version is unknown.
@@ -35,6 +45,8 @@ class Target:
         plural, name, *deeper = *rest, "", ""
         resource = served.get(plural)
         known = api_version in _BUILT_IN_VERSIONS
+        if resource in with_status and deeper[:1] == ["status"] and not any(deeper[1:]):
+            return replace(cls.parse(path.rpartition("/status")[0], resources), part="status")
         if resource is None or any(deeper) or _misplaced(resource, namespace, name):
             if resource is not None and not known and deeper[:1] in (["status"], ["scale"]):
                 raise statuses.object_not_found(resource, name)  # it has no such subresource

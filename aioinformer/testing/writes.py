@@ -1,4 +1,4 @@
-"""What a write does to a body, before it is stored: checks, stamps, merge patch.
+"""What a write does to a body, before it is stored: checks, stamps, what is kept.
 
 Pure functions from the body that was sent (and the one that is stored) to the one to store. They
 do what an API server does for every type alike; what it does for one type (defaults of a Pod,
@@ -10,12 +10,12 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
 from aioinformer.errors import ServerError, Status, server_error
-from aioinformer.testing import statuses
+from aioinformer.testing import statuses, write_statuses
 from aioinformer.testing.encoding import Encoding, Stored
 
 Body = dict[str, Any]
@@ -28,6 +28,9 @@ _KEPT = (
     "deletionGracePeriodSeconds",
 )
 """Metadata that the server alone writes: an update can't change it."""
+
+_OMITTED = ("labels", "annotations", "finalizers", "ownerReferences")
+"""Metadata that isn't there when it is empty."""
 
 _GENERATED_NAME = 58
 """Characters of ``generateName`` that are used, so that 5 more fit into 63."""
@@ -84,6 +87,9 @@ def accepted(encoding: Encoding, body: Mapping[str, Any]) -> Body:
                 f"the {what} in the data ({found}) does not match the expected {what} ({expected})"
             )
     metadata: Body = checked(copy)["metadata"]
+    for name in _OMITTED:
+        if name in metadata and not metadata[name]:
+            del metadata[name]
     return head | copy | {"metadata": metadata}
 
 
@@ -102,6 +108,10 @@ def _plain(value: object) -> object:
     if isinstance(value, Sequence):
         return list(cast("Sequence[object]", value))
     raise TypeError(f"a {type(value).__name__} has no form in JSON: {value!r}")
+
+
+Part: TypeAlias = Literal["whole", "main", "status"]
+"""What of an object is written: all of it, all but the status, or the status alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +150,7 @@ def created(
     metadata |= {"uid": birth.uid, "creationTimestamp": _stamp(birth.time)}
     for absent in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
         metadata.pop(absent, None)
-    if "spec" in whole:
+    if encoding.custom or "spec" in whole:
         metadata["generation"] = 1
     return whole
 
@@ -163,37 +173,84 @@ def _place(encoding: Encoding, metadata: Body, namespace: str | None) -> None:
             raise statuses.bad_request("namespace is not allowed on a cluster-scoped object")
         return
     if own and namespace and own != namespace:
-        raise statuses.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
+        raise _another_namespace()
     metadata["namespace"] = namespace or own or "default"
 
 
-def replaced(encoding: Encoding, stored: Stored, whole: Body) -> Body:
+def _another_namespace() -> ServerError:
+    return statuses.bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request"
+    )
+
+
+def replaced(encoding: Encoding, stored: Stored, whole: Body, part: Part, *, status: bool) -> Body:
     """An object's next state from an accepted body; equal to the stored one if nothing changes.
+
+    Args:
+        encoding: its resource.
+        stored: its state.
+        whole: the body.
+        part: which part of the object is written.
+        status: whether the status is a part of its own.
 
     Raises:
         BadRequest: it is no object of this resource, or another one.
         Conflict: it was made from a state that is no longer the newest, or of another uid.
-        Invalid: a custom resource without the resourceVersion that it was made from.
+        Invalid: a custom resource without the resourceVersion that it was made from; a finalizer
+            that comes after the deletion.
     """
     metadata = whole["metadata"]
     _check_precondition(encoding, stored, metadata)
     now = stored.body["metadata"]
-    for name in ("name", "namespace"):
-        if metadata.setdefault(name, now.get(name)) != now.get(name):
-            raise statuses.bad_request(
-                f"the {name} of the object ({metadata[name]}) does not match the {name} on the URL "
-                f"({now.get(name)})"
-            )
-    kept = {name: now[name] for name in _KEPT if name in now}
-    metadata = {name: value for name, value in metadata.items() if name not in _KEPT} | kept
+    if metadata.setdefault("name", now["name"]) != now["name"]:
+        raise statuses.bad_request(
+            f"the name of the object ({metadata['name']}) does not match the name on the URL "
+            f"({now['name']})"
+        )
+    if metadata.setdefault("namespace", now.get("namespace")) != now.get("namespace"):
+        raise _another_namespace()
+    if part == "status":
+        metadata = dict(now)
+    _check_finalizers(encoding, stored, metadata)
+    new = _part_of(stored.body, whole, part)
+    metadata = {name: value for name, value in metadata.items() if name not in _KEPT}
+    metadata |= {name: now[name] for name in _KEPT if name in now}
     metadata["resourceVersion"] = now["resourceVersion"]
     if metadata["namespace"] is None:
         del metadata["namespace"]
-    if "generation" in now and whole.get("spec") != stored.body.get("spec"):
+    if "generation" in now and _is_another(encoding, stored.body, new, status=status):
         metadata["generation"] = now["generation"] + 1
-    return whole | {"metadata": metadata}
+    return new | {"metadata": metadata}
+
+
+def _part_of(old: Body, new: Body, part: Part) -> Body:
+    """The new body, with the parts that aren't written as they were."""
+    if part == "whole":
+        return new
+    source, rest = (new, old) if part == "status" else (old, new)
+    body = {name: value for name, value in rest.items() if name != "status"}
+    return body | ({"status": source["status"]} if "status" in source else {})
+
+
+def _is_another(encoding: Encoding, old: Body, new: Body, *, status: bool) -> bool:
+    """Whether the generation is another one: for built-in types it is that of the spec; for
+    custom ones of everything but the metadata, and the status if that is a part of its own.
+    """
+    if not encoding.custom:
+        return bool(new.get("spec") != old.get("spec"))
+    aside = {"metadata", "status"} if status else {"metadata"}
+    before, after = ({name: one[name] for name in one if name not in aside} for one in (old, new))
+    return before != after
+
+
+def _check_finalizers(encoding: Encoding, stored: Stored, metadata: Body) -> None:
+    now = stored.body["metadata"]
+    if "deletionTimestamp" not in now:
+        return
+    held = now.get("finalizers") or ()
+    added = [each for each in metadata.get("finalizers") or () if each not in held]
+    if added:
+        raise write_statuses.new_finalizers(encoding.resource, stored.name, added)
 
 
 def _check_precondition(encoding: Encoding, stored: Stored, metadata: Body) -> None:
@@ -201,6 +258,9 @@ def _check_precondition(encoding: Encoding, stored: Stored, metadata: Body) -> N
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
     if uid and uid != stored.uid:
         raise statuses.failed_precondition(resource, stored.name, "UID", uid, stored.uid)
+    if version and not version.isdecimal():
+        text = f'strconv.ParseUint: parsing "{version}": invalid syntax'
+        raise server_error(Status(500, "", text))
     if version and version != str(stored.version):
         raise statuses.conflict(resource, stored.name)
     if not version and encoding.custom:
@@ -215,17 +275,29 @@ def _check_precondition(encoding: Encoding, stored: Stored, metadata: Body) -> N
         )
 
 
-def merged(target: Any, patch: Any) -> Any:
-    """RFC 7396: objects are merged, ``null`` removes, anything else replaces. No copy is made."""
-    if not isinstance(patch, Mapping):
-        return patch
-    result: Body = dict(cast("Body", target)) if isinstance(target, dict) else {}
-    for name, value in cast("Mapping[str, Any]", patch).items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = merged(result.get(name), value)
-    return result
+def check_version(encoding: Encoding, stored: Stored, metadata: Body) -> None:
+    """That an applied configuration is meant for this object, in this state.
+
+    Raises:
+        Conflict, Invalid: it names another version, or another uid.
+    """
+    uid, version = metadata.get("uid"), metadata.get("resourceVersion")
+    if uid and uid != stored.uid:
+        raise write_statuses.immutable_uid(encoding.resource, stored.name, uid)
+    if version and version != str(stored.version):
+        raise statuses.conflict(encoding.resource, stored.name)
+
+
+def settable(config: Body, part: Part, *, status: bool) -> Body:
+    """What of an applied configuration can be set through that part of the object."""
+    if part == "main" and status:
+        return {name: value for name, value in config.items() if name != "status"}
+    if part != "status":
+        return config
+    identity = ("name", "namespace", "uid", "resourceVersion")
+    metadata = config["metadata"]
+    found = {name: config[name] for name in ("apiVersion", "kind", "status") if name in config}
+    return found | {"metadata": {name: metadata[name] for name in identity if name in metadata}}
 
 
 def check_deletion(
@@ -242,10 +314,11 @@ def check_deletion(
             raise statuses.undeletable(encoding.resource, stored.name, field, expected, found)
 
 
-def condemned(stored: Stored, now: dt.datetime) -> Body:
+def condemned(stored: Stored, finalizers: Sequence[str], now: dt.datetime) -> Body:
     """An object that waits for its finalizers: marked as deleted, still there."""
     metadata = stored.body["metadata"]
-    marks = {"deletionTimestamp": _stamp(now), "deletionGracePeriodSeconds": 0}
+    marks: Body = {"finalizers": list(finalizers)} if finalizers else {}
+    marks |= {"deletionTimestamp": _stamp(now), "deletionGracePeriodSeconds": 0}
     if "generation" in metadata:
         marks["generation"] = metadata["generation"] + 1  # recording 30
     return stored.body | {"metadata": metadata | marks}

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from aioinformer._client.client import Client
+from aioinformer._client.timeouts import Timeouts
 from aioinformer._core.resources import find_built_in
 from aioinformer._core.statuses import LONGEST_TEXT
 from aioinformer._core.wire import EventDecoder, LineSplitter
@@ -162,6 +163,78 @@ async def test_no_secret_of_a_proxys_refusal_is_told(place: str) -> None:
             await read(transport)
 
     assert "10.0.0.1" in told(caught.value)
+
+
+# -- what is written ---------------------------------------------------------------------------
+
+SECRETS = find_built_in("secrets")
+PASSWORD = "wRiTTenC4nary8z"
+"""Another one than the token, which is hidden wherever it stands."""
+
+
+def repeating(answer: Callable[[str, str], bytes]) -> Talk:
+    """A server whose answers are made of the credential and of the body that it was sent."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            sent = dict(line.split(": ", 1) for line in head.decode().splitlines()[1:] if line)
+            body = await reader.readexactly(int(sent.get("Content-Length", 0)))
+            writer.write(answer(sent["Authorization"], body.decode()))
+            await writer.drain()
+
+    return talk
+
+
+def invalid(body: str) -> bytes:
+    """As the real server refuses a merge patch that makes a label a number: all is quoted."""
+    text = f"Invalid value: {json.dumps(body)}: json: cannot unmarshal number"
+    causes = [{"reason": "FieldValueInvalid", "message": text, "field": "patch"}]
+    sent = status(code=422, reason="Invalid", message=text, details={"causes": causes})
+    return http(json.dumps(sent).encode(), "422 Unprocessable Entity")
+
+
+REPEATED: dict[str, Callable[[str, str], bytes]] = {
+    "credential in a message": lambda sent, body: refusal(message=f"{ESCAPE}sent\n{sent}"),
+    "credential in details": lambda sent, body: refusal(details={sent: [sent]}),
+    "credential in a page": lambda sent, body: http(sent.encode(), "502 Bad Gateway"),
+    "body in a page": lambda sent, body: http(body.encode(), "502 Bad Gateway"),
+    "body in an unknown path": lambda sent, body: http(body.encode(), "404 Not Found"),
+    "body in a Status": lambda sent, body: invalid(body),
+    "body in a long Status": lambda sent, body: invalid(body * 5000),
+    "body in a success": lambda sent, body: http(body.encode(), "204 No Content"),
+    "body in garbage": lambda sent, body: f"{body}\r\n\r\n".encode(),
+    "body in a header": lambda sent, body: f"HTTP/1.1 200 OK\r\n{body}\x00: x\r\n\r\n".encode(),
+    "no end of it": lambda sent, body: http(body.encode()).replace(b"th: ", b"th: 9"),
+    "no object": lambda sent, body: http(json.dumps([body]).encode()),
+}
+
+
+@pytest.mark.parametrize("place", REPEATED)
+@pytest.mark.parametrize("verb", ["create", "update", "patch", "apply"])
+async def test_no_secret_that_is_written_is_told(
+    place: str, verb: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither the token, nor what is in the Secret."""
+    secret = {"metadata": {"name": "a"}, "stringData": {"password": PASSWORD}}
+    timeouts = Timeouts(silence=0.05)
+    async with (
+        talking(repeating(REPEATED[place])) as address,
+        Client(f"http://{address}", token=CANARY, timeouts=timeouts) as client,
+    ):
+        secrets = client.writer(SECRETS, namespace="web")
+        writes: dict[str, Callable[[], Awaitable[object]]] = {
+            "create": lambda: secrets.create(secret),
+            "update": lambda: secrets.update(secret),
+            "patch": lambda: secrets.patch("a", secret),
+            "apply": lambda: secrets.apply(secret, manager="me"),
+        }
+        with pytest.raises(FetchError) as caught:
+            await writes[verb]()
+
+    said = told(caught.value) + caplog.text
+    assert PASSWORD[:8].lower() not in said.lower()
+    assert CANARY not in said
+    assert caught.value.phase == "write"
 
 
 # -- discovery ---------------------------------------------------------------------------------

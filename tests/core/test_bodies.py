@@ -93,10 +93,20 @@ def test_one_comma_goes_with_them(metadata: bytes, left: bytes) -> None:
     assert built(raw).raw == b'{"metadata":%s,"spec":{}}' % left
 
 
-def test_managed_fields_that_are_all_there_is_leave_an_empty_object() -> None:
-    raw = b'{"metadata":{"managedFields":[{}]}}'
+def test_managed_fields_are_cut_wherever_they_stand() -> None:
+    raw = b'{"metadata":{"managedFields":[{}],"name":"a"}}'
 
-    assert without_managed_fields(raw, b"[{}]") == b'{"metadata":{}}'
+    assert without_managed_fields(raw, b"[{}]") == b'{"metadata":{"name":"a"}}'
+
+
+@pytest.mark.parametrize(
+    "spelled", [b'"managedFields":[],', b'"managedFields": [],', b'"managedFields" :[],']
+)
+def test_those_behind_metadata_stay_though_they_are_spelled_as_servers_do(spelled: bytes) -> None:
+    for before in (b"", b'"uid":"u",'):
+        raw = b'{"metadata":{%b%b"name":"a"},"data":{"a":1,"managedFields":[]}}'
+
+        assert built(raw % (before, spelled)).raw == raw % (before, b"")
 
 
 def test_an_equal_value_in_data_before_metadata_stays() -> None:

@@ -490,6 +490,23 @@ def test_the_same_function_under_the_same_name_is_no_error() -> None:
     assert nodes(indexer) == {"node-1": {key("a")}}
 
 
+def test_a_method_that_is_named_twice_is_the_same_function() -> None:
+    """``self.by_node`` is another object each time, and equal."""
+
+    class Owner:
+        def by_node(self, obj: KubeObject) -> str:
+            return str(obj["spec"]["nodeName"])
+
+    owner = Owner()
+    indexer = Indexer({"node": owner.by_node})
+    applied(indexer, added(pod("a")))
+
+    indexer.add_indexers({"node": owner.by_node})
+    assert indexer.build_index("node", owner.by_node) is None
+    with pytest.raises(UsageError, match="'node' already"):
+        indexer.add_indexers({"node": Owner().by_node})
+
+
 def test_a_name_that_is_taken_is_an_error_and_nothing_is_added() -> None:
     indexer = Indexer({"node": by_node})
 

@@ -1060,3 +1060,47 @@ def test_a_listener_that_keeps_up_hears_everything(
 
     assert world.heard == world.given
     assert world.box.merged == 0
+
+
+# -- a filter that has it closed ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["found", "live", "relist", "resync"])
+def test_a_filter_that_has_everything_dropped_lets_nothing_through(what: str) -> None:
+    pods = [pod(f"p-{number}", number) for number in range(3)]
+    asked = list[Event]()
+
+    def closing(event: Event) -> Event:
+        asked.append(event)
+        if len(asked) == 2:
+            box.shut = True
+            for _ in box.clear():
+                pass
+        return event
+
+    box = Mailbox(holds=always, each=closing)
+    if what == "found":
+        box.replay(pods)
+    elif what == "live":
+        assert not box.extend([Added(each) for each in pods])
+    elif what == "relist":
+        box.tell([[Added(each) for each in pods]])
+    else:
+        box.resync(pods, always)
+
+    told = drained(box)
+
+    assert [event.obj.name for event in told] == (["p-0"] if what in ("found", "resync") else [])
+    assert (box.empty, box.whole) == (True, False)
+
+
+def test_what_is_put_into_a_mailbox_that_is_shut_is_dropped() -> None:
+    box = mailbox()
+    box.extend([Added(pod("a", 1))])
+    box.shut = True
+
+    box.extend([Added(pod("b", 1))])
+    box.tell([[Added(pod("c", 1))]])
+    assert not box.resync([pod("d", 1)], always)
+
+    assert drained(box) == [Added(pod("a", 1))]

@@ -15,6 +15,7 @@ from aioinformer._core.requests import (
     Verb,
     WatchRequest,
 )
+from aioinformer._core.work_statistics import QueueStatistics
 
 TOLD = [name for name, each in vars(Metrics).items() if inspect.isfunction(each) and name[0] != "_"]
 
@@ -28,6 +29,10 @@ def levels() -> Levels:
     raise AssertionError("nobody measures, so nobody reads")
 
 
+def numbers() -> QueueStatistics:
+    raise AssertionError("nobody measures, so nobody reads")
+
+
 def test_who_measures_nothing_may_be_told_everything() -> None:
     metrics = silent(NoMetrics())
     metrics.request_started("pods/web", "list")
@@ -38,6 +43,11 @@ def test_who_measures_nothing_may_be_told_everything() -> None:
     metrics.handler_failed("pods/web", "print", "ValueError")
     metrics.informer_started("pods/web", levels)
     metrics.informer_ended("pods/web", levels)
+    metrics.queue_started("pods", numbers)
+    metrics.queue_ended("pods", numbers)
+    metrics.worked("pods", 0.5, 0.1)
+    metrics.reconciled("pods", "success", 0.1)
+    metrics.leadership("web/controller", True)
     assert repr(metrics) == "<NoMetrics>"
 
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from aioinformer._core import objects
+from aioinformer._core import open_bodies
 from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
 from aioinformer.errors import ObjectDecodeError
 from tests.core import strategies
@@ -42,7 +42,7 @@ class StrangePod(msgspec.Struct):
 
 def opened(obj: KubeObject) -> bool:
     """Whether the decoded body of ``obj`` is kept."""
-    return msgspec.structs.asdict(obj)["_body"] is not None
+    return msgspec.structs.asdict(obj)["_body"].content is not None
 
 
 # -- keys ----------------------------------------------------------------------------------------
@@ -221,8 +221,16 @@ def test_writing_to_an_object_is_a_type_error_that_names_the_way_out() -> None:
         obj.labels["app"] = "x"
     with pytest.raises(TypeError, match=r"to_dict\(\)"):
         obj.annotations["app"] = "x"
-    with pytest.raises(AttributeError):
+    with pytest.raises(TypeError, match=r"'uid' .* to_dict\(\)"):
         obj.uid = "x"
+    with pytest.raises(TypeError, match=r"'uid' .* to_dict\(\)"):
+        del obj.uid
+    with pytest.raises(TypeError, match=r"to_dict\(\)"):
+        obj |= {}
+    with pytest.raises(TypeError, match=r"to_dict\(\)"):
+        obj.update(spec={})
+    with pytest.raises(TypeError, match=r"to_list\(\)"):
+        obj.owner_references.append({})
 
 
 def test_to_dict_is_a_copy_of_ones_own() -> None:
@@ -322,7 +330,7 @@ def test_a_decoded_body_is_kept_while_the_object_was_opened_lately() -> None:
 
 
 def test_only_so_many_bodies_are_kept_open() -> None:
-    many = [pod(f"web-{number}") for number in range(objects.OPEN_OBJECTS + 20)]
+    many = [pod(f"web-{number}") for number in range(open_bodies.OPEN_OBJECTS + 20)]
     for obj in many:
         assert obj["spec"]
 
@@ -333,7 +341,7 @@ def test_only_so_many_bodies_are_kept_open() -> None:
 
 def test_reading_an_open_body_does_not_push_another_one_out() -> None:
     first, second = pod("web-0"), pod("web-1")
-    for _ in range(objects.OPEN_OBJECTS + 1):
+    for _ in range(open_bodies.OPEN_OBJECTS + 1):
         assert first["spec"]
         assert second["spec"]
 
@@ -342,7 +350,7 @@ def test_reading_an_open_body_does_not_push_another_one_out() -> None:
 
 
 def test_only_a_few_large_bodies_are_kept_open() -> None:
-    large = "x" * objects.LARGE
+    large = "x" * open_bodies.LARGE
     many = [cached({**pod_body(f"web-{i}"), "data": large}) for i in range(20)]
     small = pod("small")
     assert small["spec"]

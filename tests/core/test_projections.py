@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any, cast
 
 import msgspec
@@ -13,6 +15,7 @@ from aioinformer import Lister, field, fields
 from aioinformer._core.indexer import Indexer
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.paths import Step, render_path, walk
+from aioinformer._core.projections import Field, Fields
 from aioinformer.errors import InvalidPath, ObjectDecodeError, PathMismatch
 from tests.core import strategies
 from tests.core.builders import PODS, added, cached, pod, unreadable
@@ -39,7 +42,7 @@ SHOP = cached(
 
 def opened(obj: KubeObject) -> bool:
     """Whether the decoded body of ``obj`` is kept."""
-    return msgspec.structs.asdict(obj)["_body"] is not None
+    return msgspec.structs.asdict(obj)["_body"].content is not None
 
 
 @pytest.mark.parametrize(
@@ -178,3 +181,20 @@ def _check(obj: KubeObject, raw: bytes, ways: list[tuple[Step, ...]]) -> None:
     assert obj["metadata"]  # from here on the body is decoded
     assert opened(obj)
     assert fields(*paths)(obj) == expected
+
+
+def test_projections_of_the_same_paths_are_equal_however_they_were_made() -> None:
+    """Two parts of a program may ask for one index; it must not matter what is still kept."""
+    assert Field("spec.nodeName") == field("spec.nodeName")
+    assert hash(Field("spec.nodeName")) == hash(field("spec.nodeName"))
+    assert Fields(("a", "b")) == fields("a", "b")
+    assert hash(Fields(("a", "b"))) == hash(fields("a", "b"))
+    different = [field("a"), field("b"), field("a", strict=True), fields("a"), fields("b")]
+    assert len({*different}) == len(different)
+
+
+@pytest.mark.parametrize("read", [field("spec.nodeName", strict=True), fields("a", "b"), fields()])
+def test_a_projection_is_pickled_and_copied_as_its_paths(read: Field | Fields) -> None:
+    """It holds a decoder, which can't be, and a process pool may want its function."""
+    assert pickle.loads(pickle.dumps(read)) is read  # noqa: S301 - ours
+    assert copy.deepcopy(read) is read

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import example, given
@@ -327,3 +330,31 @@ def test_a_field_selector_that_does_not_parse_says_what_and_where(
 def test_a_mapping_with_an_impossible_path_is_refused(path: str) -> None:
     with pytest.raises(InvalidSelector, match="as a path"):
         FieldSelector.parse({path: "x"})
+
+
+# -- the server's own words --------------------------------------------------------------------
+
+
+def answered(recording: str) -> tuple[str, str]:
+    """The selector that was asked for in a recording, and the message in the answer."""
+    folder = Path(__file__).parent.parent / "recordings"
+    request = (folder / f"{recording}.request.http").read_text()
+    _, _, selector = request.split()[1].partition("Selector=")
+    body = (folder / f"{recording}.response.http").read_bytes().split(b"\r\n\r\n", 1)[1]
+    return unquote(selector), json.loads(body)["message"]
+
+
+def test_a_bad_label_selector_is_refused_in_the_words_of_a_server() -> None:
+    text, said = answered("21-list-bad-label-selector")
+
+    with pytest.raises(InvalidSelector) as caught:
+        LabelSelector.parse(text)
+    assert str(caught.value).splitlines()[0] == said
+
+
+def test_a_field_that_a_server_can_not_select_by_is_left_to_it() -> None:
+    """Which fields there are depends on the resource; here every path is one."""
+    text, said = answered("22-list-bad-field-selector")
+
+    assert said == "field label not supported: spec.nope"
+    assert str(FieldSelector.parse(text)) == text

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Iterable
+from itertools import islice
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer._core.objects import KubeObject, ObjectKey
-from aioinformer._core.store import Index, State, Values
+from aioinformer._core.store import FULL, GROWING, Index, State, Values
 from tests.core import strategies
 from tests.core.builders import key, pod
 
@@ -268,3 +271,34 @@ def test_indexes_are_always_what_a_new_index_would_be(
             again.put(obj, None)
         assert keys(state, "node") == keys(again, "node")
         assert keys(state, "labels") == keys(again, "labels")
+
+
+# -- growing -----------------------------------------------------------------------------------
+
+
+def test_what_is_full_grows_before_the_next_object_and_one_after_the_other() -> None:
+    """An object with a label that every object has would make two large dicts grow at once."""
+    obj, count = pod("a"), min(FULL)
+    state = State(indexes={"all": Index("all", lambda _: "x"), "few": Index("few", lambda _: None)})
+    state.objects = {key(str(number)): obj for number in range(count)}
+    state.indexes["all"].buckets["x"] = bucket = dict(state.objects)
+    sizes = [sys.getsizeof(each) for each in (state.objects, bucket)]
+
+    work = state.grow()
+    assert sum(1 for _ in islice(work, GROWING)) == GROWING
+    assert sys.getsizeof(state.objects) > sizes[0]
+    assert sys.getsizeof(bucket) == sizes[1], "not in the same step"
+    assert sum(1 for _ in work) == GROWING
+    grown = [sys.getsizeof(each) for each in (state.objects, bucket)]
+    state.put(pod("next"), None)
+
+    assert [sys.getsizeof(each) for each in (state.objects, bucket)] == grown
+    assert len(state.objects) == len(bucket) == count + 1
+    assert not gc.is_tracked(state.objects)
+
+
+def test_nothing_grows_that_is_not_full() -> None:
+    state = State(indexes={"all": Index("all", lambda _: "x")})
+    state.put(pod("a"), None)
+
+    assert list(state.grow()) == []

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 from aioinformer._core.mailbox import Overflow
-from aioinformer.testing.simulation.plan import Join, Leave, ListenerSpec, Merge, Temper, Visit
+from aioinformer.testing.simulation.plan import (
+    Join,
+    Leave,
+    ListenerSpec,
+    Merge,
+    Step,
+    Temper,
+    Visit,
+)
 
-__all__ = ["draw_listeners", "draw_visits"]
+__all__ = ["draw_listeners", "draw_visits", "vary"]
 
 _DELAYS: dict[Temper, tuple[float, ...]] = {
     "slow": (0.001, 0.05, 0.3),
@@ -108,3 +118,31 @@ def draw_visits(chance: Random, moments: list[float]) -> list[Visit]:
         drains, delay = chance.random() < 0.6, chance.choice((0.0, 0.005, 1.0))
         visits.append(Visit(at, name, lasting, drains, delay))
     return visits
+
+
+_PLAIN: tuple[Temper, ...] = ("quick", "raising", "cancelling", "leaver")
+"""Who may be a function that isn't async."""
+
+
+def vary(chance: Random, steps: Sequence[Step]) -> list[Step]:
+    """Have some listeners be plain functions, hear of some changes alone, or have a filter that
+    raises, and some visits end with what their handler raises.
+
+    It is drawn apart from everything else, which so stays what it was for each seed.
+    """
+    return [_varied(chance, step) for step in steps]
+
+
+def _varied(chance: Random, step: Step) -> Step:
+    if isinstance(step, Visit) and chance.random() < 0.3:
+        return replace(step, fails=chance.choice((1, 3, 10)))
+    if not isinstance(step, Join):
+        return step
+    spec = step.listener
+    if spec.temper in _PLAIN and chance.random() < 0.4:
+        spec = replace(spec, plain=True, concurrency=1)
+    if spec.passing and not spec.streams and chance.random() < 0.4:
+        spec = replace(spec, passing=f"{spec.passing}!")
+    elif not spec.passing and step.at > 0 and chance.random() < 0.3:
+        spec = replace(spec, changes=chance.choice(("app", "node")))
+    return replace(step, listener=spec)

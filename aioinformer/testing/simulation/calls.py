@@ -41,9 +41,13 @@ def judge_calls(
         _judge_ends(listener, calls, last)
         if not listener.streams:
             failed = sum(1 for each in calls if each.raised and each.returned < last.order)
-            _judge_reports(history, listener, failed, last)
-            if errors.get(listener.name, failed) != failed:
-                what = f"{listener.name} failed {failed} times"
+            clumsy = sum(
+                each.listener == listener.name and each.order < last.order
+                for each in history.clumsy
+            )
+            _judge_reports(history, listener, failed, clumsy, last)
+            if errors.get(listener.name, failed + clumsy) != failed + clumsy:
+                what = f"{listener.name} failed {failed} times, and its filter {clumsy} times"
                 raise Violation(7, what, time=last.time, evidence=last.latches)
 
 
@@ -76,21 +80,25 @@ def _judge_ends(listener: ListenerSpec, calls: Sequence[Told], last: Sample) -> 
             raise Violation(9, what, time=call.time, key=call.key, evidence=[call])
 
 
-def _judge_reports(history: History, listener: ListenerSpec, failed: int, last: Sample) -> None:
+def _judge_reports(
+    history: History, listener: ListenerSpec, failed: int, clumsy: int, last: Sample
+) -> None:
     name = f"{listener.name} of {listener.informer}"
-    logged = sum(
-        log.message.startswith((f"handler {name} raised at ", f"handler {name} took longer than "))
-        for log in history.logs
-        if log.order < last.order
+    lines = (
+        f"handler {name} raised at ",
+        f"handler {name} took longer than ",
+        f"handler {name} cancelled the task",
+        f"the filter of {name} raised at ",
     )
+    logged = sum(log.message.startswith(lines) for log in history.logs if log.order < last.order)
     hooked = sum(
         trouble.cause == name and not trouble.error.startswith("ListenerOverflow")
         for trouble in history.troubles
         if trouble.order < last.order
     )
-    if not logged == hooked == failed:
+    if not logged == hooked == failed + clumsy:
         what = (
-            f"{listener.name} failed {failed} times, which was logged {logged} times, and the "
-            f"error hook was told of {hooked}"
+            f"{listener.name} failed {failed} times and its filter {clumsy} times, which was "
+            f"logged {logged} times, and the error hook was told of {hooked}"
         )
         raise Violation(7, what, time=last.time)

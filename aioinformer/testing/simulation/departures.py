@@ -44,6 +44,10 @@ class Visited(Record):
     """Seconds that leaving took."""
     incomplete: str
     """What ``ShutdownIncomplete`` said; empty if it was not raised."""
+    broke: str = ""
+    """What its handler raised, which was to end the factory; empty if it didn't."""
+    raised: str = ""
+    """With what the factory has ended; empty for an end in order."""
 
     def __str__(self) -> str:
         how = self.incomplete or "in order"

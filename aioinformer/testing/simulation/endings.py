@@ -89,9 +89,15 @@ def _judge_report(overflowed: Overflowed, spec: ListenerSpec, history: History) 
 def _judge_visit(visited: Visited, visit: Visit, history: History) -> None:
     if visited.late:
         _broken(visited, f"{visited.name} is told {visited.late} events after it was left")
+    if visited.raised != visited.broke:
+        said = f"its handler broke {visited.broke!r}, and it has ended with {visited.raised!r}"
+        _broken(visited, f"{visited.name}: {said}", promise=7)
     if visited.lasted > LEAVING * (1 + visit.drains) + DRIFT:
         _broken(visited, f"leaving {visited.name} took {visited.lasted:.3f} s")
-    if visited.incomplete:
+    if visited.broke:
+        if visited.lasted > DRIFT:
+            _broken(visited, f"{visited.name} ends {visited.lasted:.3f} s after what was to end it")
+    elif visited.incomplete:
         if not visit.drains or visit.name not in visited.incomplete:
             _broken(visited, f"leaving {visited.name} is incomplete for no reason")
         if visited.lasted < LEAVING - DRIFT:
@@ -112,5 +118,7 @@ def _judge_drained(visited: Visited, history: History) -> None:
             _broken(visited, what, key)
 
 
-def _broken(visited: Visited, what: str, key: ObjectKey | None = None) -> NoReturn:
-    raise Violation(9, what, time=visited.time, key=key, evidence=[visited])
+def _broken(
+    visited: Visited, what: str, key: ObjectKey | None = None, promise: int = 9
+) -> NoReturn:
+    raise Violation(promise, what, time=visited.time, key=key, evidence=[visited])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from aioinformer._core.objects import ObjectKey
-from aioinformer.testing.simulation.passing import passes
+from aioinformer.testing.simulation.passing import passes, shown
 from aioinformer.testing.simulation.records import (
     Joined,
     Latch,
@@ -37,6 +37,7 @@ class Hearing:
         self.held: dict[ObjectKey, Version] = {}
         """What it holds, after what it was told."""
         self._passing = joined.listener.passing
+        self._changes = joined.listener.changes
         self._joined = joined
         self.told = list(told)
         """What it was told."""
@@ -92,14 +93,17 @@ class Hearing:
 
     def _updated(self, told: Told) -> None:
         held = self.held.get(told.key)
-        if held is None or told.old != held:
+        if held is None or not self.stands_for(told.key, held, told.old):
             self._broken(2, f"the update doesn't start from what it holds ({held})", told)
         if held.uid != told.version.uid:
             self._broken(2, "an update leads from one object to another", told)
         if told.note == "resync":
-            if told.version != held:
+            if told.version != told.old:
                 self._broken(2, "a resync tells something new", told)
+            self.held[told.key] = told.version
             return
+        if self._changes and not told.merged and self._shows_the_same(told):
+            self._broken(2, "a change that its filter doesn't pass is told", told)
         if told.version == held and not self._rewinds.moved:
             self._broken(4, "it is told what has not changed", told)
         self._existed(told)
@@ -115,8 +119,8 @@ class Hearing:
         elif not self._truth.left(told.key, held, before=told.order):
             self._broken(2, "what the server still has is deleted", told)
         # Merged with the update before it, a deletion shows the state that it would have told.
-        merges = self._joined.listener.overflow == "coalesce"
-        if told.note == "vanished" and told.version != held and not merges:
+        untold = told.version != held and not (told.merged or self._changes)
+        if told.note == "vanished" and untold:
             self._broken(4, "what vanished is shown in a state that was not told", told)
         if told.version.number < held.number:
             self._step_back(told)
@@ -130,6 +134,19 @@ class Hearing:
             if later and write.order < told.order and not passes(self._passing, write):
                 return
         self._broken(2, "what passes its filter is deleted as if it didn't", told)
+
+    def stands_for(self, key: ObjectKey, held: Version | None, other: Version | None) -> bool:
+        """Whether who holds the one may be taken to hold the other: it is the same, or there was
+        no change in between that it is to hear of.
+        """
+        if held == other or not self._changes or held is None or other is None:
+            return held == other
+        writes = [self._truth.stored.get((key, each)) for each in (held, other)]
+        known = {shown(self._changes, each) for each in writes if each is not None}
+        return held.uid == other.uid and len(known) < 2
+
+    def _shows_the_same(self, told: Told) -> bool:
+        return self.stands_for(told.key, told.old, told.version)
 
     def _existed(self, told: Told) -> None:
         if (told.key, told.version) not in self._truth.stored:

@@ -18,6 +18,7 @@ from aioinformer.testing.simulation.plan import Plan
 from aioinformer.testing.simulation.records import (
     Broke,
     Closed,
+    Clumsy,
     Ending,
     Joined,
     Kept,
@@ -60,6 +61,7 @@ class History:
     """What metrics were told of failures: informer, phase, name of the exception."""
     told: list[Told] = field(default_factory=list[Told])
     joined: list[Joined] = field(default_factory=list[Joined])
+    clumsy: list[Clumsy] = field(default_factory=list[Clumsy])
     left: list[Left] = field(default_factory=list[Left])
     overflowed: list[Overflowed] = field(default_factory=list[Overflowed])
     visited: list[Visited] = field(default_factory=list[Visited])
@@ -96,6 +98,7 @@ class History:
             *self.troubles,
             *self.told,
             *self.joined,
+            *self.clumsy,
             *self.left,
             *self.overflowed,
             *self.visited,

@@ -121,6 +121,7 @@ def judge_silence(history: History, spec: InformerSpec, samples: list[Sample]) -
     if told != found:
         what = f"the error hook of {spec.name} was told of {dict(told)}, there were {dict(found)}"
         raise Violation(10, what, time=history.ending.time)
+    _judge_rejected(history, spec, troubles)
     requests = [each for each in troubles if each.phase != "handler"]  # those count by listener
     counted = Counter((each.informer, each.phase, _kind(each.error)) for each in requests)
     measured = {key: times for key, times in history.counted.items() if key[0] == spec.name}
@@ -150,7 +151,17 @@ def _is_usual(taken: Taken) -> bool:
 
 def _is_news(trouble: Trouble) -> bool:
     """Whether it is no request that failed."""
-    return trouble.phase in ("rewind", "handler") or trouble.cause == "moved"
+    return trouble.phase in ("rewind", "object", "handler") or trouble.cause == "moved"
+
+
+def _judge_rejected(history: History, spec: InformerSpec, troubles: list[Trouble]) -> None:
+    """What isn't cached is logged, and the error hook is told of it."""
+    told = sum(each.phase == "object" for each in troubles)
+    line = f"{spec.name}: an index function raised at "
+    logged = sum(each.message.startswith(line) for each in history.logs)
+    if told != logged:
+        what = f"{spec.name} logged {logged} rejections, the error hook was told of {told}"
+        raise Violation(10, what, time=history.ending.time)
 
 
 def _judge_logs(history: History) -> None:

@@ -8,7 +8,7 @@ shows what the checker is worth.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from aioinformer._core.delta_fifo import DeltaFIFO
 from aioinformer._core.filtering import EventFilter
@@ -57,6 +57,11 @@ class ObservedMailbox(Mailbox):
     twice: bool = False
     """Whether it was given the changes of a list while it had those of another."""
 
+    def __init__(self, **options: Any) -> None:
+        """Make a mailbox, as ``Mailbox`` does."""
+        super().__init__(**options)
+        self._absorbed: dict[int, Event] = {}
+
     def extend(self, events: Sequence[Event], at: float = 0.0) -> bool:
         """Live events have come."""
         came = super().extend(events, at)
@@ -70,6 +75,16 @@ class ObservedMailbox(Mailbox):
         """The changes of a list have come."""
         self.twice = self.twice or self.telling
         super().tell(batches, at, initial=initial)
+
+    def _next_merged(self) -> Event | None:
+        event = super()._next_merged()
+        if event is not None:
+            self._absorbed[id(event)] = event  # kept, so that its number is nobody else's
+        return event
+
+    def was_merged(self, event: Event) -> bool:
+        """Whether this is one that others may have been merged into. Once for each."""
+        return self._absorbed.pop(id(event), None) is not None
 
     def clear(self) -> Iterator[None]:
         """Drop everything that is pending."""

@@ -19,8 +19,8 @@ from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.observed import ObservedInformer, ObservedMailbox
 from aioinformer.testing.simulation.passing import filter_of
 from aioinformer.testing.simulation.plan import ListenerSpec
-from aioinformer.testing.simulation.records import Joined, Latch, Left, Told
-from aioinformer.testing.simulation.tempers import behave
+from aioinformer.testing.simulation.records import Clumsy, Joined, Latch, Left, Told
+from aioinformer.testing.simulation.tempers import act, behave
 
 __all__ = ["Host", "Participant"]
 
@@ -86,7 +86,7 @@ class Participant:
             concurrency=spec.concurrency,
             timeout=spec.timeout,
             resync=spec.resync,
-            filter=filter_of(spec.passing),
+            filter=filter_of(spec.passing, spec.changes, self._filter_raised),
         )
         self._present()
 
@@ -98,7 +98,7 @@ class Participant:
             limit=spec.limit,
             overflow=spec.overflow,
             resync=spec.resync,
-            filter=filter_of(spec.passing),
+            filter=filter_of(spec.passing, spec.changes),
         )
         self._present()
         return self._stream
@@ -125,6 +125,12 @@ class Participant:
         for each in self.company:
             each.note_leaving(waited=wait and not inside)
 
+    def leave_at_once(self) -> None:
+        """The same, inside a call that can't wait."""
+        if self._registration is not None and not (self._left or self._overflowed):
+            self._registration.remove()
+            self.note_leaving()
+
     async def _end(self, registration: Registration, *, wait: bool) -> None:
         if wait:
             await registration.aclose()
@@ -143,6 +149,10 @@ class Participant:
         cached = {obj.key: version_of(obj) for obj in lister} if self.informer.synced else None
         order, now = self._history.stamp()
         self._history.joined.append(Joined(order, now, self.spec, cached))
+
+    def _filter_raised(self) -> None:
+        order, now = self._history.stamp()
+        self._history.clumsy.append(Clumsy(order, now, self.spec.name))
 
     def _overflow(self) -> None:
         """Its mailbox was too full."""
@@ -166,11 +176,24 @@ class Participant:
 
     # -- hearing ------------------------------------------------------------------------------
 
-    def __call__(self, event: Event) -> Coroutine[Any, Any, None]:
+    def __call__(self, event: Event) -> Coroutine[Any, Any, None] | None:
         """The handler. What it is told is written down when it is called, not when that begins to
         run: in between it may have been removed.
         """
-        return self._deal_with(self.note(event))
+        told = self.note(event)
+        if not self.spec.plain:
+            return self._deal_with(told)
+        self._deal_at_once(told)
+        return None
+
+    def _deal_at_once(self, told: Told) -> None:
+        try:
+            act(self, told)
+        except BaseException as error:
+            told.raised = type(error).__name__
+            raise
+        finally:
+            told.returned, told.until = self._history.stamp()
 
     async def _deal_with(self, told: Told) -> None:
         try:
@@ -205,6 +228,7 @@ class Participant:
                 told = Told(order, now, name, "updated", key, version, version_of(old), note, held)
             case Deleted(_, reason):
                 told = Told(order, now, name, "deleted", key, version, None, reason, held)
+        told.merged = self.mailbox is not None and self.mailbox.was_merged(event)
         self._history.told.append(told)
         self.heard += 1
         if told.note != "resync" and self.chance.random() * _LOOKS < 1:

@@ -98,7 +98,13 @@ class ListenerSpec:
     resync: float | None = None
     """Its own period; ``None`` for that of its informer."""
     passing: str = ""
-    """It hears only of objects with this ``app=`` or ``node=``; empty for all."""
+    """It hears only of objects with this ``app=`` or ``node=``; empty for all. With a ``!`` at the
+    end its filter raises at some of the others.
+    """
+    changes: str = ""
+    """It hears only of updates in which this has changed, ``app`` or ``node``; empty for all."""
+    plain: bool = False
+    """Whether its handler is a function that isn't async."""
 
     @property
     def streams(self) -> bool:
@@ -241,6 +247,8 @@ class Visit:
     """Whether its handler is to finish what is pending when the factory is left."""
     delay: float = 0.0
     """Seconds that its handler sleeps at each event."""
+    fails: int = 0
+    """At which event its handler raises, which is to end the factory; 0 for none."""
 
 
 Step: TypeAlias = (

@@ -269,7 +269,9 @@ def _judge_convergence(
     for name in sorted(there):
         held, heard_of = hearings[name].held, hearings[name].heard_of(last.state)
         wrong = sorted(
-            key for key in held.keys() | heard_of.keys() if held.get(key) != heard_of.get(key)
+            key
+            for key in held.keys() | heard_of.keys()
+            if not hearings[name].stands_for(key, held.get(key), heard_of.get(key))
         )
         if wrong:
             key = wrong[0]

@@ -224,11 +224,23 @@ class Told(Record):
     until: float = NEVER
     """When that was."""
     raised: str = ""
+    merged: bool = False
+    """Whether it may have taken in others, in a mailbox that was too full."""
 
     def __str__(self) -> str:
         since = f" from {self.old}" if self.old else ""
         note = f" ({self.note})" if self.note else ""
         return f"{self.listener} hears: {self.what} {self.key} {self.version}{since}{note}"
+
+
+@dataclass(slots=True)
+class Clumsy(Record):
+    """A listener's filter raised."""
+
+    listener: str
+
+    def __str__(self) -> str:
+        return f"the filter of {self.listener} raises"
 
 
 @dataclass(slots=True)

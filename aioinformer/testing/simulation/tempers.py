@@ -12,7 +12,7 @@ from aioinformer.testing.simulation.records import Told
 if TYPE_CHECKING:  # who behaves so is built on this
     from aioinformer.testing.simulation.participant import Participant
 
-__all__ = ["TOO_LONG", "HandlerBroke", "behave"]
+__all__ = ["TOO_LONG", "HandlerBroke", "act", "behave"]
 
 FOREVER = 1e9
 """Seconds: longer than any history."""
@@ -56,6 +56,32 @@ async def behave(one: Participant, told: Told) -> None:
             await _cancel(number)
         case "meddling" if one.heard % _MEDDLES == 0:
             await _meddle(one)
+        case _:
+            return
+
+
+def act(one: Participant, told: Told) -> None:
+    """The same, if it is a plain function.
+
+    Raises:
+        HandlerBroke: it is a raising one, and this is such an event.
+        CancelledError: it is a cancelling one.
+    """
+    number = told.version.number
+    match one.spec.temper:
+        case "leaver" if one.heard == _ENOUGH:
+            one.leave_at_once()
+        case "raising" if number % 5 == 0:
+            raise HandlerBroke(f"at {told.key}")
+        case "cancelling" if number % 7 == 0:
+            task = asyncio.current_task()
+            if task is not None:
+                task.cancel("by the handler itself")
+            told.raised = asyncio.CancelledError.__name__  # it is a failure all the same
+            if number % 2 == 0:
+                raise asyncio.CancelledError("the handler's own")
+        case "cancelling" if number % 5 == 0:
+            raise asyncio.CancelledError("the handler's own")
         case _:
             return
 

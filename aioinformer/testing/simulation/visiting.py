@@ -14,6 +14,7 @@ from aioinformer.testing.simulation.line import Entrance
 from aioinformer.testing.simulation.network import Network
 from aioinformer.testing.simulation.plan import Visit
 from aioinformer.testing.simulation.records import State, Version
+from aioinformer.testing.simulation.tempers import HandlerBroke
 
 __all__ = ["visit"]
 
@@ -21,17 +22,24 @@ __all__ = ["visit"]
 class _Visitor:
     """Its handler: knows what it was told."""
 
-    def __init__(self, name: str, delay: float, history: History) -> None:
-        self.__qualname__ = name
+    def __init__(self, step: Visit, history: History) -> None:
+        self.__qualname__ = step.name
         self.held: dict[ObjectKey, Version] = {}
         self.late = 0
         self.over = False
-        self._delay = delay
+        self.broke = ""
+        self.broke_at = 0.0
+        self._heard = 0
+        self._step = step
         self._history = history
 
     async def __call__(self, event: Event) -> None:
         self.late += self.over
-        await asyncio.sleep(self._delay)
+        await asyncio.sleep(self._step.delay)
+        self._heard += 1
+        if self._heard == self._step.fails:
+            self.broke, self.broke_at = f"at {event.obj.key}", self._history.clock()
+            raise HandlerBroke(self.broke)
         if isinstance(event, Deleted):
             self.held.pop(event.obj.key, None)
         else:
@@ -43,7 +51,7 @@ async def visit(
 ) -> None:
     """Visit, and write down what was heard when it was over."""
     history = network.history
-    visitor, incomplete = _Visitor(step.name, step.delay, history), ""
+    visitor, incomplete, raised = _Visitor(step, history), "", ""
     cached: State = {}
     left_at, order = 0.0, 0
     try:
@@ -51,16 +59,31 @@ async def visit(
             factory(Entrance(network, step.name), namespace="db") as informers,
             informers.use(resource) as informer,
         ):
-            informer.add_handler(visitor, drain=step.drains)
+            informer.add_handler(visitor, drain=step.drains, fail_fast=step.fails > 0)
             await asyncio.sleep(step.lasting)
             lister = informer.lister.unsynced
             cached = {obj.key: history.version_of(obj) for obj in lister}
             order, left_at = history.stamp()
     except ShutdownIncomplete as error:
         incomplete = str(error)
+    except HandlerBroke as error:
+        raised = str(error)
     visitor.over = True
-    held, lasted = dict(visitor.held), history.clock() - left_at
+    held, lasted = dict(visitor.held), history.clock() - max(left_at, visitor.broke_at)
     _, now = history.stamp()
     await asyncio.sleep(1.0)
     late = visitor.late
-    history.visited.append(Visited(order, now, step.name, cached, held, late, lasted, incomplete))
+    history.visited.append(
+        Visited(
+            order,
+            now,
+            step.name,
+            cached,
+            held,
+            late,
+            lasted,
+            incomplete,
+            visitor.broke,
+            raised,
+        )
+    )

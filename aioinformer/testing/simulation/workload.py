@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from aioinformer.testing.simulation.attending import draw_listeners, draw_visits
+from aioinformer.testing.simulation.attending import draw_listeners, draw_visits, vary
 from aioinformer.testing.simulation.plan import (
     Fault,
     FaultKind,
@@ -128,10 +128,11 @@ def draw(seed: int) -> Plan:
         *draw_listeners(chance, names, moments),
         *draw_visits(chance, moments),
     ]
+    ordered = sorted(steps, key=lambda step: step.at)
     return Plan(
         seed=seed,
         informers=informers,
-        steps=tuple(sorted(steps, key=lambda step: step.at)),
+        steps=tuple(vary(Random(f"{seed} variety"), ordered)),
         custom=chance.random() < 0.25,
         window=chance.choice((60, 1000)),
         watch_buffer=chance.choice((40, 1000)),

@@ -1,0 +1,49 @@
+"""Who controls an object: the one owner reference with ``controller: true``.
+
+As client-go's ``metav1.GetControllerOf``, and as the garbage collector resolves a reference: by
+group and kind, whatever the version in it; the owner is in the namespace of what it owns, or in
+none. The uid isn't looked at: who is called for an owner that was re-created finds that out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aioinformer._core.objects import KubeObject, ObjectKey
+from aioinformer._core.projections import field
+from aioinformer._core.resources import Resource
+
+__all__ = ["ControllerOf"]
+
+_references = field("metadata.ownerReferences")
+"""Reads them without building the rest of the object."""
+
+
+class ControllerOf:
+    """A function of an object: the keys of its controller, if that is of one resource."""
+
+    def __init__(self, owner: Resource) -> None:
+        """Look for controllers among the objects of ``owner``."""
+        self._owner = owner
+
+    def __call__(self, obj: KubeObject) -> tuple[ObjectKey, ...]:
+        """No key or one: an object has at most one controller.
+
+        Raises:
+            ObjectDecodeError: the object's body is no JSON.
+        """
+        references: Sequence[Mapping[str, Any]] = _references(obj) or ()
+        for reference in references:
+            if reference.get("controller") is True:
+                return self._key(reference, obj.key.namespace)
+        return ()
+
+    def _key(self, reference: Mapping[str, Any], namespace: str) -> tuple[ObjectKey, ...]:
+        group = str(reference.get("apiVersion", "")).rpartition("/")[0]
+        if (group, reference.get("kind")) != (self._owner.group, self._owner.kind):
+            return ()
+        return (ObjectKey(namespace if self._owner.namespaced else "", str(reference["name"])),)
+
+    def __repr__(self) -> str:
+        return f"<ControllerOf {self._owner}>"

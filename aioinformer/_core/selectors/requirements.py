@@ -1,0 +1,140 @@
+"""One condition on one label, and what labels may be.
+
+Source: apimachinery's ``labels`` and ``validation`` packages, whose error texts are kept word for
+word (recording 21), so that the test server can answer with them. How conditions are written down
+is ``label_text``'s and ``label_mappings``'.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+__all__ = ["LabelOperator", "LabelRequirement", "integer", "key_problem", "value_problem"]
+
+LabelOperator: TypeAlias = Literal["=", "!=", "in", "notin", "exists", "!", ">", "<"]
+"""How a label is compared. ``>`` and ``<`` compare integers, as the server does."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LabelRequirement:
+    """One condition on one label. Made by ``LabelSelector.parse``, which checks it."""
+
+    key: str
+    operator: LabelOperator
+    values: tuple[str, ...] = ()
+    """Sorted, without doubles; empty for ``exists`` and ``!``."""
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels fulfils the condition."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "exists":
+                return value is not None
+            case "!":
+                return value is None
+            case "!=" | "notin":
+                return value not in self.values  # an object without the label matches
+            case "=" | "in":
+                return value in self.values
+            case ">" | "<":
+                return self._compare(value)
+
+    def _compare(self, value: str | None) -> bool:
+        number, bound = integer(value or ""), integer(self.values[0])
+        if number is None or bound is None:
+            return False
+        return number > bound if self.operator == ">" else number < bound
+
+    def __str__(self) -> str:
+        match self.operator:
+            case "exists":
+                return self.key
+            case "!":
+                return f"!{self.key}"
+            case "in" | "notin":
+                return f"{self.key} {self.operator} ({','.join(self.values)})"
+            case _:
+                return f"{self.key}{self.operator}{self.values[0]}"
+
+
+# -- what a label may be (apimachinery's validation package) -----------------------------------
+
+_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_PREFIX = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+
+_INTEGERS = range(-(2**63), 2**63)
+"""What a label is compared as: Go's int64."""
+
+_NAME_LIMIT = 63
+"""The longest label value, and name part of a key: the length of a DNS label."""
+_PREFIX_LIMIT = 253
+"""The longest prefix of a key: the length of a DNS name."""
+
+_CHARACTERS = (
+    "consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character"
+)
+_NAME_RULE = (
+    f"must {_CHARACTERS} (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation "
+    f"is '{_NAME}')"
+)
+_PREFIX_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+    f"for validation is '{_PREFIX}')"
+)
+_VALUE_RULE = (
+    f"a valid label must be an empty string or {_CHARACTERS} (e.g. 'MyValue',  or 'my_value',  or "
+    f"'12345', regex used for validation is '({_NAME})?')"
+)
+
+
+def integer(text: str) -> int | None:
+    """The number that a server would take it for."""
+    if len(text) > _NAME_LIMIT or not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if number in _INTEGERS else None
+
+
+def key_problem(key: str) -> str:
+    """What is wrong with a label key; empty if nothing is."""
+    problem = "; ".join(_key_problems(key))
+    return f'<nil>: Invalid value: "{key}": {problem}' if problem else ""
+
+
+def _key_problems(key: str) -> Iterator[str]:
+    prefix, slash, name = key.rpartition("/")
+    if "/" in prefix:
+        optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        yield f"a qualified name {_NAME_RULE} {optional}"
+        return
+    if slash and not prefix:
+        yield "prefix part must be non-empty"
+    elif slash and not re.fullmatch(_PREFIX, prefix):
+        yield f"prefix part {_PREFIX_RULE}"
+    if len(prefix) > _PREFIX_LIMIT:
+        yield f"prefix part must be no more than {_PREFIX_LIMIT} bytes"
+    if not name:
+        yield "name part must be non-empty"
+    if len(name.encode()) > _NAME_LIMIT:
+        yield f"name part must be no more than {_NAME_LIMIT} bytes"
+    if not re.fullmatch(_NAME, name):
+        yield f"name part {_NAME_RULE}"
+
+
+def value_problem(key: str, index: int, value: str) -> str:
+    """What is wrong with a label value; empty if nothing is."""
+    problems: list[str] = []
+    if len(value.encode()) > _NAME_LIMIT:
+        problems.append(f"must be no more than {_NAME_LIMIT} bytes")
+    if value and not re.fullmatch(_NAME, value):
+        problems.append(_VALUE_RULE)
+    if not problems:
+        return ""
+    return f'values[{index}][{key}]: Invalid value: "{value}": {"; ".join(problems)}'
