@@ -13,7 +13,8 @@ How the parts lie on top of each other, and how data flows up and back down:
     _core              no I/O: bytes -> objects, the list/watch table, queue, cache, mailboxes
     errors             every exception
 
-``Client`` is loaded when it is first used, so that importing this package loads no HTTP library.
+``Client`` and ``LeaderElector`` are loaded when they are first used, so that importing this package
+loads neither an HTTP library nor anyio.
 """
 
 from importlib import import_module
@@ -28,10 +29,12 @@ from aioinformer._core.deltas import Bookmark as Bookmark
 from aioinformer._core.deltas import Delta as Delta
 from aioinformer._core.deltas import Replaced as Replaced
 from aioinformer._core.deltas import Resync as Resync
+from aioinformer._core.failing import FailingKey as FailingKey
 from aioinformer._core.filtering import Filter as Filter
 from aioinformer._core.indexer import Indexer as Indexer
 from aioinformer._core.label_index import LabelIndex as LabelIndex
 from aioinformer._core.label_index import label_index as label_index
+from aioinformer._core.leases import Fencing as Fencing
 from aioinformer._core.lister import Lister as Lister
 from aioinformer._core.liveness import LivenessPolicy as LivenessPolicy
 from aioinformer._core.metrics import Levels as Levels
@@ -60,15 +63,30 @@ from aioinformer._core.projections import Field as Field
 from aioinformer._core.projections import Fields as Fields
 from aioinformer._core.projections import field as field
 from aioinformer._core.projections import fields as fields
+from aioinformer._core.rate_limiters import FastSlow as FastSlow
+from aioinformer._core.rate_limiters import ItemExponential as ItemExponential
+from aioinformer._core.rate_limiters import MaxOf as MaxOf
+from aioinformer._core.rate_limiters import RateLimiter as RateLimiter
+from aioinformer._core.rate_limiters import TokenBucket as TokenBucket
+from aioinformer._core.rate_limiters import default_limiter as default_limiter
 from aioinformer._core.rates import Limits as Limits
+from aioinformer._core.reconciling import Reason as Reason
+from aioinformer._core.reconciling import ReconcileContext as ReconcileContext
+from aioinformer._core.reconciling import Result as Result
 from aioinformer._core.requests import ListRequest as ListRequest
 from aioinformer._core.requests import WatchRequest as WatchRequest
 from aioinformer._core.resources import BUILT_IN as BUILT_IN
 from aioinformer._core.resources import Resource as Resource
 from aioinformer._core.selectors import FieldSelector as FieldSelector
 from aioinformer._core.selectors import LabelSelector as LabelSelector
+from aioinformer._core.shapes import Shape as Shape
 from aioinformer._core.store import IndexFunction as IndexFunction
+from aioinformer._core.transforming import Transform as Transform
 from aioinformer._core.verification import Verification as Verification
+from aioinformer._core.work_items import Priority as Priority
+from aioinformer._core.work_statistics import QueueStatistics as QueueStatistics
+from aioinformer._runtime.controller import Controller as Controller
+from aioinformer._runtime.controller_health import ControllerHealth as ControllerHealth
 from aioinformer._runtime.delta_queue import DeltaQueue as DeltaQueue
 
 # informers
@@ -83,16 +101,26 @@ from aioinformer._runtime.live_lister import LiveLister as LiveLister
 from aioinformer._runtime.merging import MergedStream as MergedStream
 from aioinformer._runtime.merging import Sourced as Sourced
 from aioinformer._runtime.merging import merge as merge
+from aioinformer._runtime.reconciles import Reconcile as Reconcile
+from aioinformer._runtime.recording import EventRecorder as EventRecorder
+from aioinformer._runtime.recording import EventStatistics as EventStatistics
 from aioinformer._runtime.reflector import Reflector as Reflector
 from aioinformer._runtime.registration import Registration as Registration
 from aioinformer._runtime.reports import Problem as Problem
+from aioinformer._runtime.retrying import retry_on_conflict as retry_on_conflict
 from aioinformer._runtime.sources import ListerWatcher as ListerWatcher
+from aioinformer._runtime.standing import ElectionHealth as ElectionHealth
 from aioinformer._runtime.streams import EventSource as EventSource
 from aioinformer._runtime.streams import EventStream as EventStream
+from aioinformer._runtime.work_queue import WorkQueue as WorkQueue
+from aioinformer._runtime.writing import Patch as Patch
+from aioinformer._runtime.writing import Propagation as Propagation
+from aioinformer._runtime.writing import ResourceWriter as ResourceWriter
 
 if TYPE_CHECKING:
     from aioinformer._client.client import Client as Client
     from aioinformer._client.transport import Timeouts as Timeouts
+    from aioinformer._runtime.election import LeaderElector as LeaderElector
 
 __all__ = [
     "ALL_NAMESPACES",
@@ -103,14 +131,22 @@ __all__ = [
     "ChangePredicate",
     "Client",
     "CombinedPredicate",
+    "Controller",
+    "ControllerHealth",
     "DeleteReason",
     "Deleted",
     "Delta",
     "DeltaFIFO",
     "DeltaQueue",
+    "ElectionHealth",
     "Event",
+    "EventRecorder",
     "EventSource",
+    "EventStatistics",
     "EventStream",
+    "FailingKey",
+    "FastSlow",
+    "Fencing",
     "Field",
     "FieldSelector",
     "Fields",
@@ -119,9 +155,11 @@ __all__ = [
     "Health",
     "IndexFunction",
     "Indexer",
+    "ItemExponential",
     "KubeObject",
     "LabelIndex",
     "LabelSelector",
+    "LeaderElector",
     "Levels",
     "Limits",
     "ListRequest",
@@ -129,29 +167,45 @@ __all__ = [
     "ListerWatcher",
     "LiveLister",
     "LivenessPolicy",
+    "MaxOf",
     "MergedStream",
     "Metrics",
     "NoMetrics",
     "ObjectKey",
     "ObjectPredicate",
+    "Patch",
     "Predicate",
+    "Priority",
     "Problem",
+    "Propagation",
+    "QueueStatistics",
+    "RateLimiter",
+    "Reason",
+    "Reconcile",
+    "ReconcileContext",
     "Reflector",
     "Registration",
     "Replaced",
     "Resource",
+    "ResourceWriter",
+    "Result",
     "Resync",
+    "Shape",
     "SharedInformer",
     "SharedInformerFactory",
     "Source",
     "Sourced",
     "Statistics",
     "Timeouts",
+    "TokenBucket",
+    "Transform",
     "Updated",
     "Verification",
     "WatchRequest",
+    "WorkQueue",
     "annotations_changed",
     "changed",
+    "default_limiter",
     "errors",
     "field",
     "fields",
@@ -160,18 +214,20 @@ __all__ = [
     "labelled",
     "labels_changed",
     "merge",
+    "retry_on_conflict",
     "where",
 ]
 
 
-_NETWORK = {
+_LATE = {
     "Client": "aioinformer._client.client",
+    "LeaderElector": "aioinformer._runtime.election",
     "Timeouts": "aioinformer._client.transport",
 }
 
 
 def __getattr__(name: str) -> object:
-    """Load what brings the network with it."""
-    if name in _NETWORK:
-        return getattr(import_module(_NETWORK[name]), name)
+    """Load what brings the network, or anyio, with it."""
+    if name in _LATE:
+        return getattr(import_module(_LATE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

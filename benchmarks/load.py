@@ -18,7 +18,7 @@ import threading
 import time
 from pathlib import Path
 
-__all__ = ["LoadServer", "rate"]
+__all__ = ["CONTENT_TYPES", "JSON", "LoadServer", "begin", "rate"]
 
 JSON, PROTOBUF = "json", "pb"
 CONTENT_TYPES = {
@@ -78,14 +78,14 @@ class LoadServer:
         elif "watch=" in target:
             self._watch(connection, form, initial="sendInitialEvents=true" in target)
         else:
-            _begin(connection, CONTENT_TYPES[form, "list"])
+            begin(connection, CONTENT_TYPES[form, "list"])
             self._send(connection, "relist" if self._changed else "list", form)
 
     def _watch(self, connection: socket.socket, form: str, *, initial: bool) -> None:
         """The events, when it is time for them; then silence until it is time to expire. After
         that, the state at most.
         """
-        _begin(connection, CONTENT_TYPES[form, "watch"])
+        begin(connection, CONTENT_TYPES[form, "watch"])
         if initial:
             self._send(connection, "reinitial" if self._changed else "initial", form)
         if self._expired.is_set():
@@ -100,7 +100,8 @@ class LoadServer:
             connection.sendfile(file)
 
 
-def _begin(connection: socket.socket, content_type: str) -> None:
+def begin(connection: socket.socket, content_type: str) -> None:
+    """The head of an answer that comes in chunks."""
     connection.sendall(
         f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n"
         "Transfer-Encoding: chunked\r\n\r\n".encode()

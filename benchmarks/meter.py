@@ -32,8 +32,6 @@ class Sample(Struct, kw_only=True, forbid_unknown_fields=True):
     """The most bytes resident until the sync was over."""
     settled: int = 0
     """Bytes resident a moment after."""
-    held: int = 0
-    """Bytes of JSON that the cache keeps."""
     delivered: int
     """Events that the handler heard of."""
     digest: str = ""

@@ -132,8 +132,6 @@ async def measure(
         await asyncio.sleep(SETTLE)
         gc.collect()
         settled = resident()
-        held = sum(len(obj.raw) for obj in informer.lister)
-
         watch = Stopwatch()
         await release(server)
         await tally.done.wait()
@@ -152,7 +150,6 @@ async def measure(
         bare=bare,
         peak=peak,
         settled=settled,
-        held=held,
         delivered=tally.updated,
         digest=digest(tally.last),
     )

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["Dataset", "digest"]
+__all__ = ["Dataset", "digest", "modified"]
 
 LIST_CHUNK = 2048
 """Bytes a chunk of a list: what a Go server sends of something that it writes in small pieces
@@ -70,6 +70,11 @@ def digest(last: dict[str, str]) -> str:
     return sha256("".join(lines).encode()).hexdigest()
 
 
+def modified(number: int, version: int) -> bytes:
+    """The watch event that says that a pod has changed."""
+    return _event(b"MODIFIED", _pod(number, version))
+
+
 # -- bodies ------------------------------------------------------------------------------------
 
 
@@ -98,7 +103,7 @@ def _changes(pods: int, events: int, last: dict[str, str]) -> Iterator[bytes]:
     for version in range(LISTED + 1, LISTED + 1 + events):
         number = chance.randrange(pods)
         last[_name(number)] = str(version)
-        yield _event(b"MODIFIED", _pod(number, version))
+        yield modified(number, version)
 
 
 def _event(kind: bytes, pod: bytes) -> bytes:

@@ -57,9 +57,9 @@ def output(
 
 
 @contextmanager
-def serving(folder: Path) -> Generator[str]:
+def serving(folder: Path, *options: str, program: str = "benchmarks.load") -> Generator[str]:
     """The URL of a load server that lives as long as the context."""
-    command = [sys.executable, "-m", "benchmarks.load", str(folder)]
+    command = [sys.executable, "-m", program, str(folder), *options]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:  # noqa: S603
         try:
             if process.stdout is None or not (line := process.stdout.readline()):

@@ -18,16 +18,24 @@ from statistics import median
 import msgspec
 from msgspec import Struct
 
+from benchmarks.caches import CACHES, Cache
 from benchmarks.callbacks import Longest, Stretch
 from benchmarks.clientgo import PeerMissing, build, encode
 from benchmarks.contestants import Contestant, go_peers, ours, python_peers
+from benchmarks.fanout import Fanout
 from benchmarks.imports import ImportTimes
+from benchmarks.latency import Latency
 from benchmarks.load import rate
 from benchmarks.meter import Sample
 from benchmarks.pods import Dataset
 from benchmarks.processes import output, serving
 
-__all__ = ["FULL", "QUICK", "Numbers", "Results", "Size", "run", "scratch"]
+__all__ = ["FULL", "QUICK", "Crowd", "Numbers", "Results", "Size", "run", "scratch"]
+
+RATE = 5_000
+"""Events a second that latency is measured at."""
+FEW = 1_000
+"""Cached objects that are few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +49,36 @@ class Size:
     """Pods, and events, for contestants that take a millisecond for each."""
     large: int
     """Pods for the longest callback."""
+    fanout: int
+    """Events for what one more listener costs."""
+    paced: int
+    """Events for the latency."""
     imports: int
     complete: bool = True
     """Whether variants are measured that differ little from others."""
 
 
-FULL = Size(pods=50_000, events=50_000, repetitions=5, slow=2_000, large=100_000, imports=15)
+FULL = Size(
+    pods=50_000,
+    events=50_000,
+    repetitions=5,
+    slow=2_000,
+    large=100_000,
+    fanout=20_000,
+    paced=20_000,
+    imports=15,
+)
 """The sizes that the numbers are about. Some minutes."""
 QUICK = Size(
-    pods=5_000, events=10_000, repetitions=2, slow=200, large=20_000, imports=5, complete=False
+    pods=5_000,
+    events=10_000,
+    repetitions=2,
+    slow=200,
+    large=20_000,
+    fanout=2_000,
+    paced=5_000,
+    imports=5,
+    complete=False,
 )
 """Enough to see that it works and roughly how fast: less than a minute, for CI."""
 
@@ -67,8 +96,6 @@ class Numbers(Struct, kw_only=True):
     peak: float
     """Bytes above the bare process, as a multiple of the bytes of JSON listed. 0: not measured."""
     settled: float
-    beyond: float
-    """Bytes above the bare process and the JSON kept, for each object."""
 
     @property
     def rate(self) -> float:
@@ -96,8 +123,14 @@ class Numbers(Struct, kw_only=True):
             events_cpu=middle(lambda s: s.events_cpu),
             peak=middle(lambda s: (s.peak - s.bare) / dataset.listed_bytes),
             settled=middle(lambda s: (s.settled - s.bare) / dataset.listed_bytes),
-            beyond=middle(lambda s: (s.settled - s.bare - s.held) / dataset.pods if s.held else 0),
         )
+
+
+class Crowd(Struct):
+    """An event among few cached objects and among many, of random ones: seconds of CPU and wall."""
+
+    few: Numbers
+    many: Numbers
 
 
 class Results(Struct, kw_only=True):
@@ -113,6 +146,11 @@ class Results(Struct, kw_only=True):
     missing: str
     """Why there is no client-go; empty if there is."""
     longest: Longest
+    fanout: Fanout
+    caches: dict[str, Cache]
+    latency: dict[str, Latency]
+    """Of an event, at a rate that is no flood; and of the same bytes without the library."""
+    crowd: Crowd
     imports: ImportTimes
 
 
@@ -138,6 +176,14 @@ def run(size: Size, say: Callable[[str], None]) -> Results:
                 samples[each.name].append(each.measure(small if each.slow else dataset))
     say("the longest callback")
     longest = _longest(size)
+    say("further listeners")
+    fanout = _fanout(size)
+    say("caches")
+    caches = _caches(size)
+    say("latency")
+    latency = _latency(size)
+    say("few objects and many")
+    crowd = _crowd(size)
     say("imports")
     return Results(
         size=size,
@@ -149,6 +195,10 @@ def run(size: Size, say: Callable[[str], None]) -> Results:
         },
         missing=missing,
         longest=longest,
+        fanout=fanout,
+        caches=caches,
+        latency=latency,
+        crowd=crowd,
         imports=ImportTimes.measure(size.imports),
     )
 
@@ -203,7 +253,69 @@ def _longest(size: Size) -> Longest:
         sync=_middle([each.sync for each in found]),
         relist=_middle([each.relist for each in found]),
         resync=_middle([each.resync for each in found]),
+        add_index=_middle([each.add_index for each in found]),
     )
+
+
+def _fanout(size: Size) -> Fanout:
+    command = [sys.executable, "-m", "benchmarks.fanout", f"--events={size.fanout}"]
+    return msgspec.json.decode(output(command, "further listeners"), type=Fanout)
+
+
+def _caches(size: Size) -> dict[str, Cache]:
+    """Each kind of cache once: each in a process of its own, and none depends on luck."""
+    found: dict[str, Cache] = {}
+    with scratch() as folder:
+        places = {True: folder / "small", False: folder / "large"}
+        for small, place in places.items():
+            place.mkdir()
+            Dataset.write(place, size.slow if small else size.pods, 0)
+        for name in CACHES:
+            slow = name == "models"
+            pods = size.slow if slow else size.pods
+            command = [sys.executable, "-m", "benchmarks.caches", f"--cache={name}"]
+            with serving(places[slow]) as server:
+                printed = output([*command, f"--server={server}", f"--pods={pods}"], name)
+            found[name] = msgspec.json.decode(printed, type=Cache)
+    return found
+
+
+def _latency(size: Size) -> dict[str, Latency]:
+    """The run with the median p50 of each, in turns."""
+    samples: dict[str, list[Latency]] = {"ours": [], "floor": []}
+    sizes = [f"--pods={size.slow}", f"--events={size.paced}"]
+    with scratch() as folder:
+        Dataset.write(folder, size.slow, 0)
+        for _ in range(size.repetitions):
+            for name, found in samples.items():
+                command = [sys.executable, "-m", "benchmarks.latency", *sizes]
+                command += ["--floor"] if name == "floor" else []
+                paced = serving(folder, *sizes, f"--rate={RATE}", program="benchmarks.pacing")
+                with paced as server:
+                    printed = output([*command, f"--server={server}"], f"latency, {name}")
+                found.append(msgspec.json.decode(printed, type=Latency))
+    return {
+        name: sorted(found, key=lambda each: each.p50)[len(found) // 2]
+        for name, found in samples.items()
+    }
+
+
+def _crowd(size: Size) -> Crowd:
+    """In turns, like everything that is compared."""
+    contestant = ours("ours")
+    sizes = FEW, size.large
+    samples: tuple[list[Sample], list[Sample]] = [], []
+    with scratch() as folder:
+        datasets: list[Dataset] = []
+        for pods in sizes:
+            place = folder / str(pods)
+            place.mkdir()
+            datasets.append(Dataset.write(place, pods, size.events))
+        for _ in range(size.repetitions):
+            for dataset, found in zip(datasets, samples, strict=True):
+                found.append(contestant.measure(dataset))
+    few, many = (Numbers.of(*each) for each in zip(samples, datasets, strict=True))
+    return Crowd(few, many)
 
 
 def _middle(found: list[Stretch]) -> Stretch:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from benchmarks.caches import Cache
 from benchmarks.run import Numbers, Results
 from benchmarks.verdict import Verdict, verdicts
 
@@ -42,9 +43,22 @@ ROWS = (
 )
 
 
+CACHE_ROWS: Sequence[tuple[str, Callable[[Cache], float]]] = (
+    ("pods", lambda cache: cache.pods),
+    ("bytes an object, all in", lambda cache: cache.bytes),
+    ("  beyond its own JSON", lambda cache: cache.beyond),
+    ("  each opened once", lambda cache: cache.opened),
+    ("get, us", lambda cache: cache.get),
+    ("by index, us", lambda cache: cache.by_index),
+    ("by label, indexed, us", lambda cache: cache.by_label),
+    ("by label, not indexed, us", lambda cache: cache.scan),
+)
+
+
 def table(results: Results) -> str:
     """The whole of it."""
-    return "\n".join([*_head(results), *_peers(results), *_variants(results), *_bounds(results)])
+    parts = (_head, _peers, _variants, _caches, _bounds)
+    return "\n".join(line for part in parts for line in part(results))
 
 
 def _head(results: Results) -> Iterator[str]:
@@ -90,12 +104,13 @@ def _variants(results: Results) -> Iterator[str]:
     longest, imports = results.longest, results.imports
     yield ""
     yield f"longest callback with {results.size.large:,} pods"
-    for name in ("sync", "relist", "resync"):
+    for name in ("sync", "relist", "resync", "add_index"):
         stretch = getattr(longest, name)
         yield (
             f"  {name:<26}{stretch.cpu * 1e3:>8.1f} ms CPU{stretch.wall * 1e3:>8.1f} ms wall"
             f"   {stretch.what}"
         )
+    yield f"one more async listener, events come alone: {results.fanout.coroutine:.1f} us"
     loaded = "an HTTP library with it!" if imports.network else "no HTTP library with it"
     yield (
         f"import aioinformer {imports.aioinformer * 1e3:.0f} ms, {loaded}; "
@@ -103,15 +118,33 @@ def _variants(results: Results) -> Iterator[str]:
     )
 
 
+def _caches(results: Results) -> Iterator[str]:
+    """A cache and what reading it takes, beside caches written by hand."""
+    caches = results.caches
+    yield ""
+    yield f"{'a cache, one index':<28}" + "".join(f"{name:>{WIDTH}}" for name in caches)
+    for label, value in CACHE_ROWS:
+        cells = [value(cache) for cache in caches.values()]
+        shown = "".join(f"{cell:>{WIDTH},.2f}" if cell else f"{'-':>{WIDTH}}" for cell in cells)
+        yield f"{label:<28}{shown}"
+    yield ""
+    crowd = results.crowd
+    yield (
+        f"an event among {crowd.many.pods:,} objects {crowd.many.cpu_per_event * 1e6:.1f} us CPU, "
+        f"among {crowd.few.pods:,} {crowd.few.cpu_per_event * 1e6:.1f} us"
+    )
+    for name, latency in results.latency.items():
+        yield (
+            f"bytes to handler, {name:<8}{latency.rate:,.0f} events/s: p50 {latency.p50 * 1e3:.2f}"
+            f" ms, p99 {latency.p99 * 1e3:.2f} ms, worst {latency.worst * 1e3:.1f} ms"
+        )
+
+
 def _bounds(results: Results) -> Iterator[str]:
     yield ""
     yield f"{'':<40}{'wall':>9}{'CPU':>9}     {'must':>8}{'aim':>8}"
     for verdict in verdicts(results):
         yield _bound(verdict)
-    yield (
-        "not measured yet: bytes to handler at 5,000 events/s, a listener at one event a wake-up, "
-        "100,000 objects against 1,000, add_index"
-    )
 
 
 def _bound(verdict: Verdict) -> str:

@@ -71,13 +71,22 @@ def _alone(results: Results) -> Iterator[Verdict]:
     yield Verdict("events, of the floor's rate", "%", floor, 45, 55)
     further = (many.cpu_per_event - ours.cpu_per_event) / 15 * 1e6
     yield Verdict("each further listener, an event", "us", (further,), 0.35, 0.25, at_most=True)
+    alone, together = (results.fanout.alone,), (results.fanout.together,)
+    yield Verdict("one more listener, events come alone", "us", alone, 2, 1.5, at_most=True)
+    yield Verdict("one more listener, 64 events at once", "us", together, 0.35, 0.25, at_most=True)
     memory = (ours.peak, ours.settled)
     yield Verdict("memory / JSON listed: peak, settled", "x", memory, 1.0, 0.9, at_most=True)
-    yield Verdict("an object beyond its bytes", "B", (ours.beyond,), 400, 250, at_most=True)
+    beyond = (results.caches["ours"].beyond,)
+    yield Verdict("an object beyond its bytes", "B", beyond, 400, 250, at_most=True)
     callbacks = results.longest
-    for name in ("sync", "relist", "resync"):
+    for name in ("sync", "relist", "resync", "add_index"):
         longest = getattr(callbacks, name).cpu * 1e3
         yield Verdict(f"longest callback, {name}, CPU", "ms", (longest,), 10, 5, at_most=True)
+    p50, p99 = (results.latency["ours"].p50 * 1e3,), (results.latency["ours"].p99 * 1e3,)
+    yield Verdict("bytes to handler, 5,000 events/s, p50", "ms", p50, 0.2, 0.2, at_most=True)
+    yield Verdict("  p99", "ms", p99, 1, 1, at_most=True)
+    crowd = _events(results.crowd.many, results.crowd.few)
+    yield Verdict("an event among many, among few = 1", "x", crowd, 1.5, 1.2, at_most=True)
     imports = results.imports.aioinformer / results.imports.aiohttp
     yield Verdict("import, aiohttp = 1", "x", (imports,), 0.6, 0.4, at_most=True)
 

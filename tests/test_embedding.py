@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import ModuleType
 
 import httpx
 import pytest
 
 from aioinformer import Client, SharedInformer, SharedInformerFactory
 from aioinformer.testing import ApiServer, Cluster, ClusterSource
+from examples.fastapi_app.app import create_app
+from examples.fastapi_app.settings import Settings
 from tests.promises.conftest import until
-
-EXAMPLE = Path(__file__).parent.parent / "examples" / "fastapi_service.py"
-
-
-def example() -> ModuleType:
-    """The service in the examples. Importing takes long, so not inside an event loop."""
-    spec = importlib.util.spec_from_file_location("fastapi_service", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-service = example()
 
 
 @pytest.fixture
@@ -74,23 +59,22 @@ async def test_a_value_error_in_the_body_comes_out_as_that_value_error() -> None
     assert caught.value is mine
 
 
-async def test_inside_a_fastapi_lifespan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_inside_a_fastapi_lifespan(tmp_path: Path) -> None:
     async with ApiServer() as server:
         body = {"metadata": {"name": "web-0"}, "spec": {"nodeName": "node-1"}}
         server.cluster.create("pods", body, namespace="web")
-        monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig(tmp_path / "config")))
-        transport = httpx.ASGITransport(service.app)
+        kubeconfig = str(server.kubeconfig(tmp_path / "config"))
+        app = create_app(Settings(cluster=True, kubeconfig=kubeconfig))
+        transport = httpx.ASGITransport(app)
         async with (
-            service.app.router.lifespan_context(service.app),
-            httpx.AsyncClient(transport=transport, base_url="http://service") as http,
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://localhost") as http,
         ):
-            pods: SharedInformer = service.app.state.pods
+            pods: SharedInformer = app.state.live.informers["pods"]
             await pods.wait_synced(10)
-            assert (await http.get("/readyz")).status_code == 200
-            assert (await http.get("/nodes/node-1/pods")).json() == ["web/web-0"]
-            one = (await http.get("/pods/web/web-0")).json()
+            assert (await http.get("/api/on-node/node-1")).json() == ["web/web-0"]
+            one = (await http.get("/api/pods/web/web-0")).json()
             assert one["spec"] == {"nodeName": "node-1"}
-            assert (await http.get("/pods/web/web-1")).status_code == 404
             server.cluster.delete("pods", "web-0", namespace="web")
             await until(lambda: not len(pods.lister))
-            assert (await http.get("/nodes/node-1/pods")).json() == []
+            assert (await http.get("/api/on-node/node-1")).json() == []

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import signal
-import sys
 import tomllib
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +12,11 @@ import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration
 from prometheus_client import CollectorRegistry
 
-from aioinformer import Event, Levels, SharedInformerFactory, merge
+from aioinformer import Event, Levels, SharedInformerFactory, WorkQueue, merge
 from aioinformer._cli.arguments import DemoOptions, parse
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.testing import ApiServer, Cluster, ClusterSource
+from tests.scripts import running
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -31,47 +27,6 @@ def block(containing: str) -> str:
     blocks: list[str] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     (found,) = [block for block in blocks if containing in block]
     return found
-
-
-class Script:
-    """A script that runs, or has."""
-
-    def __init__(self, output: asyncio.StreamReader) -> None:
-        self._output = output
-        self.complaints = ""
-        """What it wrote to stderr; known when it has ended."""
-
-    async def line(self) -> bytes:
-        """Its next line on stdout."""
-        return await self._output.readline()
-
-
-@asynccontextmanager
-async def running(
-    script: Path, server: ApiServer, tmp_path: Path, *arguments: str
-) -> AsyncGenerator[Script]:
-    """A script that runs against the server until the block ends, by Ctrl-C."""
-    environment = os.environ | {
-        "KUBECONFIG": str(server.kubeconfig(tmp_path / "config")),
-        "PYTHONUNBUFFERED": "1",
-    }
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(script),
-        *arguments,
-        env=environment,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    run = Script(process.stdout)
-    try:
-        async with asyncio.timeout(20):
-            yield run
-    finally:
-        process.send_signal(signal.SIGINT)
-        _, complaints = await process.communicate()
-        run.complaints = complaints.decode()
 
 
 def pods(cluster: Cluster) -> None:
@@ -97,18 +52,6 @@ async def test_the_first_screen_of_the_readme_runs_as_it_stands(tmp_path: Path) 
             server.cluster.delete("pods", "web-1", namespace="default")
             assert await run.line() == b"stream: deleted web-1 deleted\n"
     assert run.complaints == "", "Ctrl-C ends it, and nothing else is to be said"
-
-
-async def test_print_pods_prints_pods(tmp_path: Path) -> None:
-    async with ApiServer() as server:
-        pods(server.cluster)
-        script = ROOT / "examples" / "print_pods.py"
-        async with running(script, server, tmp_path, "default") as run:
-            start = sorted([await run.line() for _ in range(3)])
-            assert start == [b"= default/web-%d\n" % i for i in range(3)]
-            server.cluster.delete("pods", "web-1", namespace="default")
-            assert await run.line() == b"- default/web-1 deleted\n"
-    assert run.complaints == ""
 
 
 def test_the_guarantees_have_the_numbers_of_their_tests() -> None:
@@ -213,6 +156,9 @@ def test_the_metrics_are_those_of_the_readme() -> None:
     metrics.handled("pods", "audit", 0.1, 1)
     metrics.handler_failed("pods", "audit", "ValueError")
     metrics.informer_started("pods", levels)
+    metrics.queue_started("pods", WorkQueue[str]().statistics)
+    metrics.worked("pods", 0.1, 0.1)
+    metrics.reconciled("pods", "success", 0.1)
     shown = {
         re.sub(r"_(bucket|count|sum|created)$", "", sample.name.removeprefix("aioinformer_"))
         for family in registry.collect()
@@ -231,11 +177,13 @@ def test_the_extras_that_the_readme_names_bring_what_their_examples_start() -> N
     assert any(needed.startswith("uvicorn") for needed in extras["fastapi"])
 
 
-def test_the_fastapi_service_is_found_by_the_command_in_its_docstring() -> None:
-    text = (ROOT / "examples" / "fastapi_service.py").read_text()
-    found = re.search(r"uvicorn --app-dir (\w+) (\w+):app", text)
-    assert found is not None
-    assert (ROOT / found[1] / f"{found[2]}.py").read_text() == text
+def test_the_fastapi_service_is_started_by_the_commands_of_its_readme() -> None:
+    text = (ROOT / "examples" / "fastapi_app" / "README.md").read_text()
+    assert {"examples.fastapi_app", "examples.fastapi_app.app"} == set(
+        re.findall(r"(?:python -m|uvicorn) ([\w.]+)", text)
+    )
+    assert (ROOT / "examples" / "fastapi_app" / "__main__.py").is_file()
+    assert "\napp = " in (ROOT / "examples" / "fastapi_app" / "app.py").read_text()
 
 
 @pytest.mark.parametrize("command", ["aioinformer demo", "--group dev", ".venv/bin/pytest"])

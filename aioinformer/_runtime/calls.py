@@ -84,6 +84,17 @@ class CallWatch:
         if self._timer is None:
             self._set(call.since + self._limits[0][0])
 
+    @property
+    def shown(self) -> str:
+        """What is in flight, and for how long the oldest of it; empty if nothing is."""
+        if not self.calls:
+            return ""
+        first = next(iter(self.calls))
+        what = f"{type(first.event).__name__} of {first.event.obj.key}"
+        lasted = asyncio.get_running_loop().time() - first.since
+        others = f" and {len(self.calls) - 1} other calls" if len(self.calls) > 1 else ""
+        return f"at {what} for {lasted:.1f} s{others}"
+
     def stop(self) -> None:
         """Watch no more."""
         self.calls.clear()

@@ -1,40 +1,29 @@
-"""The factory: one informer for each (resource, scope, selectors, shape), and their lifetime.
+"""The factory: the lifetime of the informers that it hands out.
 
-How tasks are owned and ended is ``supervisor``'s; what an informer is made of is ``informer``'s.
-An informer that is asked for while the factory runs starts at once.
+How they are asked for is ``hosting``'s, how tasks are owned and ended ``supervisor``'s; what an
+informer is made of is ``informer``'s.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from aioinformer._core.backoff import BackoffPolicy
-from aioinformer._core.habits import Habits
 from aioinformer._core.liveness import LivenessPolicy
 from aioinformer._core.metrics import Metrics
-from aioinformer._core.resources import Resource
-from aioinformer._core.store import IndexFunction
-from aioinformer._runtime.holdings import Holding, all_synced
-from aioinformer._runtime.identity import Identity
+from aioinformer._runtime.holdings import all_synced
+from aioinformer._runtime.hosting import ALL_NAMESPACES as ALL_NAMESPACES
+from aioinformer._runtime.hosting import Hosting
+from aioinformer._runtime.hosting import Source as Source
 from aioinformer._runtime.informer import SharedInformer
 from aioinformer._runtime.registration import drained
 from aioinformer._runtime.reports import OnError, check_hook
-from aioinformer._runtime.sources import ListerWatcher
-from aioinformer._runtime.supervisor import Supervisor
 from aioinformer.errors import FetchError, ShutdownIncomplete
 
 __all__ = ["ALL_NAMESPACES", "SharedInformerFactory", "Source"]
-
-log = logging.getLogger("aioinformer.factory")
-
-ALL_NAMESPACES = ""
-"""As ``namespace``: every namespace, also where the factory has one of its own."""
 
 LEAVING = 10.0
 """Seconds that leaving waits for handlers to finish what is pending, for those with ``drain=True``,
@@ -44,17 +33,7 @@ GRACE = 1.0
 """Seconds to honour it where draining has taken all of the time."""
 
 
-class Source(Protocol):
-    """Where informers list and watch: a ``Client``, or a cluster in memory."""
-
-    def lister_watcher(
-        self, resource: Resource, *, namespace: str | None, labels: str, fields: str
-    ) -> ListerWatcher:
-        """The list and the watch of one resource in one scope."""
-        ...
-
-
-class SharedInformerFactory:
+class SharedInformerFactory(Hosting):
     """Makes informers, shares them, runs them. ``async with``, or await ``run``."""
 
     def __init__(
@@ -99,9 +78,7 @@ class SharedInformerFactory:
                 f"a factory takes a Client, or another source of informers, not {source!r}"
             )
         check_hook(on_error)
-        self._source = source
-        self._namespace = namespace or None
-        self._informer = partial(
+        make = partial(
             SharedInformer,
             resync=resync,
             backoff=backoff,
@@ -111,129 +88,7 @@ class SharedInformerFactory:
             on_error=on_error,
             fail_fast=fail_fast,
         )
-        self._habits: dict[Resource, Habits] = {}
-        self._shutdown_timeout = shutdown_timeout
-        self._holdings: dict[Identity, Holding] = {}
-        self._supervisor = Supervisor("informer factory")
-
-    # -- informers -----------------------------------------------------------------------------
-
-    def informer(
-        self,
-        resource: str | Resource,
-        *,
-        namespace: str | None = None,
-        labels: str | Mapping[str, str] = "",
-        fields: str | Mapping[str, str] = "",
-        indexers: Mapping[str, IndexFunction] | None = None,
-        managed_fields: bool = False,
-    ) -> SharedInformer:
-        """The informer of a resource: the one that there is, or a new one. No network is used.
-
-        Args:
-            resource: the name of a built-in resource in any of its forms, or a ``Resource``.
-            namespace: its scope; ``None`` for the factory's, ``ALL_NAMESPACES`` for all.
-            labels: a label selector, applied by the server.
-            fields: a field selector, applied by the server.
-            indexers: index functions by index name, added to those that it has.
-            managed_fields: whether objects keep ``metadata.managedFields``.
-
-        Raises:
-            UnknownResource: no built-in resource has that name.
-            InvalidSelector: a selector doesn't parse.
-            NotRunning: the factory has ended.
-        """
-        holding = self._holding(resource, namespace, labels, fields, indexers, managed_fields)
-        holding.kept = True
-        return holding.informer
-
-    @asynccontextmanager
-    async def use(
-        self,
-        resource: str | Resource,
-        *,
-        namespace: str | None = None,
-        labels: str | Mapping[str, str] = "",
-        fields: str | Mapping[str, str] = "",
-        indexers: Mapping[str, IndexFunction] | None = None,
-        managed_fields: bool = False,
-    ) -> AsyncGenerator[SharedInformer]:
-        """An informer for as long as it is needed: the last one out stops it.
-
-        One that was asked for with ``informer()`` stays. Arguments and errors are the same, but
-        that indexes are built where there are objects already; one that can't be is
-        ``IndexFailed``.
-        """
-        holding = self._holding(resource, namespace, labels, fields, {}, managed_fields)
-        holding.users += 1
-        try:
-            for name, function in (indexers or {}).items():
-                await holding.informer.add_index(name, function)
-            yield holding.informer
-        except BaseException:
-            await self._release(holding, failed=True)
-            raise
-        else:
-            await self._release(holding, failed=False)
-
-    def _holding(
-        self,
-        resource: str | Resource,
-        namespace: str | None,
-        labels: str | Mapping[str, str],
-        fields: str | Mapping[str, str],
-        indexers: Mapping[str, IndexFunction] | None,
-        managed_fields: bool,
-    ) -> Holding:
-        self._supervisor.check_usable()
-        identity = Identity.of(
-            resource,
-            namespace=self._namespace if namespace is None else namespace,
-            labels=labels,
-            fields=fields,
-            managed_fields=managed_fields,
-        )
-        holding = self._holdings.get(identity)
-        if holding is None:
-            holding = self._holdings[identity] = Holding(self._make(identity, indexers))
-            holding.start(self._supervisor)
-        else:
-            holding.informer.add_indexers(indexers or {})
-        return holding
-
-    def _make(
-        self, identity: Identity, indexers: Mapping[str, IndexFunction] | None
-    ) -> SharedInformer:
-        source = self._source.lister_watcher(
-            identity.resource,
-            namespace=identity.namespace,
-            labels=identity.labels,
-            fields=identity.fields,
-        )
-        return self._informer(
-            source,
-            name=str(identity),
-            label=identity.label,
-            namespace=identity.namespace,
-            indexers=indexers,
-            habits=self._habits.setdefault(identity.resource, Habits()),
-            managed_fields=identity.managed_fields,
-        )
-
-    async def _release(self, holding: Holding, *, failed: bool) -> None:
-        """One user less; without any, the informer is stopped."""
-        holding.users -= 1
-        if holding.needed:
-            return
-        self._holdings = {key: each for key, each in self._holdings.items() if each is not holding}
-        if left := await holding.stop(self._shutdown_timeout):
-            incomplete = ShutdownIncomplete(left, waited=self._shutdown_timeout)
-            if not failed:
-                raise incomplete
-            log.error("%s", incomplete)
-
-    def __iter__(self) -> Iterator[SharedInformer]:
-        return iter([holding.informer for holding in self._holdings.values()])
+        super().__init__(source, make, namespace=namespace, shutdown_timeout=shutdown_timeout)
 
     async def wait_synced(self, timeout: float | None = None) -> None:
         """Wait until every informer's cache holds its first full state.

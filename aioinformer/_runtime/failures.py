@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from aioinformer._core.objects import Event, KubeObject
 from aioinformer._runtime.health import shown
-from aioinformer.errors import HandlerCancelled, HandlerTimeout, ObjectDecodeError
+from aioinformer.errors import HandlerCancelled, HandlerTimeout, ModelMismatch, ObjectDecodeError
 
 __all__ = ["Failed", "Failures"]
 
@@ -50,7 +50,7 @@ class Failures:
 
     def raised(self, event: Event, error: BaseException) -> Exception:
         """The handler raised ``error``; what to call that where only an Exception will do."""
-        if isinstance(error, ObjectDecodeError):  # the server's doing, not the handler's
+        if isinstance(error, ObjectDecodeError | ModelMismatch):  # not the handler's doing
             log.error("handler %s: %s", self._name, shown(error))
             self._tell(error)
             return error
@@ -77,7 +77,7 @@ class Failures:
 
     def filter_raised(self, obj: KubeObject, error: BaseException) -> None:
         """The listener's filter raised at ``obj``, which is taken to pass."""
-        self.count += 1
+        self.count += not isinstance(error, ModelMismatch)
         in_full = self._in_full()
         log.error(
             "the filter of %s raised at %r, which is taken to pass: %s",

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from inspect import iscoroutinefunction
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias
+
+from typing_extensions import TypeVar
 
 from aioinformer._core.objects import Added, Deleted, DeleteReason, Event, KubeObject, Updated
+from aioinformer._core.views import View
 
 __all__ = [
     "Handler",
     "HandlesAdd",
     "HandlesDelete",
     "HandlesUpdate",
+    "Inside",
     "OnAdd",
     "OnDelete",
     "OnUpdate",
@@ -27,68 +31,72 @@ __all__ = [
     "handler_name",
     "is_async",
     "updates_only",
+    "viewed",
 ]
 
+T = TypeVar("T", default=KubeObject)
+T_contra = TypeVar("T_contra", contravariant=True, default=KubeObject)
+R_co = TypeVar("R_co", bound=Awaitable[None] | None, covariant=True, default=Awaitable[None] | None)
 
-class HandlesAdd(Protocol):
+
+class HandlesAdd(Protocol[T_contra]):
     """Hears of objects that are new to it."""
 
-    def on_add(self, obj: KubeObject, /, *, initial: bool) -> Awaitable[None] | None:
+    def on_add(self, obj: T_contra, /, *, initial: bool) -> Awaitable[None] | None:
         """``initial``: it was cached when this handler joined."""
         ...
 
 
-class HandlesUpdate(Protocol):
+class HandlesUpdate(Protocol[T_contra]):
     """Hears of objects that have changed."""
 
-    def on_update(
-        self, old: KubeObject, new: KubeObject, /, *, resync: bool
-    ) -> Awaitable[None] | None:
+    def on_update(self, old: T_contra, new: T_contra, /, *, resync: bool) -> Awaitable[None] | None:
         """``resync``: nothing has changed, this is the state told again."""
         ...
 
 
-class HandlesDelete(Protocol):
+class HandlesDelete(Protocol[T_contra]):
     """Hears of objects that are gone."""
 
-    def on_delete(self, obj: KubeObject, /, *, reason: DeleteReason) -> Awaitable[None] | None:
+    def on_delete(self, obj: T_contra, /, *, reason: DeleteReason) -> Awaitable[None] | None:
         """``obj`` is the last known state."""
         ...
 
 
-class OnAdd(Protocol):
+class OnAdd(Protocol[T_contra, R_co]):
     """A function for ``SharedInformer.on_add``."""
 
-    def __call__(self, obj: KubeObject, /, *, initial: bool) -> Awaitable[None] | None:
+    def __call__(self, obj: T_contra, /, *, initial: bool) -> R_co:
         """As ``HandlesAdd.on_add``."""
         ...
 
 
-class OnUpdate(Protocol):
+class OnUpdate(Protocol[T_contra, R_co]):
     """A function for ``SharedInformer.on_update``."""
 
-    def __call__(
-        self, old: KubeObject, new: KubeObject, /, *, resync: bool
-    ) -> Awaitable[None] | None:
+    def __call__(self, old: T_contra, new: T_contra, /, *, resync: bool) -> R_co:
         """As ``HandlesUpdate.on_update``."""
         ...
 
 
-class OnDelete(Protocol):
+class OnDelete(Protocol[T_contra, R_co]):
     """A function for ``SharedInformer.on_delete``."""
 
-    def __call__(self, obj: KubeObject, /, *, reason: DeleteReason) -> Awaitable[None] | None:
+    def __call__(self, obj: T_contra, /, *, reason: DeleteReason) -> R_co:
         """As ``HandlesDelete.on_delete``."""
         ...
 
 
 Handler: TypeAlias = (
-    HandlesAdd | HandlesUpdate | HandlesDelete | Callable[[Event], Awaitable[None] | None]
+    HandlesAdd[T]
+    | HandlesUpdate[T]
+    | HandlesDelete[T]
+    | Callable[[Event[T]], Awaitable[None] | None]
 )
 """What can be given to ``add_handler``."""
 
-_Call: TypeAlias = Callable[[Event], Any]
-F = TypeVar("F", bound=Callable[[Event], Awaitable[None] | None])
+_Call: TypeAlias = Callable[[Any], Any]
+F = TypeVar("F", bound=Callable[[Any], Awaitable[None] | None])
 
 
 def handler_name(handler: object) -> str:
@@ -97,7 +105,7 @@ def handler_name(handler: object) -> str:
     return str(name).replace("<locals>.", "")
 
 
-def is_async(handler: Handler) -> bool:
+def is_async(handler: Handler[Any]) -> bool:
     """Whether any of its functions is a coroutine function. A plain one may still return an
     awaitable.
     """
@@ -106,43 +114,81 @@ def is_async(handler: Handler) -> bool:
     return any(iscoroutinefunction(part) for part in parts)
 
 
-def adds_only(function: OnAdd) -> Callable[[Event], Awaitable[None] | None]:
+def adds_only(function: OnAdd[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
     """A handler that calls ``function`` for additions."""
 
-    def on_event(event: Event) -> Awaitable[None] | None:
+    def on_event(event: Event[T]) -> Awaitable[None] | None:
         return function(event.obj, initial=event.initial) if isinstance(event, Added) else None
 
-    return _named(on_event, function)
+    return _named_function(on_event, function)
 
 
-def updates_only(function: OnUpdate) -> Callable[[Event], Awaitable[None] | None]:
+def updates_only(function: OnUpdate[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
     """A handler that calls ``function`` for updates."""
 
-    def on_event(event: Event) -> Awaitable[None] | None:
+    def on_event(event: Event[T]) -> Awaitable[None] | None:
         if not isinstance(event, Updated):
             return None
         return function(event.old, event.new, resync=event.resync)
 
-    return _named(on_event, function)
+    return _named_function(on_event, function)
 
 
-def deletions_only(function: OnDelete) -> Callable[[Event], Awaitable[None] | None]:
+def deletions_only(function: OnDelete[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
     """A handler that calls ``function`` for deletions."""
 
-    def on_event(event: Event) -> Awaitable[None] | None:
+    def on_event(event: Event[T]) -> Awaitable[None] | None:
         return function(event.obj, reason=event.reason) if isinstance(event, Deleted) else None
 
-    return _named(on_event, function)
+    return _named_function(on_event, function)
 
 
 def _named(on_event: F, function: object) -> F:
-    if isinstance(function, type) or not callable(function):
-        raise TypeError(f"this is for a function, not for {function!r}")
     on_event.__qualname__ = handler_name(function)
     return on_event
 
 
-def dispatch(handler: Handler) -> _Call:
+def _named_function(on_event: F, function: object) -> F:
+    if isinstance(function, type) or not callable(function):
+        raise TypeError(f"this is for a function, not for {function!r}")
+    return _named(on_event, function)
+
+
+class Inside:
+    """Base of the library's own handlers, which are told of objects as they are inside the informer
+    and look at keys alone: an object that no program can be shown still has one.
+    """
+
+    __slots__ = ()
+
+
+def viewed(handler: Handler[T], view: View[T] | None) -> Handler:
+    """A handler of events as they are inside the informer, which tells ``handler`` what programs
+    see: itself if that is the same.
+
+    What can't be converted is raised from it, as if the handler had looked at the object.
+
+    Raises:
+        TypeError: as ``dispatch``.
+    """
+    if view is None or isinstance(handler, Inside):
+        same: Any = handler
+        inside: Handler = same
+        return inside
+    call = dispatch(handler)
+
+    def on_event(event: Event) -> Awaitable[None] | None:
+        unfinished: Awaitable[None] | None = call(view.event(event))
+        return unfinished
+
+    async def on_event_async(event: Event) -> None:
+        if (unfinished := on_event(event)) is not None:
+            await unfinished
+
+    return _named(on_event_async if is_async(handler) else on_event, handler)
+
+
+def dispatch(handler: Handler[Any]) -> _Call:
     """One function of an event for whatever form the handler has.
 
     Raises:

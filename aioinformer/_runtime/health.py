@@ -37,11 +37,15 @@ class Health:
     objects: int
     """How many objects are cached."""
     rejected: tuple[str, ...]
-    """Keys of objects whose newest version an index function refused, a hundred at most."""
+    """Keys of objects whose newest version was rejected, a hundred at most: it doesn't fit
+    ``model=``, or ``transform=`` or an index function raised. What was cached of them stays; they
+    are listed until they fit again, or are deleted."""
     blocked_by: tuple[str, ...]
     """Names of the listeners whose full mailbox keeps the watch from being read."""
     rejections: int = 0
     """How many objects are rejected."""
+    unconverted: int = 0
+    """How many times ``convert=`` has raised: it is asked whenever somebody looks."""
     fresh: float | None = None
     """Seconds since the server last proved that the cache is up to date: the end of a list, an
     event, a bookmark. ``None`` before the first. Bookmarks come about once a minute, so that up
@@ -63,7 +67,9 @@ class Health:
         if self.rewinds:
             parts.append(f"the server went back in time {self.rewinds} times")
         if self.rejections:
-            parts.append(f"{self.rejections} objects rejected by index functions")
+            parts.append(f"{self.rejections} objects rejected")
+        if self.unconverted:
+            parts.append(f"convert= failed {self.unconverted} times")
         if self.blocked_by:
             parts.append(f"blocked by {', '.join(self.blocked_by)}")
         return ", ".join(parts)

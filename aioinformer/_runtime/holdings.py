@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from aioinformer._runtime.informer import SharedInformer
 from aioinformer._runtime.registration import drained
@@ -23,7 +24,7 @@ __all__ = ["Holding", "all_synced"]
 class Holding:
     """An informer and who needs it."""
 
-    informer: SharedInformer
+    informer: SharedInformer[Any]
     task: asyncio.Task[None] | None = None
     users: int = 0
     kept: bool = False
@@ -74,7 +75,7 @@ class Holding:
 
 
 async def all_synced(
-    informers: Callable[[], Sequence[SharedInformer]], timeout: float | None
+    informers: Callable[[], Sequence[SharedInformer[Any]]], timeout: float | None
 ) -> None:
     """Wait until every informer's cache holds its first full state.
 

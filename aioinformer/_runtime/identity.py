@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from aioinformer._core.resources import Resource, find_built_in
-from aioinformer._core.selectors import FieldSelector, LabelSelector
+from aioinformer._core.selectors import FieldSelector, LabelMapping, LabelSelector
+from aioinformer._core.shapes import Shape
 from aioinformer.errors import UsageError
 
 __all__ = ["Identity"]
+
+WHOLE = Shape.of()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class Identity:
     labels: str
     fields: str
     managed_fields: bool
+    shape: Shape[Any] = WHOLE
 
     @classmethod
     def of(
@@ -33,9 +37,10 @@ class Identity:
         resource: str | Resource,
         *,
         namespace: str | None,
-        labels: str | Mapping[str, str],
+        labels: str | LabelMapping,
         fields: str | Mapping[str, str],
         managed_fields: bool,
+        shape: Shape[Any] | None = None,
     ) -> Self:
         """The identity of what was asked for.
 
@@ -46,6 +51,7 @@ class Identity:
             labels: a label selector.
             fields: a field selector.
             managed_fields: whether objects keep ``metadata.managedFields``.
+            shape: what is made of them; functions are the same if they are equal.
 
         Raises:
             UnknownResource: no built-in resource has that name.
@@ -62,6 +68,7 @@ class Identity:
             str(LabelSelector.parse(labels)),
             str(FieldSelector.parse(fields)),
             managed_fields,
+            shape or WHOLE,
         )
 
     @property
@@ -72,7 +79,8 @@ class Identity:
 
     @property
     def _where(self) -> str:
-        return f"{self.resource} in {self.namespace}" if self.namespace else str(self.resource)
+        scope = f"in {self.namespace}" if self.namespace else ""
+        return " ".join(filter(None, (str(self.resource), scope, str(self.shape))))
 
     def __str__(self) -> str:
         selectors = ",".join(filter(None, (self.labels, self.fields)))

@@ -11,16 +11,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
+from typing import Any
+
+from typing_extensions import TypeVar
 
 from aioinformer._core.backoff import BackoffPolicy
 from aioinformer._core.habits import Habits
 from aioinformer._core.indexer import Indexer
 from aioinformer._core.liveness import LivenessPolicy
 from aioinformer._core.metrics import Levels, Metrics, NoMetrics
-from aioinformer._core.store import IndexFunction
+from aioinformer._core.objects import KubeObject
+from aioinformer._core.shapes import Keep, Shape
+from aioinformer._core.store import Indexers
 from aioinformer._core.wire import LINE_CAP
 from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.health import Health
@@ -36,10 +41,13 @@ __all__ = ["SharedInformer"]
 log = logging.getLogger("aioinformer.informer")
 
 SHOWN = 100
-"""Keys of rejected objects that health lists: a broken index function rejects all of them."""
+"""Keys of rejected objects that health lists: a wrong model or index function rejects them all."""
 
 
-class SharedInformer(Readings):
+T = TypeVar("T", default=KubeObject)
+
+
+class SharedInformer(Readings[T]):
     """Keeps a cache of one resource in one scope, and tells listeners what changes.
 
     Per object and listener: ``Added``, ``Updated``..., ``Deleted``, in the server's order; an
@@ -57,7 +65,8 @@ class SharedInformer(Readings):
         *,
         name: str = "",
         namespace: str | None = None,
-        indexers: Mapping[str, IndexFunction] | None = None,
+        shape: Shape[T] | None = None,
+        indexers: Indexers[T] | None = None,
         resync: float = 0.0,
         backoff: BackoffPolicy | None = None,
         liveness: LivenessPolicy | None = None,
@@ -77,6 +86,8 @@ class SharedInformer(Readings):
             source: where to list and watch.
             name: for logs and errors; the resource by default.
             namespace: the only namespace that ``source`` serves; ``None`` if it may be any.
+            shape: what to make of the objects, as ``Shape.of(model=Pod)``; ``KubeObject``s by
+                default.
             indexers: index functions by index name.
             resync: seconds between two times that listeners are told the cached state again as
                 ``Updated(resync=True)``, with no request to the server; 0 for never.
@@ -94,7 +105,10 @@ class SharedInformer(Readings):
             fail_fast: errors of requests after which it gives up instead of trying again:
                 ``run`` raises them, and so does a factory that runs it.
         """
-        indexer = Indexer(indexers)
+        shape = shape or Shape()
+        keep = shape.keep()
+        found: Any = indexers
+        indexer = Indexer(found, view=shape.view())
         self._queue = DeltaQueue()
         name = name or str(source.resource)
         super().__init__(
@@ -105,10 +119,12 @@ class SharedInformer(Readings):
             lambda: self._reflector.source,
             namespace=namespace,
             managed_fields=managed_fields,
+            keep=keep,
             resync=resync,
         )
         self._reports = Reports(name, label=label, metrics=metrics, on_error=on_error)
-        make = partial(self._reflect, source, backoff, liveness, habits, watch_list)
+        self._pump.on_rejected = self._reports.rejected
+        make = partial(self._reflect, source, backoff, liveness, habits, watch_list, keep)
         self._reflector = make(page_size, managed_fields, line_cap, fail_fast)
 
     def _reflect(
@@ -118,6 +134,7 @@ class SharedInformer(Readings):
         liveness: LivenessPolicy | None,
         habits: Habits | None,
         watch_list: bool,
+        keep: Keep | None,
         page_size: int,
         managed_fields: bool,
         line_cap: int,
@@ -135,6 +152,7 @@ class SharedInformer(Readings):
             page_size=page_size,
             managed_fields=managed_fields,
             line_cap=line_cap,
+            keep=keep,
             known=self._indexer.known,
             fail_fast=fail_fast,
             reports=self._reports,
@@ -156,6 +174,7 @@ class SharedInformer(Readings):
             objects=len(state.objects),
             rejected=tuple(map(str, islice(self._indexer.rejected, SHOWN))),
             rejections=len(self._indexer.rejected),
+            unconverted=0 if self._view is None else self._view.failures,
             blocked_by=self._pump.blocked_by,
             fresh=condition.fresh,
             strategy=self._reflector.strategy,

@@ -55,6 +55,8 @@ class Listener:
         """Is told the seconds that so many calls of its handler took, for metrics."""
         self.on_closed: Callable[[Listener], None] | None = None
         """Is told when it is closed, each time."""
+        self.summon: Callable[[], None] | None = None
+        """Is called when live events have come, instead of waking up who waits."""
         self.resync_period = resync
         self.resync_due: float | None = None
         """When it is to be told the cached state again; whoever keeps that time sets it."""
@@ -82,9 +84,12 @@ class Listener:
         if box.extend(events, at):
             waiter = self._waiter
             if waiter is not None:
-                self._waiter = None
-                if not waiter.done():
-                    waiter.set_result(None)
+                if self.summon is not None:
+                    self.summon()
+                else:
+                    self._waiter = None
+                    if not waiter.done():
+                        waiter.set_result(None)
             if box.overflowed:
                 self._fail()
         return box.behind
@@ -123,7 +128,7 @@ class Listener:
         """Nothing more will come; ``drop`` what is pending, or leave it to be taken, but for a
         resync, which is no news.
         """
-        self._closed = True
+        self._closed = self._mailbox.shut = True
         _free(self._mailbox.clear() if drop else self._mailbox.drop_resync())
         self._wake()
         self._synced.set()
@@ -269,10 +274,18 @@ class Listener:
         """All that was cached when it joined was taken, and with one consumer dealt with."""
         self._synced.set()
 
-    def spent(self, seconds: float, calls: int = 1) -> None:
-        """The handler's last ``calls`` calls took so long together."""
-        self._timing.spent(seconds, calls)
-        if self.on_spent is not None and calls:
+    def spent(
+        self,
+        seconds: float,
+        calls: int = 1,
+        last: float | None = None,
+        longest: float | None = None,
+    ) -> None:
+        """The handler's last ``calls`` calls took so long together, the ``last`` of them and the
+        ``longest`` so long; needed if there was more than one.
+        """
+        self._timing.spent(seconds, calls, last, longest)
+        if self.on_spent is not None:
             self.on_spent(seconds, calls)
 
     # -- its owner's side ----------------------------------------------------------------------

@@ -7,17 +7,23 @@ which is right in a thread; a ``scan`` stops every few milliseconds for everybod
 from __future__ import annotations
 
 from collections import deque
+from typing import Generic
+
+from typing_extensions import TypeVar
 
 from aioinformer._core.lister import Lister
 from aioinformer._core.objects import KubeObject
-from aioinformer._core.query import FieldChoice, LabelChoice, Query, Search, Where
+from aioinformer._core.query import FieldChoice, LabelChoice, Search, Where
 from aioinformer._runtime.affinity import this_loop
 from aioinformer._runtime.pace import STEP, Pace
 
 __all__ = ["LiveLister", "Scan"]
 
 
-class LiveLister(Lister):
+T = TypeVar("T", default=KubeObject)
+
+
+class LiveLister(Lister[T]):
     """Reads what an informer has cached. All but ``scan`` is safe to use from any thread."""
 
     def scan(
@@ -26,8 +32,8 @@ class LiveLister(Lister):
         labels: LabelChoice = None,
         namespace: str | None = None,
         fields: FieldChoice = None,
-        where: Where | None = None,
-    ) -> Scan:
+        where: Where[T] | None = None,
+    ) -> Scan[T]:
         """What ``list`` gives, found bit by bit: ``async for obj in lister.scan(labels=...)``.
 
         It shows the state of the moment at which it was asked for, whatever changes meanwhile.
@@ -37,29 +43,29 @@ class LiveLister(Lister):
             UsageError: it was not called in the event loop.
         """
         this_loop()
-        query = Query.of(namespace=namespace, labels=labels, fields=fields, where=where)
-        return Scan(query.search(self._state()))
+        return Scan(self._search(namespace, labels, fields, where))
 
 
-class Scan:
+class Scan(Generic[T]):
     """The objects of one ``scan``; iterate it once, and leave it whenever you like."""
 
-    def __init__(self, search: Search) -> None:
+    def __init__(self, search: Search[T]) -> None:
         """Iterate what ``search`` finds."""
         self._search = search
-        self._found: deque[KubeObject] = deque()
+        self._step = STEP if search.quick else 1  # a conversion may take a millisecond
+        self._found: deque[T] = deque()
         self._pace = Pace()
 
-    def __aiter__(self) -> Scan:
+    def __aiter__(self) -> Scan[T]:
         return self
 
-    async def __anext__(self) -> KubeObject:
+    async def __anext__(self) -> T:
         while not self._found:
             if self._search.done:
                 raise StopAsyncIteration
             # Also where everything is found: who iterates works too, and need not ever wait.
             await self._pace.breathe()
-            self._found.extend(self._search.step(STEP))
+            self._found.extend(self._search.step(self._step))
         return self._found.popleft()
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ import logging
 
 from aioinformer._core.metrics import Metrics, NoMetrics, ReadLevels
 from aioinformer._core.requests import Verb
+from aioinformer._core.work_statistics import ReadQueue
 
 __all__ = ["Guarded", "guarded"]
 
@@ -82,6 +83,41 @@ class Guarded:
         """Pass it on."""
         try:
             self._metrics.informer_ended(informer, levels)
+        except Exception:  # noqa: BLE001 - as above
+            self._raised()
+
+    def queue_started(self, queue: str, read: ReadQueue) -> None:
+        """Pass it on."""
+        try:
+            self._metrics.queue_started(queue, read)
+        except Exception:  # noqa: BLE001 - as above
+            self._raised()
+
+    def queue_ended(self, queue: str, read: ReadQueue) -> None:
+        """Pass it on."""
+        try:
+            self._metrics.queue_ended(queue, read)
+        except Exception:  # noqa: BLE001 - as above
+            self._raised()
+
+    def worked(self, queue: str, waited: float, seconds: float) -> None:
+        """Pass it on."""
+        try:
+            self._metrics.worked(queue, waited, seconds)
+        except Exception:  # noqa: BLE001 - as above
+            self._raised()
+
+    def reconciled(self, controller: str, result: str, seconds: float) -> None:
+        """Pass it on."""
+        try:
+            self._metrics.reconciled(controller, result, seconds)
+        except Exception:  # noqa: BLE001 - as above
+            self._raised()
+
+    def leadership(self, lease: str, leads: bool) -> None:
+        """Pass it on."""
+        try:
+            self._metrics.leadership(lease, leads)
         except Exception:  # noqa: BLE001 - as above
             self._raised()
 

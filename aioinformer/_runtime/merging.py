@@ -11,9 +11,11 @@ import asyncio
 from collections import deque
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, Generic, NamedTuple, Self, overload
 
-from aioinformer._core.objects import Event
+from typing_extensions import TypeVar
+
+from aioinformer._core.objects import Event, KubeObject
 from aioinformer._runtime.pace import Pace
 from aioinformer._runtime.streams import EventSource, EventStream
 from aioinformer.errors import NotRunning, UsageError
@@ -21,16 +23,38 @@ from aioinformer.errors import NotRunning, UsageError
 __all__ = ["MergedStream", "Sourced", "merge"]
 
 
-class Sourced(NamedTuple):
+T = TypeVar("T", default=KubeObject)
+T_co = TypeVar("T_co", covariant=True, default=KubeObject)
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+
+
+class Sourced(NamedTuple, Generic[T]):
     """An event, and the informer that it is of."""
 
     source: EventSource
     """The informer itself: ``if source is pods``."""
-    event: Event
+    event: Event[T]
     """What it told."""
 
 
-def merge(*streams: EventStream) -> MergedStream:
+@overload
+def merge(one: EventStream[A], /) -> MergedStream[A]: ...
+@overload
+def merge(one: EventStream[A], two: EventStream[B], /) -> MergedStream[A | B]: ...
+@overload
+def merge(
+    one: EventStream[A], two: EventStream[B], three: EventStream[C], /
+) -> MergedStream[A | B | C]: ...
+@overload
+def merge(
+    one: EventStream[A], two: EventStream[B], three: EventStream[C], four: EventStream[D], /
+) -> MergedStream[A | B | C | D]: ...
+@overload
+def merge(*streams: EventStream[A]) -> MergedStream[A]: ...
+def merge(*streams: EventStream[Any]) -> MergedStream[Any]:
     """Read several streams as one.
 
     Args:
@@ -46,17 +70,17 @@ def merge(*streams: EventStream) -> MergedStream:
     return MergedStream(streams)
 
 
-class MergedStream:
+class MergedStream(Generic[T_co]):
     """The events of several streams, for one consumer. ``merge`` makes them.
 
     Entering it enters all of them, leaving it leaves them. It ends when all have ended. A
     cancellation while it waits loses no event.
     """
 
-    def __init__(self, streams: tuple[EventStream, ...]) -> None:
+    def __init__(self, streams: tuple[EventStream[T_co], ...]) -> None:
         """Merge ``streams`` when it is entered."""
         self._streams = streams
-        self._open: deque[EventStream] = deque()
+        self._open: deque[EventStream[T_co]] = deque()
         """Those that may bring something more; whose turn it is comes first."""
         self._stack: AsyncExitStack | None = None
         self._pace: Pace | None = None
@@ -89,7 +113,7 @@ class MergedStream:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Sourced:
+    async def __anext__(self) -> Sourced[T_co]:
         """The next event of any of the streams.
 
         Raises:
@@ -108,7 +132,7 @@ class MergedStream:
         finally:
             self._waiting = False
 
-    async def _next(self, pace: Pace) -> Sourced:
+    async def _next(self, pace: Pace) -> Sourced[T_co]:
         if pace.due:
             await pace.breathe()  # before the pop: a cancellation here loses nothing
         while (sourced := self._next_nowait()) is None:
@@ -118,7 +142,7 @@ class MergedStream:
             pace.rested()
         return sourced
 
-    def _next_nowait(self) -> Sourced | None:
+    def _next_nowait(self) -> Sourced[T_co] | None:
         """Give each stream a turn, from the one on whose turn it is."""
         for _ in range(len(self._open)):
             stream = self._open.popleft()

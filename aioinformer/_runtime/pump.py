@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
+from aioinformer._core.comparing import untraced
 from aioinformer._core.deltas import Bookmark, Delta, Replaced, Resync
 from aioinformer._core.indexer import Indexer, Replacement
 from aioinformer._core.objects import Event, KubeObject, ObjectKey
@@ -24,6 +25,7 @@ from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.gate import Gate
 from aioinformer._runtime.listeners import Listener
 from aioinformer._runtime.pace import STEP, Pace
+from aioinformer.errors import ModelMismatch, TransformFailed
 
 __all__ = ["Pump"]
 
@@ -61,6 +63,8 @@ class Pump:
         """What a listener opens when its mailbox has room again."""
         self.waits = Waits(indexer, name)
         """Those who wait for the cache to show something."""
+        self.on_rejected: Callable[[Exception], None] | None = None
+        """Is told why an object was rejected; once if many were in one go."""
         self._name = name
         self._queue = queue
         self._indexer = indexer
@@ -190,7 +194,7 @@ class Pump:
                 break
             if isinstance(entry, Delta):
                 if error := self._indexer.apply(entry, events):
-                    rejected[entry.obj.key] = error.with_traceback(None) if rejected else error
+                    rejected[entry.obj.key] = untraced(error) if rejected else error
             elif isinstance(entry, Bookmark):
                 self._indexer.bookmark(entry)
             else:
@@ -265,17 +269,16 @@ class Pump:
         return self._indexer.state.objects.get(obj.key) is obj
 
     def _report(self, rejected: Mapping[ObjectKey, Exception]) -> None:
-        """One line for all of them: an index function that is wrong raises at every object."""
+        """One line for all of them: a wrong model or index function rejects every object."""
         for key, error in rejected.items():
             others = f" and {len(rejected) - 1} others" if len(rejected) > 1 else ""
-            log.error(
-                "%s: an index function raised at %s%s; what was cached of it stays",
-                self._name,
-                key,
-                others,
-                exc_info=error,
-            )
-            error.with_traceback(None)  # its frames would keep alive what the cache let go
+            misfit = isinstance(error, ModelMismatch | TransformFailed)
+            what = error if misfit else f"an index function raised at {key}"
+            stays = "what was cached of it stays"
+            log.error("%s: %s%s; %s", self._name, what, others, stays, exc_info=error)
+            if self.on_rejected is not None:
+                self.on_rejected(error)
+            untraced(error)  # its frames would keep alive what the cache let go
             break
 
     def __repr__(self) -> str:

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
+
+from typing_extensions import TypeVar
 
 from aioinformer._core.indexer import Indexer
+from aioinformer._core.items import ReadsBytes
 from aioinformer._core.objects import KubeObject, ObjectKey
 from aioinformer._core.resources import Resource
-from aioinformer._core.store import IndexFunction
+from aioinformer._core.shapes import Keep
+from aioinformer._core.store import Indexers, IndexFunction
 from aioinformer._core.verification import Verification
 from aioinformer._runtime.affinity import check_loop
 from aioinformer._runtime.awaiting import Written
@@ -28,10 +32,11 @@ from aioinformer.errors import Stale, UsageError
 
 __all__ = ["Readings"]
 
-T = TypeVar("T")
+T = TypeVar("T", default=KubeObject)
+R = TypeVar("R")
 
 
-class Readings(Subscriptions):
+class Readings(Subscriptions[T]):
     """Gives out what one informer has cached."""
 
     def __init__(
@@ -44,29 +49,31 @@ class Readings(Subscriptions):
         *,
         namespace: str | None = None,
         managed_fields: bool = False,
+        keep: Keep | None = None,
         resync: float = 0.0,
     ) -> None:
         """Read from ``indexer``; ``source`` gives what is listed and watched now."""
         super().__init__(name, pump, indexer, resync=resync)
         self.resource = resource
-        self.lister = LiveLister(indexer, self.resource, namespace=namespace)
+        self.lister: LiveLister[T] = LiveLister(indexer, self.resource, namespace=namespace)
         """Reads the cache; all but its ``scan`` is safe from any thread."""
         self._source = source
         self._namespace = namespace
         self._managed_fields = managed_fields
+        self._keep = keep
 
     # -- indexes ---------------------------------------------------------------------------------
 
-    def add_indexers(self, indexers: Mapping[str, IndexFunction]) -> None:
+    def add_indexers(self, indexers: Indexers[T]) -> None:
         """Add indexes, before anything is cached. The same ones again are no error.
 
         Raises:
             UsageError: a name is taken by another function, or objects are cached already;
-                ``add_index`` can do it then.
+                ``add_index`` can do it then; or a function reads JSON that isn't kept.
         """
         self._indexer.add_indexers(indexers)
 
-    async def add_index(self, name: str, function: IndexFunction) -> None:
+    async def add_index(self, name: str, function: IndexFunction[T] | ReadsBytes) -> None:
         """Add an index at any time. It is complete when it can be read for the first time.
 
         It is built a few objects at a time, so that the event loop isn't held, from the cache as
@@ -78,7 +85,7 @@ class Readings(Subscriptions):
 
         Raises:
             IndexFailed: the function raised. There is no such index, and nothing else has changed.
-            UsageError: the name is taken by another function.
+            UsageError: the name is taken by another function, or it reads JSON that isn't kept.
         """
         check_loop(self._loop, f"the informer of {self.name}")
         building = self._indexer.build_index(name, function)
@@ -96,12 +103,14 @@ class Readings(Subscriptions):
 
     async def wait_for(
         self, obj: Mapping[str, Any], *, timeout: float | None = None
-    ) -> KubeObject | None:
+    ) -> T | None:
         """Wait until the cache shows what was written: ``await pods.wait_for(answer, timeout=5)``.
 
         That is so when it holds the object, by uid, in that version or a later one; or when it
         has applied everything up to that version and doesn't hold it: it is gone, or was never
         selected. The server tells of the latter with the next bookmark, up to a minute later.
+        If what was written was rejected (``health.rejected``) the cache will never hold it: the
+        version before is returned once that is known, or ``None``.
 
         Args:
             obj: what the server has answered to a write, as a dict or any mapping; or a
@@ -114,6 +123,7 @@ class Readings(Subscriptions):
         Raises:
             Stale: not within that time; it says what the informer's health says.
             NotComparable: its resourceVersion is no number, and the cache doesn't hold that one.
+            ModelMismatch: ``convert=`` raised at what is cached.
             NotRunning: the informer ended before.
             UsageError: ``obj`` has no name, uid or resourceVersion, or isn't of this informer's
                 resource and namespace; or this is called by a handler of this informer that has
@@ -122,15 +132,21 @@ class Readings(Subscriptions):
         written = Written.of(obj)
         self._check_ours(obj, written)
         waits = self._pump.waits
-        return await self._in_time(timeout, str(written), lambda: waits.shown(written))
+        found = await self._in_time(timeout, str(written), lambda: waits.shown(written))
+        return self._seen(found)
+
+    def _seen(self, obj: KubeObject | None) -> T | None:
+        found: Any = obj
+        seen: T | None = found
+        return seen if obj is None or self._view is None else self._view.of(obj)
 
     async def wait_until(
         self,
         key: ObjectKey | str,
-        predicate: Callable[[KubeObject | None], object],
+        predicate: Callable[[T | None], object],
         *,
         timeout: float | None = None,
-    ) -> KubeObject | None:
+    ) -> T | None:
         """Wait until the cached object of that key passes ``predicate``.
 
         It is asked at once, and again after changes of the object, in this task: a state that
@@ -146,12 +162,20 @@ class Readings(Subscriptions):
 
         Raises:
             Stale: not within that time; it says what the informer's health says.
+            ModelMismatch: ``convert=`` raised at a state that was to be asked about.
             NotRunning: the informer ended before.
             UsageError: as for ``lister.get``, and as for ``wait_for`` in a handler.
         """
         meant = self.lister.key(key)
         awaited, waits = f"what was waited for of {meant}", self._pump.waits
-        return await self._in_time(timeout, awaited, lambda: waits.passing(meant, predicate))
+        passes = self._predicate(predicate)
+        found = await self._in_time(timeout, awaited, lambda: waits.passing(meant, passes))
+        return self._seen(found)
+
+    def _predicate(
+        self, predicate: Callable[[T | None], object]
+    ) -> Callable[[KubeObject | None], object]:
+        return lambda obj: predicate(self._seen(obj))
 
     async def verify(self, *, contents: bool = False, timeout: float | None = None) -> Verification:
         """Compare the cache with the server, to know whether it is right.
@@ -185,11 +209,12 @@ class Readings(Subscriptions):
             self._pump.waits,
             contents=contents,
             managed_fields=self._managed_fields,
+            keep=self._keep,
         )
 
     async def _in_time(
-        self, timeout: float | None, awaited: str, work: Callable[[], Awaitable[T]]
-    ) -> T:
+        self, timeout: float | None, awaited: str, work: Callable[[], Awaitable[R]]
+    ) -> R:
         """Have ``work`` done in that time, in the informer's own loop."""
         check_loop(self._loop, f"the informer of {self.name}")
         self._check_outside(synced=False)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Literal, NoReturn
 
 from aioinformer._core.absence import Absence
@@ -25,6 +25,7 @@ from aioinformer._core.liveness import LivenessPolicy
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.outcomes import Outcome, classify
 from aioinformer._core.requests import AnyRequest, ListRequest, WatchRequest
+from aioinformer._core.shapes import Keep
 from aioinformer._core.wire import LINE_CAP
 from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.health import Condition
@@ -72,6 +73,7 @@ class Reflector:
         page_size: int = 0,
         managed_fields: bool = False,
         line_cap: int = LINE_CAP,
+        keep: Keep | None = None,
         known: Callable[[KubeObject], KubeObject] = _same,
         fail_fast: tuple[type[FetchError], ...] = (),
         reports: Reports | None = None,
@@ -92,6 +94,8 @@ class Reflector:
             line_cap: the longest watch event, in bytes, that is accepted.
             known: gives the object in memory that is the same version of one that was read, so
                 that a relist doesn't hold it twice; ``Indexer.known``.
+            keep: what makes of an object what is kept of it (``Shape.keep``); ``None`` for the
+                object itself.
             fail_fast: errors that are raised from ``run`` instead of being tried again.
             reports: where to tell what happens.
         """
@@ -108,6 +112,7 @@ class Reflector:
         self._liveness = liveness or LivenessPolicy()
         self._managed_fields = managed_fields
         self._line_cap = line_cap
+        self._keep = keep
         self._known = known
         self._fail_fast = fail_fast
         self._listed: list[KubeObject] = []
@@ -185,7 +190,6 @@ class Reflector:
         if not request.continue_token:
             self._listed = []
         decoder = ListDecoder(self._source.resource, managed_fields=self._managed_fields)
-        reuse = self._reuse
         async with self._source.list(request) as chunks:
             self._opened = True
             page = await self._read_page(chunks, decoder)
@@ -197,7 +201,7 @@ class Reflector:
             return outcome
         # Only now: a page that broke off is asked for again.
         self._listed += page
-        self._listed += map(reuse, rest)
+        self._listed += self._kept(rest)
         if outcome is Outcome.COMPLETE:
             listed, self._listed = self._listed, []
             self._arrived(listed)
@@ -208,13 +212,18 @@ class Reflector:
         self, chunks: AsyncIterator[bytes], decoder: ListDecoder
     ) -> list[KubeObject]:
         page: list[KubeObject] = []
-        pace, reuse, total = Pace(), self._reuse, self._liveness.list_total
+        pace, total = Pace(), self._liveness.list_total
         limit = asyncio.timeout(total)
         try:
             async with limit:
                 async for chunk in chunks:
                     objects = decoder.feed(chunk)
-                    page += map(reuse, objects)
+                    if self._keep is None:
+                        page += self._kept(objects)
+                    else:  # a program's code, or a model's: each object may take a while
+                        for obj in objects:
+                            page += self._kept((obj,))
+                            await pace.breathe()
                     self.reports.received(len(chunk), len(objects))
                     await pace.breathe()
         except TimeoutError as error:
@@ -223,6 +232,10 @@ class Reflector:
             said = f"the list has not ended after {total:g} s, and was given up"
             raise RequestTimedOut(said, phase="list") from error
         return page
+
+    def _kept(self, objects: Iterable[KubeObject]) -> Iterator[KubeObject]:
+        """What is kept of them, or is in memory already."""
+        return map(self._reuse, objects if self._keep is None else map(self._keep, objects))
 
     def _arrived(self, objects: Sequence[KubeObject]) -> None:
         """A whole state was read; the cursor knows its version."""
@@ -241,6 +254,7 @@ class Reflector:
             initial=InitialState(self._reuse) if request.initial else None,
             managed_fields=self._managed_fields,
             line_cap=self._line_cap,
+            keep=self._keep,
         )
         stream = WatchStream(
             request, intake, self._queue, self._cursor, self.reports, arrived=self._arrived

@@ -15,11 +15,14 @@ from dataclasses import replace
 
 from aioinformer._core.mailbox import Mailbox
 from aioinformer._runtime.affinity import check_loop
-from aioinformer._runtime.calling import Caller, Terms
+from aioinformer._runtime.attempts import Attempts
+from aioinformer._runtime.calling import Caller
 from aioinformer._runtime.calls import context_outside, enclosing_call
 from aioinformer._runtime.failures import Failures
 from aioinformer._runtime.handlers import Handler
 from aioinformer._runtime.listeners import Gate, Listener, Statistics
+from aioinformer._runtime.rounds import Rounds, Visits
+from aioinformer._runtime.terms import Terms
 from aioinformer.errors import ShutdownIncomplete, UsageError
 
 __all__ = ["Registration", "drained"]
@@ -41,6 +44,7 @@ class Registration(Listener):
         resync: float = 0.0,
         terms: Terms | None = None,
         failures: Failures | None = None,
+        rounds: Rounds | None = None,
     ) -> None:
         """Register ``handler``, to run in a copy of the current context.
 
@@ -53,6 +57,7 @@ class Registration(Listener):
             resync: seconds between two times that it is told the cached state again; 0 for never.
             terms: how to call it; one event after the other by default.
             failures: where to tell of what goes wrong; the log by default.
+            rounds: calls it while its task waits, if it is a plain function.
 
         Raises:
             TypeError: ``handler`` is none, or async where it must not be.
@@ -60,8 +65,13 @@ class Registration(Listener):
         super().__init__(name, mailbox, gate, why=why, resync=resync)
         self._terms = terms or Terms()
         self._failures = failures or Failures(name)
-        self._caller = Caller(self, handler, self._terms, self._failures)
         self._context = context_outside()  # also of the call in which it may be registered
+        self._attempts = Attempts(self, name, handler, self._terms, self._failures)
+        visits: Visits | None = None
+        if rounds is not None and self._attempts.plain and self._terms.concurrency == 1:
+            visits = Visits(rounds, self, mailbox, self._attempts, self._context)
+            self.summon = visits.ask
+        self._caller = Caller(self, self._attempts, self._terms.concurrency, visits)
         self._marked = False
         self._fatal: Callable[[Exception], None] | None = None
         self._awaited: list[Registration] = []
@@ -93,7 +103,8 @@ class Registration(Listener):
     async def _run(self, ending: Callable[[], bool] | None) -> None:
         if self._task is None:  # eager: the handler isn't called before add_handler returns
             await asyncio.sleep(0)
-        await self._caller.run(ending, self._fatal)
+        self._attempts.start(ending, self._fatal)
+        await self._caller.run()
         if self.failure is not None and self._terms.fail_fast:
             raise self.failure
 
@@ -170,7 +181,7 @@ class Registration(Listener):
 
     def give_up(self) -> None:
         """Wait no more for threads that don't return: its task ends, and they may go on."""
-        self._caller.give_up()
+        self._attempts.give_up()
 
     async def wait_synced(self, timeout: float | None = None) -> None:
         """Wait until the handler has returned from all that was cached when it joined.
@@ -210,11 +221,15 @@ class Registration(Listener):
 
     @property
     def left(self) -> str:
-        """Its name, and how much it has yet to do."""
-        pending = self.statistics().pending + self._caller.lanes.waiting
-        if not self._mailbox.empty and self._mailbox.pending == 0:
-            return f"{self.name} (part of a whole state pending)"
-        return f"{self.name} ({pending} pending)" if pending else self.name
+        """Its name, what it is at, and how much it has yet to do."""
+        pending = self._mailbox.pending + self._caller.lanes.waiting
+        rest = [
+            self._attempts.in_flight,
+            f"{pending} pending" if pending else "",
+            "part of a whole state pending" if self._mailbox.whole else "",
+        ]
+        shown = ", ".join(filter(None, rest))
+        return f"{self.name} ({shown})" if shown else self.name
 
     def holds_up(self, gate: Gate) -> bool:
         """Whether what waits at ``gate`` may be waiting for this handler."""

@@ -14,6 +14,7 @@ from inspect import iscoroutinefunction
 from typing import TypeAlias
 
 from aioinformer._core.metrics import Metrics
+from aioinformer._core.objects import ObjectKey
 from aioinformer._core.outcomes import Outcome
 from aioinformer._core.requests import AnyRequest, Verb
 from aioinformer._runtime.health import Condition, State, shown
@@ -32,19 +33,23 @@ class Problem:
     informer: str
     """The name of the informer."""
     phase: str
-    """During what: ``list``, ``watchlist``, ``watch``, ``probe``, ``lookup``, ``rewind``, or
-    ``handler``."""
+    """During what: ``list``, ``watchlist``, ``watch``, ``probe``, ``lookup``, ``rewind``,
+    ``object``, ``handler``, or ``reconcile`` and ``trigger`` of a controller."""
     cause: str
     """What it was taken for, in one word: ``denied``, ``expired``, ``unreachable``, ``silent``...
-    (the names of ``Outcome``); for a handler, the handler's name."""
+    (the names of ``Outcome``), ``rejected`` of an object; for a handler or a controller, its
+    name."""
     error: Exception
     """The exception, with the server's Status in it if there is one."""
     retry_in: float | None = None
     """Seconds to the next attempt; ``None`` where nothing is tried again."""
+    key: ObjectKey | None = None
+    """Which object a controller failed to reconcile."""
 
     def __str__(self) -> str:
         again = "" if self.retry_in is None else f"; next attempt in {self.retry_in:.1f} s"
-        return f"{self.informer}: {self.phase} {self.cause}: {shown(self.error)}{again}"
+        of = "" if self.key is None else f" of {self.key}"
+        return f"{self.informer}: {self.phase}{of} {self.cause}: {shown(self.error)}{again}"
 
 
 OnError: TypeAlias = Callable[[Problem], None]
@@ -178,6 +183,14 @@ class Reports:
         self.rewinds += 1
         log.warning("%s: %s", self._informer, error)
         self._tell("rewind", Outcome.REWOUND.name.lower(), error, None)
+
+    # -- the cache -----------------------------------------------------------------------------
+
+    def rejected(self, error: Exception) -> None:
+        """A version of an object was not cached, or several were for the same reason. The cache
+        has logged it.
+        """
+        self._tell("object", "rejected", error, None)
 
     # -- listeners -----------------------------------------------------------------------------
 

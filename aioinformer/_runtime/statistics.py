@@ -34,11 +34,11 @@ class Statistics:
     oldest: float
     """Seconds that the oldest pending event has waited; 0 if none does. Resyncs don't count."""
     spent_last: float
-    """Seconds that the handler's last call took; the mean of a batch if it isn't async."""
+    """Seconds that the handler's last call took."""
     spent_mean: float
     """Seconds that a call took on average."""
     spent_max: float
-    """The most that a call took, as far as ``spent_last`` is known."""
+    """The most that a call took."""
 
 
 class Timing:
@@ -55,15 +55,23 @@ class Timing:
         self._calls = 0
         self._total = 0.0
 
-    def spent(self, seconds: float, calls: int = 1) -> None:
-        """The last ``calls`` calls took so long together; nothing if there were none."""
-        if not calls:
-            return
+    def spent(
+        self,
+        seconds: float,
+        calls: int = 1,
+        last: float | None = None,
+        longest: float | None = None,
+    ) -> None:
+        """The last ``calls`` calls took so long together, the ``last`` of them and the
+        ``longest`` so long, if that isn't the same.
+        """
         self._calls += calls
         self._total += seconds
-        self.last = last = seconds / calls
-        if last > self.max:
-            self.max = last
+        self.last = seconds if last is None else last
+        if longest is None:
+            longest = seconds
+        if longest > self.max:
+            self.max = longest
 
     @property
     def mean(self) -> float:

@@ -12,15 +12,21 @@ import asyncio
 import warnings
 from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Generic, Protocol, Self
 from weakref import ref
 
-from aioinformer._core.objects import Event
+from typing_extensions import TypeVar
+
+from aioinformer._core.objects import Event, KubeObject
+from aioinformer._core.views import View
 from aioinformer._runtime.listeners import Listener, Statistics
 from aioinformer._runtime.pace import Pace
 from aioinformer.errors import NotRunning, UsageError
 
 __all__ = ["EventSource", "EventStream"]
+
+
+T_co = TypeVar("T_co", covariant=True, default=KubeObject)
 
 
 class EventSource(Protocol):
@@ -32,7 +38,7 @@ class EventSource(Protocol):
         ...
 
 
-class EventStream:
+class EventStream(Generic[T_co]):
     """The events of one informer, for one consumer. ``SharedInformer.events`` makes them.
 
     It begins with an ``Added(initial=True)`` for each cached object and ends when the informer
@@ -40,14 +46,22 @@ class EventStream:
     it. It leaves the event loop to others every few milliseconds, however much is pending.
     """
 
-    def __init__(self, source: EventSource, join: Callable[[], Listener]) -> None:
-        """A stream of ``source`` that registers with ``join`` when it is entered."""
+    def __init__(
+        self,
+        source: EventSource,
+        join: Callable[[], Listener],
+        view: View[T_co] | None = None,
+    ) -> None:
+        """A stream of ``source`` that registers with ``join`` when it is entered, and shows what
+        its objects look like in ``view``.
+        """
         self._listener: Listener | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.source = source
         """The informer whose events these are."""
         self._name = f"stream of {source.name}"
         self._join = join
+        self._view = view
         self._pace: Pace | None = None
         self._waiting = False
         self._blocks = False
@@ -76,12 +90,14 @@ class EventStream:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> Event[T_co]:
         """The next event.
 
         Raises:
             StopAsyncIteration: the stream was left, or its informer has ended.
             ListenerOverflow: it has ``overflow="error"`` and was too slow.
+            ModelMismatch: ``convert=`` raised at the object of the next event, which is passed
+                over; the stream can be read on.
             UsageError: another task is waiting for the next one.
         """
         if self._waiting:
@@ -101,9 +117,11 @@ class EventStream:
             self._waiting = False
         if event is None:
             raise listener.failure or StopAsyncIteration
-        return event
+        found: Any = event
+        shown: Event[T_co] = found if self._view is None else self._view.event(event)
+        return shown
 
-    def next_nowait(self) -> Event | None:
+    def next_nowait(self) -> Event[T_co] | None:
         """The next event if there is one; asking says that the one before was dealt with.
 
         Raises:
@@ -115,7 +133,9 @@ class EventStream:
         event = listener.next_nowait()
         if event is None and listener.failure is not None:
             raise listener.failure
-        return event
+        found: Any = event
+        shown: Event[T_co] | None = found
+        return shown if self._view is None or event is None else self._view.event(event)
 
     def wake(self, waiter: asyncio.Future[None]) -> None:
         """Set ``waiter`` once something comes, or the stream ends; for who reads several."""

@@ -7,17 +7,19 @@ a registration calls its handler is ``handlers``', how a stream is read is ``str
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from aioinformer._core.filtering import EventFilter, Filter
 from aioinformer._core.indexer import Indexer
 from aioinformer._core.mailbox import LIMIT, Mailbox, Overflow
 from aioinformer._core.objects import KubeObject, ObjectKey
+from aioinformer._core.views import Snapshot, View
 from aioinformer._runtime.affinity import check_loop
-from aioinformer._runtime.calling import Terms, check_whole
 from aioinformer._runtime.calls import enclosing_call
 from aioinformer._runtime.crew import Crew
 from aioinformer._runtime.failures import Failures
@@ -30,22 +32,24 @@ from aioinformer._runtime.handlers import (
     deletions_only,
     handler_name,
     updates_only,
+    viewed,
 )
 from aioinformer._runtime.listeners import Listener
 from aioinformer._runtime.pump import Pump
 from aioinformer._runtime.registration import Registration
 from aioinformer._runtime.resyncs import ResyncTimer
+from aioinformer._runtime.rounds import Rounds
 from aioinformer._runtime.streams import EventStream
+from aioinformer._runtime.terms import Terms, check_whole
 from aioinformer.errors import NotRunning, SyncTimeout, UsageError
 
 __all__ = ["Subscriptions"]
 
-F_add = TypeVar("F_add", bound=OnAdd)
-F_update = TypeVar("F_update", bound=OnUpdate)
-F_delete = TypeVar("F_delete", bound=OnDelete)
+T = TypeVar("T", default=KubeObject)
+R = TypeVar("R", bound=Awaitable[None] | None)
 
 
-class Subscriptions:
+class Subscriptions(Generic[T]):
     """Registers the listeners of one informer, and starts the tasks of its handlers."""
 
     def __init__(self, name: str, pump: Pump, indexer: Indexer, *, resync: float = 0.0) -> None:
@@ -53,21 +57,23 @@ class Subscriptions:
         self.name = name
         self._pump = pump
         self._indexer = indexer
+        self._view: View[T] | None = indexer.view
         self._resyncs = ResyncTimer(pump, resync)
         self._crew = Crew("informer", self._task_failed)
+        self._rounds = Rounds()
         self._ended = False
         self._started: dict[Registration, None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def add_handler(
         self,
-        handler: Handler,
+        handler: Handler[T],
         *,
         limit: int = LIMIT,
         overflow: Overflow = "coalesce",
         concurrency: int = 1,
         resync: float | None = None,
-        filter: Filter | None = None,  # noqa: A002 - what everybody calls it
+        filter: Filter[T] | None = None,  # noqa: A002 - what everybody calls it
         timeout: float | None = None,
         run_in_thread: bool = False,
         drain: bool = False,
@@ -104,13 +110,30 @@ class Subscriptions:
             TypeError: ``handler`` or ``filter`` is none, an async handler with ``run_in_thread``,
                 or ``limit`` or ``concurrency`` no integer.
             ValueError: a number is out of range.
+            UsageError: ``filter`` is a predicate, and the informer has a ``model=``, and so no JSON
+                for it to read.
         """
         terms = Terms(concurrency, timeout, run_in_thread, drain, fail_fast)
         name = f"{name or handler_name(handler)} of {self.name}"
         failures, period = Failures(name, self._handler_failed), self._resyncs.period(resync)
-        passing = None if filter is None else EventFilter(filter, failures.filter_raised)
+        passing = self._filter(filter, failures)
         mailbox = self._mailbox(limit, overflow, passing)
-        return self._register(handler, name, mailbox, period, terms, failures)
+        inside = viewed(handler, self._view)
+        return self._register(inside, name, mailbox, period, terms, failures)
+
+    def check_bytes(self, what: str) -> None:
+        """Raise unless the JSON of objects is kept; ``what`` says who wants to read it.
+
+        Raises:
+            UsageError: the informer has a ``model=``.
+        """
+        if self._view is not None:
+            self._view.check_bytes(what)
+
+    def _filter(self, passing: Filter[T] | None, failures: Failures) -> EventFilter | None:
+        if passing is None:
+            return None
+        return EventFilter(passing, failures.filter_raised, view=self._view)
 
     def _register(
         self,
@@ -121,9 +144,16 @@ class Subscriptions:
         terms: Terms,
         failures: Failures,
     ) -> Registration:
-        gate, why = self._pump.gate, self._why
         registration = Registration(
-            handler, name, mailbox, gate, why=why, resync=period, terms=terms, failures=failures
+            handler,
+            name,
+            mailbox,
+            self._pump.gate,
+            why=self._why,
+            resync=period,
+            terms=terms,
+            failures=failures,
+            rounds=self._rounds,
         )
         registration.on_spent = self._clocked(name)
         self._join(registration)
@@ -131,7 +161,7 @@ class Subscriptions:
             self._start(registration)
         return registration
 
-    def on_add(self, function: F_add) -> F_add:
+    def on_add(self, function: OnAdd[T, R]) -> OnAdd[T, R]:
         """Decorator: call ``function(obj, *, initial)`` for each object that is new.
 
         Each decorated function is a handler of its own: two of them don't wait for each other.
@@ -142,12 +172,12 @@ class Subscriptions:
         self.add_handler(adds_only(function))
         return function
 
-    def on_update(self, function: F_update) -> F_update:
+    def on_update(self, function: OnUpdate[T, R]) -> OnUpdate[T, R]:
         """Decorator: call ``function(old, new, *, resync)`` for each change."""
         self.add_handler(updates_only(function))
         return function
 
-    def on_delete(self, function: F_delete) -> F_delete:
+    def on_delete(self, function: OnDelete[T, R]) -> OnDelete[T, R]:
         """Decorator: call ``function(obj, *, reason)`` for each object that is gone."""
         self.add_handler(deletions_only(function))
         return function
@@ -158,8 +188,8 @@ class Subscriptions:
         limit: int = LIMIT,
         overflow: Overflow = "coalesce",
         resync: float | None = None,
-        filter: Filter | None = None,  # noqa: A002 - what everybody calls it
-    ) -> EventStream:
+        filter: Filter[T] | None = None,  # noqa: A002 - what everybody calls it
+    ) -> EventStream[T]:
         """A stream of what changes, beginning with what is cached when it is entered.
 
         Args:
@@ -172,6 +202,7 @@ class Subscriptions:
         Raises:
             TypeError: ``filter`` is none.
             ValueError: a number is out of range.
+            UsageError: as for ``add_handler``.
         """
         return self._stream(limit, overflow, resync, filter, replay=True)
 
@@ -183,7 +214,7 @@ class Subscriptions:
         limit: int = LIMIT,
         overflow: Overflow = "coalesce",
         resync: float | None = None,
-    ) -> AsyncGenerator[tuple[Mapping[ObjectKey, KubeObject], EventStream]]:
+    ) -> AsyncGenerator[tuple[Mapping[ObjectKey, T], EventStream[T]]]:
         """What is cached, and a stream of what follows, with nothing missing or twice in between.
 
         Waits for the first full state. The snapshot stays as it is. ::
@@ -204,20 +235,20 @@ class Subscriptions:
         await self.wait_synced(timeout)
         async with self._stream(limit, overflow, resync, None, replay=False) as events:
             # Taken in the step in which the stream joined: entering it doesn't wait.
-            yield MappingProxyType(self._indexer.state.objects.copy()), events
+            objects: Any = MappingProxyType(self._indexer.state.objects.copy())
+            yield objects if self._view is None else Snapshot(objects, self._view), events
 
     def _stream(
         self,
         limit: int,
         overflow: Overflow,
         resync: float | None,
-        passing: Filter | None,
+        passing: Filter[T] | None,
         *,
         replay: bool,
-    ) -> EventStream:
+    ) -> EventStream[T]:
         name, period = f"stream of {self.name}", self._resyncs.period(resync)
-        raised = Failures(name, self._handler_failed).filter_raised
-        each = None if passing is None else EventFilter(passing, raised)
+        each = self._filter(passing, Failures(name, self._handler_failed))
         mailbox = self._mailbox(limit, overflow, each)
 
         def join() -> Listener:
@@ -225,7 +256,7 @@ class Subscriptions:
             self._join(listener, replay=replay)
             return listener
 
-        return EventStream(self, join)
+        return EventStream(self, join, self._view)
 
     def _mailbox(
         self, limit: int, overflow: Overflow, passing: EventFilter | None = None

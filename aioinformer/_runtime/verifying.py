@@ -8,9 +8,14 @@ the state isn't held twice. What differs is told by ``verification``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from aioinformer._core.indexer import Indexer
 from aioinformer._core.list_wire import ListDecoder
+from aioinformer._core.objects import KubeObject
 from aioinformer._core.requests import ListRequest
+from aioinformer._core.shapes import Keep
 from aioinformer._core.verification import Comparison, Verification
 from aioinformer._runtime.awaiting import Waits
 from aioinformer._runtime.pace import STEP, Pace
@@ -18,6 +23,8 @@ from aioinformer._runtime.sources import ListerWatcher, Shared
 from aioinformer.errors import Expired, NotSynced, ProtocolError
 
 __all__ = ["verify"]
+
+_Saw: TypeAlias = Callable[[KubeObject], None]
 
 ATTEMPTS = 5
 """States that are asked for until the server remembers one."""
@@ -30,6 +37,7 @@ async def verify(
     *,
     contents: bool,
     managed_fields: bool,
+    keep: Keep | None = None,
 ) -> Verification:
     """Compare what ``indexer`` holds with what ``source`` has.
 
@@ -48,7 +56,8 @@ async def verify(
         version, rejected = state.resource_version, frozenset(indexer.rejected)
         comparison = Comparison(state.objects.copy(), version, rejected=rejected, contents=contents)
         try:
-            await _read(source, comparison, managed_fields=managed_fields)
+            saw = _seeing(comparison, keep)
+            await _read(source, comparison, saw, managed_fields=managed_fields)
             await _finish(comparison)
         except Expired:
             if attempt == ATTEMPTS:
@@ -64,11 +73,18 @@ async def _moved(indexer: Indexer, waits: Waits, version: str) -> None:
     await waits.until(lambda: indexer.state.resource_version != version)
 
 
-async def _read(source: ListerWatcher, comparison: Comparison, *, managed_fields: bool) -> None:
+def _seeing(comparison: Comparison, keep: Keep | None) -> _Saw:
+    """What shows an object of the server's to ``comparison``, as it would be cached."""
+    return comparison.saw if keep is None else lambda obj: comparison.saw(keep(obj))
+
+
+async def _read(
+    source: ListerWatcher, comparison: Comparison, saw: _Saw, *, managed_fields: bool
+) -> None:
     """Show the server's objects, page by page, to ``comparison``."""
     request = ListRequest(comparison.resource_version, exact=True)
     while True:
-        token = await _page(source, request, comparison, managed_fields=managed_fields)
+        token = await _page(source, request, saw, managed_fields=managed_fields)
         if not token:
             return
         request = ListRequest(comparison.resource_version, exact=True, continue_token=token)
@@ -81,7 +97,7 @@ async def _finish(comparison: Comparison) -> None:
 
 
 async def _page(
-    source: ListerWatcher, request: ListRequest, comparison: Comparison, *, managed_fields: bool
+    source: ListerWatcher, request: ListRequest, saw: _Saw, *, managed_fields: bool
 ) -> str:
     """Show one page; the token for the next one."""
     decoder = ListDecoder(source.resource, managed_fields=managed_fields)
@@ -89,18 +105,18 @@ async def _page(
     async with source.list(request) as chunks:
         async for chunk in chunks:
             for obj in decoder.feed(chunk):
-                comparison.saw(obj)
+                saw(obj)
                 await pace.breathe()  # each of them: to compare contents opens two bodies
             await pace.breathe()
         rest, frame = decoder.close()
         for obj in rest:
-            comparison.saw(obj)
+            saw(obj)
         if not frame.continue_token and isinstance(chunks, Shared):
             chunks.settled()
-    if frame.resource_version != comparison.resource_version:
+    if frame.resource_version != request.resource_version:
         raise ProtocolError(
             f"{source.resource} were listed at resourceVersion {frame.resource_version}, and not "
-            f"exactly at {comparison.resource_version}, as was asked for",
+            f"exactly at {request.resource_version}, as was asked for",
             phase="list",
         )
     return frame.continue_token

@@ -7,19 +7,14 @@ sent for each of the methods is ``_core.writes``'; how, the client's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from aioinformer._core.objects import KubeObject, ObjectKey
 from aioinformer._core.resources import Resource
+from aioinformer._core.writes import Patch, Propagation
 
 __all__ = ["Patch", "Propagation", "ResourceWriter"]
-
-Patch: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
-"""A mapping is a JSON merge patch (RFC 7386), a sequence of operations a JSON patch (RFC 6902)."""
-
-Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
-"""What becomes of the objects that a deleted one owns."""
 
 
 class ResourceWriter(Protocol):

@@ -15,5 +15,8 @@ as they rotate.
     kubernetes_aio        kubernetes.aio.client.ApiClient, of kubernetes 36 and later
     generated             what those two have in common
     ready_made            the small protocol that any other client can be fitted to
+    asgi                  probes and server-sent events for FastAPI and other ASGI applications
+    pydantic              models of pydantic, for ``convert=``
     prometheus            what informers tell, as Prometheus metrics
+    prometheus_work       the same of work queues and controllers
 """

@@ -12,11 +12,13 @@ renews it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer._client.client import Client
 from aioinformer._client.transport import Timeouts
+from aioinformer._core.objects import KubeObject
 from aioinformer._core.rates import Limits
 from aioinformer.adapters.generated import Generated
 from aioinformer.adapters.ready_made import NOTHING
@@ -25,7 +27,9 @@ from aioinformer.adapters.ready_made import client_of as client_of_ready_made
 if TYPE_CHECKING:
     from kubernetes.aio.client import ApiClient
 
-__all__ = ["client_of"]
+__all__ = ["client_of", "model"]
+
+M = TypeVar("M")
 
 
 def client_of(
@@ -52,3 +56,28 @@ def client_of(
     return client_of_ready_made(
         ready, headers={**ready.headers, **headers}, timeouts=timeouts, limits=limits
     )
+
+
+def model(kind: type[M]) -> Callable[[KubeObject], M]:
+    """What makes a ``kind``, such as ``V1Pod``, of an object: for ``convert=``.
+
+    The cache keeps the objects' JSON; a model is built when somebody looks at an object, and the
+    last ones are kept and shared: treat them as read-only. For the same model it is the same
+    function, so that two parts of a program that ask for it share one informer.
+
+    Args:
+        kind: the model class of kubernetes.aio.
+    """
+    return _FromDict(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _FromDict:
+    kind: Any
+
+    def __repr__(self) -> str:
+        return f"model({self.kind.__qualname__})"
+
+    def __call__(self, obj: KubeObject) -> Any:
+        """The model of ``obj``; raises what the library raises."""
+        return self.kind.from_dict(obj.to_dict())

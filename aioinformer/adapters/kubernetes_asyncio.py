@@ -11,12 +11,16 @@ kubeconfig are in temporary files that kubernetes_asyncio removes when the proce
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer._client.client import Client
 from aioinformer._client.transport import Timeouts
+from aioinformer._core.objects import KubeObject
 from aioinformer._core.rates import Limits
+from aioinformer._core.shapes import stamped
 from aioinformer.adapters.generated import Generated
 from aioinformer.adapters.ready_made import NOTHING
 from aioinformer.adapters.ready_made import client_of as client_of_ready_made
@@ -24,7 +28,9 @@ from aioinformer.adapters.ready_made import client_of as client_of_ready_made
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
 
-__all__ = ["client_of"]
+__all__ = ["client_of", "model"]
+
+M = TypeVar("M")
 
 
 def client_of(
@@ -51,3 +57,31 @@ def client_of(
     return client_of_ready_made(
         ready, headers={**ready.headers, **headers}, timeouts=timeouts, limits=limits
     )
+
+
+def model(kind: type[M], api: ApiClient) -> Callable[[KubeObject], M]:
+    """What makes a ``kind``, such as ``V1Pod``, of an object: for ``convert=``.
+
+    The cache keeps the objects' JSON; one is deserialized when somebody looks at it, which takes a
+    millisecond or more for a pod, and the last ones are kept and shared: treat them as read-only.
+    For the same model and client it is the same function, so that two parts of a program that ask
+    for it share one informer.
+
+    Args:
+        kind: the model class of kubernetes_asyncio.
+        api: whose ``deserialize`` to use. It sends nothing.
+    """
+    return _Deserialized(kind, api)
+
+
+@dataclass(frozen=True, slots=True)
+class _Deserialized:
+    kind: Any
+    api: Any
+
+    def __repr__(self) -> str:
+        return f"model({self.kind.__qualname__})"
+
+    def __call__(self, obj: KubeObject) -> Any:
+        """The model of ``obj``; raises what the library raises."""
+        return self.api.deserialize(SimpleNamespace(data=stamped(obj)), self.kind)

@@ -1,4 +1,4 @@
-"""What informers tell, as Prometheus metrics.
+"""What informers tell, as Prometheus metrics; queues and controllers are in ``prometheus_work``.
 
     metrics = PrometheusMetrics()
     async with SharedInformerFactory(client, metrics=metrics) as informers: ...
@@ -32,6 +32,8 @@ from prometheus_client.core import (
 
 from aioinformer._core.metrics import Levels, ReadLevels
 from aioinformer._core.requests import Verb
+from aioinformer._core.work_statistics import ReadQueue
+from aioinformer.adapters.prometheus_work import WorkMetrics
 
 __all__ = ["PrometheusMetrics"]
 
@@ -80,9 +82,9 @@ class PrometheusMetrics:
     """Shows what informers tell as ``aioinformer_...``. Make one for each registry, and share it
     among all factories and loops of the process.
 
-    The labels are ``informer`` (resource and scope), ``verb``, ``cause``, ``phase``, ``error`` and
-    ``listener``; all from small, fixed sets, as ``Metrics`` promises. Series of informers that
-    have ended stay, as counters do; their gauges vanish.
+    The labels are ``informer`` (resource and scope), ``verb``, ``cause``, ``phase``, ``error``,
+    ``listener``, ``queue``, ``priority``, ``controller`` and ``result``; all from small, fixed
+    sets, as ``Metrics`` promises. Series of what has ended stay, as counters do; gauges vanish.
 
     Args:
         registry: where to register; the process's by default.
@@ -98,6 +100,7 @@ class PrometheusMetrics:
         self._everyone: list[_Counted] = []
         self._tallies = _Tallies(self._everyone)
         chosen.register(_Scrape(self._levels, self._everyone))
+        self._work = WorkMetrics(chosen)
         self._started = Counter(
             "aioinformer_requests", "Lists, watches and probes asked for.", by_verb, registry=chosen
         )
@@ -127,8 +130,6 @@ class PrometheusMetrics:
             registry=chosen,
         )
 
-    # -- told now and then ---------------------------------------------------------------------
-
     def request_started(self, informer: str, verb: Verb) -> None:
         """A request is asked for."""
         self._started.labels(informer, verb).inc()
@@ -154,7 +155,25 @@ class PrometheusMetrics:
         """A handler raised, ran out of time or was ended."""
         self._handler_errors.labels(informer, listener, error).inc()
 
-    # -- told all the time ---------------------------------------------------------------------
+    def queue_started(self, queue: str, read: ReadQueue) -> None:
+        """A queue's numbers may be read from now on."""
+        self._work.queue_started(queue, read)
+
+    def queue_ended(self, queue: str, read: ReadQueue) -> None:
+        """They are read no more."""
+        self._work.queue_ended(queue, read)
+
+    def worked(self, queue: str, waited: float, seconds: float) -> None:
+        """A key was done."""
+        self._work.worked(queue, waited, seconds)
+
+    def reconciled(self, controller: str, result: str, seconds: float) -> None:
+        """A reconcile ended."""
+        self._work.reconciled(controller, result, seconds)
+
+    def leadership(self, lease: str, leads: bool) -> None:
+        """A candidate leads, or doesn't."""
+        self._work.leadership(lease, leads)
 
     def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
         """A chunk was read."""

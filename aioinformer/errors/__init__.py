@@ -37,6 +37,8 @@ server's own ``Status``.
     ├── HandlerTimeout             a call of a handler took longer than its ``timeout=``
     ├── HandlerCancelled           a handler raised a CancelledError that nobody asked for
     ├── ObjectDecodeError          a cached body turned out not to be JSON when it was opened
+    ├── ModelMismatch              an object doesn't fit ``model=``, or ``convert=`` raised at it
+    ├── TransformFailed            ``transform=`` raised at an object
     ├── NotCached                  ``lister[...]`` of an object that the cache doesn't hold
     ├── SyncTimeout                ``wait_synced`` ran out of time; says which informers, and why
     ├── Stale                      the cache did not come to show something in time; says why
@@ -74,6 +76,7 @@ from aioinformer.errors.running import HandlerCancelled as HandlerCancelled
 from aioinformer.errors.running import HandlerTimeout as HandlerTimeout
 from aioinformer.errors.running import LeadershipLost as LeadershipLost
 from aioinformer.errors.running import ListenerOverflow as ListenerOverflow
+from aioinformer.errors.running import ModelMismatch as ModelMismatch
 from aioinformer.errors.running import NotCached as NotCached
 from aioinformer.errors.running import ObjectDecodeError as ObjectDecodeError
 from aioinformer.errors.running import QueueShutDown as QueueShutDown
@@ -81,6 +84,7 @@ from aioinformer.errors.running import ReconcileTimeout as ReconcileTimeout
 from aioinformer.errors.running import ShutdownIncomplete as ShutdownIncomplete
 from aioinformer.errors.running import Stale as Stale
 from aioinformer.errors.running import SyncTimeout as SyncTimeout
+from aioinformer.errors.running import TransformFailed as TransformFailed
 from aioinformer.errors.usage import AmbiguousResource as AmbiguousResource
 from aioinformer.errors.usage import ConfigurationError as ConfigurationError
 from aioinformer.errors.usage import IndexFailed as IndexFailed
@@ -116,6 +120,7 @@ __all__ = [
     "LeadershipLost",
     "LineTooLong",
     "ListenerOverflow",
+    "ModelMismatch",
     "NotCached",
     "NotComparable",
     "NotFound",
@@ -137,6 +142,7 @@ __all__ = [
     "Status",
     "SyncTimeout",
     "TooManyRequests",
+    "TransformFailed",
     "TransportError",
     "Unauthorized",
     "UnknownResource",

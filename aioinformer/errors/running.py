@@ -15,6 +15,7 @@ __all__ = [
     "HandlerTimeout",
     "LeadershipLost",
     "ListenerOverflow",
+    "ModelMismatch",
     "NotCached",
     "ObjectDecodeError",
     "QueueShutDown",
@@ -22,6 +23,7 @@ __all__ = [
     "ShutdownIncomplete",
     "Stale",
     "SyncTimeout",
+    "TransformFailed",
 ]
 
 
@@ -38,16 +40,43 @@ class HandlerCancelled(InformerError):
 
 
 class ObjectDecodeError(InformerError):
-    """A cached body turned out not to be valid JSON when it was opened.
+    """A cached body turned out not to be valid JSON when it was opened, or its metadata to be of
+    other types than every object's are.
 
-    The metadata was readable, so the object is cached under its key; its body is not. The
-    handler that opened it is not to blame.
+    What the cache needs was readable, so the object is cached under its key; its body is not, or
+    not at ``path``, if that isn't empty. The handler that opened it is not to blame.
     """
+
+    def __init__(self, message: str, *, key: str, resource_version: str, path: str = "") -> None:
+        super().__init__(message)
+        self.key = key
+        self.path = path
+        self.resource_version = resource_version
+
+
+class _Misfit(InformerError):
+    """What a program asked to be made of an object could not be made of it."""
 
     def __init__(self, message: str, *, key: str, resource_version: str) -> None:
         super().__init__(message)
         self.key = key
         self.resource_version = resource_version
+
+
+class ModelMismatch(_Misfit):
+    """An object doesn't fit the ``model=`` of its informer, or ``convert=`` raised at it, which is
+    the ``__cause__``.
+
+    With ``model=`` it is found as the object is read: what was cached of it stays, and it is in
+    ``health.rejected``. With ``convert=`` it is found by who looks at the object, and raised there.
+    """
+
+
+class TransformFailed(_Misfit):
+    """The ``transform=`` of an informer raised at an object, or returned what it may not.
+
+    What was cached of the object stays, and it is in ``health.rejected``.
+    """
 
 
 class NotCached(InformerError, KeyError):

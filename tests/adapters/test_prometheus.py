@@ -13,8 +13,11 @@ from math import inf
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 
+from aioinformer import WorkQueue
 from aioinformer._core.metrics import Levels, Metrics
 from aioinformer.adapters.prometheus import GAUGES, HANDLER_SECONDS, PrometheusMetrics
+from aioinformer.adapters.prometheus_work import COUNTERS
+from aioinformer.adapters.prometheus_work import GAUGES as QUEUE_GAUGES
 
 PODS, NODES = "pods/web", "nodes"
 
@@ -215,13 +218,18 @@ def test_everything_has_a_prefix_a_help_and_a_fixed_set_of_labels(
     metrics.handled(PODS, "print", 0.1, 1)
     metrics.handler_failed(PODS, "print", "ValueError")
     metrics.informer_started(PODS, lambda: STANDING)
+    metrics.queue_started("pods", WorkQueue[str]().statistics)
+    metrics.worked("pods", 0.1, 0.1)
+    metrics.reconciled("pods", "success", 0.1)
+    metrics.leadership("web/operator", True)
     families = list(registry.collect())
-    assert len(families) == 5 + 2 + 1 + len(GAUGES)
+    assert len(families) == 5 + 2 + 1 + len(GAUGES) + len(QUEUE_GAUGES) + len(COUNTERS) + 6
     for family in families:
         assert family.name.startswith("aioinformer_")
         assert family.documentation.endswith(".")
         for each in family.samples:
             known = {"informer", "verb", "cause", "phase", "error", "listener", "le"}
+            known |= {"queue", "priority", "controller", "result", "lease"}
             assert set(each.labels) <= known
 
 

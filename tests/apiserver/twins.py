@@ -1,7 +1,8 @@
 """The embedded server beside the real one: the same writes and requests to both, answers compared.
 
 What is another one on every server is set aside: uids, times, resourceVersions, what is inside of
-continue tokens, and managedFields, which the embedded server doesn't keep.
+continue tokens, and managedFields, which the embedded server keeps of applied objects only (where
+that is what is asked about, they are compared).
 """
 
 import asyncio
@@ -23,6 +24,8 @@ from tests.apiserver.process import ApiServerProcess, Json
 
 WIDGETS = "/apis/example.com/v1/widgets"
 IN_DEFAULT = "/apis/example.com/v1/namespaces/default/widgets"
+GIZMOS = "/apis/example.com/v1/namespaces/default/gizmos"
+JSON = "application/json"
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 COMPARED = (
@@ -40,6 +43,9 @@ _CHANCE = {
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z": "T",
     r"current: [0-9]+": "current: N",
     r"in record \([-0-9a-f]{36}\)": "in record (U)",
+    r"in record \([0-9]+\)": "in record (N)",
+    r"in object meta: [-0-9a-f]{36}": "in object meta: U",
+    r"StorageError: .*AdditionalErrorMsg: ": "",  # its path in etcd
     r"resource version: [0-9]+ \([0-9]+\)": "resource version: N (N)",
     r'"cells":\["(.*?)","[0-9smh]+"\]': r'"cells":["\1","AGE"]',
 }
@@ -104,6 +110,28 @@ class Twin:
         async with self.http.request(method, path, json=body, headers=headers) as response:
             return _seen(response, await response.read())
 
+    async def send(
+        self, method: str, path: str, body: str, kind: str, *, managers: bool = False
+    ) -> Seen:
+        """The answer to a write of just this; the version of an object in it is kept as
+        ``{version}``, and put into the next body that asks for it.
+
+        Args:
+            method: how.
+            path: where to.
+            body: what.
+            kind: its content type.
+            managers: whether managedFields are compared, too.
+        """
+        data = body.replace("{version}", self.values.get("version", "")).encode()
+        headers = {"Content-Type": kind} if data else {}
+        request = self.http.request(method, path, data=data or None, headers=headers)
+        async with request as response:
+            answer = await response.read()
+            if found := re.search(rb'"resourceVersion":"([0-9]+)"', answer):
+                self.values["version"] = found[1].decode()
+            return _seen(response, answer, managers=managers)
+
 
 def _check_framing(response: aiohttp.ClientResponse, size: int) -> None:
     """Either server sends a length up to 2048 bytes, and chunks beyond."""
@@ -111,25 +139,27 @@ def _check_framing(response: aiohttp.ClientResponse, size: int) -> None:
     assert chunked is (size > 2048), (size, response.headers)
 
 
-def _seen(response: aiohttp.ClientResponse, body: bytes) -> Seen:
+def _seen(response: aiohttp.ClientResponse, body: bytes, *, managers: bool = False) -> Seen:
     headers = {name: response.headers.get(name) for name in COMPARED}
     text = body.decode()
     if text.startswith("{\n"):
         return Seen(response.status, headers, tuple(_indented(text).splitlines()))
-    lines = (_normal(line) for line in text.splitlines(keepends=True))
+    lines = (without_chance(line, managers=managers) for line in text.splitlines(keepends=True))
     return Seen(response.status, headers, tuple(lines))
 
 
 def _indented(text: str) -> str:
     """A text for eyes, once that it is indented as it should be was seen."""
     assert text == msgspec.json.format(text, indent=2)
-    return msgspec.json.format(_normal(text), indent=2)
+    return msgspec.json.format(without_chance(text), indent=2)
 
 
-def _normal(line: str) -> str:
+def without_chance(line: str, *, managers: bool = False) -> str:
     end = "\n" if line.endswith("\n") else ""
     try:
-        line = msgspec.json.encode(_without_managers(msgspec.json.decode(line))).decode() + end
+        value = msgspec.json.decode(line)
+        value = _with_managers_by_name(value) if managers else _without_managers(value)
+        line = msgspec.json.encode(value).decode() + end
     except msgspec.DecodeError:
         return line  # no JSON
     line = re.sub(r'"continue":"([^"]+)"', _opened, line)
@@ -142,6 +172,18 @@ def _opened(found: re.Match[str]) -> str:
     token = found[1]
     inside = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
     return f'"continue":<{re.sub("rv.:[0-9]+", "rv:N", inside)}>'
+
+
+def _with_managers_by_name(value: Any) -> Any:
+    """Managers are sorted by times, and a second may end at any moment; the causes of a conflict
+    come in any order.
+    """
+    named: Json = value["metadata"]
+    if "managedFields" in named:
+        named["managedFields"].sort(key=lambda each: (each["manager"], each.get("subresource", "")))
+    if causes := value.get("details", {}).get("causes"):
+        causes.sort(key=lambda cause: cause["message"])
+    return value
 
 
 def _without_managers(value: Any) -> Any:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.caches import Cache
 from benchmarks.callbacks import Longest, Stretch
+from benchmarks.fanout import Fanout
 from benchmarks.imports import ImportTimes
+from benchmarks.latency import Latency
 from benchmarks.meter import Sample
 from benchmarks.pods import Dataset
-from benchmarks.run import QUICK, Numbers, Results
+from benchmarks.run import QUICK, Crowd, Numbers, Results
 from benchmarks.table import table
 from benchmarks.verdict import Verdict, verdicts
 
 
-def numbers(*, wall: float, cpu: float, beyond: float = 300.0) -> Numbers:
+def numbers(*, wall: float, cpu: float, pods: int = 1_000) -> Numbers:
     """Of somebody who takes so many microseconds for an event and for a pod."""
     return Numbers(
-        pods=1_000,
+        pods=pods,
         events=1_000,
         sync_wall=wall * 1e-3,
         sync_cpu=cpu * 1e-3,
@@ -24,7 +27,6 @@ def numbers(*, wall: float, cpu: float, beyond: float = 300.0) -> Numbers:
         events_cpu=cpu * 1e-3,
         peak=0.8,
         settled=0.7,
-        beyond=beyond,
     )
 
 
@@ -37,7 +39,17 @@ def results(by_name: dict[str, Numbers], missing: str = "") -> Results:
         event_bytes=3_300,
         numbers=by_name,
         missing=missing,
-        longest=Longest(sync=quick, relist=Stretch(cpu=0.012), resync=quick),
+        longest=Longest(sync=quick, relist=Stretch(cpu=0.012), resync=quick, add_index=quick),
+        fanout=Fanout(alone=1.6, together=0.2, coroutine=4.0),
+        caches={
+            "ours": Cache(pods=1_000, bytes=2_500, beyond=450, get=0.3, by_index=2, scan=3_000),
+            "models": Cache(pods=10, bytes=34_000, get=0.2, by_index=1, scan=100),
+        },
+        latency={
+            "ours": Latency(rate=4_999, p50=0.0001, p99=0.002, worst=0.01),
+            "floor": Latency(rate=4_999, p50=0.00008, p99=0.0005, worst=0.01),
+        },
+        crowd=Crowd(numbers(wall=10, cpu=8), numbers(wall=11, cpu=10, pods=100_000)),
         imports=ImportTimes(aioinformer=0.05, aiohttp=0.1, network=False),
     )
 
@@ -85,6 +97,16 @@ def test_what_a_further_listener_costs_is_the_fifteenth_part_of_what_fifteen_do(
     assert found(results(OURS), "further listener").values == pytest.approx((0.4,))
 
 
+def test_caches_and_latencies_are_shown_beside_those_of_others() -> None:
+    lines = [" ".join(line.split()) for line in table(results(OURS)).splitlines()]
+    assert "bytes an object, all in 2,500.00 34,000.00" in lines
+    assert "beyond its own JSON 450.00 -" in lines
+    assert "an event among 100,000 objects 10.0 us CPU, among 1,000 8.0 us" in lines
+    assert (
+        "bytes to handler, floor 4,999 events/s: p50 0.08 ms, p99 0.50 ms, worst 10.0 ms" in lines
+    )
+
+
 def test_without_client_go_the_rest_is_still_told() -> None:
     run = results(OURS, missing="Go is needed")
     assert not any("client-go" in verdict.what for verdict in verdicts(run))
@@ -95,8 +117,14 @@ def test_the_table_says_what_is_not_met() -> None:
     lines = {line[:40].strip(): line for line in table(results({**OURS, **GO})).splitlines()}
     assert lines["events, client-go JSON = 1"].endswith("met, aim too")
     assert lines["events, client-go protobuf = 1"].endswith("NOT MET")
+    assert lines["one more listener, events come alone"].endswith("  met")
+    assert lines["one more listener, 64 events at once"].endswith("met, aim too")
     assert lines["longest callback, relist, CPU"].endswith("NOT MET")
     assert lines["longest callback, sync, CPU"].endswith("met, aim too")
+    assert lines["an object beyond its bytes"].endswith("NOT MET")
+    assert lines["bytes to handler, 5,000 events/s, p50"].endswith("met, aim too")
+    assert lines["p99"].endswith("NOT MET")
+    assert lines["an event among many, among few = 1"].endswith("  met")
 
 
 def test_the_table_puts_client_go_at_one() -> None:
@@ -113,10 +141,10 @@ def test_numbers_are_medians_and_memory_is_counted_above_the_bare_process(
     samples = [
         Sample(
             sync_wall=wall, sync_cpu=1, events_wall=wall, events_cpu=1, delivered=100,
-            bare=5_000, peak=7_000, settled=6_500, held=900,
+            bare=5_000, peak=7_000, settled=6_500,
         )
         for wall in (9.0, 2.0, 4.0)
     ]  # fmt: skip
     middle = Numbers.of(samples, dataset)
     assert (middle.sync_wall, middle.rate) == (4, 25)
-    assert (middle.peak, middle.settled, middle.beyond) == (2, 1.5, 60)
+    assert (middle.peak, middle.settled) == (2, 1.5)

@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 
 from aioinformer import Added, Deleted, DeleteReason, Event, Handler, KubeObject, Updated
 from aioinformer._core.mailbox import Mailbox, Overflow
-from aioinformer._runtime.calling import Terms
 from aioinformer._runtime.failures import Failed, Failures
 from aioinformer._runtime.handlers import handler_name
 from aioinformer._runtime.listeners import Gate
 from aioinformer._runtime.registration import Registration
+from aioinformer._runtime.rounds import Rounds
+from aioinformer._runtime.terms import Terms
 from tests.runtime.sources import pod, settle, until
 
 A1, A2 = pod("a", 1), pod("a", 2)
@@ -42,7 +43,13 @@ def registration(
     )
     mailbox = Mailbox(limit=limit, overflow=overflow, holds=lambda _: True)
     return Registration(
-        handler, name, mailbox, Gate(), terms=terms, failures=Failures(name, failed)
+        handler,
+        name,
+        mailbox,
+        Gate(),
+        terms=terms,
+        failures=Failures(name, failed),
+        rounds=Rounds(),
     )
 
 

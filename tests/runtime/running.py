@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from aioinformer import BackoffPolicy, KubeObject, SharedInformer
 from aioinformer.testing import Cluster, ClusterSource
 from tests.runtime.sources import PODS
+
+T = TypeVar("T")
 
 BRISK = BackoffPolicy(initial=0.005, maximum=0.01, jitter=0)
 """Waits after failures that a test can sit out."""
@@ -30,7 +32,7 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncGenerator[asyncio.Tas
 
 
 @asynccontextmanager
-async def informing(informer: SharedInformer) -> AsyncGenerator[SharedInformer]:
+async def informing(informer: SharedInformer[T]) -> AsyncGenerator[SharedInformer[T]]:
     """Run an informer, from its first full state on."""
     async with running(informer.run()):
         await informer.wait_synced(timeout=10)

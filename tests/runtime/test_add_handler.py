@@ -30,8 +30,8 @@ from aioinformer import (
 from aioinformer.errors import HandlerTimeout, InformerError, ShutdownIncomplete, UsageError
 from aioinformer.testing import ClusterSource
 from aioinformer.testing.simulation import run
-from tests.runtime.running import BRISK, informing, pods_of, touch, with_pods
-from tests.runtime.sources import error_event, page, pod, script, settle, stream, until
+from tests.runtime.running import BRISK, informing, pods_of, running, touch, with_pods
+from tests.runtime.sources import error_event, line, page, pod, script, settle, stream, until
 
 # -- filters -----------------------------------------------------------------------------------
 
@@ -173,6 +173,51 @@ async def test_a_filter_that_raises_is_reported_and_hides_nothing(
     assert registration.statistics().errors == 2
     assert "the filter of audit of pods raised at <Pod" in caplog.text
     assert "which is taken to pass: KeyError: 'labels'" in caplog.text
+
+
+@pytest.mark.parametrize("when", ["found", "live", "relist"])
+async def test_a_handler_that_its_own_filter_removes_hears_no_more(when: str) -> None:
+    view, asked = View(), list[str]()
+    first = page(labelled_pod("a", 1, "shown"), labelled_pod("b", 2, "shown"))
+    second = page(labelled_pod("a", 11, "shown"), labelled_pod("b", 12, "shown"), version="20")
+    change = line("MODIFIED", labelled_pod("b", 12, "shown"))
+    live = stream(change, change.replace(b'"12"', b'"13"'), hangs=True)
+    gone = stream(error_event(410, "Expired"))
+    source = script(first, *([gone, second] if when == "relist" else [live]))
+    pods = SharedInformer(source, backoff=BRISK)
+
+    def removing(obj: KubeObject) -> bool:
+        asked.append(obj.name)
+        if when == "found" or len(asked) > 2:
+            registration.remove()
+        return True
+
+    registration = pods.add_handler(view, filter=removing)
+    async with running(pods.run()):
+        await until(lambda: registration.closed)
+        await settle()
+
+    assert view.heard == ([] if when == "found" else [("a", "added", True), ("b", "added", True)])
+    assert (registration.empty, registration.running) == (True, False)
+
+
+async def test_a_handler_that_anothers_filter_removes_hears_nothing_either() -> None:
+    cluster, view = with_pods("a"), View()
+
+    def removing(obj: KubeObject) -> bool:
+        if "value" in obj.labels:
+            registration.remove()
+        return True
+
+    async with informing(pods_of(cluster)) as pods:
+        pods.add_handler(View(), filter=removing)
+        registration = pods.add_handler(view)
+        await registration.wait_synced(5)
+        touch(cluster, "a", "shown")
+        await until(lambda: registration.closed)
+        await settle()
+
+    assert view.heard == [("a", "added", True)]
 
 
 async def test_field_is_an_index_function() -> None:

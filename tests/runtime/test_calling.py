@@ -15,8 +15,8 @@ import pytest
 
 from aioinformer import Added, Deleted, Event, Statistics, Updated
 from aioinformer._core.lanes import WINDOW
-from aioinformer._runtime.calling import Terms
 from aioinformer._runtime.registration import Registration
+from aioinformer._runtime.terms import Terms
 from aioinformer.errors import (
     HandlerCancelled,
     HandlerTimeout,
@@ -808,6 +808,39 @@ async def test_a_handler_that_cancels_its_own_task_fails_and_goes_on(
     assert {type(error) for _, error in hook.told} <= {HandlerCancelled}
 
 
+@pytest.mark.parametrize("kind", ["plain", "async"])
+@pytest.mark.parametrize("found", [True, False])
+async def test_each_call_that_cancels_its_own_task_is_one_failure(kind: str, found: bool) -> None:
+    """Also if it raises that as well, and whether it is told of a state or of what happens."""
+    calls = 0
+
+    def plain(event: Event) -> None:
+        nonlocal calls
+        calls += 1
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        if calls % 2:
+            raise asyncio.CancelledError
+
+    async def coroutine(event: Event) -> None:
+        plain(event)
+
+    it = registration(plain if kind == "plain" else coroutine)
+    async with asyncio.TaskGroup() as group:
+        it.start(group, lambda: False)
+        await settle()
+        if found:
+            it.replay([pod(f"p-{number}", 1) for number in range(4)])
+        else:
+            it.put([Added(pod(f"p-{number}", 1)) for number in range(4)])
+        await until(lambda: calls == 4)
+        await settle()
+        assert it.running
+        assert it.statistics().errors == 4
+        it.remove()
+
+
 async def test_with_fail_fast_a_handler_that_cancels_its_own_task_ends_everything() -> None:
     def cancel(event: Event) -> None:
         task = asyncio.current_task()
@@ -831,16 +864,14 @@ async def test_with_fail_fast_a_handler_that_cancels_its_own_task_ends_everythin
 async def test_an_end_that_comes_while_a_cancellation_is_undone_is_an_end() -> None:
     calls, ending = 0, False
 
-    def cancel(event: Event) -> Awaitable[None] | None:
+    def cancel(event: Event) -> Awaitable[None]:
         nonlocal calls
         calls += 1
-        if calls == 2:  # what is awaited next is to feel it
-            return asyncio.sleep(10)
         task = asyncio.current_task()
         assert task is not None
         task.cancel()
         asyncio.get_running_loop().call_soon(end, task)
-        return None
+        return asyncio.sleep(10)  # is to feel it
 
     def end(task: asyncio.Task[Any]) -> None:
         nonlocal ending
@@ -854,7 +885,7 @@ async def test_an_end_that_comes_while_a_cancellation_is_undone_is_an_end() -> N
         ended, _ = await asyncio.wait({task}, timeout=1)
         assert ended
 
-    assert calls == 2
+    assert calls == 1
 
 
 # -- the context ------------------------------------------------------------------------------

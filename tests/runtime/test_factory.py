@@ -611,7 +611,7 @@ async def test_a_coroutine_is_no_resource() -> None:
 
     async with factory(door()) as informers:
         with pytest.raises(UsageError, match=r"write `await client.resource"):
-            informers.informer(resource())  # type: ignore[arg-type]
+            informers.informer(resource())  # type: ignore[call-overload]
 
 
 def test_a_url_is_no_source() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer import NoMetrics, Updated
+from aioinformer import NoMetrics, Updated, WorkQueue
 from aioinformer._core.metrics import Metrics, ReadLevels
 from aioinformer._core.requests import Verb
+from aioinformer._core.work_statistics import ReadQueue
 from aioinformer._runtime.informer import SharedInformer
 from aioinformer._runtime.measuring import Guarded, guarded
 from aioinformer._runtime.reports import Reports
@@ -49,6 +50,21 @@ class Broken:
     def informer_ended(self, informer: str, levels: ReadLevels) -> None:
         self._fail("informer_ended")
 
+    def queue_started(self, queue: str, read: ReadQueue) -> None:
+        self._fail("queue_started")
+
+    def queue_ended(self, queue: str, read: ReadQueue) -> None:
+        self._fail("queue_ended")
+
+    def worked(self, queue: str, waited: float, seconds: float) -> None:
+        self._fail("worked")
+
+    def reconciled(self, controller: str, result: str, seconds: float) -> None:
+        self._fail("reconciled")
+
+    def leadership(self, lease: str, leads: bool) -> None:
+        self._fail("leadership")
+
 
 async def test_an_informer_goes_on_though_its_metrics_raise(
     caplog: pytest.LogCaptureFixture,
@@ -81,9 +97,20 @@ def test_each_method_is_passed_on_and_does_no_harm() -> None:
     metrics.request_ended("pods", "list", "complete", 1.0)
     metrics.received("pods", "list", 1, 1)
     metrics.failed("pods", "list", "ValueError")
+    metrics.reconciled("pods", "success", 0.1)
 
-    assert broken.told == ["request_started", "request_ended", "received", "failed"]
+    assert broken.told == ["request_started", "request_ended", "received", "failed", "reconciled"]
     assert repr(metrics) == f"<Guarded {broken!r}>"
+
+
+async def test_a_queue_goes_on_though_its_metrics_raise() -> None:
+    broken = Broken()
+    queue = WorkQueue[str](name="pods", metrics=broken)
+    queue.add("a")
+    async with queue.work() as key:
+        assert key == "a"
+    assert await queue.drain(0)
+    assert broken.told == ["queue_started", "worked", "queue_ended"]
 
 
 def test_where_nobody_measures_nothing_is_guarded() -> None:

@@ -255,7 +255,7 @@ def test_what_is_not_finished_in_time_is_dropped_and_named() -> None:
             await asyncio.sleep(1)
             with pytest.raises(ShutdownIncomplete) as caught:
                 await it.aclose(timeout=12, drain=True)
-            assert caught.value.left == (f"{it.name} (1 pending)",)
+            assert caught.value.left == (f"{it.name} (at Updated of web/a for 3.0 s, 1 pending)",)
             await asyncio.sleep(60)
             assert not it.running
 
@@ -288,7 +288,9 @@ def test_those_that_are_late_are_named_and_drop_what_is_left(
         async with running(its[0]), running(its[1]):
             for it in its:
                 it.put(STORY)
-            assert await drained(its, 15) == (f"{its[1].name} (1 pending)",)
+            assert await drained(its, 15) == (
+                f"{its[1].name} (at Updated of web/a for 5.0 s, 1 pending)",
+            )
             assert its[1].statistics().pending == 0
 
     run(main(), seed=0)

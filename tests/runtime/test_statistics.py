@@ -20,12 +20,11 @@ def test_before_the_first_call_there_are_no_times() -> None:
 def test_calls_are_told_of_one_by_one_or_together() -> None:
     timing = Timing()
     timing.spent(3.0)
-    timing.spent(1.0, calls=2)
-    timing.spent(0.0, calls=0)
+    timing.spent(6.0, 2, 1.0, 5.0)
 
-    assert (timing.last, timing.max) == (0.5, 3.0)
-    assert timing.mean == pytest.approx(4 / 3)
-    assert repr(timing) == "<Timing calls=3 mean=1.33333 max=3>"
+    assert (timing.last, timing.max) == (1.0, 5.0)
+    assert timing.mean == pytest.approx(3.0)
+    assert repr(timing) == "<Timing calls=3 mean=3 max=5>"
 
 
 def test_the_time_is_that_of_the_loop_and_the_monotonic_clock_without_one() -> None:

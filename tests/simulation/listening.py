@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from inspect import isfunction
 from typing import Any
 
-from aioinformer import Deleted, Event, Handler, SharedInformerFactory
+from aioinformer import Deleted, Event, Handler, KubeObject, SharedInformer, SharedInformerFactory
 from aioinformer._core.filtering import Filter
 from aioinformer._core.lanes import Lanes
 from aioinformer._core.mailbox import Overflow
+from aioinformer._core.predicates import ChangePredicate
 from aioinformer._core.retelling import EachEvent
 from aioinformer._runtime.registration import Registration
+from aioinformer._runtime.rounds import Rounds
+from aioinformer._runtime.sources import ListerWatcher
 from aioinformer._runtime.streams import EventStream
 from aioinformer.errors import ListenerOverflow
+from aioinformer.testing.simulation import History
 from aioinformer.testing.simulation.observed import ObservedInformer, ObservedMailbox
 from aioinformer.testing.simulation.participant import Participant
+from aioinformer.testing.simulation.passing import FilterBroke
+from aioinformer.testing.simulation.plan import InformerSpec
+
+
+async def dealing(handler: Participant, event: Event) -> None:
+    """Call a handler that may be a plain function."""
+    rest = handler(event)
+    if rest is not None:
+        await rest
+
 
 # -- calls -------------------------------------------------------------------------------------
 
@@ -56,7 +72,7 @@ class GivesUpTheCancelled(ObservedInformer):
 
         async def fragile(event: Event) -> None:
             try:
-                await handler(event)
+                await dealing(handler, event)
             except asyncio.CancelledError:
                 registration.remove()
                 raise
@@ -76,6 +92,40 @@ class WaitsForNobody(ObservedInformer):
             registration.remove()
 
         registration.aclose = aclose  # type: ignore[method-assign]
+        return registration
+
+
+class LosesARound(Rounds):
+    """Forgets those for whom there is no time in this round."""
+
+    def _go(self) -> None:
+        super()._go()
+        self.asked.clear()
+
+
+class ForgetsPlainHandlers(ObservedInformer):
+    """Has such rounds."""
+
+    def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
+        super().__init__(source, spec, history)
+        self._rounds = LosesARound()
+
+
+class BlamesTheTask(ObservedInformer):
+    """Lets a plain handler that has cancelled its own task end with it, silently."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        assert isinstance(handler, Participant)
+
+        def fragile(event: Event) -> Awaitable[None] | None:
+            rest = handler(event)
+            task = asyncio.current_task()
+            if rest is None and task is not None and task.cancelling():
+                registration.remove()
+            return rest
+
+        fragile.__qualname__ = handler.spec.name
+        registration = super().add_handler(fragile, **options)
         return registration
 
 
@@ -129,6 +179,46 @@ class IgnoresFilters(ObservedInformer):
         return super().make_mailbox(limit, overflow, None)
 
 
+class TellsEveryChange(ObservedInformer):
+    """Doesn't ask which changes somebody is to hear of."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        if isinstance(options["filter"], ChangePredicate):
+            options["filter"] = None
+        return super().add_handler(handler, **options)
+
+
+class TellsNoSecondChange(ObservedInformer):
+    """Takes a change that comes soon after another for none."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        passing = options["filter"]
+        if isinstance(passing, ChangePredicate):
+
+            def forgetful(old: KubeObject, new: KubeObject) -> bool:
+                return int(new.resource_version) % 3 > 0 and passing(old, new)
+
+            options["filter"] = ChangePredicate(forgetful)
+        return super().add_handler(handler, **options)
+
+
+class HidesWhereAFilterRaises(ObservedInformer):
+    """Takes an object at which a filter raises for one that doesn't pass."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        passing = options["filter"]
+        if isfunction(passing):
+
+            def careful(obj: KubeObject) -> bool:
+                try:
+                    return bool(passing(obj))
+                except FilterBroke:
+                    return False
+
+            options["filter"] = careful
+        return super().add_handler(handler, **options)
+
+
 class OnePeriodForAll(ObservedInformer):
     """Doesn't ask its listeners how often they want to be told again."""
 
@@ -174,3 +264,26 @@ class NeverDrains(SharedInformerFactory):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         options["shutdown_timeout"] = 0.001
         super().__init__(*arguments, **options)
+
+
+class GoesOnRegardless(SharedInformerFactory):
+    """Goes on when a handler fails that was to end it."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        used: Callable[..., AbstractAsyncContextManager[SharedInformer]] = self.use
+
+        @asynccontextmanager
+        async def use(*arguments: Any) -> AsyncGenerator[SharedInformer]:
+            async with used(*arguments) as informer:
+                add = informer.add_handler
+
+                def add_handler(handler: Handler, **terms: Any) -> Registration:
+                    terms["fail_fast"] = False
+                    registration: Registration = add(handler, **terms)
+                    return registration
+
+                vars(informer)["add_handler"] = add_handler
+                yield informer
+
+        vars(self)["use"] = use

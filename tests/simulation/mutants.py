@@ -36,6 +36,7 @@ from aioinformer.testing.simulation.participant import Participant
 from aioinformer.testing.simulation.plan import InformerSpec
 from aioinformer.testing.simulation.reflecting import ObservedCursor, ObservedReflector
 from aioinformer.testing.simulation.tempers import HandlerBroke
+from tests.simulation.listening import dealing
 
 # -- the network -------------------------------------------------------------------------------
 
@@ -211,7 +212,7 @@ class HidesErrors(ObservedInformer):
 
         async def quiet(event: Event) -> None:
             try:
-                await handler(event)
+                await dealing(handler, event)
             except HandlerBroke:
                 return
 
@@ -230,7 +231,7 @@ class OneAtATime(ObservedInformer):
 
         async def in_turn(event: Event) -> None:
             async with self._turn:
-                await handler(event)
+                await dealing(handler, event)
 
         in_turn.__qualname__ = handler.spec.name
         return super().add_handler(in_turn, **options)

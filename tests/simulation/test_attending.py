@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from typing import get_args
 
 import pytest
 
-from aioinformer import Added, KubeObject, ObjectKey
+from aioinformer import Added, KubeObject, ObjectKey, Updated
 from aioinformer._core.filtering import EventFilter
 from aioinformer._core.overflow import Overflow
 from aioinformer.testing.simulation import draw
-from aioinformer.testing.simulation.passing import filter_of, passes
+from aioinformer.testing.simulation.passing import filter_of, passes, shown
 from aioinformer.testing.simulation.plan import Join, ListenerSpec, Merge, Visit
 from aioinformer.testing.simulation.records import Write
 from tests.core.builders import cached
@@ -62,6 +63,51 @@ def test_some_factories_are_to_be_drained_by_quick_handlers_and_by_slow_ones() -
     }
 
 
+def test_some_are_plain_functions_hear_of_some_changes_or_have_a_filter_that_raises() -> None:
+    plain = Counter(each.temper for each in LISTENERS if each.plain)
+    assert plain.keys() == {"quick", "raising", "cancelling", "leaver"}
+    assert min(plain.values()) >= 3
+    assert {each.changes for each in LISTENERS} == {"", "app", "node"}
+    assert not any(each.changes and each.passing for each in LISTENERS)
+    assert sum(each.passing.endswith("!") for each in LISTENERS) >= 20
+
+
+def test_some_factories_are_ended_by_their_handler() -> None:
+    fails = Counter(step.fails for step in STEPS if isinstance(step, Visit))
+    assert fails.keys() == {0, 1, 3, 10}
+    assert fails[0] > fails.total() / 2
+
+
+def test_where_a_filter_raises_an_object_passes() -> None:
+    writes = [
+        Write(1, 0.0, 7, ObjectKey("web", "a"), "u", "blog", "node-1", gone=False, value=value)
+        for value in range(7)
+    ]
+    raised = list[KubeObject]()
+    for write in writes:
+        asked = filter_of("app=shop!")
+        assert asked is not None
+        event = Added(_stored(write))
+        told = EventFilter(asked, lambda obj, _: raised.append(obj)).one(event)
+        assert passes("app=shop!", write) == (told is event)
+    assert len(raised) == 1
+
+
+@pytest.mark.parametrize("changes", ["app", "node"])
+def test_the_oracle_and_the_predicate_of_changes_answer_the_same(changes: str) -> None:
+    asked = filter_of("", changes)
+    assert asked is not None
+    states = [
+        Write(1, 0.0, 7, ObjectKey("web", "a"), "u", app, node, gone=False)
+        for app in ("shop", "blog")
+        for node in ("node-1", "node-2")
+    ]
+    for old, new in product(states, repeat=2):
+        event = Updated(_stored(old), _stored(new))
+        told = EventFilter(asked, _never).one(event)
+        assert (shown(changes, old) != shown(changes, new)) == (told is event)
+
+
 @pytest.mark.parametrize("passing", ["", "app=shop", "app=blog", "node=node-1", "node=node-2"])
 def test_the_oracle_and_the_filter_answer_the_same(passing: str) -> None:
     """The library's filter sees what a write stores; the oracle sees the write."""
@@ -77,7 +123,7 @@ def test_the_oracle_and_the_filter_answer_the_same(passing: str) -> None:
 def _stored(write: Write) -> KubeObject:
     body = {
         "metadata": {"name": "a", "namespace": "web", "uid": "u", "labels": {"app": write.app}},
-        "spec": {"nodeName": write.node},
+        "spec": {"nodeName": write.node, "value": write.value},
     }
     return cached(body)
 

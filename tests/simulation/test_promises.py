@@ -26,6 +26,7 @@ from aioinformer.testing.simulation.records import (
     Told,
     Trouble,
     Version,
+    Write,
 )
 
 T = TypeVar("T")
@@ -112,8 +113,55 @@ def what_is_not_held_is_deleted(history: History) -> None:
 
 
 def what_vanished_has_changed(history: History) -> None:
-    some = told(history, lambda each: each.note == "vanished")
+    some = told(history, lambda each: each.note == "vanished" and not each.merged)
     some.version = Version(some.version.uid, some.version.number + 1)
+
+
+def what_one_who_merges_sees_vanish_has_changed(history: History) -> None:
+    """That the listener merges is no excuse where nothing was merged."""
+    merging = {
+        each.listener.name
+        for each in history.joined
+        if each.listener.overflow == "coalesce" and not each.listener.changes
+    }
+    some = told(
+        history,
+        lambda each: each.note == "vanished" and not each.merged and each.listener in merging,
+    )
+    some.version = Version(some.version.uid, some.version.number + 1)
+
+
+def a_change_that_nobody_asked_for_is_told(history: History) -> None:
+    joined = first(history.joined, lambda each: each.listener.changes == "node")
+    writes = {(each.key, each.version): each for each in history.writes}
+    told(history, lambda each: each.listener == joined.listener.name and _moved(each, writes))
+    joined.listener = replace(joined.listener, changes="app")
+
+
+def _moved(each: Told, writes: dict[tuple[ObjectKey, int], Write]) -> bool:
+    """Whether it is told of another node, and of nothing else that is known of an object."""
+    if each.what != "updated" or each.old is None or each.note or each.merged:
+        return False
+    before, after = writes[each.key, each.old.number], writes[each.key, each.version.number]
+    return before.node != after.node and before.app == after.app
+
+
+def a_filter_raises_and_nobody_hears_of_it(history: History) -> None:
+    clumsy = first(history.clumsy)
+    history.clumsy.append(replace(clumsy))
+
+
+def a_handler_was_to_end_its_factory(history: History) -> None:
+    first(history.visited, lambda each: bool(each.broke)).raised = ""
+
+
+def an_end_comes_late(history: History) -> None:
+    first(history.visited, lambda each: bool(each.broke)).lasted = 5.0
+
+
+def a_rejection_is_not_told(history: History) -> None:
+    some = first(history.troubles, lambda each: each.phase == "object")
+    history.troubles.remove(some)
 
 
 def the_unchanged_is_told(history: History) -> None:
@@ -447,6 +495,12 @@ LIES: list[tuple[Callable[[History], None], set[int]]] = [
     (what_is_there_is_deleted, {2}),
     (what_is_not_held_is_deleted, {2}),
     (what_vanished_has_changed, {4}),
+    (what_one_who_merges_sees_vanish_has_changed, {4}),
+    (a_change_that_nobody_asked_for_is_told, {2}),
+    (a_filter_raises_and_nobody_hears_of_it, {7}),
+    (a_handler_was_to_end_its_factory, {7}),
+    (an_end_comes_late, {9}),
+    (a_rejection_is_not_told, {10}),
     (the_unchanged_is_told, {4}),
     (a_resync_has_news, {2}),
     (it_hears_after_leaving, {2}),

@@ -73,6 +73,20 @@ BUGS = [
         {1, 2, 5},
         id="a cancelled wait loses an event",
     ),
+    pytest.param(
+        Parts(informer=listening.ForgetsPlainHandlers), {1, 5, 7, 9}, id="a round is cut short"
+    ),
+    pytest.param(
+        Parts(informer=listening.BlamesTheTask), {1, 9}, id="a cancelled task takes its handler"
+    ),
+    pytest.param(Parts(informer=listening.TellsEveryChange), {2}, id="every change is told"),
+    pytest.param(
+        Parts(informer=listening.TellsNoSecondChange), {1, 2}, id="some changes aren't told"
+    ),
+    pytest.param(
+        Parts(informer=listening.HidesWhereAFilterRaises), {1, 2, 5, 6, 7}, id="a filter hides"
+    ),
+    pytest.param(Parts(factory=listening.GoesOnRegardless), {7}, id="a fatal failure is none"),
     pytest.param(Parts(factory=listening.NeverDrains), {9}, id="nothing is drained"),
     pytest.param(Parts(informer=mutants.LeavesATask), {9}, id="a task is left"),
     pytest.param(Parts(informer=mutants.NeverWakes), {9}, id="a wait doesn't end"),

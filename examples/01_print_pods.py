@@ -1,17 +1,18 @@
 """Print what happens to the pods of a namespace, until Ctrl-C.
 
-python print_pods.py [NAMESPACE]
+python examples/01_print_pods.py [NAMESPACE]
 """
 
 import asyncio
 import sys
+from contextlib import suppress
 
 from aioinformer import Added, Client, Deleted, SharedInformerFactory, Updated
 
 
-async def main(namespace: str) -> None:
+async def main(namespace: str = "default") -> None:
     async with (
-        Client.connect() as client,
+        Client.connect() as client,  # kubeconfig, else the pod's own credentials
         SharedInformerFactory(client, namespace=namespace) as informers,
         informers.informer("pods").events() as events,
     ):
@@ -25,8 +26,5 @@ async def main(namespace: str) -> None:
                     print("-", pod.key, reason)
 
 
-if __name__ == "__main__":
-    try:
-        asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "default"))
-    except KeyboardInterrupt:
-        sys.exit(130)
+with suppress(KeyboardInterrupt):
+    asyncio.run(main(*sys.argv[1:2]))

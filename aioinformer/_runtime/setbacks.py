@@ -1,0 +1,110 @@
+"""What goes wrong in a controller, told once to everybody: the log, metrics, the program's hook.
+
+A request that failed is one line: the error says what was asked and what the server answered, and
+a conflict is everyday life. For the rest there is a traceback, once a second at most: a reconciler
+with a mistake in it fails for each of 10,000 keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from aioinformer._core.metrics import Metrics
+from aioinformer._core.objects import ObjectKey
+from aioinformer._runtime.health import shown
+from aioinformer._runtime.measuring import guarded
+from aioinformer._runtime.reports import OnError, Problem, check_hook
+from aioinformer.errors import FetchError, ReconcileTimeout
+
+__all__ = ["Setbacks"]
+
+log = logging.getLogger("aioinformer.controller")
+
+QUIET = 1.0
+"""Seconds between two tracebacks of one controller."""
+
+
+class Setbacks:
+    """Tells of one controller's failures, and counts its runs for metrics."""
+
+    def __init__(
+        self,
+        name: str,
+        informer: str,
+        *,
+        metrics: Metrics | None = None,
+        on_error: OnError | None = None,
+    ) -> None:
+        """Nothing has failed.
+
+        Args:
+            name: the controller's.
+            informer: the name of its informer.
+            metrics: what to feed.
+            on_error: what to tell of problems.
+
+        Raises:
+            TypeError: ``on_error`` is no function, or async.
+        """
+        check_hook(on_error)
+        self.count = 0
+        """Runs that have failed."""
+        self._name = name
+        self._informer = informer
+        self._metrics = guarded(metrics)
+        self._on_error = on_error
+        self._traced_at = float("-inf")
+
+    def ran(self, result: str, seconds: float) -> None:
+        """A run has ended so, and took so long."""
+        self._metrics.reconciled(self._name, result, seconds)
+
+    def failed(self, key: ObjectKey, error: Exception, *, retries: int, delay: float) -> None:
+        """A run failed, for the ``retries``-th time in a row, and is tried again."""
+        self.count += 1
+        plain = isinstance(error, FetchError | ReconcileTimeout)
+        log.log(
+            logging.WARNING if plain else logging.ERROR,
+            "controller %s: %s failed (%d in a row), tried again in %.3g s: %s",
+            self._name,
+            key,
+            retries,
+            delay,
+            shown(error),
+            exc_info=None if plain or not self._in_full() else error,
+        )
+        self._tell(
+            Problem(
+                informer=self._informer,
+                phase="reconcile",
+                cause=self._name,
+                error=error,
+                retry_in=delay,
+                key=key,
+            )
+        )
+
+    def trigger_failed(self, informer: str, error: Exception) -> None:
+        """A ``to_keys`` raised; the log and the informer's own hook are told by the handler."""
+        self._tell(Problem(informer=informer, phase="trigger", cause=self._name, error=error))
+
+    def _in_full(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        if now - self._traced_at < QUIET:
+            return False
+        self._traced_at = now
+        return True
+
+    def _tell(self, problem: Problem) -> None:
+        if self._on_error is None:
+            return
+        try:
+            self._on_error(problem)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:
+            log.exception("the error hook raised when it was told of %s", problem)
+
+    def __repr__(self) -> str:
+        return f"<Setbacks of {self._name}: {self.count}>"

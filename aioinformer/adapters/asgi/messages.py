@@ -1,0 +1,44 @@
+"""The little of ASGI that is spoken here: one request, and an answer whole or in parts.
+
+The types are those of the specification (ASGI 3.0, HTTP 2.x), spelled so that the applications fit
+wherever Starlette's do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
+
+from aioinformer.errors import UsageError
+
+__all__ = ["JSON", "Headers", "Message", "Receive", "Scope", "Send", "answer", "check_http", "left"]
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Headers: TypeAlias = list[tuple[bytes, bytes]]
+
+JSON: Headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+
+
+def check_http(scope: Scope) -> None:
+    """Raise unless this is an HTTP request.
+
+    Raises:
+        UsageError: it is a WebSocket, or a lifespan, which the program's application has.
+    """
+    if scope["type"] != "http":
+        raise UsageError(f"this ASGI application serves HTTP requests, not {scope['type']!r}")
+
+
+async def answer(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    """Send a whole response."""
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def left(receive: Receive) -> None:
+    """Wait until the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

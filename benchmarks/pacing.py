@@ -1,0 +1,71 @@
+"""A load server whose watch is no flood: so many events a second, each with the time in it.
+
+    python -m benchmarks.pacing FOLDER --pods N --events N --rate N
+
+What it sends is what ``load`` does, up to the events. Their ``resourceVersion`` is the time at
+which the bytes were given to the kernel, in nanoseconds of the machine's monotonic clock: a
+listener in another process looks at its own and knows how long the event took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import socket
+import threading
+import time
+from pathlib import Path
+
+from benchmarks.load import CONTENT_TYPES, JSON, LoadServer, begin
+from benchmarks.pods import SEED, modified
+
+__all__ = ["PacedServer"]
+
+INEXACT = 0.00005
+"""Seconds that sleeping takes too long. Watching the clock instead would take a processor from
+those who are measured."""
+
+
+class PacedServer(LoadServer):
+    """Serves one dataset to one client, and then events one by one."""
+
+    def __init__(self, folder: Path, pods: int, events: int, rate: float) -> None:
+        """Listen on a free port; ``run`` serves."""
+        super().__init__(folder)
+        self._pods, self._events, self._rate = pods, events, rate
+
+    def _watch(self, connection: socket.socket, form: str, *, initial: bool) -> None:
+        begin(connection, CONTENT_TYPES[JSON, "watch"])
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if initial:
+            self._send(connection, "initial", form)
+        self._go.wait()
+        chance, start = random.Random(SEED), time.monotonic()
+        for count in range(self._events):
+            number = chance.randrange(self._pods)
+            _wait_until(start + count / self._rate)
+            line = modified(number, time.monotonic_ns())
+            connection.sendall(b"%x\r\n%b\r\n" % (len(line), line))
+        threading.Event().wait()
+
+
+def _wait_until(due: float) -> None:
+    if (left := due - time.monotonic()) > INEXACT:
+        time.sleep(left - INEXACT)
+
+
+def main() -> None:
+    """Serve what the command line says."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--pods", type=int, required=True)
+    parser.add_argument("--events", type=int, required=True)
+    parser.add_argument("--rate", type=float, required=True)
+    given = parser.parse_args()
+    server = PacedServer(given.folder, given.pods, given.events, given.rate)
+    print(server.port, flush=True)
+    server.run()
+
+
+if __name__ == "__main__":
+    main()

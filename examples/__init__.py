@@ -1,0 +1,1 @@
+"""Whole programs that use the library, to read, run and copy."""

@@ -1,0 +1,51 @@
+"""One command: ``python -m examples.fastapi_app``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+
+from examples.fastapi_app.app import create_app
+from examples.fastapi_app.serving import Server
+from examples.fastapi_app.settings import Settings
+
+PORT = 8000
+
+
+def main() -> None:
+    """Serve until Ctrl-C."""
+    settings = Settings.from_environment()
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.fastapi_app",
+        description="Shows a cluster live: an embedded one, or that of $KUBECONFIG.",
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--embedded", action="store_true", help="an embedded cluster in any case")
+    which.add_argument("--cluster", action="store_true", help="the cluster that kubectl speaks to")
+    which.add_argument("--kubeconfig", metavar="FILE", help="the cluster that this file names")
+    parser.add_argument("-n", "--namespace", help="the only namespace to show")
+    parser.add_argument("--resources", help="what to show, such as pods,nodes,secrets")
+    parser.add_argument("--host", default="127.0.0.1", help="where to listen: there is no login")
+    parser.add_argument("--port", type=int, default=PORT)
+    parser.add_argument("--objects", type=int, default=settings.objects, help="embedded pods")
+    parser.add_argument("--rate", type=float, default=settings.rate, help="embedded writes/s")
+    given = parser.parse_args()
+    settings = replace(
+        settings,
+        cluster=bool(given.cluster or given.kubeconfig or settings.cluster) and not given.embedded,
+        kubeconfig=given.kubeconfig,
+        namespace=given.namespace or settings.namespace,
+        resources=tuple(given.resources.split(",")) if given.resources else settings.resources,
+        hosts=(*settings.hosts, given.host),
+        objects=given.objects,
+        rate=given.rate,
+    )
+    server = Server(create_app(settings), host=given.host, port=given.port)
+    with suppress(KeyboardInterrupt):
+        asyncio.run(server.serve())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""REST from the cache: no request to the API server, and the server's own bytes.
+
+``async def`` endpoints run in the event loop and use ``scan``, which gives way every few
+milliseconds; ``def`` endpoints run in FastAPI's threads, where a lister may be read as well.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, HTTPException, Query, Response
+
+from aioinformer import KubeObject, Lister
+from examples.fastapi_app.dependencies import Contents, Pods, Reader
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api")
+
+MOST = 1000
+"""Objects in one answer: 3 MB of typical pods."""
+
+Labels = Annotated[str | None, Query(description="a label selector, such as app in (shop, cart)")]
+Fields = Annotated[str | None, Query(description="a field selector, such as status.phase=Running")]
+Limit = Annotated[int, Query(ge=0, le=MOST)]
+
+
+@router.get("/counts/{resource}")
+def count(
+    reader: Reader, labels: Labels = None, fields: Fields = None, namespace: str | None = None
+) -> dict[str, int]:
+    """How many objects there are; in a thread, since it looks at all of them."""
+    return {"count": reader.count(labels=labels, fields=fields, namespace=namespace)}
+
+
+@router.get("/on-node/{node}")
+async def on_node(node: str, pods: Pods) -> list[str]:
+    """The pods of a node, by an index: no search, so that the event loop may do it."""
+    return [str(key) for key in pods.index_keys("node", node)]
+
+
+@router.get("/{resource}")
+async def several(
+    lister: Contents,
+    labels: Labels = None,
+    fields: Fields = None,
+    namespace: str | None = None,
+    limit: Limit = 100,
+) -> Response:
+    """Objects that selectors choose, each as the server sent it."""
+    version, found = lister.resource_version, list[KubeObject]()
+    async for obj in lister.scan(labels=labels, fields=fields, namespace=namespace):
+        if len(found) == limit:
+            break
+        found.append(obj)
+    items = b",".join([obj.raw for obj in found])
+    head = msgspec.json.encode(version)
+    body = b'{"resourceVersion":' + head + b',"items":[' + items + b"]}"
+    return Response(body, media_type="application/json")
+
+
+@router.get("/{resource}/{name}")
+def cluster_scoped(lister: Contents, name: str) -> Response:
+    """One object without a namespace: the server's own bytes."""
+    return _one(lister, name, None)
+
+
+@router.get("/{resource}/{namespace}/{name}")
+def namespaced(lister: Contents, namespace: str, name: str) -> Response:
+    """One object in a namespace: the server's own bytes."""
+    return _one(lister, name, namespace)
+
+
+def _one(lister: Lister, name: str, namespace: str | None) -> Response:
+    obj = lister.get(name, namespace=namespace)
+    if obj is None:
+        raise HTTPException(404, detail=f"{lister!r} has no {name!r}")
+    return Response(obj.raw, media_type="application/json")

@@ -1,0 +1,125 @@
+// The cards, the state in the corner and the notice: what is known of the informers themselves.
+
+import { Series, bars, line } from "./charts.js";
+import { duration, measure, put } from "./text.js";
+
+const KINDS = ["updated", "added", "deleted"];
+/** Seconds: bookmarks come about once a minute. */
+const OLD = 75;
+const STALE = 180;
+
+const $ = (id) => document.getElementById(id);
+
+export class Overview {
+  constructor() {
+    this.health = null;
+    this.at = 0; // when health came
+    this.lostAt = null; // since when there is no connection to the service
+    this.objects = new Series();
+    this.rates = new Series();
+    this.items = new Map();
+  }
+
+  /** What the service says of itself; once a second. */
+  hear(health, now) {
+    if (this.health) this.sample(this.health, health, (now - this.at) / 1000);
+    this.health = health;
+    this.at = now;
+    put($("where"), `${health.embedded ? "embedded cluster" : "cluster"} · ${health.server}`);
+    $("outage").hidden = !health.embedded;
+    const pages = health.clients === 1 ? "1 page" : `${health.clients} pages`;
+    put($("clients"), `${health.informers.length} informers, ${pages} open`);
+    measure($("objects"), health.informers.reduce((sum, each) => sum + each.objects, 0).toLocaleString("en"));
+    this.show(now);
+  }
+
+  sample(before, after, seconds) {
+    if (seconds < 0.2) return; // a stream that has just begun again
+    const told = new Map(before.informers.map((each) => [each.of, each.told]));
+    const rate = { added: 0, updated: 0, deleted: 0 };
+    for (const { of, told: now } of after.informers) {
+      const then = told.get(of) ?? now;
+      for (const kind of KINDS) rate[kind] += Math.max(0, now[kind] - then[kind]) / seconds;
+    }
+    this.rates.push(rate);
+    this.objects.push(after.informers.reduce((sum, each) => sum + each.objects, 0));
+    line($("objects-chart"), this.objects.samples);
+    bars($("rate-chart"), this.rates.samples, KINDS);
+    const recent = this.rates.samples.slice(-3).map((each) => each.added + each.updated + each.deleted);
+    const mean = recent.reduce((sum, each) => sum + each, 0) / recent.length;
+    measure($("rate"), mean < 10 ? mean.toFixed(1) : Math.round(mean).toLocaleString("en"));
+  }
+
+  /** Bring what depends on time up to date. */
+  show(now) {
+    const { health } = this;
+    const since = health ? (now - this.at) / 1000 : 0;
+    if (health) {
+      this.freshness(health, since);
+      this.problem(health, since);
+    }
+    const [tone, word, notice] = this.verdict(health, since);
+    const state = $("state");
+    state.dataset.tone = tone;
+    put(state.lastElementChild, word);
+    $("notice").hidden = !notice;
+    $("notice").dataset.tone = tone;
+    if (notice) put($("notice"), notice);
+  }
+
+  freshness(health, since) {
+    const ages = health.informers.map((each) => each.fresh);
+    const oldest = ages.includes(null) ? null : Math.max(...ages) + since;
+    const big = $("fresh");
+    if (oldest === null) measure(big, "–");
+    else {
+      const [value, unit] = duration(oldest).split(" ");
+      measure(big, value, unit);
+    }
+    big.className = `big ${oldest > STALE ? "bad" : oldest > OLD ? "wait" : ""}`;
+    for (const each of health.informers) this.informer(each, since);
+  }
+
+  informer(each, since) {
+    let item = this.items.get(each.of);
+    if (!item) {
+      item = document.createElement("li");
+      item.append(...["i", "b", "span", "span"].map((name) => document.createElement(name)));
+      this.items.set(each.of, item);
+      $("informers").append(item);
+    }
+    const [dot, name, state, age] = item.children;
+    const ended = each.state === "failed" || each.state === "stopped";
+    dot.className = ended ? "bad" : each.error || !each.synced ? "wait" : "good";
+    put(name, each.of);
+    put(state, each.state);
+    put(age, each.fresh === null ? "no proof yet" : duration(each.fresh + since));
+  }
+
+  problem({ problem, problems }, since) {
+    if (!problem) return;
+    const times = problems === 1 ? "once" : `${problems} times`;
+    put($("said-when"), `${problem.phase} of ${problem.informer}, ${duration(problem.ago + since)} ago`);
+    put($("said"), `${problem.said} (something went wrong ${times} so far)`);
+  }
+
+  /** How it all is: a tone, a word, and a sentence if something is wrong. */
+  verdict(health, since) {
+    if (this.lostAt !== null) {
+      const age = duration(since);
+      const known = health ? `What you see was so ${age} ago.` : "";
+      return ["bad", "Reconnecting", `This page has lost its service, and tries again. ${known}`];
+    }
+    if (!health) return ["wait", "Connecting", ""];
+    const { informers } = health;
+    const ended = informers.find((each) => each.state === "failed" || each.state === "stopped");
+    if (ended) return ["bad", "Failed", `The informer of ${ended.of} has ended: ${ended.error ?? ended.state}`];
+    const failing = informers.find((each) => each.error);
+    if (failing) {
+      const what = failing.synced ? "What you see may be old" : "Nothing was read yet";
+      return ["wait", failing.answered ? "Trying again" : "API server away", `${what}: ${failing.of}: ${failing.error}`];
+    }
+    if (!informers.every((each) => each.synced)) return ["wait", "Syncing", ""];
+    return ["good", "Live", ""];
+  }
+}

@@ -1,0 +1,25 @@
+// Text for people.
+
+/** Seconds as one would say them. */
+export function duration(seconds) {
+  if (seconds < 1) return "0 s";
+  if (seconds < 100) return `${Math.floor(seconds)} s`;
+  if (seconds < 6000) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 172800) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86400)} d`;
+}
+
+/** Set an element's text, if it is another one. */
+export function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** Set an element's text to a number and its unit. */
+export function measure(element, value, unit = "") {
+  const text = `${value}|${unit}`;
+  if (element.measured === text) return;
+  element.measured = text;
+  const small = document.createElement("small");
+  small.textContent = unit;
+  element.replaceChildren(value, ...(unit ? [small] : []));
+}

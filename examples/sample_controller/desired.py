@@ -1,0 +1,59 @@
+"""What a Foo asks for. Pure functions: what is there is compared with what they return."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aioinformer import KubeObject
+from examples.sample_controller.kinds import WORKLOADS, Foo, FooStatus, Workload
+
+__all__ = ["controller_reference", "is_controlled_by", "status_of", "workload_for"]
+
+
+def controller_reference(owner: KubeObject) -> dict[str, Any]:
+    """What makes an object the child of ``owner``: deleted with it, and its controller's business.
+
+    ``blockOwnerDeletion`` is for foreground deletion: the owner goes last.
+    """
+    return {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def is_controlled_by(child: KubeObject, owner: KubeObject) -> bool:
+    """By uid: an owner of the same name that is gone was another one."""
+    return any(
+        each.get("controller") is True and each.get("uid") == owner.uid
+        for each in child.owner_references
+    )
+
+
+def workload_for(foo: KubeObject, wanted: Foo) -> dict[str, Any]:
+    """The Workload that should be there.
+
+    For a Deployment, this is the place for its selector and its pod template.
+    """
+    return {
+        "apiVersion": WORKLOADS.api_version,
+        "kind": WORKLOADS.kind,
+        "metadata": {
+            "name": wanted.spec.workload_name,
+            "namespace": foo.namespace,
+            "labels": {"app.kubernetes.io/managed-by": "sample-controller"},
+            "ownerReferences": [controller_reference(foo)],
+        },
+        "spec": {"replicas": wanted.spec.replicas},
+    }
+
+
+def status_of(wanted: Foo, found: Workload) -> FooStatus:
+    """The status that the Foo should have."""
+    return FooStatus(
+        available_replicas=found.status.available_replicas,
+        observed_generation=wanted.metadata.generation,
+    )

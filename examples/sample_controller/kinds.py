@@ -1,0 +1,67 @@
+"""The objects that the controller deals with, as far as it reads them.
+
+``crds.yaml`` defines them for a server. A struct names only the fields that are read, so that a
+server with newer ones is none the worse for it.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from aioinformer import Resource
+
+__all__ = ["EVENTS", "FOOS", "LEASES", "WORKLOADS", "Foo", "FooSpec", "FooStatus", "Workload"]
+
+FOOS = Resource("samples.example.com", "v1alpha1", "foos", "Foo")
+WORKLOADS = Resource("samples.example.com", "v1alpha1", "workloads", "Workload")
+EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+
+
+class FooSpec(Struct, frozen=True, rename="camel"):
+    """What somebody wants."""
+
+    workload_name: str
+    """The name of the Workload that is to be there."""
+    replicas: int = 1
+
+
+class FooStatus(Struct, frozen=True, rename="camel"):
+    """What the controller found."""
+
+    available_replicas: int = 0
+    observed_generation: int = 0
+    """The generation of the Foo that this is about."""
+
+
+class Metadata(Struct, frozen=True):
+    """The part of every object's metadata that is read here."""
+
+    generation: int = 0
+
+
+class Foo(Struct, frozen=True):
+    """A Foo."""
+
+    metadata: Metadata
+    spec: FooSpec
+    status: FooStatus = FooStatus()
+
+
+class WorkloadSpec(Struct, frozen=True):
+    """What a Workload is to be."""
+
+    replicas: int
+
+
+class WorkloadStatus(Struct, frozen=True, rename="camel"):
+    """What a Workload is, by whoever runs it."""
+
+    available_replicas: int = 0
+
+
+class Workload(Struct, frozen=True):
+    """A Workload."""
+
+    spec: WorkloadSpec
+    status: WorkloadStatus = WorkloadStatus()

@@ -1,0 +1,108 @@
+"""One replica of the program: it keeps its caches warm, waits to lead, and works while it does.
+
+Of two replicas only the leader writes. The other one has everything in its caches when its turn
+comes, which is at once if the leader says goodbye, and within the lease's duration if it was
+killed. A replica that has lost the lease drops what it was doing and stands again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from aioinformer import (
+    Client,
+    Controller,
+    EventRecorder,
+    LeaderElector,
+    SharedInformer,
+    SharedInformerFactory,
+)
+from aioinformer.errors import LeadershipLost
+from examples.sample_controller.kinds import EVENTS, FOOS, LEASES, WORKLOADS
+from examples.sample_controller.reconciler import FooReconciler
+from examples.sample_controller.settings import Settings
+
+__all__ = ["Replica"]
+
+log = logging.getLogger(__name__)
+
+NAME = "sample-controller"
+
+RUN_TIMEOUT = 30.0
+"""Seconds that one reconcile may take: a few requests, and the cache catching up."""
+
+
+class Replica:
+    """``await Replica(client, settings).run()``, until ``stop`` is called."""
+
+    def __init__(self, client: Client, settings: Settings) -> None:
+        """Nothing is asked for before ``run``."""
+        self._client = client
+        self._settings = settings
+        self._elector = LeaderElector(
+            client.writer(LEASES),
+            settings.lease,
+            identity=settings.identity,
+            lease_duration=settings.lease_duration,
+            renew_deadline=settings.renew_deadline,
+            retry_period=settings.retry_period,
+        )
+        self._controller: Controller | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._stopping = False
+
+    async def run(self) -> None:
+        """Lead whenever it can. Ends after ``stop``: cancelled, if it didn't lead then."""
+        self._task = asyncio.current_task()
+        namespace, identity = self._settings.namespace, self._settings.identity
+        async with (
+            SharedInformerFactory(self._client, namespace=namespace) as informers,
+            EventRecorder(
+                self._client.writer(EVENTS), controller=NAME, instance=identity
+            ) as events,
+        ):
+            foos, workloads = informers.informer(FOOS), informers.informer(WORKLOADS)
+            while not self._stopping:
+                try:
+                    async with self._elector.leading():
+                        await self._lead(foos, workloads, events)
+                except LeadershipLost as lost:
+                    log.warning("%s", lost)
+
+    async def _lead(
+        self, foos: SharedInformer, workloads: SharedInformer, events: EventRecorder
+    ) -> None:
+        """Reconcile for one term. A controller runs once, so each term has its own."""
+        log.info("%s leads %s", self._settings.identity, self._settings.lease)
+        guarded, writer = self._elector.guarded, self._client.writer
+        reconciler = FooReconciler(
+            foos,
+            workloads,
+            # Guarded: after a pause of the process, in which another replica began to lead,
+            # nothing is written any more.
+            foo_writer=guarded(writer(FOOS)),
+            workload_writer=guarded(writer(WORKLOADS)),
+            events=events,
+        )
+        self._controller = Controller(
+            foos, reconciler, name=NAME, workers=self._settings.workers, timeout=RUN_TIMEOUT
+        ).owns(workloads)
+        try:
+            await self._controller.run()
+        finally:
+            self._controller = None
+
+    @property
+    def leads(self) -> bool:
+        """Whether it is the one that works."""
+        return self._elector.is_leader
+
+    def stop(self) -> None:
+        """Finish the runs under way, and give the lease back, so that the next one may begin."""
+        self._stopping = True
+        if self._controller is not None:
+            self._controller.stop()
+        elif self._task is not None:
+            self._task.cancel()

@@ -1,0 +1,111 @@
+"""A client of an ASGI application, as its server would present it: no sockets, no framework."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Coroutine, MutableMapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple, TypeAlias
+
+from aioinformer.adapters.asgi.messages import Message, Receive, Scope, Send
+from tests.promises.conftest import until
+
+__all__ = ["Application", "AsgiClient", "Frame", "connected", "request", "scope"]
+
+
+Application: TypeAlias = Callable[[Scope, Receive, Send], Coroutine[None, None, None]]
+"""Anything that serves HTTP by ASGI."""
+
+
+class Frame(NamedTuple):
+    """One message of an event stream; a comment has no event."""
+
+    event: str
+    data: Any
+
+
+class AsgiClient:
+    """What one client has been sent."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.body = b""
+        self.ended = False
+        self.sends = 0
+        self.taking = asyncio.Event()
+        """Whether its socket takes more."""
+        self.taking.set()
+        self.gone = asyncio.Event()
+        self.broken = False
+        """Whether sending raises, as for a client that has gone, in servers of ASGI 2.4."""
+
+    async def receive(self) -> Message:
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        await self.taking.wait()
+        if self.broken:
+            raise BrokenPipeError("the client has gone")
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
+            return
+        self.sends += 1
+        self.body += message["body"]
+        self.ended = not message["more_body"]
+
+    @property
+    def frames(self) -> list[Frame]:
+        """What it was told, in order."""
+        return [_frame(text) for text in self.body.decode().split("\n\n")[:-1]]
+
+    def told(self, *events: str) -> list[str]:
+        """The names in the frames of these events, in order."""
+        return [frame.data["name"] for frame in self.frames if frame.event in events]
+
+    @property
+    def synced(self) -> bool:
+        """Whether it was told everything that was cached."""
+        return any(frame.event == "synced" for frame in self.frames)
+
+    @property
+    def json(self) -> Any:
+        """The body of a whole answer."""
+        return json.loads(self.body)
+
+
+def _frame(text: str) -> Frame:
+    fields: MutableMapping[str, str] = {}
+    for line in text.split("\n"):
+        name, _, value = line.partition(": ")
+        fields[name] = value
+    return Frame(fields.get("event", ""), json.loads(fields.get("data", "null")))
+
+
+def scope(method: str = "GET") -> Scope:
+    """A request."""
+    return {"type": "http", "method": method, "path": "/", "headers": []}
+
+
+async def request(app: Application, method: str = "GET") -> AsgiClient:
+    """A client that was answered in one go."""
+    client = AsgiClient()
+    async with asyncio.timeout(5):
+        await app(scope(method), client.receive, client.send)
+    return client
+
+
+@asynccontextmanager
+async def connected(app: Application, *, synced: bool = True) -> AsyncGenerator[AsgiClient]:
+    """A client that listens until the block ends."""
+    client = AsgiClient()
+    serving = asyncio.create_task(app(scope(), client.receive, client.send))
+    try:
+        await until(lambda: serving.done() or client.synced or not synced)
+        yield client
+    finally:
+        client.gone.set()
+        await asyncio.wait_for(serving, 5)

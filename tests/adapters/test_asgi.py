@@ -1,0 +1,374 @@
+"""Probes and event streams, as ASGI applications, without a server or a framework."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+
+from aioinformer import Client, EventSource, KubeObject, SharedInformer, SharedInformerFactory
+from aioinformer.adapters.asgi import EventFeed, Probe, alive, metadata, ready
+from aioinformer.errors import UsageError
+from aioinformer.testing import ApiServer, Cluster, ClusterSource
+from tests.adapters.asgi_clients import AsgiClient, connected, request, scope
+from tests.promises.conftest import QUICK, until
+
+
+def create(cluster: Cluster, name: str, **labels: str) -> None:
+    body = {"metadata": {"name": name, "labels": labels}, "spec": {"nodeName": "node-1"}}
+    cluster.create("pods", body, namespace="web")
+
+
+def label(cluster: Cluster, name: str, value: str) -> None:
+    patch = {"metadata": {"labels": {"app": value}}}
+    cluster.merge_patch("pods", name, patch, namespace="web")
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    cluster = Cluster()
+    for name in "ab":
+        create(cluster, name, app="shop")
+    return cluster
+
+
+@pytest.fixture
+async def informers(cluster: Cluster) -> AsyncIterator[SharedInformerFactory]:
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        informers.informer("pods")
+        await informers.wait_synced(5)
+        yield informers
+
+
+@pytest.fixture
+async def pods(informers: SharedInformerFactory) -> SharedInformer:
+    return informers.informer("pods")
+
+
+# -- what is told ------------------------------------------------------------------------------
+
+
+async def test_a_client_is_told_what_is_cached_and_then_what_changes(
+    cluster: Cluster, informers: SharedInformerFactory
+) -> None:
+    async with connected(EventFeed(lambda: informers)) as client:
+        assert client.status == 200
+        assert client.headers["content-type"].startswith("text/event-stream")
+        create(cluster, "c")
+        label(cluster, "a", "cart")
+        cluster.delete("pods", "b", namespace="web")
+        await until(lambda: bool(client.told("deleted")))
+        events = [frame.event for frame in client.frames if frame.event]
+        assert events == ["reset", "added", "added", "synced", "added", "updated", "deleted"]
+        assert sorted(client.told("added")[:2]) == ["a", "b"]
+        assert client.told("added")[2:] == ["c"]
+        (update,) = [frame.data for frame in client.frames if frame.event == "updated"]
+        assert update["labels"] == {"app": "cart"}
+
+
+async def test_one_that_comes_back_is_told_everything_again(
+    cluster: Cluster, informers: SharedInformerFactory
+) -> None:
+    feed = EventFeed(lambda: informers)
+    async with connected(feed):
+        pass
+    cluster.delete("pods", "b", namespace="web")
+    await until(lambda: len(informers.informer("pods").lister) == 1)
+    async with connected(feed) as client:
+        assert client.told("added") == ["a"]
+
+
+async def test_nothing_that_is_in_a_secret_leaves_by_default() -> None:
+    cluster = Cluster()
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": "hunter2"}
+    metadata = {"name": "password", "annotations": applied}
+    cluster.create(
+        "secrets", {"metadata": metadata, "data": {"p": "aHVudGVyMg=="}}, namespace="web"
+    )
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        informers.informer("secrets")
+        await informers.wait_synced(5)
+        async with connected(EventFeed(lambda: informers)) as client:
+            assert client.told("added") == ["password"]
+            assert b"aHVudGVyMg" not in client.body
+            assert b"hunter2" not in client.body
+
+
+async def test_several_informers_are_told_of_in_one_stream(
+    cluster: Cluster, informers: SharedInformerFactory
+) -> None:
+    cluster.create("nodes", {"metadata": {"name": "node-1"}})
+    informers.informer("nodes")
+    await informers.wait_synced(5)
+    async with connected(EventFeed(lambda: informers)) as client:
+        sources = {frame.data["informer"] for frame in client.frames if frame.event == "added"}
+        assert sources == {"pods", "nodes"}
+
+
+async def test_a_filter_is_asked_for_each_object(informers: SharedInformerFactory) -> None:
+    feed = EventFeed(lambda: informers, filter=lambda pod: pod.name == "b")
+    async with connected(feed) as client:
+        assert client.told("added") == ["b"]
+
+
+async def test_line_breaks_in_what_was_encoded_do_not_break_frames(
+    informers: SharedInformerFactory,
+) -> None:
+    def pretty(informer: EventSource, obj: KubeObject) -> bytes:
+        return json.dumps({"name": obj.name}, indent=2).encode()
+
+    async with connected(EventFeed(lambda: informers, encode=pretty)) as client:
+        assert sorted(client.told("added")) == ["a", "b"]
+
+
+async def test_what_is_encoded_is_encoded_once_for_all_clients(
+    cluster: Cluster, informers: SharedInformerFactory
+) -> None:
+    asked: list[str] = []
+
+    def encode(informer: EventSource, obj: KubeObject) -> bytes:
+        asked.append(f"{obj.name} {obj.labels['app']}")
+        return metadata(informer, obj)
+
+    feed = EventFeed(lambda: informers, encode=encode)
+    async with connected(feed) as one, connected(feed) as other:
+        label(cluster, "a", "cart")
+        await until(lambda: one.told("updated") == other.told("updated") == ["a"])
+    assert sorted(asked) == ["a cart", "a shop", "b shop"]
+
+
+async def test_an_object_that_cannot_be_encoded_is_named_and_the_next_one_follows(
+    cluster: Cluster, informers: SharedInformerFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    def encode(informer: EventSource, obj: KubeObject) -> bytes | None:
+        if obj.name == "a":
+            raise ValueError("hunter2")
+        return metadata(informer, obj)
+
+    feed = EventFeed(lambda: informers, encode=encode)
+    with caplog.at_level(logging.ERROR):
+        async with connected(feed) as client, connected(feed):
+            assert client.told("failed") == ["a"]
+            assert client.told("added") == ["b"]
+            assert b"hunter2" not in client.body
+    assert [record.getMessage() for record in caplog.records] == [
+        "pods: web/a can't be encoded for an event stream"
+    ], "once, whoever listens"
+
+
+async def test_an_object_of_which_nothing_is_to_be_sent_is_left_out(
+    informers: SharedInformerFactory,
+) -> None:
+    feed = EventFeed(lambda: informers, encode=lambda informer, obj: None)
+    async with connected(feed) as client:
+        assert client.told("added") == []
+
+
+# -- when --------------------------------------------------------------------------------------
+
+
+async def test_silence_is_broken_by_pulses(informers: SharedInformerFactory) -> None:
+    async with connected(EventFeed(lambda: informers, heartbeat=0.005)) as client:
+        await until(lambda: client.body.count(b": alive\n\n") > 3)
+
+
+async def test_a_pulse_of_the_program_comes_first(informers: SharedInformerFactory) -> None:
+    pulse = b'event: health\ndata: {"fine":true}\n\n'
+    async with connected(EventFeed(lambda: informers, pulse=lambda: pulse)) as client:
+        assert [frame.event for frame in client.frames[:2]] == ["reset", "health"]
+
+
+async def test_what_comes_within_an_interval_is_sent_together(
+    cluster: Cluster, informers: SharedInformerFactory
+) -> None:
+    async with connected(EventFeed(lambda: informers, interval=0.03)) as client:
+        before = client.sends
+        for number in range(10):
+            create(cluster, f"new-{number}")
+            await asyncio.sleep(0.001)
+        await until(lambda: len(client.told("added")) == 12)
+        assert client.sends - before <= 3
+
+
+# -- slow clients ------------------------------------------------------------------------------
+
+
+async def test_a_client_whose_socket_takes_no_more_holds_up_nobody(
+    cluster: Cluster, informers: SharedInformerFactory
+) -> None:
+    feed = EventFeed(lambda: informers, limit=10)
+    async with connected(feed) as slow, connected(feed) as quick:
+        slow.taking.clear()
+        for number in range(200):
+            label(cluster, "ab"[number % 2], f"version-{number}")
+            await asyncio.sleep(0)
+        await until(lambda: b"version-199" in quick.body)
+        assert slow.told("updated") == []
+        slow.taking.set()
+        await until(lambda: b"version-199" in slow.body and b"version-198" in slow.body)
+        assert len(slow.told("updated")) <= 12, "merged by object beyond the limit"
+
+
+async def test_a_large_cache_is_sent_in_parts_and_other_informers_have_their_turn(
+    cluster: Cluster, informers: SharedInformerFactory
+) -> None:
+    for number in range(600):
+        create(cluster, f"pod-{number}", padding="x" * 60)
+    cluster.create("nodes", {"metadata": {"name": "node-1"}})
+    informers.informer("nodes")
+    await informers.wait_synced(5)
+    await until(lambda: len(informers.informer("pods").lister) == 602)
+    async with connected(EventFeed(lambda: informers)) as client:
+        names = client.told("added")
+        assert len(names) == len(set(names)) == 603
+        assert names.index("node-1") < 602, "it doesn't wait for all of the pods"
+        assert client.frames[-1].event == "synced"
+
+
+# -- leaving -----------------------------------------------------------------------------------
+
+
+async def test_a_client_that_leaves_frees_its_stream(
+    informers: SharedInformerFactory, pods: SharedInformer
+) -> None:
+    feed = EventFeed(lambda: informers)
+    async with connected(feed):
+        assert feed.clients == 1
+        assert "listeners=1" in repr(pods)
+    assert feed.clients == 0
+    assert "listeners=0" in repr(pods)
+
+
+async def test_one_that_leaves_while_its_socket_takes_no_more_frees_it_too(
+    cluster: Cluster, informers: SharedInformerFactory, pods: SharedInformer
+) -> None:
+    async with connected(EventFeed(lambda: informers)) as client:
+        client.taking.clear()
+        label(cluster, "a", "cart")
+        await asyncio.sleep(0.005)
+    assert "listeners=0" in repr(pods)
+
+
+async def test_a_server_that_raises_for_a_client_that_has_gone_is_understood(
+    cluster: Cluster, informers: SharedInformerFactory, pods: SharedInformer
+) -> None:
+    async with connected(EventFeed(lambda: informers)) as client:
+        client.broken = True
+        label(cluster, "a", "cart")
+        await until(lambda: "listeners=0" in repr(pods))
+
+
+async def test_a_request_that_is_cancelled_frees_its_stream(
+    informers: SharedInformerFactory, pods: SharedInformer
+) -> None:
+    client = AsgiClient()
+    scope = {"type": "http", "method": "GET"}
+    serving = asyncio.ensure_future(
+        EventFeed(lambda: informers)(scope, client.receive, client.send)
+    )
+    await until(lambda: client.synced)
+    serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+    assert "listeners=0" in repr(pods)
+
+
+@pytest.mark.parametrize("interval", [0.0, 0.02])
+async def test_closing_ends_every_response_and_refuses_new_ones(
+    informers: SharedInformerFactory, interval: float
+) -> None:
+    feed = EventFeed(lambda: informers, interval=interval)
+    async with connected(feed) as client:
+        feed.close()
+        await until(lambda: client.ended, timeout=1)
+    assert (await request(feed)).status == 503
+    assert "closed" in repr(feed)
+
+
+async def test_responses_end_with_the_informers(cluster: Cluster) -> None:
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        informers.informer("pods")
+        feed = EventFeed(lambda: informers)
+        client = AsgiClient()
+        serving = asyncio.create_task(feed(scope(), client.receive, client.send))
+        await until(lambda: client.synced)
+    await asyncio.wait_for(serving, 5)
+    assert client.ended
+    late = await request(feed)
+    assert late.status == 503
+    assert "has ended" in late.json["detail"]
+
+
+async def test_beyond_so_many_clients_one_is_told_to_come_later(
+    informers: SharedInformerFactory,
+) -> None:
+    feed = EventFeed(lambda: informers, clients=1)
+    async with connected(feed):
+        refused = await request(feed)
+        assert (refused.status, refused.headers["retry-after"]) == (503, "2")
+    async with connected(feed) as client:
+        assert client.status == 200
+
+
+async def test_a_head_request_gets_a_head(informers: SharedInformerFactory) -> None:
+    answer = await request(EventFeed(lambda: informers), "HEAD")
+    assert (answer.status, answer.body) == (200, b"")
+
+
+@pytest.mark.parametrize("kind", ["websocket", "lifespan"])
+async def test_what_is_no_http_request_is_refused(
+    informers: SharedInformerFactory, kind: str
+) -> None:
+    client = AsgiClient()
+    for app in (EventFeed(lambda: informers), Probe(lambda: informers)):
+        with pytest.raises(UsageError, match=kind):
+            await app({"type": kind}, client.receive, client.send)
+
+
+# -- probes ------------------------------------------------------------------------------------
+
+
+async def test_a_synced_and_fresh_cache_is_ready(informers: SharedInformerFactory) -> None:
+    answer = await request(Probe(lambda: informers, ready))
+    assert (answer.status, answer.json["ok"], answer.json["wrong"]) == (200, True, {})
+    assert answer.json["informers"]["pods"].startswith("watching for ")
+
+
+async def test_a_cache_is_not_ready_before_its_first_state_and_says_why() -> None:
+    async with ApiServer() as server:
+        server.faults.forbid(resource="pods")
+        async with (
+            Client(server.url) as client,
+            SharedInformerFactory(client, backoff=QUICK) as informers,
+        ):
+            pods = informers.informer("pods")
+            await until(lambda: pods.health.error is not None)
+            answer = await request(Probe(lambda: informers, ready))
+            assert answer.status == 503
+            assert "not synced" in answer.json["wrong"]["pods"]
+            assert "forbidden" in answer.json["wrong"]["pods"]
+            assert (await request(Probe(lambda: informers, alive))).status == 200
+            server.faults.clear()
+            await informers.wait_synced(5)
+            assert (await request(Probe(lambda: informers, ready))).status == 200
+
+
+async def test_a_cache_is_not_ready_when_the_last_proof_is_too_old(
+    informers: SharedInformerFactory,
+) -> None:
+    await asyncio.sleep(0.002)
+    wrong = ready(informers, within=0.001)
+    assert wrong["pods"].startswith("not known to be up to date: watching")
+    assert ready(informers, within=None) == {}
+
+
+async def test_an_informer_that_has_ended_is_neither_alive_nor_ready(cluster: Cluster) -> None:
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        pods = informers.informer("pods")
+        await informers.wait_synced(5)
+    assert list(alive([pods])) == ["pods"]
+    assert list(ready([pods])) == ["pods"]
+    assert (await request(Probe(lambda: [pods], alive))).status == 503

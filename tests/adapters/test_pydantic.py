@@ -1,0 +1,76 @@
+"""Pydantic models as what programs see of cached objects."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from aioinformer import SharedInformer, SharedInformerFactory
+from aioinformer.adapters.pydantic import model
+from aioinformer.errors import ModelMismatch
+from aioinformer.testing import Cluster, ClusterSource
+from tests.core.builders import cached, pod_body
+
+
+class Metadata(BaseModel):
+    name: str
+    labels: dict[str, int] = {}
+
+
+class Pod(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    metadata: Metadata
+    kind: str
+    api_version: str = Field(alias="apiVersion")
+
+
+@asynccontextmanager
+async def pods_labelled(n: str) -> AsyncGenerator[SharedInformer[Pod]]:
+    """An informer of a cluster with one pod."""
+    cluster = Cluster()
+    cluster.create("pods", {"metadata": {"name": "web-0", "labels": {"n": n}}})
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        pods = informers.informer("pods", convert=model(Pod))
+        await informers.wait_synced(timeout=5)
+        yield pods
+
+
+async def test_an_informer_shows_pydantic_models() -> None:
+    async with pods_labelled("7") as pods:
+        found = pods.lister.list(labels="n=7")
+        pod = pods.lister["default/web-0"]
+
+    assert found == [pod]
+    assert pods.name == "pods as model(Pod)"
+    assert (pod.metadata.labels, pod.kind, pod.api_version) == ({"n": 7}, "Pod", "v1")
+
+
+def test_the_same_model_is_the_same_function() -> None:
+    assert model(Pod) == model(Pod)
+    assert hash(model(Pod)) == hash(model(Pod))
+    assert len({model(Pod), model(Metadata)}) == 2
+
+
+async def test_what_does_not_fit_is_told_without_its_values() -> None:
+    async with pods_labelled("hush") as pods:
+        with pytest.raises(ModelMismatch) as caught:
+            pods.lister.list()
+
+    error: BaseException | None = caught.value
+    said = "convert= model(Pod) failed: ValueError: metadata.labels.n: Input should be a valid int"
+    assert said in str(error)
+    while error is not None:
+        assert "hush" not in repr(error)
+        error = error.__cause__ or error.__context__
+
+
+def test_an_objects_own_kind_counts() -> None:
+    body = pod_body("a") | {"kind": "Other", "apiVersion": "v7"}
+
+    assert model(Pod)(cached(body)).kind == "Other"
+    assert model(Pod)(cached(body)).api_version == "v7"
+    assert model(Pod)(cached(pod_body("a"))).kind == "Pod"

@@ -1,0 +1,143 @@
+"""Electors on the real server: leases change hands, and nobody leads without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from aioinformer import Client, Fencing, LeaderElector
+from aioinformer.errors import LeadershipLost, TransportError
+from tests.apiserver.candidate import LEASE, RENEW, RETRY, elector_of
+from tests.apiserver.process import ApiServerProcess
+from tests.apiserver.stand_ins import install_leases
+
+pytestmark = pytest.mark.apiserver
+
+ROOT = Path(__file__).parent.parent.parent
+SLACK = 1.0
+"""Seconds for which a busy machine may be late."""
+
+
+@asynccontextmanager
+async def candidate(server: ApiServerProcess, identity: str) -> AsyncGenerator[Process]:
+    """A candidate in a process of its own, killed at the end."""
+    arguments = ("-m", "tests.apiserver.candidate", str(server.kubeconfig), identity)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, stdout=PIPE, cwd=ROOT
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def line(process: Process, word: str) -> str:
+    """Its next line that begins so; what follows in it."""
+    assert process.stdout is not None
+    async with asyncio.timeout(30):
+        while said := (await process.stdout.readline()).decode():
+            if said.startswith(word):
+                return said.removeprefix(word).strip()
+    raise AssertionError(f"it ended without saying {word!r}")
+
+
+async def for_ever(elector: LeaderElector) -> None:
+    async with elector.leading():
+        await asyncio.get_running_loop().create_future()
+
+
+async def test_who_leaves_is_followed_soon(api_server: ApiServerProcess) -> None:
+    await install_leases(api_server)
+    async with Client.connect(kubeconfig=api_server.kubeconfig) as client:
+        first, second = elector_of(client, "a"), elector_of(client, "b")
+        async with first.leading() as fencing:
+            assert fencing == Fencing(0, "a")
+            following = asyncio.create_task(for_ever(second))
+            await asyncio.sleep(LEASE + SLACK)
+            assert not second.is_leader, "it is renewed"
+        left = time.monotonic()
+        while not second.is_leader:  # noqa: ASYNC110 - it is seen from outside only
+            await asyncio.sleep(0.01)
+        assert second.fencing == Fencing(1, "b")
+        assert time.monotonic() - left < 2.2 * RETRY + SLACK
+        following.cancel()
+        await asyncio.wait({following})
+
+
+async def test_who_is_killed_is_followed_within_the_lease_time(
+    api_server: ApiServerProcess,
+) -> None:
+    await install_leases(api_server)
+    async with (
+        Client.connect(kubeconfig=api_server.kubeconfig) as client,
+        candidate(api_server, "a") as process,
+    ):
+        assert await line(process, "leading") == "0/a"
+        follower = elector_of(client, "b")
+        following = asyncio.create_task(for_ever(follower))
+        await asyncio.sleep(2 * RETRY * 2.2)  # it has seen who leads
+        assert follower.leader == "a"
+        process.kill()
+        killed = time.monotonic()
+        async with asyncio.timeout(LEASE + 2.2 * RETRY + SLACK):
+            while not follower.is_leader:  # noqa: ASYNC110 - it is seen from outside only
+                await asyncio.sleep(0.01)
+        assert time.monotonic() - killed > LEASE - RETRY - SLACK
+        assert follower.fencing == Fencing(1, "b")
+        following.cancel()
+        await asyncio.wait({following})
+
+
+async def test_who_was_stopped_for_too_long_does_nothing_more_as_it_wakes(
+    api_server: ApiServerProcess,
+) -> None:
+    await install_leases(api_server)
+    async with (
+        Client.connect(kubeconfig=api_server.kubeconfig) as client,
+        candidate(api_server, "a") as process,
+    ):
+        await line(process, "leading")
+        for _ in range(3):
+            await line(process, "step")
+        await asyncio.sleep(0.01)  # while it waits: a step that has begun is not undone
+        process.send_signal(signal.SIGSTOP)
+        async with elector_of(client, "b").leading() as fencing:
+            assert fencing == Fencing(1, "b")
+            woken = time.monotonic()
+            process.send_signal(signal.SIGCONT)
+            steps = list[float]()
+            assert process.stdout is not None
+            while (said := (await process.stdout.readline()).decode().split())[0] == "step":
+                steps.append(float(said[1]))
+            assert said == ["lost"]
+            assert not [step for step in steps if step > woken]
+
+
+async def test_without_a_server_nobody_leads_longer_than_the_renew_deadline(
+    api_server: ApiServerProcess,
+) -> None:
+    await install_leases(api_server)
+    async with Client.connect(kubeconfig=api_server.kubeconfig) as client:
+        elector = elector_of(client, "a")
+        leading = asyncio.create_task(for_ever(elector))
+        while not elector.is_leader:  # noqa: ASYNC110 - it is seen from outside only
+            await asyncio.sleep(0.01)
+        await api_server.kill()
+        killed = time.monotonic()
+        with pytest.raises(LeadershipLost, match="it was not renewed for 2 s") as caught:
+            await leading
+        assert RENEW - RETRY - SLACK < time.monotonic() - killed < RENEW + SLACK
+        assert isinstance(caught.value.__cause__, TransportError)
+        await api_server.start()
+        async with asyncio.timeout(20), elector.leading() as fencing:
+            assert fencing == Fencing(1, "a")

@@ -1,0 +1,38 @@
+"""What is sent at a pace says when, and the time that it took is told."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from benchmarks.latency import Latency, measure, measure_floor
+from benchmarks.pods import Dataset
+from benchmarks.processes import serving
+
+PODS, EVENTS, RATE = 20, 150, 1_000
+
+
+@pytest.fixture(scope="module", name="dataset")
+def a_list(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return Dataset.write(tmp_path_factory.mktemp("dataset"), PODS, 0)
+
+
+@pytest.mark.parametrize("floor", [False, True])
+async def test_events_come_at_their_pace_and_their_age_is_measured(
+    dataset: Dataset, *, floor: bool
+) -> None:
+    options = f"--pods={PODS}", f"--events={EVENTS}", f"--rate={RATE}"
+    start = time.monotonic()
+    with serving(dataset.folder, *options, program="benchmarks.pacing") as server:
+        found = await (measure_floor(server, EVENTS) if floor else measure(server, EVENTS, PODS))
+    assert found.rate <= RATE * 1.1
+    assert 0 < found.p50 <= found.p99 <= found.worst < time.monotonic() - start
+
+
+def test_percentiles_are_of_all_events() -> None:
+    taken = [number * 1_000_000 for number in range(1, 101)]
+
+    found = Latency.of(taken[::-1], seconds=2)
+
+    assert (found.rate, found.p50, found.p99, found.worst) == (50, 0.051, 0.1, 0.1)

@@ -1,0 +1,1 @@
+"""The live page of the FastAPI example, in a real browser."""

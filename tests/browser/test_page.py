@@ -1,0 +1,300 @@
+"""What somebody sees who looks at the live page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from aioinformer.testing import ApiServer
+from tests.browser.conftest import Open
+from tests.examples.serving import Service, serving, settings_of, stalled
+from tests.promises.conftest import until
+
+pytestmark = pytest.mark.browser
+
+SECOND = 1000
+"""Milliseconds in which what happens must be seen."""
+
+
+def pod(server: ApiServer, name: str, *, phase: str = "Running", **status: Any) -> None:
+    metadata = {"name": name, "labels": {"app": name.split("-")[0]}}
+    body = {"metadata": metadata, "spec": {"nodeName": "node-1"}}
+    server.cluster.create("pods", body | {"status": {"phase": phase} | status}, namespace="web")
+
+
+def restart(server: ApiServer, name: str) -> None:
+    status = {"containerStatuses": [{"restartCount": 1}]}
+    server.cluster.merge_patch("pods", name, {"status": status}, namespace="web")
+
+
+def row(page: Page, name: str) -> Locator:
+    return page.locator(".row", has_text=name)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as server:
+        for name in ("web-0", "web-1", "cart-0"):
+            pod(server, name)
+        server.cluster.create("nodes", {"metadata": {"name": "node-1"}})
+        yield server
+
+
+@pytest.fixture
+async def service(server: ApiServer, tmp_path: Path) -> AsyncIterator[Service]:
+    async with serving(settings_of(server, tmp_path)) as service:
+        await service.synced()
+        yield service
+
+
+# -- what happens ------------------------------------------------------------------------------
+
+
+async def test_an_object_appears_within_a_second_of_its_creation(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    async with open_page(service) as page:
+        await expect(row(page, "web-1")).to_be_visible()
+        pod(server, "web-2")
+        await expect(row(page, "web-2")).to_be_visible(timeout=SECOND)
+        await expect(row(page, "web-2")).to_have_attribute("data-change", "added")
+        await expect(page.get_by_role("tab", name="pods")).to_contain_text("4")
+
+
+async def test_a_change_flashes_and_the_flash_ends(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    async with open_page(service) as page:
+        changed = row(page, "web-1")
+        await expect(changed).to_be_visible()
+        assert await changed.get_attribute("data-change") is None, "what was there is no news"
+        restart(server, "web-1")
+        await expect(changed).to_have_attribute("data-change", "updated", timeout=SECOND)
+        assert await changed.evaluate("row => row.getAnimations().length") == 1
+        await expect(changed).to_contain_text("1 restart")
+        assert await row(page, "web-0").get_attribute("data-change") is None
+        await expect(changed).not_to_have_attribute("data-change", "updated", timeout=3 * SECOND)
+
+
+async def test_who_wants_no_motion_sees_the_change_without(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    async with open_page(service, reduced_motion="reduce") as page:
+        await expect(row(page, "web-1")).to_be_visible()
+        restart(server, "web-1")
+        await expect(row(page, "web-1")).to_have_attribute("data-change", "updated", timeout=SECOND)
+        assert await page.evaluate("document.getAnimations().length") == 0
+
+
+async def test_what_is_deleted_is_struck_out_and_leaves(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    async with open_page(service) as page:
+        await expect(row(page, "web-1")).to_be_visible()
+        server.cluster.delete("pods", "web-1", namespace="web")
+        await expect(row(page, "web-1")).to_have_attribute("data-gone", "", timeout=SECOND)
+        await expect(row(page, "web-1")).to_have_count(0, timeout=4 * SECOND)
+        await expect(page.get_by_role("tab", name="pods")).to_contain_text("2")
+
+
+# -- when something is away --------------------------------------------------------------------
+
+
+async def test_the_page_survives_a_restart_of_the_api_server_and_says_so_meanwhile(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    async with open_page(service) as page:
+        await expect(page.locator("#state")).to_have_text("Live")
+        await server.stop()
+        await expect(page.locator("#state")).to_have_text("API server away")
+        await expect(page.locator("#notice")).to_contain_text("What you see may be old")
+        await expect(page.locator("#said")).to_contain_text("127.0.0.1")
+        await expect(row(page, "web-0")).to_be_visible()
+        server.cluster.delete("pods", "web-0", namespace="web")
+        pod(server, "web-9")
+        await server.restart()
+        await expect(page.locator("#state")).to_have_text("Live")
+        await expect(page.locator("#notice")).to_be_hidden()
+        await expect(row(page, "web-9")).to_be_visible(timeout=SECOND)
+        await expect(row(page, "web-0")).to_have_count(0)
+        await expect(page.locator("#said-when")).to_contain_text("ago")
+
+
+async def test_the_page_comes_back_to_its_service_by_itself(
+    server: ApiServer, tmp_path: Path, open_page: Open
+) -> None:
+    settings = settings_of(server, tmp_path)
+    async with serving(settings) as service:
+        port = int(service.url.rsplit(":", 1)[1])
+        page_of = open_page(service, complaints=True)  # the browser's own: connection refused
+        page = await page_of.__aenter__()
+        await expect(row(page, "web-0")).to_be_visible()
+    await expect(page.locator("#state")).to_have_text("Reconnecting")
+    await expect(page.locator("#notice")).to_contain_text("lost its service")
+    await expect(row(page, "web-1")).to_be_visible()
+    server.cluster.delete("pods", "web-0", namespace="web")
+    async with serving(settings, port=port):
+        await expect(page.locator("#state")).to_have_text("Live", timeout=10 * SECOND)
+        await expect(row(page, "web-0")).to_have_count(0)
+        await expect(row(page, "web-1")).to_be_visible()
+        await page_of.__aexit__(None, None, None)
+
+
+async def test_a_stalled_second_client_changes_nothing(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    async with open_page(service) as page, stalled(service):
+        for version in range(150):  # more than its socket takes
+            patch = {"metadata": {"labels": {f"l{i}": f"{version:060}" for i in range(40)}}}
+            for name in ("web-0", "web-1", "cart-0"):
+                server.cluster.merge_patch("pods", name, patch, namespace="web")
+            await asyncio.sleep(0.01)
+        pod(server, "web-2")
+        await expect(row(page, "web-2")).to_be_visible(timeout=SECOND)
+        await expect(page.locator("#clients")).to_contain_text("2 pages")
+        await expect(page.locator("#state")).to_have_text("Live")
+
+
+# -- looking for something ---------------------------------------------------------------------
+
+
+async def test_search_filters_from_the_keyboard(service: Service, open_page: Open) -> None:
+    async with open_page(service) as page:
+        await expect(page.locator(".row")).to_have_count(3)
+        await page.keyboard.press("/")
+        await expect(page.locator("#search")).to_be_focused()
+        await page.keyboard.type("app=web node-1")
+        await expect(page.locator(".row")).to_have_count(2)
+        await page.keyboard.type(" nothing like it")
+        await expect(page.locator("#none")).to_have_text("Nothing matches.")
+        await page.keyboard.press("Escape")
+        await expect(page.locator(".row")).to_have_count(3)
+
+
+async def test_tabs_and_statuses_narrow_what_is_shown(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    pod(server, "late-0", phase="Pending")
+    async with open_page(service) as page:
+        await page.get_by_role("button", name="Pending").click()
+        await expect(page.locator(".row .name")).to_have_text(["late-0"])
+        await page.get_by_role("button", name="Pending").first.click()
+        await expect(page.locator(".row")).to_have_count(4)
+        await page.get_by_role("tab", name="pods").focus()
+        await page.keyboard.press("ArrowRight")
+        await expect(page.get_by_role("tab", name="nodes")).to_be_focused()
+        await expect(page.locator(".row .name")).to_have_text(["node-1"])
+
+
+async def test_columns_sort(service: Service, open_page: Open) -> None:
+    async with open_page(service) as page:
+        names = page.locator(".row")
+        await expect(names).to_have_count(3)
+        order = (
+            "[...document.querySelectorAll('.row')].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex)"
+        )
+        shown = f"{order}.map(row => row.querySelector('.name').textContent)"
+        assert await page.evaluate(shown) == ["cart-0", "web-0", "web-1"]
+        await page.get_by_role("button", name="Name", exact=True).click()
+        assert await page.evaluate(shown) == ["web-1", "web-0", "cart-0"]
+
+
+async def test_an_object_is_shown_whole(service: Service, open_page: Open) -> None:
+    async with open_page(service) as page:
+        await page.get_by_role("button", name="web-1").click()
+        await expect(page.locator("#dialog-body")).to_contain_text('"nodeName": "node-1"')
+        await page.keyboard.press("Escape")
+        await expect(page.locator("#dialog")).to_be_hidden()
+
+
+async def test_what_users_write_is_text(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    nasty = "<img src=x onerror=alert(1)>"
+    pod(server, "nasty-0", phase="Failed", reason=nasty)
+    async with open_page(service) as page:
+        await expect(row(page, "nasty-0").locator(".status")).to_have_text(nasty)
+        await expect(page.locator("#chips")).to_contain_text(nasty)
+        assert await page.locator("img").count() == 0
+
+
+# -- how it looks ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [320, 390, 768])
+async def test_nothing_has_to_be_scrolled_sideways(
+    service: Service, open_page: Open, width: int
+) -> None:
+    viewport = {"width": width, "height": 800}
+    async with open_page(service, viewport=viewport, is_mobile=True, has_touch=True) as page:
+        await expect(page.locator(".row")).to_have_count(3)
+        assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert await page.evaluate("visualViewport.scale") == 1
+
+
+CONTRAST = """() => {
+    const light = (colour) => {
+        const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map((c) => {
+            const part = c / 255;
+            return part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+        });
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const ground = (element) => {
+        for (; element; element = element.parentElement) {
+            const colour = getComputedStyle(element).backgroundColor;
+            if (!/, 0\\)$/.test(colour)) return colour;
+        }
+        return "rgb(255, 255, 255)";
+    };
+    const texts = [...document.querySelectorAll(
+        "h1, h2, p, button, li b, li span, .row div, .row b"
+    )];
+    return texts.filter((each) => each.checkVisibility() && each.innerText?.trim()).map((each) => {
+        const [ink, paper] = [light(getComputedStyle(each).color), light(ground(each))];
+        const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+        const which = each.className || each.id || each.tagName;
+        return [Math.round(ratio * 100) / 100, which, each.innerText];
+    });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_text_stands_out_in_both_schemes(
+    server: ApiServer, service: Service, open_page: Open, scheme: str
+) -> None:
+    """At least 4.5 to 1, as WCAG 2.2 asks of text (AA)."""
+    pod(server, "late-0", phase="Pending")
+    pod(server, "bad-0", phase="Failed")
+    pod(server, "done-0", phase="Succeeded")
+    async with open_page(service, color_scheme=scheme) as page:
+        await expect(page.locator(".row")).to_have_count(6)
+        ground = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (ground == "rgb(13, 17, 23)") is (scheme == "dark")
+        found = await page.evaluate(CONTRAST)
+        assert len(found) > 50
+        assert [each for each in found if each[0] < 4.5] == []
+
+
+async def test_five_thousand_rows_are_shown_quickly_with_few_elements(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    for number in range(5000):
+        pod(server, f"pod-{number:04}")
+    await until(lambda: len(service.live.informers["pods"].lister) == 5003)
+    async with open_page(service) as page:
+        clock = asyncio.get_running_loop().time
+        start = clock()
+        await expect(page.get_by_role("tab", name="pods")).to_contain_text("5,003")
+        assert clock() - start < 3
+        assert await page.locator(".row").count() < 60
+        await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        await expect(row(page, "web-1")).to_be_visible()
+        await page.evaluate("scrollTo(0, 0)")
+        await page.locator("#search").fill("pod-4321")
+        await expect(page.locator(".row")).to_have_count(1, timeout=SECOND)

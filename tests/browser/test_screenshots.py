@@ -1,0 +1,56 @@
+"""Pictures of the page, for people to look at: laptop and phone, light and dark, well and not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import expect
+
+from examples.fastapi_app.settings import Settings
+from tests.browser.conftest import Open
+from tests.examples.serving import Service, serving
+
+pytestmark = pytest.mark.browser
+
+LAPTOP = {"viewport": {"width": 1360, "height": 860}}
+PHONE = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 2,
+    "is_mobile": True,
+    "has_touch": True,
+}
+LIFE = 6000
+"""Milliseconds in which the charts begin to show something."""
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[Service]:
+    async with serving(Settings(rate=40)) as service:
+        await service.synced()
+        yield service
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("name", "device"), [("laptop", LAPTOP), ("phone", PHONE)])
+async def test_the_page_has_its_picture_taken(
+    service: Service,
+    open_page: Open,
+    artifacts: Path,
+    name: str,
+    device: dict[str, Any],
+    scheme: str,
+) -> None:
+    async with open_page(service, color_scheme=scheme, **device) as page:
+        await expect(page.locator("#state")).to_have_text("Live")
+        await page.wait_for_timeout(LIFE)
+        await page.screenshot(path=artifacts / f"{name}-{scheme}.png")
+        await page.locator("#outage").click()
+        await expect(page.locator("#state")).to_have_text("API server away")
+        await page.screenshot(path=artifacts / f"{name}-{scheme}-outage.png")
+        await expect(page.locator("#state")).to_have_text("Live", timeout=15_000)
+        await page.locator(".row .name button").first.click()
+        await expect(page.locator("#dialog-body")).to_contain_text("kind")
+        await page.screenshot(path=artifacts / f"{name}-{scheme}-object.png")

@@ -1,0 +1,100 @@
+"""The sample controller against the embedded server: what Foos get, and two replicas of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+import yaml
+
+from aioinformer import Client
+from aioinformer.testing import ApiServer, Cluster
+from examples.sample_controller.kinds import FOOS, WORKLOADS
+from examples.sample_controller.replica import Replica
+from examples.sample_controller.settings import Settings
+from tests.examples.foos import Foos, eventually, story
+from tests.promises.conftest import until
+
+FOLDER = Path(__file__).parent.parent.parent / "examples" / "sample_controller"
+
+
+@pytest.fixture
+async def client() -> AsyncGenerator[Client]:
+    cluster = Cluster()
+    for resource in (FOOS, WORKLOADS):
+        cluster.add_resource(resource, status=True)
+    async with ApiServer(cluster) as server, Client(server.url) as client:
+        yield client
+
+
+def replica(client: Client, identity: str) -> Replica:
+    settings = Settings(
+        identity=identity, lease_duration=2.0, renew_deadline=1.5, retry_period=0.02
+    )
+    return Replica(client, settings)
+
+
+@asynccontextmanager
+async def running(it: Replica) -> AsyncGenerator[asyncio.Task[None]]:
+    """A replica that runs until the block is over."""
+    task = asyncio.create_task(it.run())
+    try:
+        yield task
+    finally:
+        it.stop()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_a_foo_gets_a_workload_that_follows_it(client: Client) -> None:
+    async with running(replica(client, "a")):
+        await story(Foos(client))
+
+
+async def test_of_two_replicas_one_works_and_the_other_follows_it(client: Client) -> None:
+    foos, first, second = Foos(client), replica(client, "a"), replica(client, "b")
+    async with running(first) as working:
+        await until(lambda: first.leads)
+        async with running(second):
+            await foos.create("example", "web", 1)
+            await eventually(lambda: foos.workload("web"))
+            assert not second.leads
+            first.stop()
+            await working  # it finishes what it does, and gives the lease back
+            await until(lambda: second.leads, timeout=1.5)  # before the lease would be over
+            await foos.workloads.delete("web")
+            await eventually(lambda: foos.workload("web"))
+
+
+async def test_a_replica_that_does_not_lead_stops_at_once(client: Client) -> None:
+    first, second = replica(client, "a"), replica(client, "b")
+    async with running(first):
+        await until(lambda: first.leads)
+        async with running(second) as waiting:
+            await asyncio.sleep(0.05)
+            second.stop()
+            await asyncio.wait({waiting}, timeout=1)
+            assert waiting.cancelled()
+        assert first.leads
+
+
+def test_the_definitions_are_those_of_the_kinds() -> None:
+    definitions = list(yaml.safe_load_all((FOLDER / "crds.yaml").read_text()))
+    for resource, crd in zip((FOOS, WORKLOADS), definitions, strict=True):
+        spec = crd["spec"]
+        assert crd["metadata"]["name"] == str(resource)
+        assert (spec["group"], spec["names"]["kind"]) == (resource.group, resource.kind)
+        (version,) = spec["versions"]
+        assert version["name"] == resource.version
+        assert "status" in version["subresources"]
+    foo = yaml.safe_load((FOLDER / "foo.yaml").read_text())
+    assert (foo["apiVersion"], foo["kind"]) == (FOOS.api_version, FOOS.kind)
+
+
+def test_the_command_line_says_how_to_run_it() -> None:
+    settings = Settings.parse(["--identity", "a", "-n", "web", "--lease-duration", "5"])
+    assert (settings.identity, settings.namespace, settings.lease_duration) == ("a", "web", 5.0)
+    assert Settings.parse([]).identity != Settings.parse([]).identity

@@ -1,0 +1,422 @@
+"""Informers with ``model=``, ``convert=`` or ``transform=``, from the server to the handler."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from aioinformer import (
+    Added,
+    Deleted,
+    DeleteReason,
+    Event,
+    KubeObject,
+    ObjectKey,
+    Problem,
+    Shape,
+    SharedInformer,
+    SharedInformerFactory,
+    Updated,
+    field,
+    label_index,
+    labelled,
+    merge,
+)
+from aioinformer.errors import ModelMismatch, TransformFailed, UsageError
+from aioinformer.testing import Cluster, ClusterSource
+from tests.runtime.running import BRISK, informing, touch, with_pods
+from tests.runtime.sources import PODS, error_event, page, script, stream, until
+
+
+class Metadata(Struct, frozen=True, gc=False):
+    name: str
+    labels: dict[str, int] = {}  # of which the server knows nothing
+
+
+class Pod(Struct, frozen=True, gc=False):
+    """A pod that fits as long as its labels are no words."""
+
+    metadata: Metadata
+
+
+def shaped(cluster: Cluster, shape: Shape[Any], **options: Any) -> SharedInformer[Any]:
+    source = ClusterSource(cluster).lister_watcher(PODS)
+    return SharedInformer(source, shape=shape, backoff=BRISK, **options)
+
+
+def value(obj: KubeObject) -> str:
+    """A conversion that fails for some."""
+    found = obj.labels.get("value", "none")
+    if found == "bad":
+        raise ValueError("a bad value")
+    return f"{obj.name}={found}"
+
+
+def without_secrets(obj: KubeObject) -> Mapping[str, Any] | None:
+    if obj.labels.get("value") == "raise":
+        raise ValueError("no")
+    if obj.labels.get("value") == "drop":
+        return None
+    return {**obj, "spec": "cut"}
+
+
+def put(cluster: Cluster, name: str, value: str) -> None:
+    """Create a pod."""
+    cluster.create("pods", {"metadata": {"name": name, "labels": {"value": value}}})
+
+
+def name_of(pod: Pod) -> str:
+    return pod.metadata.name
+
+
+# -- models ------------------------------------------------------------------------------------
+
+
+async def test_handlers_streams_and_waits_get_models() -> None:
+    heard: list[str] = []
+
+    class Handler:
+        async def on_add(self, obj: Pod, /, *, initial: bool) -> None:
+            heard.append(f"add {obj.metadata.name} {initial}")
+
+        def on_update(self, old: Pod, new: Pod, /, *, resync: bool) -> None:
+            heard.append(f"update {old.metadata.labels} {new.metadata.labels} {resync}")
+
+        async def on_delete(self, obj: Pod, /, *, reason: DeleteReason) -> None:
+            heard.append(f"delete {obj.metadata.name} {reason}")
+
+    cluster = with_pods("a")
+    pods = shaped(cluster, Shape.of(model=Pod))
+    pods.add_handler(Handler())
+    async with informing(pods), pods.events() as events:
+        told = [await anext(events)]
+        touch(cluster, "a", "7")  # the labels of a pod are strings
+        await until(lambda: bool(pods.health.rejected))
+        cluster.merge_patch("pods", "a", {"metadata": {"labels": None}})
+        await pods.wait_until("default/a", lambda pod: not pods.health.rejected, timeout=5)
+        told.append(await anext(events))
+        await until(lambda: len(heard) == 2)
+        cluster.delete("pods", "a")
+        await pods.wait_until("default/a", lambda pod: pod is None, timeout=5)
+        told.append(await anext(events))
+        await until(lambda: len(heard) == 3)
+
+    model = Pod(Metadata("a"))
+    assert heard == ["add a True", "update {} {} False", "delete a deleted"]
+    assert told == [Added(model, True), Updated(model, model), Deleted(model)]
+    assert {event.key for event in told} == {ObjectKey("default", "a")}
+
+
+async def test_decorated_functions_and_threads_get_models() -> None:
+    heard: list[object] = []
+    cluster = with_pods("a")
+    pods = shaped(cluster, Shape.of(model=Pod))
+
+    @pods.on_add
+    def added(obj: Pod, *, initial: bool) -> None:
+        heard.append((obj, initial))
+
+    def in_a_thread(event: Event[Pod]) -> None:
+        heard.append((event, threading.current_thread() is threading.main_thread()))
+
+    pods.add_handler(in_a_thread, run_in_thread=True)
+    async with informing(pods):
+        await until(lambda: len(heard) == 2)
+
+    assert (Pod(Metadata("a")), True) in heard
+    assert (Added(Pod(Metadata("a")), True), False) in heard
+
+
+async def test_a_handler_of_models_that_raises_is_named_with_the_key_and_not_the_model(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pods = shaped(with_pods("a"), Shape.of(model=Pod))
+
+    async def clumsy(event: Event[Pod]) -> None:
+        raise ValueError("no")
+
+    registration = pods.add_handler(clumsy)
+    async with informing(pods):
+        await until(lambda: registration.statistics().errors == 1)
+
+    (said,) = [each.getMessage() for each in caplog.records if "raised at" in each.getMessage()]
+    assert "clumsy of pods raised at Added of <Pod default/a rv=" in said
+    assert "Metadata" not in said
+
+
+async def test_a_snapshot_has_models_in_it() -> None:
+    pods = shaped(with_pods("a"), Shape.of(model=Pod))
+    async with informing(pods), pods.snapshot_and_events() as (snapshot, events):
+        assert dict(snapshot) == {ObjectKey("default", "a"): Pod(Metadata("a"))}
+        assert events.next_nowait() is None
+
+
+async def test_streams_of_models_can_be_merged() -> None:
+    models = shaped(with_pods("a"), Shape.of(model=Pod))
+    texts = shaped(with_pods("b"), Shape.of(convert=value))
+    async with (
+        informing(models),
+        informing(texts),
+        merge(models.events(), texts.events()) as events,
+    ):
+        told = [await anext(events), await anext(events)]
+
+    assert [(each.source, each.event.obj) for each in told] == [
+        (models, Pod(Metadata("a"))),
+        (texts, "b=none"),
+    ]
+
+
+async def test_a_misfit_keeps_the_last_good_object_and_is_told_everywhere(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    problems: list[Problem] = []
+    cluster = with_pods("a")
+    pods = shaped(cluster, Shape.of(model=Pod), on_error=problems.append)
+    async with informing(pods):
+        touch(cluster, "a", "word")
+        put(cluster, "never", "word")
+        await until(lambda: pods.health.rejections == 2)
+
+        assert [pod.metadata.labels for pod in pods.lister] == [{}]
+        assert pods.health.rejected == ("default/a", "default/never")
+        assert "2 objects rejected" in str(pods.health)
+    assert (problems[0].phase, problems[0].cause) == ("object", "rejected")
+    assert isinstance(problems[0].error, ModelMismatch)
+    said = [each.getMessage() for each in caplog.records if each.name == "aioinformer.pump"]
+    assert any(
+        "pods: pods default/a at resourceVersion" in text
+        and "it doesn't fit the model Pod: ValidationError: Expected `int`, got `str`" in text
+        and text.endswith("; what was cached of it stays")
+        for text in said
+    )
+
+
+async def test_ones_own_write_that_does_not_fit_is_not_waited_for_for_ever() -> None:
+    cluster = with_pods("a")
+    pods = shaped(cluster, Shape.of(model=Pod))
+    async with informing(pods):
+        answer = cluster.merge_patch("pods", "a", {"metadata": {"labels": {"value": "word"}}})
+        shown = await pods.wait_for(answer, timeout=5)
+        never = cluster.create("pods", {"metadata": {"name": "b", "labels": {"value": "word"}}})
+
+        assert shown == Pod(Metadata("a"))
+        assert await pods.wait_for(never, timeout=5) is None
+        assert len(pods.health.rejected) == 2
+
+
+async def test_a_relist_with_misfits_deletes_nothing() -> None:
+    good = '{"metadata":{"name":"a","namespace":"web","uid":"u","resourceVersion":"1"}}'
+    bad = (
+        '{"metadata":{"name":"a","namespace":"web","uid":"u","resourceVersion":"12",'
+        '"labels":{"x":"word"}}}'
+    )
+    gone = error_event(410, "Expired")
+    source = script(page(good), stream(gone), page(bad, version="20"), stream(hangs=True))
+    pods: SharedInformer[Pod] = SharedInformer(
+        source, shape=Shape.of(model=Pod), backoff=BRISK, watch_list=False
+    )
+    told: list[Event[Pod]] = []
+    pods.add_handler(told.append)
+    async with informing(pods):
+        await until(lambda: pods.health.rejected == ("web/a",))
+
+        assert pods.lister.list() == [Pod(Metadata("a"))]
+    assert told == [Added(Pod(Metadata("a")), True)]
+
+
+async def test_a_cache_of_models_can_be_verified() -> None:
+    cluster = with_pods("a", "b")
+    pods = shaped(cluster, Shape.of(model=Pod))
+    async with informing(pods):
+        assert await pods.verify(contents=True, timeout=5)
+        put(cluster, "bad", "word")
+        await until(lambda: bool(pods.health.rejected))
+        found = await pods.verify(contents=True, timeout=5)
+
+    assert found
+    assert found.rejected == 1
+
+
+async def test_predicates_and_fields_are_refused_where_they_are_given() -> None:
+    pods = shaped(with_pods(), Shape.of(model=Pod))
+
+    with pytest.raises(UsageError, match="the filter"):
+        pods.add_handler(print, filter=labelled("app=shop"))
+    with pytest.raises(UsageError, match="the filter"):
+        pods.events(filter=labelled("app=shop"))
+    with pytest.raises(UsageError, match="the index 'node'"):
+        pods.add_indexers({"node": field("spec.nodeName")})
+    with pytest.raises(UsageError, match="the index 'labels'"):
+        await pods.add_index("labels", label_index())
+    async with informing(pods):
+        with pytest.raises(UsageError, match="the label selector 'app=shop' reads"):
+            pods.lister.list(labels="app=shop")
+
+
+async def test_an_index_of_models_can_be_added_late() -> None:
+    pods = shaped(with_pods("a", "b"), Shape.of(model=Pod))
+    async with informing(pods):
+        await pods.add_index("name", name_of)
+
+        assert pods.lister.by_index("name", "a") == [Pod(Metadata("a"))]
+
+
+# -- conversions -------------------------------------------------------------------------------
+
+
+async def test_an_object_that_does_not_convert_is_an_error_of_ours_and_blames_no_handler(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.ERROR)
+    problems: list[Problem] = []
+    cluster = with_pods("a")
+    texts = shaped(cluster, Shape.of(convert=value), on_error=problems.append)
+    heard: list[Event[str]] = []
+    registration = texts.add_handler(heard.append, filter=lambda text: text != "never")
+    async with informing(texts):
+        touch(cluster, "a", "bad")
+        await until(lambda: bool(problems))
+        with pytest.raises(ModelMismatch, match="pods default/a at resourceVersion"):
+            texts.lister.get("default/a")
+        with pytest.raises(ModelMismatch):
+            await texts.wait_until("default/a", lambda text: text == "a=good", timeout=5)
+        touch(cluster, "a", "good")
+        await until(lambda: len(heard) == 2)
+
+        assert heard == [Added("a=none", True), Added("a=good")]
+        assert registration.statistics().errors == 0
+        assert texts.health.unconverted > 0
+        assert "convert= failed" in str(texts.health)
+        assert not texts.health.rejected
+    assert all(isinstance(problem.error, ModelMismatch) for problem in problems)
+    assert all(problem.phase == "handler" for problem in problems)
+    assert any("convert= value failed: ValueError: a bad value" in text for text in caplog.messages)
+
+
+async def test_a_stream_can_be_read_on_behind_an_object_that_does_not_convert() -> None:
+    cluster = with_pods()
+    texts = shaped(cluster, Shape.of(convert=value))
+    async with informing(texts), texts.events() as events:
+        put(cluster, "bad", "bad")
+        with pytest.raises(ModelMismatch):
+            await anext(events)
+        put(cluster, "good", "1")
+
+        assert await anext(events) == Added("good=1")
+
+
+async def test_a_scan_gives_way_between_conversions() -> None:
+    texts = shaped(with_pods("a", "b", "c"), Shape.of(convert=value))
+    async with informing(texts):
+        found = [text async for text in texts.lister.scan(where=lambda text: text != "b=none")]
+
+    assert sorted(found) == ["a=none", "c=none"]
+
+
+# -- transforms --------------------------------------------------------------------------------
+
+
+async def test_a_transform_comes_before_everything_else() -> None:
+    cluster = with_pods("a")
+    pods = shaped(cluster, Shape.of(transform=without_secrets), indexers={"spec": field("spec")})
+    told: list[Event] = []
+    pods.add_handler(told.append)
+    async with informing(pods):
+        assert pods.lister["default/a"]["spec"] == "cut"
+        assert len(pods.lister.by_index("spec", "cut")) == 1
+        put(cluster, "b", "drop")
+        touch(cluster, "a", "drop")
+        await until(lambda: len(pods.lister) == 0)
+        touch(cluster, "a", "back")
+        await pods.wait_until("default/a", lambda pod: pod is not None, timeout=5)
+        cluster.delete("pods", "a")
+        await pods.wait_until("default/a", lambda pod: pod is None, timeout=5)
+        await until(lambda: len(told) == 4)
+
+    kinds = [
+        (type(event).__name__, event.reason if isinstance(event, Deleted) else "") for event in told
+    ]
+    assert kinds == [("Added", ""), ("Deleted", "dropped"), ("Added", ""), ("Deleted", "deleted")]
+    assert all(event.obj["spec"] == "cut" for event in told)
+
+
+async def test_a_transform_that_raises_leaves_what_is_cached() -> None:
+    problems: list[Problem] = []
+    cluster = with_pods("a")
+    pods = shaped(cluster, Shape.of(transform=without_secrets), on_error=problems.append)
+    told: list[Event] = []
+    pods.add_handler(told.append)
+    async with informing(pods):
+        version = pods.lister["default/a"].resource_version
+        touch(cluster, "a", "raise")
+        await until(lambda: pods.health.rejected == ("default/a",))
+        assert pods.lister["default/a"].resource_version == version
+        cluster.delete("pods", "a")  # in a last state at which it raises as well
+        await until(lambda: len(told) == 2)
+
+        assert not pods.health.rejected
+    assert isinstance(told[-1], Deleted)
+    assert told[-1].obj.resource_version == version
+    assert isinstance(problems[0].error, TransformFailed)
+    assert isinstance(problems[0].error.__cause__, ValueError)
+
+
+async def test_a_transform_of_a_first_state_works_page_by_page() -> None:
+    cluster = with_pods(*(f"p-{number}" for number in range(40)))
+    put(cluster, "dropped", "drop")
+    source = ClusterSource(cluster).lister_watcher(PODS)
+    shape = Shape.of(transform=without_secrets)
+    pods = SharedInformer(source, shape=shape, watch_list=False, page_size=7, backoff=BRISK)
+    async with informing(pods):
+        assert len(pods.lister) == 40
+        assert {obj["spec"] for obj in pods.lister} == {"cut"}
+        assert await pods.verify(contents=True, timeout=5)
+
+
+# -- one informer for each shape ---------------------------------------------------------------
+
+
+async def test_another_shape_is_another_informer() -> None:
+    async with SharedInformerFactory(ClusterSource(with_pods("a"))) as informers:
+        plain, models = informers.informer("pods"), informers.informer("pods", model=Pod)
+        texts = informers.informer("pods", convert=value)
+        cut = informers.informer("pods", transform=without_secrets)
+        assert len({plain, models, texts, cut}) == 4
+        assert informers.informer("po", model=Pod) is models
+        assert informers.informer("pod", convert=value) is texts
+        assert informers.informer("pods", transform=without_secrets) is cut
+        await informers.wait_synced(timeout=5)
+
+        assert [each.name for each in informers] == [
+            "pods",
+            "pods as Pod",
+            "pods as value",
+            "pods through without_secrets",
+        ]
+        assert texts.lister.list() == ["a=none"]
+        assert models.lister.list() == [Pod(Metadata("a"))]
+
+
+async def test_a_model_that_is_none_is_refused_at_once() -> None:
+    async with SharedInformerFactory(ClusterSource(with_pods())) as informers:
+        with pytest.raises(UsageError, match="model= takes"):
+            informers.informer("pods", model=int)
+        with pytest.raises(UsageError, match="model= takes"):
+            async with informers.use("pods", model=int):
+                raise AssertionError
+        assert list(informers) == []
+
+
+async def test_an_informer_of_models_can_be_used_for_a_while() -> None:
+    async with SharedInformerFactory(ClusterSource(with_pods("a"))) as informers:
+        by_name = {"n": name_of}
+        async with informers.use("pods", model=Pod, indexers=by_name) as pods:
+            await pods.wait_synced(timeout=5)
+            assert pods.lister.by_index("n", "a") == [Pod(Metadata("a"))]
+        assert list(informers) == []

@@ -1,0 +1,82 @@
+"""Never two leaders at once: 200 elections here, 4,000 under their own mark.
+
+And with one bug planted, each of the rules is seen to be needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from aioinformer._core.election import Election
+from tests.simulation import election_mutants as mutants
+from tests.simulation.electing import Candidate, Overlap, World
+
+FEW = range(200)
+MANY = range(10_000, 14_000)
+SEARCHED = range(400)
+"""Histories among which a bug must be seen."""
+
+
+def hold_in(seeds: Iterable[int]) -> None:
+    terms = losses = releases = 0
+    for seed in seeds:
+        world = World(seed)
+        world.run()
+        assert world.inside, f"seed {seed}: nobody leads at the end: {world.candidates}"
+        terms, losses = terms + len(world.terms), losses + world.losses
+        releases += world.releases
+    # They are not only the ones in which nothing happens.
+    assert terms > 3 * len(list(seeds))
+    assert losses > len(list(seeds)) / 2
+    assert releases > len(list(seeds)) / 2
+
+
+def test_no_two_lead_at_once_while_pauses_and_clocks_keep_within_what_the_times_allow() -> None:
+    hold_in(FEW)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("start", MANY[::500])
+def test_no_two_lead_at_once_in_thousands_of_elections(start: int) -> None:
+    hold_in(range(start, start + 500))
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        mutants.CountsFromTheAnswer,
+        mutants.BelievesTimesInTheLease,
+        mutants.KnowsItsOwnDurationOnly,
+        mutants.CutsOffSeconds,
+        mutants.TakesItsNameForItself,
+        mutants.ForgetsTheFence,
+        mutants.LeadsForTheWholeLease,
+    ],
+)
+def test_an_election_with_a_bug_is_caught(bug: type[Election]) -> None:
+    assert caught(election=bug)
+
+
+@pytest.mark.parametrize("bug", [mutants.ReleasesFirst, mutants.NeverLooksAtTheClock])
+def test_a_shell_with_a_bug_is_caught(bug: type[Candidate]) -> None:
+    assert caught(candidate=bug)
+
+
+def test_an_election_is_the_same_for_the_same_seed() -> None:
+    first, second = World(7), World(7)
+    first.run()
+    second.run()
+
+    assert first.terms
+    assert first.terms == second.terms
+
+
+def caught(*, election: type[Election] = Election, candidate: type[Candidate] = Candidate) -> bool:
+    for seed in SEARCHED:
+        try:
+            World(seed, election=election, candidate=candidate).run()
+        except Overlap:
+            return True
+    return False

@@ -1,0 +1,110 @@
+"""The numbered examples do what they say, on the embedded API server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from aioinformer.testing import ApiServer
+from tests.scripts import ended, running
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+NUMBERED = sorted(EXAMPLES.glob("[0-9][0-9]_*.py"))
+SCREEN = 60
+"""Lines that fit on one."""
+
+
+@pytest.fixture(name="server")
+async def a_server_with_pods() -> AsyncGenerator[ApiServer]:
+    """Two pods of a shop and one of nothing, in two namespaces; one of them is on no node yet."""
+    async with ApiServer() as server:
+        for name, namespace, labels, node in (
+            ("web-0", "default", {"app": "shop", "tier": "web"}, "node-1"),
+            ("web-1", "default", {"app": "shop", "tier": "web"}, "node-2"),
+            ("tool", "other", {}, ""),
+        ):
+            body = {"metadata": {"name": name, "labels": labels}, "spec": {"nodeName": node}}
+            if not node:
+                del body["spec"]
+            server.cluster.create("pods", body, namespace=namespace)
+        yield server
+
+
+async def test_01_prints_what_happens_until_it_is_interrupted(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    async with running(EXAMPLES / "01_print_pods.py", server, tmp_path, "default") as run:
+        start = sorted([await run.line() for _ in range(2)])
+        assert start == [b"= default/web-0\n", b"= default/web-1\n"]
+        patch = {"spec": {"nodeName": "node-9"}}
+        server.cluster.merge_patch("pods", "web-0", patch, namespace="default")
+        assert re.fullmatch(rb"~ default/web-0 \d+ -> \d+\n", await run.line())
+        server.cluster.create("pods", {"metadata": {"name": "web-2"}}, namespace="default")
+        assert await run.line() == b"+ default/web-2\n"
+        server.cluster.delete("pods", "web-1", namespace="default")
+        assert await run.line() == b"- default/web-1 deleted\n"
+    assert run.complaints == "", "Ctrl-C ends it, and nothing else is to be said"
+
+
+async def test_02_shows_the_pods_of_each_node(server: ApiServer, tmp_path: Path) -> None:
+    script, kubeconfig = EXAMPLES / "02_index_by_node.py", server.kubeconfig(tmp_path / "config")
+
+    every, one = await asyncio.gather(
+        ended(script, kubeconfig), ended(script, kubeconfig, "node-2")
+    )
+
+    assert every.output.splitlines() == [
+        "node-1: 1 pods: default/web-0",
+        "node-2: 1 pods: default/web-1",
+        "1 pods are on no node yet",
+    ]
+    assert one.output.splitlines() == every.output.splitlines()[1:]
+    assert (every.status, every.complaints, one.status, one.complaints) == (0, "", 0, "")
+
+
+async def test_04_finds_pods_by_labels(server: ApiServer, tmp_path: Path) -> None:
+    script, kubeconfig = EXAMPLES / "04_label_index.py", server.kubeconfig(tmp_path / "config")
+
+    run = await ended(script, kubeconfig, "!app")
+
+    assert run.output.splitlines() == [
+        "app=shop: 2 of 3 pods",
+        "tier=web: 2 of 3 pods",
+        "!app selects other/tool",
+        "2 pods are of the app shop",
+    ]
+    assert (run.status, run.complaints) == (0, "")
+
+
+async def test_05_reads_its_own_writes(server: ApiServer, tmp_path: Path) -> None:
+    script, kubeconfig = EXAMPLES / "05_wait_for_own_write.py", server.kubeconfig(tmp_path / "c")
+
+    run = await ended(script, kubeconfig)
+
+    assert run.output.splitlines() == ["created: 1 visit", "changed: 2 visits", "deleted: True"]
+    assert (run.status, run.complaints) == (0, "")
+    assert json.loads(server.cluster.list("configmaps"))["items"] == []
+
+
+async def test_without_a_cluster_each_ends_by_saying_what_to_do(tmp_path: Path) -> None:
+    runs = await asyncio.gather(*[ended(script, tmp_path / "none") for script in NUMBERED])
+
+    assert runs
+    for run in runs:
+        last = run.complaints.splitlines()[-1]
+        assert "ConfigurationError: no cluster is configured" in last
+        assert "put your cluster's kubeconfig into ~/.kube/config" in last
+        assert (run.status, run.output) == (1, "")
+
+
+@pytest.mark.parametrize("script", NUMBERED, ids=lambda script: script.stem)
+def test_each_is_one_screen_that_says_how_to_run_it(script: Path) -> None:
+    text = script.read_text()
+
+    assert len(text.splitlines()) <= SCREEN
+    assert f"\npython examples/{script.name}" in text
