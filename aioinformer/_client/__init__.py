@@ -8,6 +8,9 @@ The only package of the library that knows HTTP (aiohttp) and kubeconfig files
     discovery    asks the server what it serves      catalogue    understands the answer
     transport    sessions, requests, open answers    statuses     failures -> our errors
     kubeconfig   finds credentials as kubectl does   kubeconfig_files   reads the files
+    calls        one request                         sending      a write goes out once
+    writer       writes single objects               write_advice what to do about a refused one
+    cautions     what a server warns of
     refusals     reads an answer other than 200      masking      hides what was sent from it
     traffic      who of one client's informers asks when
     credentials  where the server is, and how to be known there

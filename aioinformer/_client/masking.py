@@ -52,6 +52,8 @@ def without_answer(error: BaseException) -> None:
     An answer may repeat what was written, such as a Secret. Of their texts the beginning stays.
     """
     for each in _chain(error):
+        if isinstance(each, OSError):  # what the system says, which has not read the answer
+            continue
         each.args = tuple(_unquoted(argument) for argument in each.args)
         for name in TEXTS:
             if isinstance(text := getattr(each, name, None), str):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -149,6 +149,6 @@ def _untold_causes(status: Status) -> str:
 def _causes(status: Status) -> Iterator[dict[str, Any]]:
     """Those in the details that have the form of causes; a server may send anything."""
     sent: Any = status.details.get("causes")
-    for cause in sent if isinstance(sent, list) else ():
+    for cause in cast("Iterable[Any]", sent) if isinstance(sent, list) else ():
         if isinstance(cause, dict):
             yield cast("dict[str, Any]", cause)

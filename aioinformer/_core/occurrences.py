@@ -53,7 +53,9 @@ class Reference:
         if isinstance(obj, KubeObject):
             return cls(obj.api_version, obj.kind, obj.namespace, obj.name, obj.uid)
         metadata: Any = obj.get("metadata")
-        named = cast("Mapping[str, Any]", metadata) if isinstance(metadata, Mapping) else {}
+        named: Mapping[str, Any] = {}
+        if isinstance(metadata, Mapping):
+            named = cast("Mapping[str, Any]", metadata)
         texts = (obj.get("apiVersion"), obj.get("kind"), named.get("name"))
         if not all(isinstance(text, str) and text for text in texts):
             raise UsageError(

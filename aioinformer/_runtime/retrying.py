@@ -8,7 +8,7 @@ caller's function; how often and when is decided here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from random import Random
 from typing import Any, TypeVar, cast
 
@@ -76,9 +76,10 @@ def _passes(conflict: Conflict) -> bool:
     """Whether it may be over if the object is read again."""
     if isinstance(conflict, AlreadyExists):
         return False
-    causes: Any = conflict.status.details.get("causes")
+    sent: Any = conflict.status.details.get("causes")
+    causes = cast("Iterable[Any]", sent) if isinstance(sent, list) else ()
     return not any(
         isinstance(cause, Mapping)
         and cast("Mapping[str, Any]", cause).get("reason") == FIELD_CONFLICT
-        for cause in (causes if isinstance(causes, list) else ())
+        for cause in causes
     )

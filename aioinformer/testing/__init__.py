@@ -1,7 +1,7 @@
 """An API server for tests: in-process without sockets, and over HTTP.
 
     Cluster          the model: objects, resource versions, pages, watches; no I/O, no clock
-    ClusterSource    a Cluster in the place of a client, for informers without sockets
+    ClusterSource    a Cluster in the place of a client, for informers and writers without sockets
     ApiServer        a Cluster behind HTTP on a loopback port, for everything that speaks HTTP
     Faults           what goes wrong with either: switches
     ManualClock      time that passes when a test says so

@@ -65,7 +65,7 @@ def parts(path: Path, value: Any, *, custom: bool) -> list[tuple[str, Any]] | No
         return [(f"f:{name}", part) for name, part in cast("dict[str, Any]", value).items()]
     if not isinstance(value, list) or path[:-1] == OWNERS:
         return None
-    items: list[Any] = value
+    items = list(cast("Iterable[Any]", value))
     if path == FINALIZERS:
         return [(f"v:{_text(each)}", each) for each in items]
     key = "uid" if path == OWNERS else None if custom or not path else KEYS.get(path[-1])

@@ -7,7 +7,7 @@ that fails is refused in the same words, which say nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any, NoReturn, cast
 
@@ -35,7 +35,7 @@ def operations_in(body: bytes) -> list[dict[str, Any]]:
         raise statuses.bad_request("invalid JSON patch") from error
     if not isinstance(found, list):
         raise write_statuses.undecodable_patch(found, "[]handlers.jsonPatchOp")
-    operations: list[Any] = found
+    operations = list(cast("Iterable[Any]", found))
     for each in operations:
         if not isinstance(each, dict):
             raise write_statuses.undecodable_patch(each, "handlers.jsonPatchOp")
@@ -145,7 +145,7 @@ def _found(body: Json, path: list[str]) -> Json:
 
 def _member(container: Json, part: str) -> Json:
     if isinstance(container, list):
-        items: list[Any] = container
+        items = list(cast("Iterable[Any]", container))
         return items[_index(part, len(items))]
     if not isinstance(container, dict):
         _refuse()
@@ -159,15 +159,9 @@ def _index(part: str, size: int) -> int:
 
 
 def _same(one: Json, other: Json) -> bool:
-    """Whether two values are the same JSON; numbers by how they are written."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        ours, theirs = cast("dict[str, Json]", one), cast("dict[str, Json]", other)
-        return ours.keys() == theirs.keys() and all(_same(ours[key], theirs[key]) for key in ours)
-    if isinstance(one, list) and isinstance(other, list):
-        mine: list[Any] = one
-        yours: list[Any] = other
-        return len(mine) == len(yours) and all(map(_same, mine, yours))
-    return type(one) is type(other) and bool(one == other)
+    """Whether two values are the same JSON; numbers by how they are written: 1 is not 1.0."""
+    exact = msgspec.json.Encoder(order="sorted").encode
+    return exact(one) == exact(other)
 
 
 def _refuse() -> NoReturn:

@@ -196,7 +196,7 @@ class Registry:
             )
             metadata = stored.body["metadata"]
             marked = "deletionTimestamp" in metadata
-            finalizers = list(metadata.get("finalizers") or ())
+            finalizers: list[str] = list(metadata.get("finalizers") or ())
             held = _HELD.get(conditions.propagation)
             if held and held not in finalizers and not marked:
                 finalizers.append(held)

@@ -22,7 +22,7 @@ __all__ = [
     "unsupported_method",
 ]
 
-_GO_NAMES = {dict: "object", list: "array", str: "string", bool: "bool"}
+_GO_NAMES: Mapping[type, str] = {dict: "object", list: "array", str: "string", bool: "bool"}
 """What Go's decoder calls the values of JSON; every number is a ``number``."""
 
 

@@ -205,6 +205,9 @@ REPEATED: dict[str, Callable[[str, str], bytes]] = {
     "body in garbage": lambda sent, body: f"{body}\r\n\r\n".encode(),
     "body in a header": lambda sent, body: f"HTTP/1.1 200 OK\r\n{body}\x00: x\r\n\r\n".encode(),
     "no end of it": lambda sent, body: http(body.encode()).replace(b"th: ", b"th: 9"),
+    "body in chunks": lambda sent, body: (
+        f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}\r\n".encode()
+    ),
     "no object": lambda sent, body: http(json.dumps([body]).encode()),
 }
 

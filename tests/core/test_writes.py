@@ -52,7 +52,7 @@ def test_a_sequence_is_a_json_patch() -> None:
 
 
 def test_an_apply_names_its_manager_and_leaves_managed_fields_out() -> None:
-    obj = {"metadata": {"name": "web-0", "managedFields": []}}
+    obj: dict[str, Any] = {"metadata": {"name": "web-0", "managedFields": []}}
     request = IN_WEB.apply(obj, "me")
     assert request.content_type == "application/apply-patch+yaml"
     assert request.query == {"fieldManager": "me"}

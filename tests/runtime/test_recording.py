@@ -78,10 +78,8 @@ def test_an_event_is_sent_in_the_background() -> None:
             assert event["regarding"]["name"] == "web-0"
             assert event["related"]["kind"] == "Node"
             assert (event["note"], event["action"]) == ("made it", "Create")
-            assert (event["reportingController"], event["reportingInstance"]) == (
-                "example.com/foo",
-                "foo-1",
-            )
+            assert event["reportingController"] == "example.com/foo"
+            assert event["reportingInstance"] == "foo-1"
             assert recorder.statistics.sent == 1
 
     assert not staged(act).problems
@@ -122,8 +120,7 @@ def test_a_series_that_has_fallen_silent_is_told_while_the_recorder_runs() -> No
 
 def test_what_is_recorded_before_it_is_entered_is_sent_then() -> None:
     async def act(stage: Stage) -> None:
-        recorder = stage.recorder()
-        recorder.record(POD, "Normal", "Early")
+        (recorder := stage.recorder()).record(POD, "Normal", "Early")
         async with recorder:
             pass
 
@@ -271,7 +268,7 @@ def test_a_writer_that_raises_what_it_should_not_is_survived(
         """Somebody else's ``ResourceWriter``."""
 
         def __init__(self, inner: Any) -> None:
-            self.inner, self.raised = inner, 0
+            self.inner = inner
 
         def __getattr__(self, name: str) -> Any:
             return getattr(self.inner, name)
@@ -349,8 +346,4 @@ def test_a_recorder_needs_a_name_and_a_hook_that_can_be_called() -> None:
         stage.recorder(controller="")
     with pytest.raises(TypeError, match="on_error"):
         stage.recorder(on_error=3)
-
-
-def test_it_says_what_it_is() -> None:
-    shown = repr(Stage().recorder())
-    assert shown == "<EventRecorder of example.com/foo new queued=0>"
+    assert repr(stage.recorder()) == "<EventRecorder of example.com/foo new queued=0>"
