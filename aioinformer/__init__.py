@@ -13,8 +13,8 @@ How the parts lie on top of each other, and how data flows up and back down:
     _core              no I/O: bytes -> objects, the list/watch table, queue, cache, mailboxes
     errors             every exception
 
-``Client`` and ``LeaderElector`` are loaded when they are first used, so that importing this package
-loads neither an HTTP library nor anyio.
+``Client``, ``LeaderElector`` and ``EventRecorder`` are loaded when they are first used, so that
+importing this package loads neither an HTTP library nor anyio, and little that few programs use.
 """
 
 from importlib import import_module
@@ -102,8 +102,6 @@ from aioinformer._runtime.merging import MergedStream as MergedStream
 from aioinformer._runtime.merging import Sourced as Sourced
 from aioinformer._runtime.merging import merge as merge
 from aioinformer._runtime.reconciles import Reconcile as Reconcile
-from aioinformer._runtime.recording import EventRecorder as EventRecorder
-from aioinformer._runtime.recording import EventStatistics as EventStatistics
 from aioinformer._runtime.reflector import Reflector as Reflector
 from aioinformer._runtime.registration import Registration as Registration
 from aioinformer._runtime.reports import Problem as Problem
@@ -121,6 +119,8 @@ if TYPE_CHECKING:
     from aioinformer._client.client import Client as Client
     from aioinformer._client.transport import Timeouts as Timeouts
     from aioinformer._runtime.election import LeaderElector as LeaderElector
+    from aioinformer._runtime.recording import EventRecorder as EventRecorder
+    from aioinformer._runtime.recording import EventStatistics as EventStatistics
 
 __all__ = [
     "ALL_NAMESPACES",
@@ -221,13 +221,15 @@ __all__ = [
 
 _LATE = {
     "Client": "aioinformer._client.client",
+    "EventRecorder": "aioinformer._runtime.recording",
+    "EventStatistics": "aioinformer._runtime.recording",
     "LeaderElector": "aioinformer._runtime.election",
     "Timeouts": "aioinformer._client.transport",
 }
 
 
 def __getattr__(name: str) -> object:
-    """Load what brings the network, or anyio, with it."""
+    """Load what brings the network, or anyio, with it, and what few programs use."""
     if name in _LATE:
         return getattr(import_module(_LATE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

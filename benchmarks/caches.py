@@ -151,8 +151,8 @@ def _dict_reads(pod: Any) -> tuple[tuple[str, str], str, str]:
 
 
 async def _modelled(server: str) -> Iterable[Any]:
-    configuration: Any = kubernetes_client.Configuration(host=server)  # it has no types
-    async with kubernetes_client.ApiClient(configuration) as api:
+    api: Any = kubernetes_client.ApiClient(kubernetes_client.Configuration(host=server))
+    async with api:  # it has no types
         core: Any = kubernetes_client.CoreV1Api(api)
         return list((await core.list_pod_for_all_namespaces()).items)
 

@@ -76,7 +76,7 @@ QUICK = Size(
     slow=200,
     large=20_000,
     fanout=2_000,
-    paced=5_000,
+    paced=2_500,
     imports=5,
     complete=False,
 )
@@ -286,7 +286,7 @@ def _latency(size: Size) -> dict[str, Latency]:
     sizes = [f"--pods={size.slow}", f"--events={size.paced}"]
     with scratch() as folder:
         Dataset.write(folder, size.slow, 0)
-        for _ in range(size.repetitions):
+        for _ in range(size.repetitions if size.complete else 1):
             for name, found in samples.items():
                 command = [sys.executable, "-m", "benchmarks.latency", *sizes]
                 command += ["--floor"] if name == "floor" else []
@@ -311,7 +311,7 @@ def _crowd(size: Size) -> Crowd:
             place = folder / str(pods)
             place.mkdir()
             datasets.append(Dataset.write(place, pods, size.events))
-        for _ in range(size.repetitions):
+        for _ in range(size.repetitions if size.complete else 1):
             for dataset, found in zip(datasets, samples, strict=True):
                 found.append(contestant.measure(dataset))
     few, many = (Numbers.of(*each) for each in zip(samples, datasets, strict=True))

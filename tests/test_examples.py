@@ -67,6 +67,24 @@ async def test_02_shows_the_pods_of_each_node(server: ApiServer, tmp_path: Path)
     assert (every.status, every.complaints, one.status, one.complaints) == (0, "", 0, "")
 
 
+async def test_03_shows_what_fits_its_model(server: ApiServer, tmp_path: Path) -> None:
+    script, kubeconfig = EXAMPLES / "03_typed_model.py", server.kubeconfig(tmp_path / "config")
+    spec = {"nodeName": "node-1", "containers": [{"image": "web:2"}, {"image": "web:1"}]}
+    server.cluster.create("pods", {"metadata": {"name": "web-2"}, "spec": spec})
+
+    run = await ended(script, kubeconfig)
+
+    assert run.output.splitlines() == [
+        "node-1: web:1, web:2",
+        "node-2: nothing",
+        "other/tool is not as expected",
+    ]
+    assert run.status == 0
+    assert "it doesn't fit the model Pod: ValidationError: Object missing required field" in (
+        run.complaints
+    )
+
+
 async def test_04_finds_pods_by_labels(server: ApiServer, tmp_path: Path) -> None:
     script, kubeconfig = EXAMPLES / "04_label_index.py", server.kubeconfig(tmp_path / "config")
 

@@ -142,6 +142,7 @@ def levels() -> Levels:
         objects=1,
         rejected=0,
         pending=0,
+        blocking=0,
         synced=True,
     )
 

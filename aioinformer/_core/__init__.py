@@ -8,6 +8,9 @@ without an event loop, and why a method without ``await`` is a critical section 
     objects      what is cached and told       readonly     views that nobody can write to
     wire         a watch's bytes -> deltas     list_wire    a list's bytes -> objects
     bodies       one object's bytes            statuses     a server's Status
+    shapes       what is kept of an object     transforming a program's change of it, before
+    views        what programs see of it       items        what is kept instead of it
+    comparing    whether it is news            keys         which object
     cursor       outcome -> next request       outcomes     error -> outcome
     rates        how often all together may ask   metrics   who is told, for numbers
     backoff      how long to wait              deltas       what travels to the cache
@@ -26,6 +29,8 @@ without an event loop, and why a method without ``await`` is a critical section 
     work_statistics  its numbers
     reconciling  why a key is reconciled, and what comes of it
     failing      keys that fail                owners       who controls an object
+    writes       what a write sends, and its answer
+    occurrences  what a controller tells         aggregation  how often it is told
     election     who leads: what was seen -> what to do     leases  the records that it goes by
     election_steps  its numbers and actions
 """

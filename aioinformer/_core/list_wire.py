@@ -19,6 +19,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from aioinformer._core.bodies import UNREADABLE, Metadata, build, read_body
+from aioinformer._core.nesting import read_nested
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.resources import BUILT_IN, Resource
 from aioinformer._core.statuses import one_line
@@ -225,7 +226,7 @@ class ListDecoder:
             return None
         self._measure = None
         try:
-            metadata = read_body(memoryview(self._buffer)[self._at : end]).metadata
+            metadata = read_nested(read_body, memoryview(self._buffer)[self._at : end]).metadata
         except UNREADABLE as error:
             raise self._garbage(str(error)) from error
         self._learn(end)

@@ -40,6 +40,8 @@ class Levels:
     """Objects whose newest version was rejected, or could not be read."""
     pending: int
     """Live events that wait in the mailboxes of all listeners."""
+    blocking: int
+    """Listeners with ``overflow="block"`` that keep the watch from being read."""
     synced: bool
     """Whether the cache has held a full state."""
 

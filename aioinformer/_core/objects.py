@@ -20,6 +20,7 @@ from msgspec import Struct, StructMeta
 from typing_extensions import TypeVar
 
 from aioinformer._core.keys import ObjectKey as ObjectKey
+from aioinformer._core.nesting import read_nested
 from aioinformer._core.open_bodies import CLOSED, Body, OpenBodies
 from aioinformer._core.readonly import ADVICE, FrozenMapping, FrozenSequence, ReadOnly, freeze
 from aioinformer._core.resources import Resource
@@ -129,7 +130,8 @@ class KubeObject(
     # -- the body -----------------------------------------------------------------------------
 
     def __getitem__(self, key: str) -> Any:
-        return freeze(self._open()[key])
+        body = self._body.content  # as in ``_open``: this is what handlers do most
+        return freeze((self._open() if body is None else body)[key])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._open())
@@ -242,7 +244,7 @@ _decode_labels = msgspec.json.Decoder(_Labels).decode
 
 def _read_labels(obj: KubeObject) -> dict[str, str]:
     try:
-        return _decode_labels(obj.raw).metadata.labels or {}
+        return read_nested(_decode_labels, obj.raw).metadata.labels or {}
     except _UNREADABLE as error:
         raise undecodable(obj, error, path="metadata.labels") from error
 

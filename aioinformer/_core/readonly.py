@@ -9,7 +9,7 @@ It leaves decoding, and the question of how long a decoded body is kept, to ``ob
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TypeGuard, overload
+from typing import Any, NoReturn, overload
 
 import msgspec
 
@@ -28,9 +28,10 @@ _WRITING_METHODS = (
 
 def freeze(value: Any) -> Any:
     """The read-only view of a decoded JSON value; scalars are returned as they are."""
-    if _is_object(value):
+    kind = type(value)  # a decoder makes nothing that is derived from these
+    if kind is dict:
         return FrozenMapping(value)
-    if _is_array(value):
+    if kind is list:
         return FrozenSequence(value)
     return value
 
@@ -38,14 +39,6 @@ def freeze(value: Any) -> Any:
 def thaw(value: Any) -> Any:
     """A deep copy of decoded JSON, which shares no container with it. Not for views."""
     return msgspec.to_builtins(value)  # six times as fast as a comprehension in a comprehension
-
-
-def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
-def _is_array(value: Any) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
 
 
 class ReadOnly:

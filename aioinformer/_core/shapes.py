@@ -70,8 +70,11 @@ class Shape(Generic[T]):
 
         Args:
             model: a ``msgspec.Struct``, dataclass, ``TypedDict`` or attrs class. Only what it
-                declares is kept. Best a frozen ``Struct`` with ``gc=False``: the garbage collector
-                has nothing to walk then, and nobody can change what is cached.
+                declares is kept. Best a frozen ``Struct`` with ``gc=False`` and tuples: nobody can
+                change what is cached then, and Python's garbage collector has nothing to visit.
+                With 50,000 pods of eight fields, a full collection takes 0.1 ms longer with
+                such structs, 60 with others, 200 with dataclasses, which take twice the memory
+                too; and all of the program waits for it (``benchmarks/models.py``).
             convert: makes something of a ``KubeObject``, when somebody looks; must be quick, and
                 ready to be called in any thread that reads. A few results are kept and shared.
             transform: see ``Transform``.

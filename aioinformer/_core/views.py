@@ -226,8 +226,9 @@ class Snapshot(Mapping[ObjectKey, T]):
 
 def name_of(function: object) -> str:
     """What to call a program's function or model in a message."""
-    name = getattr(function, "__qualname__", None)
-    return repr(function) if name is None else str(name).replace("<locals>.", "")
+    names = (getattr(function, name, None) for name in ("__qualname__", "__name__"))
+    found = next(filter(None, names), type(function).__qualname__)  # never an address in memory
+    return str(found).replace("<locals>.", "")
 
 
 # -- events of what is not a KubeObject --------------------------------------------------------

@@ -14,8 +14,9 @@ from __future__ import annotations
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
-from aioinformer._core.bodies import UNREADABLE, Body, build, read_body
+from aioinformer._core.bodies import UNREADABLE, Body, Metadata, build, read_body
 from aioinformer._core.deltas import Bookmark, Delta, DeltaKind
+from aioinformer._core.nesting import read_nested
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.resources import Resource
 from aioinformer._core.statuses import one_line, read_status
@@ -168,6 +169,8 @@ class EventDecoder:
             return self._decode_envelope(line)
         try:
             metadata = _read_change(line).object.metadata
+        except RecursionError:
+            metadata = self._metadata_of_nested(line)
         except UNREADABLE:
             return self._decode_envelope(line)
         if not self._known:
@@ -175,9 +178,18 @@ class EventDecoder:
         kind, start = head
         return Delta(kind, build(self._resource, metadata, line, start, end, keep=self._keep))
 
+    def _metadata_of_nested(self, line: bytes) -> Metadata:
+        try:
+            return read_nested(_read_change, line).object.metadata
+        except UNREADABLE as error:
+            raise self._no_event(line, error) from error
+
     def _check_kind(self, line: bytes) -> None:
         """Of another kind than the one watched nothing may be cached (client-go skips it)."""
-        kind = _read_kind(line).object.kind
+        try:
+            kind = read_nested(_read_kind, line).object.kind
+        except UNREADABLE as error:
+            raise self._no_event(line, error) from error
         if kind not in ("", self._resource.kind, "PartialObjectMetadata"):
             said = f"the watch of {self._resource} brings objects of kind {one_line(kind, 80)}"
             raise ProtocolError(said, phase="watch")
@@ -197,11 +209,11 @@ class EventDecoder:
             said = f"a watch event of unknown type {one_line(str(error), 80)}"
             raise ProtocolError(said, phase="watch") from None
         except UNREADABLE as error:
-            raise ProtocolError(
-                f"a line of {len(line)} bytes in the watch of {self._resource} is no event: "
-                f"{error}",
-                phase="watch",
-            ) from error
+            raise self._no_event(line, error) from error
+
+    def _no_event(self, line: bytes, error: Exception) -> ProtocolError:
+        said = f"a line of {len(line)} bytes in the watch of {self._resource} is no event: {error}"
+        return ProtocolError(said, phase="watch")
 
     def _build(self, raw: bytes) -> KubeObject:
         metadata = read_body(raw).metadata

@@ -21,7 +21,9 @@ As the data flows::
     campaign      its requests                                eviction  how a body is made to end
     stepping      a coroutine that asks before each step      guarding  a writer that does
     elapsed       a clock that goes on in a machine's sleep   standing  what an election says
-    factory       informers shared and run
+    writing       what all of them write with         retrying  once more after a conflict
+    recording     events, told beside the work
+    hosting       one informer for all who ask for the same   factory  its life
 
 Beneath it: ``supervisor`` and ``crew`` own tasks, ``pace`` gives way, ``affinity`` knows the loop.
 """

@@ -147,7 +147,7 @@ class Waits:
         held = state.objects.get(written.key)
         if held is not None and held.uid == written.uid and reached(held.resource_version, version):
             return True
-        # It is gone, or an index function has refused it, or it isn't selected.
+        # It is gone, or was rejected, or it isn't selected.
         return reached(state.resource_version, version)
 
     async def passing(

@@ -155,7 +155,7 @@ class LeaderElector:
         """Raise unless this leads at this moment; for what is about to act in the leader's name.
 
         It reads the clock, so that it is right after any pause. May be called from any thread, and
-        costs about a microsecond. The block that leads is cancelled, too, if it wasn't.
+        costs two microseconds. The block that leads is cancelled, too, if it wasn't.
 
         Raises:
             LeadershipLost: it doesn't.

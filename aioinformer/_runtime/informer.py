@@ -193,6 +193,7 @@ class SharedInformer(Readings[T]):
             objects=len(state.objects),
             rejected=len(self._indexer.rejected),
             pending=self._pump.pending,
+            blocking=len(self._pump.blocked_by),
             synced=state.synced,
         )
 

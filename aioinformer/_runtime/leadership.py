@@ -193,6 +193,7 @@ class Leadership:
 
     def _leave(self) -> bool:
         """The body has ended; whether somebody else wants its task to end as well."""
+        self.look()  # a body that never waited has not heard of it either
         eviction, self._eviction = self._eviction, None
         if self._timer is not None:
             self._timer.cancel()

@@ -281,9 +281,7 @@ class Listener:
         last: float | None = None,
         longest: float | None = None,
     ) -> None:
-        """The handler's last ``calls`` calls took so long together, the ``last`` of them and the
-        ``longest`` so long; needed if there was more than one.
-        """
+        """The handler's last ``calls`` calls took so long together; and so the last and longest."""
         self._timing.spent(seconds, calls, last, longest)
         if self.on_spent is not None:
             self.on_spent(seconds, calls)

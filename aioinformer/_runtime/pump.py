@@ -116,7 +116,7 @@ class Pump:
     @property
     def blocked_by(self) -> tuple[str, ...]:
         """The names of the listeners for whose mailbox the pump waits: it was full, and isn't
-        drained yet.
+        drained yet. May be read from any thread.
         """
         return tuple(each.name for each in self._full if not each.closed)
 

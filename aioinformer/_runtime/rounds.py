@@ -153,7 +153,11 @@ class Visits:
         task, waiter = self._task, self._waiter
         if task is None or waiter is None or waiter.done():  # it is awake, and sees for itself
             return now
-        _enter_task(loop, task)
+        try:
+            _enter_task(loop, task)
+        except RuntimeError:  # in a loop within another task's step, as nest_asyncio has them
+            waiter.set_result(None)
+            return now
         try:
             now = self._within(self._calls, waiter, loop.time, now)
         except BaseException as error:  # noqa: BLE001 - it is raised again, in the task

@@ -79,8 +79,12 @@ class _Deserialized:
     kind: Any
     api: Any
 
+    @property
+    def __name__(self) -> str:  # what its informer is called by
+        return str(self.kind.__qualname__)
+
     def __repr__(self) -> str:
-        return f"model({self.kind.__qualname__})"
+        return f"model({self.__name__})"
 
     def __call__(self, obj: KubeObject) -> Any:
         """The model of ``obj``; raises what the library raises."""

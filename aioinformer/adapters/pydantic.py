@@ -41,8 +41,12 @@ def model(kind: type[M]) -> Callable[[KubeObject], M]:
 class _Validated(Generic[M]):
     kind: type[M]
 
+    @property
+    def __name__(self) -> str:  # what its informer is called by
+        return str(self.kind.__qualname__)
+
     def __repr__(self) -> str:
-        return f"model({self.kind.__qualname__})"
+        return f"model({self.__name__})"
 
     def __call__(self, obj: KubeObject) -> M:
         """The model of ``obj``.

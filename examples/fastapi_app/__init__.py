@@ -12,6 +12,7 @@ at ``app``; what one would copy first is ``dependencies`` and ``reads``.
     live           what runs as long as the application does
     rows           what the page shows of an object
     news           what the page is told of the informers themselves
+    history        the last minute in numbers
     embedded       a cluster of its own, that never rests
     serving        the server, which lets clients of event streams go
     static         the page: no build step, no other host

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+import msgspec
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
@@ -128,6 +129,13 @@ async def page() -> FileResponse:
 def metrics(request: Request) -> Response:
     """For Prometheus; in a thread, since its library may take its time."""
     return Response(generate_latest(request.app.state.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/history", include_in_schema=False)
+async def history(live: Running) -> Response:
+    """The last minute, for the charts of a page that is opened."""
+    body = msgspec.json.encode(list(live.history.samples))
+    return Response(body, media_type="application/json")
 
 
 @router.post("/embedded/outage", status_code=202)

@@ -11,6 +11,7 @@ from aioinformer import Client, Metrics, SharedInformer, SharedInformerFactory, 
 from aioinformer.adapters.asgi import EventFeed
 from aioinformer.errors import UnknownResource
 from examples.fastapi_app.embedded import IMPATIENT, Embedded, embedded
+from examples.fastapi_app.history import History
 from examples.fastapi_app.news import News, Problems, Tally
 from examples.fastapi_app.settings import Settings
 
@@ -26,6 +27,7 @@ class Live:
     informers: Mapping[str, SharedInformer]
     """By the resource's plural name, which URLs have."""
     news: News
+    history: History
     embedded: Embedded | None
     """The cluster that is shown, if it is the application's own."""
 
@@ -52,19 +54,22 @@ async def live(settings: Settings, metrics: Metrics, feed: EventFeed) -> AsyncGe
         tallies = {plural: Tally() for plural in informers}
         for plural, informer in informers.items():
             informer.add_handler(tallies[plural], name="tally")
-        yield Live(
-            informers=informers,
-            news=News(
+        history = History(informers, tallies)
+        async with history.kept():
+            yield Live(
                 informers=informers,
-                tallies=tallies,
-                problems=problems,
-                server=client.server,
-                embedded=own is not None,
-                clients=lambda: feed.clients,
-                clock=clock,
-            ),
-            embedded=own,
-        )
+                history=history,
+                news=News(
+                    informers=informers,
+                    tallies=tallies,
+                    problems=problems,
+                    server=client.server,
+                    embedded=own is not None,
+                    clients=lambda: feed.clients,
+                    clock=clock,
+                ),
+                embedded=own,
+            )
 
 
 @asynccontextmanager

@@ -40,7 +40,7 @@ async def test_an_informer_shows_models_of_kubernetes_asyncio() -> None:
         await factory.wait_synced(timeout=5)
         pod = pods.lister["default/web-0"]
 
-        assert pods.name == "pods as model(V1Pod)"
+        assert pods.name == "pods as V1Pod"
         assert isinstance(pod, V1Pod)
         assert (pod.kind, pod.api_version) == ("Pod", "v1")
         assert pod.spec.containers[0].image == "web:1"
@@ -57,7 +57,7 @@ async def test_an_informer_shows_models_of_kubernetes_aio() -> None:
         await factory.wait_synced(timeout=5)
         pod = pods.lister["default/web-0"]
 
-    assert pods.name == "pods as model(V1Pod)"
+    assert pods.name == "pods as V1Pod"
     assert pod.kind == "Pod"
     assert pod.spec is not None
     assert pod.spec.containers[0].image == "web:1"

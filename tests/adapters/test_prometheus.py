@@ -15,9 +15,10 @@ from prometheus_client import CollectorRegistry, generate_latest, start_http_ser
 
 from aioinformer import WorkQueue
 from aioinformer._core.metrics import Levels, Metrics
-from aioinformer.adapters.prometheus import GAUGES, HANDLER_SECONDS, PrometheusMetrics
-from aioinformer.adapters.prometheus_work import COUNTERS
-from aioinformer.adapters.prometheus_work import GAUGES as QUEUE_GAUGES
+from aioinformer.adapters.counting import GAUGES, HANDLER_SECONDS
+from aioinformer.adapters.counting_work import COUNTERS
+from aioinformer.adapters.counting_work import GAUGES as QUEUE_GAUGES
+from aioinformer.adapters.prometheus import PrometheusMetrics
 
 PODS, NODES = "pods/web", "nodes"
 
@@ -29,6 +30,7 @@ STANDING = Levels(
     objects=100,
     rejected=1,
     pending=7,
+    blocking=1,
     synced=True,
 )
 
@@ -173,6 +175,7 @@ def test_several_informers_of_one_label_are_added_and_the_stalest_counts(
         "objects": 200,
         "objects_rejected": 2,
         "events_pending": 14,
+        "listeners_blocking": 2,
     }
     assert sample(registry, "freshness_seconds", informer=NODES) == 3.5
 

@@ -98,7 +98,7 @@ def test_reconciles_are_counted_by_result(
     for result in ("success", "error", "error"):
         metrics.reconciled("foo", result, 0.02)
     assert sample(registry, "reconcile_total", controller="foo", result="error") == 2
-    assert sample(registry, "reconcile_seconds_count", controller="foo") == 3
+    assert sample(registry, "reconcile_time_seconds_count", controller="foo") == 3
 
 
 def test_who_leads_is_a_gauge(registry: CollectorRegistry, metrics: PrometheusMetrics) -> None:

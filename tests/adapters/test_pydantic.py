@@ -45,7 +45,7 @@ async def test_an_informer_shows_pydantic_models() -> None:
         pod = pods.lister["default/web-0"]
 
     assert found == [pod]
-    assert pods.name == "pods as model(Pod)"
+    assert pods.name == "pods as Pod"
     assert (pod.metadata.labels, pod.kind, pod.api_version) == ({"n": 7}, "Pod", "v1")
 
 
@@ -61,7 +61,7 @@ async def test_what_does_not_fit_is_told_without_its_values() -> None:
             pods.lister.list()
 
     error: BaseException | None = caught.value
-    said = "convert= model(Pod) failed: ValueError: metadata.labels.n: Input should be a valid int"
+    said = "convert= Pod failed: ValueError: metadata.labels.n: Input should be a valid int"
     assert said in str(error)
     while error is not None:
         assert "hush" not in repr(error)

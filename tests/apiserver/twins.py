@@ -178,11 +178,10 @@ def _with_managers_by_name(value: Any) -> Any:
     """Managers are sorted by times, and a second may end at any moment; the causes of a conflict
     come in any order.
     """
-    named: Json = value["metadata"]
-    if "managedFields" in named:
-        named["managedFields"].sort(key=lambda each: (each["manager"], each.get("subresource", "")))
-    if causes := value.get("details", {}).get("causes"):
-        causes.sort(key=lambda cause: cause["message"])
+    managers: list[Json] = value["metadata"].get("managedFields", [])
+    managers.sort(key=lambda each: (each["manager"], each.get("subresource", "")))
+    causes: list[Json] = value.get("details", {}).get("causes", [])
+    causes.sort(key=lambda cause: cause["message"])
     return value
 
 

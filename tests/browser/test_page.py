@@ -228,11 +228,14 @@ async def test_what_users_write_is_text(
 
 @pytest.mark.parametrize("width", [320, 390, 768])
 async def test_nothing_has_to_be_scrolled_sideways(
-    service: Service, open_page: Open, width: int
+    server: ApiServer, service: Service, open_page: Open, width: int
 ) -> None:
+    reasons = ("Evicted", "NodeLost", "OutOfCpu", "Preempting", "UnexpectedAdmissionError")
+    for number, reason in enumerate(reasons):
+        pod(server, f"{'long-' * 40}{number}", phase="Failed", reason=reason)
     viewport = {"width": width, "height": 800}
     async with open_page(service, viewport=viewport, is_mobile=True, has_touch=True) as page:
-        await expect(page.locator(".row")).to_have_count(3)
+        await expect(page.locator(".row")).to_have_count(8)
         assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         assert await page.evaluate("visualViewport.scale") == 1
 

@@ -1067,7 +1067,7 @@ def test_a_listener_that_keeps_up_hears_everything(
 
 @pytest.mark.parametrize("what", ["found", "live", "relist", "resync"])
 def test_a_filter_that_has_everything_dropped_lets_nothing_through(what: str) -> None:
-    pods = [pod(f"p-{number}", number) for number in range(3)]
+    pods = [pod(f"p-{number}") for number in range(3)]
     asked = list[Event]()
 
     def closing(event: Event) -> Event:
@@ -1096,11 +1096,11 @@ def test_a_filter_that_has_everything_dropped_lets_nothing_through(what: str) ->
 
 def test_what_is_put_into_a_mailbox_that_is_shut_is_dropped() -> None:
     box = mailbox()
-    box.extend([Added(pod("a", 1))])
+    box.extend([Added(pod("a"))])
     box.shut = True
 
-    box.extend([Added(pod("b", 1))])
-    box.tell([[Added(pod("c", 1))]])
-    assert not box.resync([pod("d", 1)], always)
+    box.extend([Added(pod("b"))])
+    box.tell([[Added(pod("c"))]])
+    assert not box.resync([pod("d")], always)
 
-    assert drained(box) == [Added(pod("a", 1))]
+    assert drained(box) == [Added(pod("a"))]

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from aioinformer._core.bodies import UNREADABLE, build, read_body
+from aioinformer._core.deltas import Delta
 from aioinformer._core.indexer import Indexer
 from aioinformer._core.label_index import label_index
 from aioinformer._core.lister import Lister
@@ -25,7 +25,8 @@ from aioinformer._core.objects import KubeObject
 from aioinformer._core.predicates import changed, labelled, where
 from aioinformer._core.projections import field, fields
 from aioinformer._core.readonly import FrozenMapping, FrozenSequence
-from aioinformer.errors import IndexFailed, ObjectDecodeError
+from aioinformer._core.wire import EventDecoder
+from aioinformer.errors import IndexFailed, ObjectDecodeError, ProtocolError
 from tests.core.builders import PODS, added, unreadable
 
 
@@ -34,12 +35,13 @@ class Model(msgspec.Struct):
 
 
 def accepted(raw: bytes) -> KubeObject | None:
-    """The object that the cache would hold; ``None`` if the metadata pass refuses it."""
+    """The object that the cache would hold; ``None`` if the wire refuses it."""
     try:
-        metadata = read_body(raw).metadata
-    except UNREADABLE:
+        delta = EventDecoder(PODS).decode(b'{"type":"ADDED","object":%b}' % raw)
+    except ProtocolError:
         return None
-    return build(PODS, metadata, raw, 0, len(raw), keep=False)
+    assert isinstance(delta, Delta)
+    return delta.obj
 
 
 def made(raw: bytes) -> KubeObject:
@@ -86,7 +88,7 @@ DOORS: dict[str, Callable[[KubeObject], object]] = {
     "iteration": list,
     "items": lambda obj: dict(obj.items()),
     "to_dict": lambda obj: obj.to_dict(),
-    "decode": lambda obj: obj.decode(dict),
+    "decode": lambda obj: obj.decode(dict[str, Any]),
     "decode a model": lambda obj: obj.decode(Model),
     "labels": lambda obj: dict(obj.labels),
     "annotations": lambda obj: dict(obj.annotations),

@@ -188,7 +188,7 @@ def test_a_shape_is_called_by_what_it_is_made_of() -> None:
     assert str(Shape.of()) == ""
     assert str(Shape.of(model=Pod)) == "as Pod"
     assert str(Shape.of(convert=named, transform=same)) == "as named through same"
-    assert str(Shape.of(transform=partial(same))).startswith("through functools.partial(")
+    assert str(Shape.of(transform=partial(same))) == "through partial"
 
 
 class Unhashable:

@@ -458,10 +458,19 @@ def test_white_space_behind_the_object_is_no_part_of_it() -> None:
     assert found.obj.raw == b'{"metadata":{"name":"a"}}'
 
 
-def test_an_object_too_deep_to_decode_is_a_protocol_error() -> None:
+def test_an_object_too_deep_to_decode_is_one_all_the_same() -> None:
+    """Who may write custom resources must not be able to stop those who read them."""
     deep = b"[" * 100_000 + b"]" * 100_000
-    raw = b'{"type":"ADDED","object":{"metadata":{"name":"a"},"spec":' + deep + b"}}\n"
-    with pytest.raises(ProtocolError):
+    raw = b'{"metadata":{"name":"a"},"spec":' + deep + b"}"
+    found = EventDecoder(PODS).decode(b'{"type":"ADDED","object":' + raw + b"}\n")
+    assert isinstance(found, Delta)
+    assert (found.obj.name, found.obj.raw) == ("a", raw)
+
+
+@pytest.mark.parametrize("kind", [b"null", b"7", b"{}"])
+def test_an_object_of_no_kind_is_a_protocol_error(kind: bytes) -> None:
+    raw = b'{"type":"ADDED","object":{"kind":' + kind + b',"metadata":{"name":"a"}}}\n'
+    with pytest.raises(ProtocolError, match="is no event"):
         EventDecoder(PODS).decode(raw)
 
 

@@ -126,6 +126,20 @@ async def test_what_cannot_be_answered_is_explained(
             assert (await http.get("/api/counts/secrets")).json() == {"count": 1}
 
 
+async def test_the_last_minute_is_remembered_for_pages_that_are_opened(tmp_path: Path) -> None:
+    async with ApiServer() as server:
+        pod(server, "web-0")
+        async with entered(settings_of(server, tmp_path, "pods")) as (app, http):
+            live = await synced(app)
+            live.history.sample()
+            pod(server, "web-1")
+            await until(lambda: live.news.tallies["pods"].added == 1)
+            live.history.sample()
+            samples = (await http.get("/history")).json()
+            assert [each["objects"] for each in samples] == [1, 2]
+            assert [each["added"] for each in samples] == [0, 1]
+
+
 async def test_metrics_are_those_of_its_informers(tmp_path: Path) -> None:
     async with ApiServer() as server:
         pod(server, "web-0")

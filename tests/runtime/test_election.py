@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import TypeAlias
 
 import anyio
@@ -40,6 +41,11 @@ async def lose(elector: LeaderElector, body: Body = for_ever) -> LeadershipLost:
     return caught.value
 
 
+def how(elector: LeaderElector) -> tuple[str, bool, Fencing | None]:
+    """How it stands."""
+    return elector.health.state, elector.is_leader, elector.fencing
+
+
 # -- winning ----------------------------------------------------------------------------------
 
 
@@ -48,18 +54,17 @@ def test_who_is_alone_leads_at_once_and_says_so_in_the_lease() -> None:
 
     async def main() -> None:
         elector = place.elector()
-        assert not elector.is_leader
-        assert elector.fencing is None
+        assert how(elector) == ("idle", False, None)
         async with elector.leading() as fencing:
             assert now() == 0.0
             assert fencing == elector.fencing == Fencing(0, "a")
             assert str(fencing) == "0/a"
-            assert elector.is_leader
+            assert how(elector) == ("leading", True, fencing)
             assert elector.leader == elector.identity == "a"
             spec = place.lease["spec"]
             assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("a", 15)
             assert (spec["leaseTransitions"], spec["acquireTime"]) == (0, spec["renewTime"])
-        assert not elector.is_leader
+        assert how(elector) == ("idle", False, None)
         assert elector.leader == ""
 
     simulated(main)
@@ -324,10 +329,10 @@ def test_who_can_not_renew_has_ended_by_the_renew_deadline_after_the_last_one_wa
 @pytest.mark.parametrize(
     ("break_it", "cause"),
     [
-        (lambda faults: faults.stall(), RequestTimedOut),
-        (lambda faults: faults.status(503), ServerFailure),
-        (lambda faults: faults.status(503, retry_after=60), ServerFailure),
-        (lambda faults: faults.status(500, verb="update"), None),
+        (Faults.stall, RequestTimedOut),
+        (partial(Faults.status, code=503), ServerFailure),
+        (partial(Faults.status, code=503, retry_after=60), ServerFailure),
+        (partial(Faults.status, code=500, verb="update"), None),
     ],
     ids=["silent", "failing", "asks to wait", "read-only"],
 )
@@ -641,6 +646,20 @@ def test_after_a_long_pause_a_body_that_waited_does_not_get_another_step(seed: i
     assert max(steps) < 5
 
 
+def test_a_body_that_held_the_loop_for_too_long_and_returns_has_lost() -> None:
+    place = Place()
+
+    async def block() -> None:
+        stop_for(20)
+
+    async def main() -> None:
+        await lose(place.elector(), block)
+        assert place.holder == "a"
+        await asyncio.sleep(1)
+
+    simulated(main)
+
+
 def test_a_pause_that_is_short_enough_is_nothing() -> None:
     place = Place()
 
@@ -775,12 +794,12 @@ def test_health_says_how_it_stands() -> None:
 
     async def main() -> None:
         elector = place.elector()
-        assert elector.health.state == "idle"
+        assert how(elector)[0] == "idle"
         assert "LeaderElector a for web/controller idle" in repr(elector)
         place.faults.status(503)
         task = asyncio.create_task(under(elector, lambda: asyncio.sleep(15)))
         await asyncio.sleep(3)
-        assert elector.health.state == "waiting"
+        assert how(elector)[0] == "waiting"
         assert isinstance(elector.health.error, ServerFailure)
         place.faults.clear()
         await asyncio.sleep(10)

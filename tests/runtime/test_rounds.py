@@ -21,6 +21,8 @@ from aioinformer._runtime.pace import BUDGET
 from aioinformer._runtime.registration import Registration
 from aioinformer._runtime.rounds import Rounds
 from aioinformer._runtime.terms import Terms
+from aioinformer.errors import HandlerCancelled
+from aioinformer.testing.simulation import run
 from tests.runtime.handled import A1, STORY
 from tests.runtime.sources import pod, settle, until
 
@@ -100,21 +102,24 @@ async def test_a_task_sleeps_on_while_its_handler_is_called() -> None:
     assert it.statistics().delivered == 3
 
 
-async def test_one_callback_of_the_loop_serves_all() -> None:
+def test_one_callback_of_the_loop_serves_all() -> None:
     """Everything is heard of within the turn that follows."""
     seen: list[int] = []
-    rounds = Rounds()
 
     def noting(number: int) -> Callable[[Event], None]:
         return lambda _: seen.append(number)
 
-    its = [made(noting(number), rounds) for number in range(50)]
-    async with waiting(*its):
-        for it in its:
-            it.put(STORY[:1])
-        assert repr(rounds) == "<Rounds 50 to be visited>"
-        await asyncio.sleep(0)
-        assert seen == list(range(50))
+    async def main() -> None:
+        rounds = Rounds()
+        its = [made(noting(number), rounds) for number in range(50)]
+        async with waiting(*its):
+            for it in its:
+                it.put(STORY[:1])
+            assert repr(rounds) == "<Rounds 50 to be visited>"
+            await asyncio.sleep(0)
+            assert seen == list(range(50))
+
+    run(main(), seed=0, order="fifo")  # where no time passes, however busy the machine is
 
 
 TENANT = ContextVar("TENANT", default="nobody")
@@ -261,6 +266,38 @@ async def test_a_handler_that_cancels_its_task_hurts_nobody_and_fails_once(raise
         assert all(it.running for it in its)
 
     assert seen == STORY[:1] * 3
+
+
+async def test_with_fail_fast_a_handler_that_cancels_its_task_ends_it_with_an_error() -> None:
+    def rude(event: Event) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+
+    async def until_it_fails() -> None:
+        async with waiting(it):
+            it.put(STORY)
+            await asyncio.sleep(1)
+
+    it = made(rude, Rounds(), fail_fast=True)
+    with pytest.raises(ExceptionGroup) as caught:
+        await until_it_fails()
+
+    assert [type(each) for each in caught.value.exceptions] == [HandlerCancelled]
+
+
+async def test_in_the_middle_of_another_tasks_step_the_task_is_woken_up_instead() -> None:
+    seen: list[Event] = []
+    rounds = Rounds()
+    it = made(seen.append, rounds)
+    async with waiting(it):
+        it.put(STORY)
+        loop = asyncio.get_running_loop()
+        assert rounds.asked.popleft().visit(loop, 1.0) == 1.0
+        assert seen == []
+        await settle()
+
+    assert seen == STORY
 
 
 async def test_what_was_merged_is_left_to_the_task() -> None:

@@ -17,104 +17,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 from aioinformer import ObjectKey
 from aioinformer._core.election import Election
-from aioinformer._core.election_steps import Create, ElectionTimes, Ended, Lost, Read, Update, Wait
+from aioinformer._core.election_steps import Create, Ended, Lost, Read, Update, Wait
 from aioinformer._core.leases import Fencing
 from aioinformer.errors import Conflict, NotFound, ServerError
 from aioinformer.testing import Cluster
+from tests.simulation.natures import Nature, draw_duel, draw_natures
 
 KEY = ObjectKey("web", "controller")
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-SECONDS = 240.0
+SECONDS = 150.0
 """How long a history is."""
-CALM = 60.0
+CALM = 50.0
 """Seconds at its end in which nothing goes wrong, and somebody must come to lead."""
-DRIFT = 0.05
-"""By how much clocks may run too fast or too slow, at most."""
 
 
 class Overlap(AssertionError):
     """Two were inside at once, or a later term had no greater number."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nature:
-    """What one candidate is like."""
-
-    identity: str
-    times: ElectionTimes
-    rate: float
-    """How many of its seconds go by in one."""
-    ahead: float
-    """By how much its date is wrong."""
-    pause: float
-    """What it stops for, at most."""
-    ending: float
-    """What its body takes to end, at most."""
-    stays: float = 90.0
-    """How long it leads, at most."""
-    unlucky: bool = True
-    """Whether it is cut off at times."""
-
-
-def draw_duel(chance: Random) -> list[Nature]:
-    """One that is often cut off, with all the time that it may take, and one that waits for that.
-
-    Nothing else goes wrong, so that little stands between a small mistake and an overlap.
-    """
-    times, drift = _draw_times(chance), DRIFT * chance.random()
-    spare = 0.99 * (times.lease_duration / (1 + drift) - times.renew_deadline / (1 - drift))
-    pause = max(0.0, spare) * chance.choice([0.0, 0.5, 1.0])
-    ending = max(0.0, spare) - pause
-    quick = ElectionTimes(lease_duration=4, renew_deadline=3, retry_period=0.2)
-    return [
-        Nature(
-            identity="victim", times=times, rate=1 - drift, ahead=0.0, pause=pause, ending=ending
-        ),
-        Nature(
-            identity="vulture",
-            times=quick,
-            rate=1 + drift,
-            ahead=chance.uniform(-20, 20),
-            pause=0.0,
-            ending=0.0,
-            stays=5.0,
-            unlucky=False,
-        ),
-    ]
-
-
-def draw_natures(chance: Random) -> list[Nature]:
-    """Two or three candidates that are safe with each other."""
-    same = chance.random() < 0.2  # they were given the same identity, by mistake
-    drift = chance.choice([0.0, DRIFT * chance.random(), DRIFT])
-    natures: list[Nature] = []
-    for number in range(chance.choice([2, 2, 3])):
-        times = chance.choice([ElectionTimes(), _draw_times(chance)])
-        lease, renew = times.lease_duration / (1 + drift), times.renew_deadline / (1 - drift)
-        spare = max(0.0, 0.99 * (lease - renew))
-        share = chance.random()
-        natures.append(
-            Nature(
-                identity="twin" if same else f"candidate-{number}",
-                times=times,
-                rate=1 + drift * chance.choice([-1, 1, chance.uniform(-1, 1)]),
-                ahead=chance.choice([0.0, chance.uniform(-20, 20), chance.uniform(-9999, 9999)]),
-                pause=spare * share,
-                ending=spare * (1 - share),
-            )
-        )
-    return natures
-
-
-def _draw_times(chance: Random) -> ElectionTimes:
-    lease = chance.uniform(4.0, 25.0)
-    renew = lease * chance.uniform(0.5, 0.85)
-    retry = renew * chance.uniform(0.1, 0.4)
-    return ElectionTimes(lease_duration=lease, renew_deadline=renew, retry_period=retry)
 
 
 class World:
@@ -189,6 +111,10 @@ class World:
         except NotFound:
             pass  # nobody has made one yet
         self.at(self.now + self.chance.uniform(5, 30), self._touch)
+
+
+_Answer: TypeAlias = dict[str, Any] | ServerError | None
+"""A Lease, or an error. ``None`` says nothing about what was done."""
 
 
 @dataclass(slots=True)
@@ -399,11 +325,11 @@ class Candidate:
         elif not self.world.wrong():
             self._answer(request, answer)
 
-    def _answer(self, request: _Request, answer: object) -> None:
+    def _answer(self, request: _Request, answer: _Answer) -> None:
         local = (self.world.now + self._way(1)) * self.nature.rate + 1000.0
         self.later(local, lambda: self._answered(request, answer))
 
-    def _done(self, action: Read | Create | Update) -> dict[str, Any] | ServerError:
+    def _done(self, action: Read | Create | Update) -> _Answer:
         try:
             match action:
                 case Read():
@@ -415,7 +341,7 @@ class Candidate:
         except (NotFound, Conflict) as error:
             return error
 
-    def _answered(self, request: _Request, answer: object) -> None:
+    def _answered(self, request: _Request, answer: _Answer) -> None:
         if request is not self._request or request.abandoned:
             return
         self._request = None
@@ -423,12 +349,12 @@ class Candidate:
         match request.action, answer:
             case Read(), NotFound():
                 self.election.read(None, self.now, chance)
-            case Read(), dict() as lease:
-                self.election.read(lease, self.now, chance)  # pyright: ignore[reportUnknownArgumentType]
-            case _, dict() as lease:
-                self.election.stored(lease, self.now, chance)  # pyright: ignore[reportUnknownArgumentType]
-            case _:
+            case _, None | ServerError():
                 self.election.failed(self.now, chance)
+            case Read(), _:
+                self.election.read(answer, self.now, chance)
+            case _:
+                self.election.stored(answer, self.now, chance)
         self.heard()
 
     def __repr__(self) -> str:

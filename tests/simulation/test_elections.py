@@ -15,7 +15,7 @@ from tests.simulation.electing import Candidate, Overlap, World
 
 FEW = range(200)
 MANY = range(10_000, 14_000)
-SEARCHED = range(400)
+SEARCHED = range(100)
 """Histories among which a bug must be seen."""
 
 

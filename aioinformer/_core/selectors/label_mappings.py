@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NoReturn, TypeAlias, TypeGuard
 
 from aioinformer._core.selectors.faults import invalid
@@ -109,7 +109,7 @@ def _strings(key: str, value: object) -> Sequence[str]:
     """The one value or the several that are given for ``key``."""
     if isinstance(value, str):
         return [value]
-    several = list(value) if _is_list(value) or isinstance(value, set | frozenset) else [value]
+    several = list(value) if _is_list(value) or _is_set(value) else [value]
     if not _are_strings(several):
         _refuse(key, value)
     return several
@@ -126,6 +126,10 @@ def _are_strings(values: Iterable[object]) -> TypeGuard[Sequence[str]]:
 
 def _is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(value, Mapping)
+
+
+def _is_set(value: object) -> TypeGuard[Set[object]]:
+    return isinstance(value, Set)
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[object]]:

@@ -13,6 +13,11 @@ export class Series {
     this.samples.push(sample);
     if (this.samples.length > SAMPLES) this.samples.shift();
   }
+
+  /** Older samples, which fill what room there is. */
+  before(older) {
+    this.samples = [...older, ...this.samples].slice(-SAMPLES);
+  }
 }
 
 /** A line with an area below it. The axis doesn't begin at zero: what counts is the movement. */

@@ -33,6 +33,18 @@ export class Overview {
     this.show(now);
   }
 
+  /** The minute before the page was opened, as far as the service remembers. */
+  recall(samples) {
+    this.rates.before(samples);
+    this.objects.before(samples.map((each) => each.objects));
+    this.draw();
+  }
+
+  draw() {
+    line($("objects-chart"), this.objects.samples);
+    bars($("rate-chart"), this.rates.samples, KINDS);
+  }
+
   sample(before, after, seconds) {
     if (seconds < 0.2) return; // a stream that has just begun again
     const told = new Map(before.informers.map((each) => [each.of, each.told]));
@@ -43,8 +55,7 @@ export class Overview {
     }
     this.rates.push(rate);
     this.objects.push(after.informers.reduce((sum, each) => sum + each.objects, 0));
-    line($("objects-chart"), this.objects.samples);
-    bars($("rate-chart"), this.rates.samples, KINDS);
+    this.draw();
     const recent = this.rates.samples.slice(-3).map((each) => each.added + each.updated + each.deleted);
     const mean = recent.reduce((sum, each) => sum + each, 0) / recent.length;
     measure($("rate"), mean < 10 ? mean.toFixed(1) : Math.round(mean).toLocaleString("en"));

@@ -53,6 +53,11 @@ new Feed("/events", {
   failed: (what) => console.warn("an object could not be shown", what.namespace, what.name, what.error),
 });
 
+fetch("/history")
+  .then((answer) => answer.json())
+  .then((samples) => overview.recall(samples))
+  .catch((error) => console.info("the charts begin empty:", error.message));
+
 function changed(row) {
   store.put(row, performance.now());
   schedule();

@@ -1,0 +1,12 @@
+"""What informers and controllers do, for OpenTelemetry: metrics and spans.
+
+    telemetry = {"metrics": OpenTelemetryMetrics(), "tracing": OpenTelemetryTracing()}
+    async with SharedInformerFactory(client, **telemetry) as informers: ...
+
+Needs ``opentelemetry-api`` (the extra ``opentelemetry``), and nothing else: which SDK collects,
+samples and exports is the program's choice. Without one, both do nothing.
+"""
+
+from aioinformer.adapters.opentelemetry.metrics import OpenTelemetryMetrics as OpenTelemetryMetrics
+
+__all__ = ["OpenTelemetryMetrics"]

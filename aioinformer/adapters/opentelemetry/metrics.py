@@ -1,0 +1,221 @@
+"""What informers, queues and controllers tell, as OpenTelemetry metrics.
+
+A name is the one that the Prometheus adapter has, without ``_total`` and without its unit, behind
+``aioinformer.``: ``aioinformer_received_bytes_total`` is ``aioinformer.received`` in ``By``. What
+translates OpenTelemetry to Prometheus puts these back, so that the same dashboard and the same
+alerts serve both.
+
+To tell the SDK of one number takes several microseconds, more than an event does. So what comes
+with every chunk and every call is counted in plain numbers and read when the SDK collects. The
+histogram of handlers can't be read like that: of the calls of a plain function that were told of
+together it gets one value, their mean. ``handler_calls`` and ``handler_time`` have all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+
+from opentelemetry.metrics import (
+    CallbackOptions,
+    Meter,
+    MeterProvider,
+    Observation,
+    get_meter_provider,
+)
+
+from aioinformer._core.metrics import ReadLevels
+from aioinformer._core.requests import Verb
+from aioinformer._core.work_statistics import ReadQueue
+from aioinformer.adapters.counting import (
+    GAUGES,
+    HANDLER_SECONDS,
+    REQUEST_SECONDS,
+    Counted,
+    Gauge,
+    Handled,
+    LevelsByInformer,
+    Received,
+    Tallies,
+    summed,
+)
+from aioinformer.adapters.opentelemetry.work import WorkInstruments
+
+__all__ = ["SCOPE", "OpenTelemetryMetrics"]
+
+SCOPE = "aioinformer"
+"""The instrumentation scope, and what every name begins with."""
+
+NO_SUMS = frozenset({"resource_version", "freshness_seconds"})
+"""Gauges that mean nothing when they are added up; the others are up-down counters."""
+
+
+class OpenTelemetryMetrics:
+    """Shows what informers tell as ``aioinformer....``. Make one for each meter provider, and
+    share it among all factories and loops of the process.
+
+    Attributes are those of the Prometheus adapter: ``informer`` (resource and scope), ``verb``,
+    ``cause``, ``phase``, ``error``, ``listener``, ``queue``, ``priority``, ``controller``,
+    ``result`` and ``lease``; all from small, fixed sets, as ``Metrics`` promises. The freshness of
+    an informer that has had no proof yet is no number, and isn't observed.
+
+    Args:
+        meter_provider: what makes the instruments; the process's by default, which may be set
+            later.
+    """
+
+    def __init__(self, meter_provider: MeterProvider | None = None) -> None:
+        meter = (meter_provider or get_meter_provider()).get_meter(SCOPE)
+        self._levels = LevelsByInformer()
+        self._everyone: list[Counted] = []
+        self._tallies = Tallies(self._everyone)
+        self._work = WorkInstruments(meter)
+        self._observe(meter)
+        self._started = meter.create_counter(
+            "aioinformer.requests", "{request}", "Lists, watches and probes asked for."
+        )
+        self._ended = meter.create_counter(
+            "aioinformer.requests_ended", "{request}", "Requests that ended, by cause."
+        )
+        self._seconds = meter.create_histogram(
+            "aioinformer.request",
+            "s",
+            "How long requests took, from the wait for their turn to the end of their answers.",
+            explicit_bucket_boundaries_advisory=REQUEST_SECONDS,
+        )
+        self._failures = meter.create_counter(
+            "aioinformer.failures", "{failure}", "Abnormal ends, by phase and exception class."
+        )
+        self._handler_errors = meter.create_counter(
+            "aioinformer.handler_errors",
+            "{error}",
+            "Handlers that raised, ran out of time or were ended.",
+        )
+        self._handler_seconds = meter.create_histogram(
+            "aioinformer.handler",
+            "s",
+            "How long handlers took for an event; of calls told of together, their mean.",
+            explicit_bucket_boundaries_advisory=HANDLER_SECONDS,
+        )
+
+    # -- told as it happens --------------------------------------------------------------------
+
+    def request_started(self, informer: str, verb: Verb) -> None:
+        """A request is asked for."""
+        self._started.add(1, {"informer": informer, "verb": verb})
+
+    def request_ended(self, informer: str, verb: Verb, cause: str, seconds: float) -> None:
+        """A request ended."""
+        self._ended.add(1, {"informer": informer, "verb": verb, "cause": cause})
+        self._seconds.record(seconds, {"informer": informer, "verb": verb})
+
+    def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
+        """A chunk was read."""
+        self._tallies.receive(informer, verb, size, events)
+
+    def failed(self, informer: str, phase: str, error: str) -> None:
+        """Something ended abnormally."""
+        self._failures.add(1, {"informer": informer, "phase": phase, "error": error})
+
+    def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
+        """A handler returned or raised."""
+        self._tallies.handle(informer, listener, seconds, calls)
+        self._handler_seconds.record(seconds / calls, {"informer": informer, "listener": listener})
+
+    def handler_failed(self, informer: str, listener: str, error: str) -> None:
+        """A handler raised, ran out of time or was ended."""
+        attributes = {"informer": informer, "listener": listener, "error": error}
+        self._handler_errors.add(1, attributes)
+
+    def informer_started(self, informer: str, levels: ReadLevels) -> None:
+        """Levels may be read from now on."""
+        self._levels.add(informer, levels)
+
+    def informer_ended(self, informer: str, levels: ReadLevels) -> None:
+        """Levels are read no more."""
+        self._levels.remove(informer, levels)
+
+    def queue_started(self, queue: str, read: ReadQueue) -> None:
+        """A queue's numbers may be read from now on."""
+        self._work.queue_started(queue, read)
+
+    def queue_ended(self, queue: str, read: ReadQueue) -> None:
+        """They are read no more."""
+        self._work.queue_ended(queue, read)
+
+    def worked(self, queue: str, waited: float, seconds: float) -> None:
+        """A key was done."""
+        self._work.worked(queue, waited, seconds)
+
+    def reconciled(self, controller: str, result: str, seconds: float) -> None:
+        """A reconcile ended."""
+        self._work.reconciled(controller, result, seconds)
+
+    def leadership(self, lease: str, leads: bool) -> None:
+        """A candidate leads, or doesn't."""
+        self._work.leadership(lease, leads)
+
+    # -- read when the SDK collects, in a thread of its own perhaps -----------------------------
+
+    def _observe(self, meter: Meter) -> None:
+        for name, gauge in GAUGES.items():
+            make = (
+                meter.create_observable_gauge
+                if name in NO_SUMS
+                else meter.create_observable_up_down_counter
+            )
+            read = _Reading(self._levels, gauge)
+            make(f"aioinformer.{_bare(name)}", [read], gauge.unit, gauge.help)
+        for name, unit, text, read_counts in (
+            ("received", "By", "Bytes of answers read, decompressed.", self._sizes),
+            ("received_events", "{event}", "Objects and events read.", self._events),
+            ("handler_calls", "{call}", "Calls of handlers.", self._calls),
+            ("handler_time", "s", "Time that handlers took, added up.", self._time),
+        ):
+            meter.create_observable_counter(f"aioinformer.{name}", [read_counts], unit, text)
+
+    def _sizes(self, _: CallbackOptions) -> Iterator[Observation]:
+        for (informer, verb), tally in self._all_received().items():
+            yield Observation(tally.size, {"informer": informer, "verb": verb})
+
+    def _events(self, _: CallbackOptions) -> Iterator[Observation]:
+        for (informer, verb), tally in self._all_received().items():
+            yield Observation(tally.events, {"informer": informer, "verb": verb})
+
+    def _calls(self, _: CallbackOptions) -> Iterator[Observation]:
+        for (informer, listener), tally in self._all_handled().items():
+            attributes = {"informer": informer, "listener": listener}
+            yield Observation(sum(tally.counts), attributes)
+
+    def _time(self, _: CallbackOptions) -> Iterator[Observation]:
+        for (informer, listener), tally in self._all_handled().items():
+            yield Observation(tally.seconds, {"informer": informer, "listener": listener})
+
+    def _all_received(self) -> Mapping[tuple[str, str], Received]:
+        return summed((each.received for each in self._everyone.copy()), Received)
+
+    def _all_handled(self) -> Mapping[tuple[str, str], Handled]:
+        return summed((each.handled for each in self._everyone.copy()), Handled)
+
+    def __repr__(self) -> str:
+        threads = len(self._everyone)
+        return f"<OpenTelemetryMetrics of {len(self._levels)} informers, told in {threads} threads>"
+
+
+class _Reading:
+    """Reads one gauge of all informers at work."""
+
+    def __init__(self, levels: LevelsByInformer, gauge: Gauge) -> None:
+        self._levels = levels
+        self._gauge = gauge
+
+    def __call__(self, _: CallbackOptions) -> Iterator[Observation]:
+        for informer, found in self._levels.read().items():
+            amount = self._gauge.amount(found)
+            if isfinite(amount):
+                yield Observation(amount, {"informer": informer})
+
+
+def _bare(name: str) -> str:
+    """The name without its unit, which the instrument has."""
+    return name.removesuffix("_seconds").removesuffix("_bytes")
