@@ -64,6 +64,12 @@ class Controller:
     backoff. Nothing is promised about which events a run stands for: many may be merged into one,
     and a new process begins with all objects again. So a reconciler compares what should be with
     what is, and never relies on having been told of a change.
+
+    Leave it before its factory. Runs are let finish first, for ``shutdown_timeout``; left by an
+    exception or a cancellation, they are cancelled at once, and waited for. So it can be run in
+    ``elector.leading()``: its runs have ended when the lease is given up, but for those that ignore
+    their cancellation for longer than ``shutdown_timeout``, which are logged by name. What they
+    write is stopped by ``elector.guarded``.
     """
 
     def __init__(

@@ -29,8 +29,9 @@ async def shown(resource: str, body: dict[str, Any], *, delete: bool = False) ->
 
 
 def pod(phase: str, *, ready: str = "True", waiting: str = "", restarts: int = 0) -> dict[str, Any]:
-    state = {"waiting": {"reason": waiting}} if waiting else {"running": {}}
-    containers = [{"restartCount": restarts, "state": state}]
+    running: dict[str, Any] = {"running": {}}
+    state = {"waiting": {"reason": waiting}} if waiting else running
+    containers: list[dict[str, Any]] = [{"restartCount": restarts, "state": state}]
     conditions = [{"type": "Ready", "status": ready}]
     status = {"phase": phase, "containerStatuses": containers, "conditions": conditions}
     return {"spec": {"nodeName": "node-1"}, "status": status}
