@@ -13,8 +13,9 @@ How the parts lie on top of each other, and how data flows up and back down:
     _core              no I/O: bytes -> objects, the list/watch table, queue, cache, mailboxes
     errors             every exception
 
-``Client``, ``LeaderElector`` and ``EventRecorder`` are loaded when they are first used, so that
-importing this package loads neither an HTTP library nor anyio, and little that few programs use.
+``Client``, ``Controller``, ``LeaderElector`` and ``EventRecorder`` are loaded when they are first
+used, so that importing this package loads neither an HTTP library nor anyio, and little that few
+programs use.
 """
 
 from importlib import import_module
@@ -29,7 +30,6 @@ from aioinformer._core.deltas import Bookmark as Bookmark
 from aioinformer._core.deltas import Delta as Delta
 from aioinformer._core.deltas import Replaced as Replaced
 from aioinformer._core.deltas import Resync as Resync
-from aioinformer._core.failing import FailingKey as FailingKey
 from aioinformer._core.filtering import Filter as Filter
 from aioinformer._core.indexer import Indexer as Indexer
 from aioinformer._core.label_index import LabelIndex as LabelIndex
@@ -70,9 +70,6 @@ from aioinformer._core.rate_limiters import RateLimiter as RateLimiter
 from aioinformer._core.rate_limiters import TokenBucket as TokenBucket
 from aioinformer._core.rate_limiters import default_limiter as default_limiter
 from aioinformer._core.rates import Limits as Limits
-from aioinformer._core.reconciling import Reason as Reason
-from aioinformer._core.reconciling import ReconcileContext as ReconcileContext
-from aioinformer._core.reconciling import Result as Result
 from aioinformer._core.requests import ListRequest as ListRequest
 from aioinformer._core.requests import WatchRequest as WatchRequest
 from aioinformer._core.resources import BUILT_IN as BUILT_IN
@@ -85,8 +82,6 @@ from aioinformer._core.transforming import Transform as Transform
 from aioinformer._core.verification import Verification as Verification
 from aioinformer._core.work_items import Priority as Priority
 from aioinformer._core.work_statistics import QueueStatistics as QueueStatistics
-from aioinformer._runtime.controller import Controller as Controller
-from aioinformer._runtime.controller_health import ControllerHealth as ControllerHealth
 from aioinformer._runtime.delta_queue import DeltaQueue as DeltaQueue
 
 # informers
@@ -101,7 +96,6 @@ from aioinformer._runtime.live_lister import LiveLister as LiveLister
 from aioinformer._runtime.merging import MergedStream as MergedStream
 from aioinformer._runtime.merging import Sourced as Sourced
 from aioinformer._runtime.merging import merge as merge
-from aioinformer._runtime.reconciles import Reconcile as Reconcile
 from aioinformer._runtime.reflector import Reflector as Reflector
 from aioinformer._runtime.registration import Registration as Registration
 from aioinformer._runtime.reports import Problem as Problem
@@ -118,7 +112,14 @@ from aioinformer._runtime.writing import ResourceWriter as ResourceWriter
 if TYPE_CHECKING:
     from aioinformer._client.client import Client as Client
     from aioinformer._client.transport import Timeouts as Timeouts
+    from aioinformer._core.failing import FailingKey as FailingKey
+    from aioinformer._core.reconciling import Reason as Reason
+    from aioinformer._core.reconciling import ReconcileContext as ReconcileContext
+    from aioinformer._core.reconciling import Result as Result
+    from aioinformer._runtime.controller import Controller as Controller
+    from aioinformer._runtime.controller_health import ControllerHealth as ControllerHealth
     from aioinformer._runtime.election import LeaderElector as LeaderElector
+    from aioinformer._runtime.reconciles import Reconcile as Reconcile
     from aioinformer._runtime.recording import EventRecorder as EventRecorder
     from aioinformer._runtime.recording import EventStatistics as EventStatistics
 
@@ -221,9 +222,16 @@ __all__ = [
 
 _LATE = {
     "Client": "aioinformer._client.client",
+    "Controller": "aioinformer._runtime.controller",
+    "ControllerHealth": "aioinformer._runtime.controller_health",
     "EventRecorder": "aioinformer._runtime.recording",
     "EventStatistics": "aioinformer._runtime.recording",
+    "FailingKey": "aioinformer._core.failing",
     "LeaderElector": "aioinformer._runtime.election",
+    "Reason": "aioinformer._core.reconciling",
+    "Reconcile": "aioinformer._runtime.reconciles",
+    "ReconcileContext": "aioinformer._core.reconciling",
+    "Result": "aioinformer._core.reconciling",
     "Timeouts": "aioinformer._client.transport",
 }
 

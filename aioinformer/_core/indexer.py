@@ -313,7 +313,6 @@ class Replacement:
         """A list should name an object once; of several times the last one counts."""
         self._changes = [event for event in self._changes if event.obj.key != key]
         self._rejected.pop(key, None)
-        self._gone.pop(key, None)
 
     def _free(self) -> Iterator[None]:
         """Let go of the old state. Readers may still hold it, so it isn't taken apart: what it

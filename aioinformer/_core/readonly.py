@@ -28,7 +28,7 @@ _WRITING_METHODS = (
 
 def freeze(value: Any) -> Any:
     """The read-only view of a decoded JSON value; scalars are returned as they are."""
-    kind = type(value)  # a decoder makes nothing that is derived from these
+    kind: object = type(value)  # a decoder makes nothing that is derived from these
     if kind is dict:
         return FrozenMapping(value)
     if kind is list:

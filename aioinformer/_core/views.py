@@ -107,8 +107,6 @@ class View(Generic[T]):
         of = self.of
         if isinstance(event, Updated):
             new = of(event.new)
-            if event.old is event.new:
-                return _Updated(new, new, event.resync, _key=event.new.key)
             try:
                 return _Updated(of(event.old), new, event.resync, _key=event.new.key)
             except (ModelMismatch, ObjectDecodeError):

@@ -14,6 +14,7 @@ from typing import Self
 from aioinformer._core.backoff import BackoffPolicy
 from aioinformer._core.liveness import LivenessPolicy
 from aioinformer._core.metrics import Metrics
+from aioinformer._core.tracing import Tracing
 from aioinformer._runtime.holdings import all_synced
 from aioinformer._runtime.hosting import ALL_NAMESPACES as ALL_NAMESPACES
 from aioinformer._runtime.hosting import Hosting
@@ -46,6 +47,7 @@ class SharedInformerFactory(Hosting):
         liveness: LivenessPolicy | None = None,
         watch_list: bool = True,
         metrics: Metrics | None = None,
+        tracing: Tracing | None = None,
         on_error: OnError | None = None,
         fail_fast: tuple[type[FetchError], ...] = (),
         shutdown_timeout: float = LEAVING,
@@ -61,6 +63,7 @@ class SharedInformerFactory(Hosting):
             watch_list: whether they get the state by a WatchList where the server can do that,
                 rather than by a list.
             metrics: what they feed with numbers; see ``aioinformer.adapters.prometheus``.
+            tracing: what makes spans of what they do; see ``aioinformer.adapters.opentelemetry``.
             on_error: is told of every ``Problem``, in the event loop: it must be quick.
             fail_fast: errors of requests, ``Forbidden`` for example, that end the factory instead
                 of being tried again: its body is cancelled, and they are raised there.
@@ -85,6 +88,7 @@ class SharedInformerFactory(Hosting):
             liveness=liveness,
             watch_list=watch_list,
             metrics=metrics,
+            tracing=tracing,
             on_error=on_error,
             fail_fast=fail_fast,
         )

@@ -30,6 +30,7 @@ __all__ = [
     "dispatch",
     "handler_name",
     "is_async",
+    "kinds_of",
     "updates_only",
     "viewed",
 ]
@@ -95,6 +96,9 @@ Handler: TypeAlias = (
 )
 """What can be given to ``add_handler``."""
 
+ONLY = "_aioinformer_only"
+"""Where a function of an event that was made of one for a single kind says which."""
+
 _Call: TypeAlias = Callable[[Any], Any]
 F = TypeVar("F", bound=Callable[[Any], Awaitable[None] | None])
 
@@ -120,7 +124,7 @@ def adds_only(function: OnAdd[T]) -> Callable[[Event[T]], Awaitable[None] | None
     def on_event(event: Event[T]) -> Awaitable[None] | None:
         return function(event.obj, initial=event.initial) if isinstance(event, Added) else None
 
-    return _named_function(on_event, function)
+    return _named_function(on_event, function, Added)
 
 
 def updates_only(function: OnUpdate[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
@@ -131,7 +135,7 @@ def updates_only(function: OnUpdate[T]) -> Callable[[Event[T]], Awaitable[None] 
             return None
         return function(event.old, event.new, resync=event.resync)
 
-    return _named_function(on_event, function)
+    return _named_function(on_event, function, Updated)
 
 
 def deletions_only(function: OnDelete[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
@@ -140,7 +144,7 @@ def deletions_only(function: OnDelete[T]) -> Callable[[Event[T]], Awaitable[None
     def on_event(event: Event[T]) -> Awaitable[None] | None:
         return function(event.obj, reason=event.reason) if isinstance(event, Deleted) else None
 
-    return _named_function(on_event, function)
+    return _named_function(on_event, function, Deleted)
 
 
 def _named(on_event: F, function: object) -> F:
@@ -148,10 +152,21 @@ def _named(on_event: F, function: object) -> F:
     return on_event
 
 
-def _named_function(on_event: F, function: object) -> F:
+def _named_function(on_event: F, function: object, kind: type) -> F:
     if isinstance(function, type) or not callable(function):
         raise TypeError(f"this is for a function, not for {function!r}")
+    vars(on_event)[ONLY] = kind
     return _named(on_event, function)
+
+
+def kinds_of(handler: Handler[Any]) -> tuple[type, ...]:
+    """The kinds of events that it does something about; of all, as far as can be seen, if it is a
+    function of an event.
+    """
+    methods = {"on_add": Added, "on_update": Updated, "on_delete": Deleted}
+    kinds = tuple(kind for name, kind in methods.items() if getattr(handler, name, None))
+    only: type | None = getattr(handler, ONLY, None)
+    return kinds or ((Added, Updated, Deleted) if only is None else (only,))
 
 
 class Inside:

@@ -38,7 +38,7 @@ class Holding:
     @property
     def unfinished(self) -> tuple[str, ...]:
         """The names of its handlers that have not ended."""
-        return tuple(each.name for each in self.informer.unfinished)
+        return tuple(each.left for each in self.informer.unfinished)
 
     def start(self, supervisor: Supervisor) -> None:
         """Run it, if there is somebody to run it."""

@@ -26,14 +26,18 @@ from aioinformer._core.metrics import Levels, Metrics, NoMetrics
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.shapes import Keep, Shape
 from aioinformer._core.store import Indexers
+from aioinformer._core.tracing import Tracing
 from aioinformer._core.wire import LINE_CAP
 from aioinformer._runtime.delta_queue import DeltaQueue
+from aioinformer._runtime.handlers import Handler, Inside
 from aioinformer._runtime.health import Health
 from aioinformer._runtime.pump import Pump
 from aioinformer._runtime.readings import Readings
 from aioinformer._runtime.reflector import Reflector
 from aioinformer._runtime.reports import OnError, Reports
 from aioinformer._runtime.sources import ListerWatcher
+from aioinformer._runtime.spans import traced
+from aioinformer._runtime.tracing import handler_spans, informer_trace
 from aioinformer.errors import FetchError, UsageError
 
 __all__ = ["SharedInformer"]
@@ -77,6 +81,7 @@ class SharedInformer(Readings[T]):
         line_cap: int = LINE_CAP,
         label: str = "",
         metrics: Metrics | None = None,
+        tracing: Tracing | None = None,
         on_error: OnError | None = None,
         fail_fast: tuple[type[FetchError], ...] = (),
     ) -> None:
@@ -101,6 +106,7 @@ class SharedInformer(Readings[T]):
             line_cap: the longest watch event, in bytes, that is accepted.
             label: its name in metrics; ``name`` by default.
             metrics: what to feed with numbers.
+            tracing: what makes spans of its requests, and perhaps of its handlers' calls.
             on_error: is told of every ``Problem``, in the event loop; must be quick.
             fail_fast: errors of requests after which it gives up instead of trying again:
                 ``run`` raises them, and so does a factory that runs it.
@@ -122,7 +128,9 @@ class SharedInformer(Readings[T]):
             keep=keep,
             resync=resync,
         )
-        self._reports = Reports(name, label=label, metrics=metrics, on_error=on_error)
+        trace = informer_trace(tracing, label or name, str(source.resource))
+        self._tracing = tracing
+        self._reports = Reports(name, label=label, metrics=metrics, trace=trace, on_error=on_error)
         self._pump.on_rejected = self._reports.rejected
         make = partial(self._reflect, source, backoff, liveness, habits, watch_list, keep)
         self._reflector = make(page_size, managed_fields, line_cap, fail_fast)
@@ -205,6 +213,13 @@ class SharedInformer(Readings[T]):
             return None
         return partial(self._reports.metrics.handled, self._reports.label, listener)
 
+    def _traced(self, handler: Handler[T], name: str) -> Handler[T]:
+        # Not of a controller's triggers: its runs have spans of their own.
+        tracing = None if isinstance(handler, Inside) else self._tracing
+        own = name.removesuffix(f" of {self.name}")  # which has the selectors in it
+        begin = handler_spans(tracing, self._reports.label, own)
+        return handler if begin is None else traced(handler, begin)
+
     def _why(self) -> str:
         return str(self.health)
 
@@ -238,6 +253,7 @@ class SharedInformer(Readings[T]):
         finally:
             self._ended = True
             self._pump.end()
+            reports.trace.closed()
             reports.metrics.informer_ended(reports.label, self._levels)
 
     def _task_failed(self, error: BaseException) -> None:

@@ -24,7 +24,7 @@ from aioinformer._runtime.awaiting import Waits
 from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.gate import Gate
 from aioinformer._runtime.listeners import Listener
-from aioinformer._runtime.pace import STEP, Pace
+from aioinformer._runtime.pace import STAGING, STEP, Pace
 from aioinformer.errors import ModelMismatch, TransformFailed
 
 __all__ = ["Pump"]
@@ -231,7 +231,7 @@ class Pump:
     async def _apply_state(self, replacement: Replacement, pace: Pace) -> None:
         """Stage a new state in steps, then swap it in and tell of it, at once."""
         while not replacement.step(STEP):
-            await pace.breathe()
+            await pace.breathe(STAGING)
         await self._told(pace)
         batches = list(_batches(replacement.commit()))
         self._state = None

@@ -101,9 +101,7 @@ class Readings(Subscriptions[T]):
 
     # -- waiting ---------------------------------------------------------------------------------
 
-    async def wait_for(
-        self, obj: Mapping[str, Any], *, timeout: float | None = None
-    ) -> T | None:
+    async def wait_for(self, obj: Mapping[str, Any], *, timeout: float | None = None) -> T | None:
         """Wait until the cache shows what was written: ``await pods.wait_for(answer, timeout=5)``.
 
         That is so when it holds the object, by uid, in that version or a later one; or when it

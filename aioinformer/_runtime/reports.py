@@ -17,8 +17,10 @@ from aioinformer._core.metrics import Metrics
 from aioinformer._core.objects import ObjectKey
 from aioinformer._core.outcomes import Outcome
 from aioinformer._core.requests import AnyRequest, Verb
+from aioinformer._core.tracing import InformerTrace
 from aioinformer._runtime.health import Condition, State, shown
 from aioinformer._runtime.measuring import guarded
+from aioinformer._runtime.tracing import Untraced
 from aioinformer.errors import FetchError
 
 __all__ = ["OnError", "Problem", "Reports", "check_hook"]
@@ -87,6 +89,7 @@ class Reports:
         *,
         label: str = "",
         metrics: Metrics | None = None,
+        trace: InformerTrace | None = None,
         on_error: OnError | None = None,
     ) -> None:
         """Nothing to tell yet.
@@ -95,6 +98,7 @@ class Reports:
             informer: its name, for logs and problems.
             label: its name in metrics; the same by default.
             metrics: what to feed.
+            trace: what makes spans of its requests; must not raise.
             on_error: what to tell of problems.
 
         Raises:
@@ -104,6 +108,7 @@ class Reports:
         """What the reflector does now, and what went wrong last."""
         check_hook(on_error)
         self.metrics = guarded(metrics)
+        self.trace: InformerTrace = trace or Untraced()
         self.label = label or informer
         self.rewinds = 0
         """How many times the server has gone back in time."""
@@ -126,15 +131,18 @@ class Reports:
         if state := _DOING.get(self._verb):
             self.condition.enter(state)
         self.metrics.request_started(self.label, self._verb)
+        self.trace.asked(self._verb)
 
     def watching(self) -> None:
         """A watch is open, and the state before it complete."""
         self.condition.enter("watching")
         self.condition.succeed()
+        self.trace.complete()
 
     def received(self, size: int, events: int) -> None:
         """A chunk came: so many bytes, so many events or objects complete."""
         self.metrics.received(self.label, self._verb, size, events)
+        self.trace.received(size, events)
 
     def fresh(self, now: float) -> None:
         """The server has just shown that what was read is up to date."""
@@ -151,6 +159,9 @@ class Reports:
         cause = outcome.name.lower()
         seconds = self._clock() - self._asked_at
         self.metrics.request_ended(self.label, self._verb, cause, seconds)
+        self.trace.ended(cause, error)
+        if outcome is Outcome.COMPLETE and self._verb == "list":
+            self.trace.complete()
         if error is not None:
             log.warning("%s: %s: %s", self._informer, type(error).__name__, error)
             self.condition.fail(error)
@@ -166,6 +177,7 @@ class Reports:
         """A request was cut short, since the informer ends."""
         seconds = self._clock() - self._asked_at
         self.metrics.request_ended(self.label, self._verb, "cancelled", seconds)
+        self.trace.ended("cancelled", None)
 
     def absent(self, *, confirmed: bool) -> None:
         """The resource isn't served; whether that is certain."""

@@ -116,9 +116,8 @@ class Subscriptions(Generic[T]):
         terms = Terms(concurrency, timeout, run_in_thread, drain, fail_fast)
         name = f"{name or handler_name(handler)} of {self.name}"
         failures, period = Failures(name, self._handler_failed), self._resyncs.period(resync)
-        passing = self._filter(filter, failures)
-        mailbox = self._mailbox(limit, overflow, passing)
-        inside = viewed(handler, self._view)
+        mailbox = self._mailbox(limit, overflow, self._filter(filter, failures))
+        inside = viewed(self._traced(handler, name), self._view)
         return self._register(inside, name, mailbox, period, terms, failures)
 
     def check_bytes(self, what: str) -> None:
@@ -224,9 +223,7 @@ class Subscriptions(Generic[T]):
 
         Args:
             timeout: seconds to wait for the first full state; ``None`` for no limit.
-            limit: as for ``events``.
-            overflow: as for ``events``.
-            resync: as for ``events``.
+            limit, overflow, resync: as for ``events``.
 
         Raises:
             SyncTimeout: there was none within that time.
@@ -258,9 +255,7 @@ class Subscriptions(Generic[T]):
 
         return EventStream(self, join, self._view)
 
-    def _mailbox(
-        self, limit: int, overflow: Overflow, passing: EventFilter | None = None
-    ) -> Mailbox:
+    def _mailbox(self, limit: int, overflow: Overflow, passing: EventFilter | None) -> Mailbox:
         check_whole("limit", limit)
         each = None if passing is None else passing.one
         return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds, each=each)
@@ -322,6 +317,10 @@ class Subscriptions(Generic[T]):
     def _clocked(self, listener: str) -> Callable[[float, int], None] | None:
         """Who wants to know how long the calls of a handler take, if anybody does."""
         return None
+
+    def _traced(self, handler: Handler[T], name: str) -> Handler[T]:
+        """The handler, or what calls it inside a span, if somebody makes spans of its calls."""
+        return handler
 
     def _check_outside(self, *, synced: bool = True) -> None:
         """Raise if this would wait inside a call of a handler that the informer may wait for.

@@ -126,8 +126,8 @@ SCRAPS = [
     *(b'"2026-07-01T10:00:00Z"', b'"2026-07-01"', b'"2026-07-01T10:00:00"', b'"yesterday"', b'""'),
     *(b'"\xff"', b'{"\xff":1}', b'"\\ud800"', b'"\\udc00\\ud800"', b'"\\u0000"', b'"\x01"'),
     *(b"9" * 30, b"9" * 5_000, b"-" + b"9" * 5_000, b"1e400", b"-1e-400", b"1.5e3", b"-0", b"01"),
-    *(b"NaN", b"Infinity", b"-Infinity", b"tru", b"'a'", b'{"a":1,"a":"2"}', b'{"a"}', b"[1,]"),
-    *(b"[" * depth + b"]" * depth for depth in (20, 200, 1_100, 10_000)),
+    *(b"NaN", b"Infinity", b"-Infinity", b"tru", b"'a'", b'{"a"}', b"[1,]"),
+    *(b"[" * depth + b"]" * depth for depth in (20, 200, 1_100)),
     b'{"a":' * 600 + b"1" + b"}" * 600,
 ]
 """JSON, and what is nearly that."""
@@ -143,10 +143,15 @@ body_keys = st.sampled_from([b"spec", b"status", b"data", b"kind", b"apiVersion"
 
 
 @st.composite
-def hostile(draw: st.DrawFn) -> bytes:
-    """A pod with anything at all in it; keys may come twice."""
-    metadata = draw(st.lists(st.tuples(metadata_keys, scraps), max_size=3))
-    rest = draw(st.lists(st.tuples(body_keys, scraps), max_size=2))
+def hostile(draw: st.DrawFn, *, twice: bool = True) -> bytes:
+    """A pod with anything at all in it; keys may come ``twice``."""
+    given = scraps | st.just(b'{"a":1,"a":"2"}') if twice else scraps
+
+    def members(keys: st.SearchStrategy[bytes], most: int) -> list[tuple[bytes, bytes]]:
+        found = draw(st.lists(st.tuples(keys, given), max_size=most))
+        return found if twice else list(dict(found).items())
+
+    metadata, rest = members(metadata_keys, 3), members(body_keys, 2)
     return pod(*(b"".join(b',"%b":%b' % pair for pair in pairs) for pairs in (metadata, rest)))
 
 
@@ -173,7 +178,7 @@ def test_an_accepted_object_can_be_read_or_is_an_object_decode_error_at_every_do
 
 
 @settings(max_examples=150, deadline=None)
-@given(hostile())
+@given(hostile(twice=False))
 def test_what_metadata_says_does_not_depend_on_the_body_being_open(raw: bytes) -> None:
     closed, opened = accepted(raw), accepted(raw)
     if closed is None or opened is None:

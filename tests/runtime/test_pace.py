@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from aioinformer._runtime.pace import BUDGET, STEP, Pace
+from aioinformer._runtime.pace import BUDGET, STAGING, STEP, Pace
 
 
 def work(seconds: float) -> None:
@@ -44,6 +44,19 @@ async def test_breathing_costs_no_turn_of_the_loop_before_it_is_due() -> None:
     await pace.breathe()
 
     assert turns == []
+
+
+async def test_work_with_large_steps_gives_way_sooner() -> None:
+    pace, turns = Pace(), list[str]()
+    asyncio.get_running_loop().call_soon(turns.append, "other")
+    work(STAGING)
+
+    await pace.breathe()
+    assert turns == []
+    await pace.breathe(STAGING)
+
+    assert turns == ["other"]
+    assert STAGING < BUDGET
 
 
 async def test_who_was_suspended_anyway_starts_anew() -> None:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import TypedDict, assert_type
 
 from attrs import frozen
 from msgspec import Struct
-from typing_extensions import assert_type
 
 from aioinformer import (
     Added,

@@ -8,5 +8,6 @@ samples and exports is the program's choice. Without one, both do nothing.
 """
 
 from aioinformer.adapters.opentelemetry.metrics import OpenTelemetryMetrics as OpenTelemetryMetrics
+from aioinformer.adapters.opentelemetry.tracing import OpenTelemetryTracing as OpenTelemetryTracing
 
-__all__ = ["OpenTelemetryMetrics"]
+__all__ = ["OpenTelemetryMetrics", "OpenTelemetryTracing"]

@@ -1,0 +1,208 @@
+"""What informers and controllers do, as OpenTelemetry spans.
+
+    state pods in web         from the first request for a whole state to the last page of it
+      list pods in web        one page; or
+      watchlist pods in web   the stream that brings the state, and goes on as the watch
+    watch pods in web         each watch; its span is there once the watch has ended
+    handle audit              one call of a handler, with ``handlers=True``
+    reconcile shop            one run of a controller's reconciler
+
+States, watches, calls and runs begin traces of their own: they go on for as long as the process,
+and would make one endless trace of whatever was current as the program started. Each state and
+each watch links to the one before. A call of a handler has no link to the watch that brought its
+event: of events that were merged there would be several, and to carry them would cost every event.
+
+Attributes are words from small, fixed sets and numbers: never an object's name, a selector, a URL.
+Of the library's own errors a span says the class, the text and the server's code; of what a
+program's code raises, the class alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from contextvars import Token
+
+from opentelemetry.context import Context, attach, detach
+from opentelemetry.trace import (
+    Link,
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    Tracer,
+    TracerProvider,
+    get_tracer_provider,
+    set_span_in_context,
+    use_span,
+)
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from aioinformer._core.requests import Verb
+from aioinformer.adapters.opentelemetry.metrics import SCOPE
+from aioinformer.errors import ServerError
+
+__all__ = ["OpenTelemetryTracing"]
+
+STATES = frozenset({"list", "watchlist"})
+"""Verbs with which a whole state is read."""
+
+
+class OpenTelemetryTracing:
+    """Makes spans of what informers and controllers do. Share it as you like.
+
+    A span costs some ten microseconds with an SDK, so handlers have none unless asked for: theirs
+    are as many as events. While a span is current, it is so for whatever the program does in it:
+    spans of the handler's own become its children.
+
+    Args:
+        tracer_provider: what makes the spans; the process's by default, which may be set later.
+        handlers: whether calls of handlers have spans.
+    """
+
+    def __init__(
+        self, tracer_provider: TracerProvider | None = None, *, handlers: bool = False
+    ) -> None:
+        self._tracer = (tracer_provider or get_tracer_provider()).get_tracer(SCOPE)
+        self._handlers = handlers
+        self._propagator = TraceContextTextMapPropagator()
+
+    def informer(self, informer: str, resource: str) -> _InformerSpans:
+        """Spans of an informer's requests."""
+        return _InformerSpans(self._tracer, informer, resource)
+
+    def handler(self, informer: str, listener: str) -> Callable[[str], _Work] | None:
+        """Spans of the calls of a handler, if they were asked for."""
+        if not self._handlers:
+            return None
+        attributes = {"aioinformer.informer": informer, "aioinformer.listener": listener}
+        return lambda kind: _Work(
+            self._tracer, f"handle {listener}", {**attributes, "aioinformer.event": kind}
+        )
+
+    def reconcile(self, controller: str) -> _Work:
+        """The span of a run."""
+        attributes = {"aioinformer.controller": controller}
+        return _Work(self._tracer, f"reconcile {controller}", attributes)
+
+    def headers(self) -> dict[str, str]:
+        """The current span as W3C headers: ``Client.connect(trace_headers=tracing.headers)`` has
+        the API server's spans, where it makes any, belong to ours.
+        """
+        carrier: dict[str, str] = {}
+        self._propagator.inject(carrier)
+        return carrier
+
+    def __repr__(self) -> str:
+        return f"<OpenTelemetryTracing handlers={self._handlers}>"
+
+
+class _Work:
+    """One call of a handler, or one run of a reconciler."""
+
+    def __init__(self, tracer: Tracer, name: str, attributes: dict[str, str]) -> None:
+        self._span = tracer.start_span(name, context=Context(), attributes=attributes)
+
+    def current(self) -> AbstractContextManager[Span]:
+        return use_span(self._span, record_exception=False, set_status_on_exception=False)
+
+    def ended(self, error: BaseException | None) -> None:
+        if error is not None:
+            self._span.set_attribute("error.type", type(error).__name__)
+            self._span.set_status(Status(StatusCode.ERROR))
+        self._span.end()
+
+
+class _Received:
+    """A span, and what was read in it."""
+
+    def __init__(self, span: Span) -> None:
+        self.span = span
+        self.size = self.events = self.requests = 0
+
+    def end(self, error: Exception | None, **attributes: str | int) -> None:
+        span = self.span
+        for name, value in attributes.items():
+            span.set_attribute(f"aioinformer.{name}", value)
+        span.set_attribute("aioinformer.received.bytes", self.size)
+        span.set_attribute("aioinformer.received.events", self.events)
+        if error is not None:
+            span.set_attribute("error.type", type(error).__name__)
+            if isinstance(error, ServerError):
+                span.set_attribute("aioinformer.status_code", error.status.code)
+            span.set_status(Status(StatusCode.ERROR, str(error)))
+        span.end()
+
+
+class _InformerSpans:
+    """The requests of one informer: at most one under way, and at most one state."""
+
+    def __init__(self, tracer: Tracer, informer: str, resource: str) -> None:
+        self._tracer = tracer
+        self._informer = informer
+        self._resource = resource
+        self._state: _Received | None = None
+        self._request: _Received | None = None
+        self._token: Token[Context] | None = None
+        self._before: SpanContext | None = None
+
+    def asked(self, verb: Verb) -> None:
+        parent = Context()
+        if verb in STATES:
+            if self._state is None:
+                self._state = _Received(self._begin("state", SpanKind.INTERNAL))
+            self._state.requests += 1
+            parent = set_span_in_context(self._state.span, parent)
+        span = self._begin(verb, SpanKind.CLIENT, parent)
+        self._request = _Received(span)
+        self._token = attach(set_span_in_context(span))
+
+    def _begin(self, what: str, kind: SpanKind, parent: Context | None = None) -> Span:
+        root = not parent
+        span = self._tracer.start_span(
+            f"{what} {self._informer}",
+            context=Context() if parent is None else parent,
+            kind=kind,
+            attributes={
+                "aioinformer.informer": self._informer,
+                "aioinformer.resource": self._resource,
+                "aioinformer.verb": what,
+            },
+            links=[Link(self._before)] if root and self._before is not None else None,
+        )
+        if root:
+            self._before = span.get_span_context()
+        return span
+
+    def received(self, size: int, events: int) -> None:
+        for each in (self._request, self._state):
+            if each is not None:
+                each.size += size
+                each.events += events
+
+    def complete(self) -> None:
+        state, self._state = self._state, None
+        if state is not None:
+            state.end(None, requests=state.requests)
+            if self._request is not None:
+                self._request.span.add_event("state complete")
+
+    def ended(self, cause: str, error: Exception | None) -> None:
+        token, self._token = self._token, None
+        if token is not None:
+            detach(token)
+        request, self._request = self._request, None
+        if request is not None:
+            request.end(error, outcome=cause)
+        state = self._state
+        if state is not None and (error is not None or cause == "cancelled"):
+            self._state = None
+            state.end(error, requests=state.requests, outcome=cause)
+
+    def closed(self) -> None:
+        self._token = None  # another task's
+        self.ended("cancelled", None)
+
+    def __repr__(self) -> str:
+        return f"<_InformerSpans of {self._informer}>"

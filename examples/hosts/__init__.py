@@ -1,0 +1,1 @@
+"""Informers in programs of every kind: a screen each, to copy."""
