@@ -30,11 +30,11 @@ from aioinformer._core.deltas import Bookmark as Bookmark
 from aioinformer._core.deltas import Delta as Delta
 from aioinformer._core.deltas import Replaced as Replaced
 from aioinformer._core.deltas import Resync as Resync
+from aioinformer._core.elections.leases import Fencing as Fencing
 from aioinformer._core.filtering import Filter as Filter
 from aioinformer._core.indexer import Indexer as Indexer
 from aioinformer._core.label_index import LabelIndex as LabelIndex
 from aioinformer._core.label_index import label_index as label_index
-from aioinformer._core.leases import Fencing as Fencing
 from aioinformer._core.lister import Lister as Lister
 from aioinformer._core.liveness import LivenessPolicy as LivenessPolicy
 from aioinformer._core.metrics import Levels as Levels
@@ -63,12 +63,6 @@ from aioinformer._core.projections import Field as Field
 from aioinformer._core.projections import Fields as Fields
 from aioinformer._core.projections import field as field
 from aioinformer._core.projections import fields as fields
-from aioinformer._core.rate_limiters import FastSlow as FastSlow
-from aioinformer._core.rate_limiters import ItemExponential as ItemExponential
-from aioinformer._core.rate_limiters import MaxOf as MaxOf
-from aioinformer._core.rate_limiters import RateLimiter as RateLimiter
-from aioinformer._core.rate_limiters import TokenBucket as TokenBucket
-from aioinformer._core.rate_limiters import default_limiter as default_limiter
 from aioinformer._core.rates import Limits as Limits
 from aioinformer._core.requests import ListRequest as ListRequest
 from aioinformer._core.requests import WatchRequest as WatchRequest
@@ -80,9 +74,17 @@ from aioinformer._core.shapes import Shape as Shape
 from aioinformer._core.store import IndexFunction as IndexFunction
 from aioinformer._core.transforming import Transform as Transform
 from aioinformer._core.verification import Verification as Verification
-from aioinformer._core.work_items import Priority as Priority
-from aioinformer._core.work_statistics import QueueStatistics as QueueStatistics
+from aioinformer._core.work.items import Priority as Priority
+from aioinformer._core.work.rate_limiters import FastSlow as FastSlow
+from aioinformer._core.work.rate_limiters import ItemExponential as ItemExponential
+from aioinformer._core.work.rate_limiters import MaxOf as MaxOf
+from aioinformer._core.work.rate_limiters import RateLimiter as RateLimiter
+from aioinformer._core.work.rate_limiters import TokenBucket as TokenBucket
+from aioinformer._core.work.rate_limiters import default_limiter as default_limiter
+from aioinformer._core.work.statistics import QueueStatistics as QueueStatistics
+from aioinformer._runtime.controllers.queue import WorkQueue as WorkQueue
 from aioinformer._runtime.delta_queue import DeltaQueue as DeltaQueue
+from aioinformer._runtime.elections.standing import ElectionHealth as ElectionHealth
 
 # informers
 from aioinformer._runtime.factory import ALL_NAMESPACES as ALL_NAMESPACES
@@ -101,10 +103,8 @@ from aioinformer._runtime.registration import Registration as Registration
 from aioinformer._runtime.reports import Problem as Problem
 from aioinformer._runtime.retrying import retry_on_conflict as retry_on_conflict
 from aioinformer._runtime.sources import ListerWatcher as ListerWatcher
-from aioinformer._runtime.standing import ElectionHealth as ElectionHealth
 from aioinformer._runtime.streams import EventSource as EventSource
 from aioinformer._runtime.streams import EventStream as EventStream
-from aioinformer._runtime.work_queue import WorkQueue as WorkQueue
 from aioinformer._runtime.writing import Patch as Patch
 from aioinformer._runtime.writing import Propagation as Propagation
 from aioinformer._runtime.writing import ResourceWriter as ResourceWriter
@@ -112,14 +112,14 @@ from aioinformer._runtime.writing import ResourceWriter as ResourceWriter
 if TYPE_CHECKING:
     from aioinformer._client.client import Client as Client
     from aioinformer._client.transport import Timeouts as Timeouts
-    from aioinformer._core.failing import FailingKey as FailingKey
-    from aioinformer._core.reconciling import Reason as Reason
-    from aioinformer._core.reconciling import ReconcileContext as ReconcileContext
-    from aioinformer._core.reconciling import Result as Result
-    from aioinformer._runtime.controller import Controller as Controller
-    from aioinformer._runtime.controller_health import ControllerHealth as ControllerHealth
-    from aioinformer._runtime.election import LeaderElector as LeaderElector
-    from aioinformer._runtime.reconciles import Reconcile as Reconcile
+    from aioinformer._core.work.failing import FailingKey as FailingKey
+    from aioinformer._core.work.reconciling import Reason as Reason
+    from aioinformer._core.work.reconciling import ReconcileContext as ReconcileContext
+    from aioinformer._core.work.reconciling import Result as Result
+    from aioinformer._runtime.controllers.controller import Controller as Controller
+    from aioinformer._runtime.controllers.health import ControllerHealth as ControllerHealth
+    from aioinformer._runtime.controllers.reconciles import Reconcile as Reconcile
+    from aioinformer._runtime.elections.elector import LeaderElector as LeaderElector
     from aioinformer._runtime.recording import EventRecorder as EventRecorder
     from aioinformer._runtime.recording import EventStatistics as EventStatistics
 
@@ -222,16 +222,16 @@ __all__ = [
 
 _LATE = {
     "Client": "aioinformer._client.client",
-    "Controller": "aioinformer._runtime.controller",
-    "ControllerHealth": "aioinformer._runtime.controller_health",
+    "Controller": "aioinformer._runtime.controllers.controller",
+    "ControllerHealth": "aioinformer._runtime.controllers.health",
     "EventRecorder": "aioinformer._runtime.recording",
     "EventStatistics": "aioinformer._runtime.recording",
-    "FailingKey": "aioinformer._core.failing",
-    "LeaderElector": "aioinformer._runtime.election",
-    "Reason": "aioinformer._core.reconciling",
-    "Reconcile": "aioinformer._runtime.reconciles",
-    "ReconcileContext": "aioinformer._core.reconciling",
-    "Result": "aioinformer._core.reconciling",
+    "FailingKey": "aioinformer._core.work.failing",
+    "LeaderElector": "aioinformer._runtime.elections.elector",
+    "Reason": "aioinformer._core.work.reconciling",
+    "Reconcile": "aioinformer._runtime.controllers.reconciles",
+    "ReconcileContext": "aioinformer._core.work.reconciling",
+    "Result": "aioinformer._core.work.reconciling",
     "Timeouts": "aioinformer._client.transport",
 }
 

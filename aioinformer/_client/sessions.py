@@ -88,9 +88,13 @@ class Sessions:
             await self.close()
 
     async def close(self) -> None:
-        """Close all connections, and wait until their sockets are closed."""
-        await self.requests.close()
-        await self.watches.close()
+        """Close all connections, and wait until their sockets are closed. A cancellation ends the
+        waiting, not the closing.
+        """
+        try:
+            await self.requests.close()
+        finally:
+            await self.watches.close()
 
     @property
     def closed(self) -> bool:

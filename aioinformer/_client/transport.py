@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 
 import aiohttp
@@ -304,13 +304,16 @@ class Transport:
     # -- closing -------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """End what is open, close all connections, and wait until their sockets are closed."""
+        """End what is open, close all connections, and wait until their sockets are closed. A
+        cancellation ends the waiting, not the closing.
+        """
         self._closed = True
         for body in tuple(self._open):
             body.interrupt(NotRunning("the client was closed while an answer was being read"))
-        await self._access.aclose()
-        for sessions in self._sessions:
-            await sessions.close()
+        async with AsyncExitStack() as closing:
+            for sessions in self._sessions:
+                closing.push_async_callback(sessions.close)
+            closing.push_async_callback(self._access.aclose)
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{len(self._open)} answers open"

@@ -24,13 +24,8 @@ without an event loop, and why a method without ``await`` is a critical section 
     paths        names of an object's parts    projections  read a few of them, fast
     predicates   which objects and changes     filtering    what one listener is told
     lanes        keys that are dealt with at once
-    work_queue   keys to be worked on            work_items   one run of a key, and how urgent
-    delays       those whose time will come      rate_limiters   how long a failed key waits
-    work_statistics  its numbers
-    reconciling  why a key is reconciled, and what comes of it
-    failing      keys that fail                owners       who controls an object
     writes       what a write sends, and its answer
     occurrences  what a controller tells         aggregation  how often it is told
-    election     who leads: what was seen -> what to do     leases  the records that it goes by
-    election_steps  its numbers and actions
+    work         keys to be worked on: queue, limits, reasons (a package)
+    elections    who leads (a package)
 """

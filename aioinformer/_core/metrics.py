@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from aioinformer._core.requests import Verb
-from aioinformer._core.work_statistics import ReadQueue
+from aioinformer._core.work.statistics import ReadQueue
 
 __all__ = ["Levels", "Metrics", "NoMetrics", "ReadLevels"]
 

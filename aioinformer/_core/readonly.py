@@ -28,10 +28,10 @@ _WRITING_METHODS = (
 
 def freeze(value: Any) -> Any:
     """The read-only view of a decoded JSON value; scalars are returned as they are."""
-    kind: object = type(value)  # a decoder makes nothing that is derived from these
-    if kind is dict:
+    # By the class alone: a decoder makes nothing that is derived from these.
+    if value.__class__ is dict:
         return FrozenMapping(value)
-    if kind is list:
+    if value.__class__ is list:
         return FrozenSequence(value)
     return value
 

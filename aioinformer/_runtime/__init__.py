@@ -12,15 +12,8 @@ As the data flows::
     readings      what programs read of it, and wait for      awaiting  who is woken, and when
     live_lister   the cache, read bit by bit                  verifying it against the server
     informer      all of that for one resource                health    what it says of itself
-    work_queue    keys that workers wait for                 turns     whose turn it is
-    controller    informers trigger keys, workers reconcile   controller_health  what it says
-    triggers      events -> keys                              workers  keys -> runs, and after
-    reconciles    one run, to its end                         setbacks  what went wrong, told
-    shifts        the life of all that
-    election      of several replicas, one acts               leadership  one term of it
-    campaign      its requests                                eviction  how a body is made to end
-    stepping      a coroutine that asks before each step      guarding  a writer that does
-    elapsed       a clock that goes on in a machine's sleep   standing  what an election says
+    controllers   events -> keys -> runs of a reconciler (a package)
+    elections     of several replicas, one acts (a package)
     writing       what all of them write with         retrying  once more after a conflict
     recording     events, told beside the work
     hosting       one informer for all who ask for the same   factory  its life

@@ -10,7 +10,7 @@ import logging
 
 from aioinformer._core.metrics import Metrics, NoMetrics, ReadLevels
 from aioinformer._core.requests import Verb
-from aioinformer._core.work_statistics import ReadQueue
+from aioinformer._core.work.statistics import ReadQueue
 
 __all__ = ["Guarded", "guarded"]
 

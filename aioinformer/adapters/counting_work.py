@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from aioinformer._core.work_statistics import QueueStatistics, ReadQueue
+from aioinformer._core.work.statistics import QueueStatistics, ReadQueue
 
 __all__ = ["COUNTERS", "GAUGES", "WAIT_SECONDS", "WORK_SECONDS", "QueueGauge", "Queues"]
 

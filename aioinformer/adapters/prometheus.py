@@ -28,7 +28,7 @@ from prometheus_client.core import (
 
 from aioinformer._core.metrics import Levels, ReadLevels
 from aioinformer._core.requests import Verb
-from aioinformer._core.work_statistics import ReadQueue
+from aioinformer._core.work.statistics import ReadQueue
 from aioinformer.adapters.counting import (
     GAUGES,
     HANDLER_SECONDS,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from aioinformer._core.work_statistics import QueueStatistics, ReadQueue
+from aioinformer._core.work.statistics import QueueStatistics, ReadQueue
 from aioinformer.adapters.counting_work import (
     COUNTERS,
     GAUGES,

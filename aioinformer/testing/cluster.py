@@ -21,21 +21,19 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
 from aioinformer._core.resources import Resource
 from aioinformer.testing import statuses
 from aioinformer.testing.collection import Collection
-from aioinformer.testing.encoding import Form
 from aioinformer.testing.features import Features
-from aioinformer.testing.forms import MetadataForm
 from aioinformer.testing.openings import WatchOptions, open_watch
 from aioinformer.testing.pages import PageOptions, page
 from aioinformer.testing.patches import MergePatch
 from aioinformer.testing.registry import Conditions, Registry
 from aioinformer.testing.selection import Selection
 from aioinformer.testing.storage import Snapshot, Storage
-from aioinformer.testing.tables import TableForm
+from aioinformer.testing.tables import Include, Shape, form_of
 from aioinformer.testing.watches import Schedule, Watch
 
 __all__ = ["Cluster"]
@@ -238,7 +236,8 @@ class Cluster:
         limit: int = 0,
         continue_token: str = "",
         shard: str = "",
-        form: Literal["whole", "metadata", "table"] = "whole",
+        form: Shape = "whole",
+        include: Include = "Metadata",
     ) -> bytes:
         """A list, or one page of it, as the server's JSON.
 
@@ -254,6 +253,7 @@ class Cluster:
             continue_token: ``metadata.continue`` of the page before.
             shard: a shard selector; ignored without that feature.
             form: whole objects, their metadata, or a table for people.
+            include: what of each object a table has beside its cells.
 
         Raises:
             BadRequest: a selector or token is wrong.
@@ -271,11 +271,7 @@ class Cluster:
                     resource_version, match, limit, continue_token, self.features.watch_list
                 ),
                 current=self.resource_version,
-                form=(
-                    TableForm(collection.encoding, self._clock())
-                    if form == "table"
-                    else _form(collection, form)
-                ),
+                form=form_of(collection.encoding, form, include, self._clock),
             )
 
     def watch(
@@ -292,7 +288,8 @@ class Cluster:
         send_initial_events: bool | None = None,
         timeout: float | None = None,
         shard: str = "",
-        form: Literal["whole", "metadata"] = "whole",
+        form: Shape = "whole",
+        include: Include = "Metadata",
     ) -> Watch:
         """What changes after a resourceVersion.
 
@@ -310,7 +307,8 @@ class Cluster:
                 so, if bookmarks are understood (a WatchList).
             timeout: seconds until it ends.
             shard: a shard selector; ignored without that feature.
-            form: whole objects, or their metadata.
+            form: whole objects, their metadata, or a table for each event.
+            include: what of an object such a table has beside its cells.
 
         Raises:
             BadRequest: a selector is wrong.
@@ -331,7 +329,7 @@ class Cluster:
                     self.features.watch_list,
                     send_initial_events,
                 ),
-                form=_form(collection, form),
+                form=form_of(collection.encoding, form, include, self._clock),
                 schedule=Schedule.start(now, lasting, bookmarks=bookmarks),
                 buffer=self._buffer,
             )
@@ -344,7 +342,3 @@ class Cluster:
 
     def __repr__(self) -> str:
         return repr(self._storage).replace("Storage", "Cluster")
-
-
-def _form(collection: Collection, form: Literal["whole", "metadata"]) -> Form:
-    return collection.encoding if form == "whole" else MetadataForm()

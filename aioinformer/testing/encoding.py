@@ -105,6 +105,10 @@ class Form(ListForm, Protocol):
         """A bookmark."""
         ...
 
+    def first(self, line: bytes) -> bytes:
+        """An event as the first one of its watch."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
@@ -144,6 +148,10 @@ class Encoding:
         else:
             body |= _NOT_OMITTED.get(self.resource.kind, {})
         return event_line("BOOKMARK", self.whole(self.item(body)))
+
+    def first(self, line: bytes) -> bytes:
+        """The event as it is."""
+        return line
 
     def page(self, rows: Iterable[Stored], frame: Frame) -> bytes:
         """A list, or one page of it."""

@@ -40,6 +40,10 @@ class MetadataForm:
         metadata = bookmark_metadata(version, initial_events_end)
         return event_line("BOOKMARK", json_bytes(partial_object(metadata)))
 
+    def first(self, line: bytes) -> bytes:
+        """The event as it is."""
+        return line
+
     def page(self, rows: Iterable[Stored], frame: Frame) -> bytes:
         """A list, or one page of it."""
         head = {"kind": "PartialObjectMetadataList", "apiVersion": META}

@@ -21,6 +21,7 @@ from aioinformer.testing.negotiation import (
     list_form,
     object_form,
     wants_aggregated,
+    watch_form,
 )
 from aioinformer.testing.passage import Passage
 from aioinformer.testing.replies import Reply, cut, document, refusal, send, stream
@@ -91,7 +92,7 @@ class _Front:
         self, request: web.Request, target: Target, passage: Passage
     ) -> web.StreamResponse:
         accept, query = request.headers.get("Accept", ""), request.query
-        form = object_form(accept, watched=True)
+        form = watch_form(accept)
         place, now = (target.resource, target.namespace), self._clock.now
         watch = queries.start_watch(self._cluster, *place, query, now=now, form=form)
         zipped = (

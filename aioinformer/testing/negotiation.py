@@ -8,12 +8,13 @@ have is passed over, and refused if nothing is left.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from aioinformer._core.resources import Resource
 from aioinformer.testing import statuses
 from aioinformer.testing.encoding import Encoding
 from aioinformer.testing.forms import META
+from aioinformer.testing.tables import Shape
 
 __all__ = [
     "JSON",
@@ -23,6 +24,7 @@ __all__ = [
     "object_form",
     "wants_aggregated",
     "wants_pretty",
+    "watch_form",
 ]
 
 JSON = "application/json"
@@ -33,10 +35,8 @@ _BROWSERS = ("curl", "Wget", "Mozilla/5.0")
 
 _PARTIAL, _PARTIALS = "PartialObjectMetadata", "PartialObjectMetadataList"
 
-Shape: TypeAlias = Literal["whole", "metadata"]
 
-
-def list_form(accept: str, resource: Resource) -> Literal["whole", "metadata", "table"]:
+def list_form(accept: str, resource: Resource) -> Shape:
     """The form of a list.
 
     Raises:
@@ -50,8 +50,8 @@ def list_form(accept: str, resource: Resource) -> Literal["whole", "metadata", "
     raise statuses.not_acceptable(JSON)
 
 
-def object_form(accept: str, *, watched: bool = False) -> Shape:
-    """The form of one object, or of the objects in a watch.
+def object_form(accept: str) -> Literal["whole", "metadata"]:
+    """The form of one object.
 
     Raises:
         ServerError: 406, or 500 for the form of a list.
@@ -59,8 +59,20 @@ def object_form(accept: str, *, watched: bool = False) -> Shape:
     for kind in _kinds(accept):
         if kind in ("", _PARTIAL):
             return "metadata" if kind else "whole"
-        if kind == _PARTIALS and not watched:
+        if kind == _PARTIALS:
             raise statuses.not_a_list()
+    raise statuses.not_acceptable(JSON)
+
+
+def watch_form(accept: str) -> Shape:
+    """The form of the objects in a watch.
+
+    Raises:
+        ServerError: 406.
+    """
+    for kind in _kinds(accept):
+        if kind in ("", "Table", _PARTIAL):
+            return "table" if kind == "Table" else "metadata" if kind else "whole"
     raise statuses.not_acceptable(JSON)
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import cast, get_args
 
 from aioinformer._core.resources import Resource
 from aioinformer.testing import statuses
 from aioinformer.testing.cluster import Cluster
+from aioinformer.testing.tables import Include, Shape
 from aioinformer.testing.watches import Watch
 
 
@@ -51,7 +52,7 @@ def list_page(
     namespace: str | None,
     query: Mapping[str, str],
     *,
-    form: Literal["whole", "metadata", "table"] = "whole",
+    form: Shape = "whole",
 ) -> bytes:
     """The body that answers a list request; raises what ``Cluster.list`` does."""
     with statuses.during("list"):
@@ -59,6 +60,7 @@ def list_page(
         if _flag(query, "sendInitialEvents") is not None:
             text = "sendInitialEvents is forbidden for list"
             raise statuses.invalid_option("sendInitialEvents", text)
+    include = _include(query) if form == "table" else "Metadata"
     return cluster.list(
         resource,
         namespace=namespace,
@@ -70,6 +72,7 @@ def list_page(
         continue_token=query.get("continue", ""),
         shard=query.get("shardSelector", ""),
         form=form,
+        include=include,
     )
 
 
@@ -80,13 +83,14 @@ def start_watch(
     query: Mapping[str, str],
     *,
     now: float,
-    form: Literal["whole", "metadata"] = "whole",
+    form: Shape = "whole",
 ) -> Watch:
     """The watch that a request asks for; raises what ``Cluster.watch`` does."""
     with statuses.during("watch"):
         timeout = _number(query, "timeoutSeconds")
         bookmarks = bool(_flag(query, "allowWatchBookmarks"))
         send_initial_events = _flag(query, "sendInitialEvents")
+    include = _include(query) if form == "table" else "Metadata"
     return cluster.watch(
         resource,
         now=now,
@@ -100,7 +104,23 @@ def start_watch(
         timeout=timeout or None,
         shard=query.get("shardSelector", ""),
         form=form,
+        include=include,
     )
+
+
+def _include(query: Mapping[str, str]) -> Include:
+    """What of the objects a table shall have beside its cells.
+
+    Raises:
+        BadRequest: there is no such choice.
+    """
+    asked = query.get("includeObject", "") or "Metadata"
+    if asked not in get_args(Include):
+        raise statuses.bad_request(
+            f'Unable to convert to Table as requested: includeObject: Invalid value: "{asked}": '
+            "must be 'Metadata', 'Object', 'None', or empty"
+        )
+    return cast("Include", asked)
 
 
 def _flag(query: Mapping[str, str], name: str) -> bool | None:

@@ -1,20 +1,40 @@
-"""Lists as tables for people: ``Accept: application/json;as=Table;g=meta.k8s.io;v=v1``.
+"""Lists and watches as tables for people: ``Accept: application/json;as=Table;g=meta.k8s.io;v=v1``.
 
 A server prints each built-in type in its own way; here pods have their columns (recording 28) and
-everything else has those of a custom resource whose definition names none: name and age.
+everything else has those of a custom resource whose definition names none: name and age. Every
+event of a watch is a table of one row, and only the first one says which columns there are.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
-from aioinformer.testing.encoding import Encoding, Frame, Stored, json_bytes
-from aioinformer.testing.forms import META, partial_object
+import msgspec
 
-__all__ = ["TableForm", "age"]
+from aioinformer.testing.encoding import (
+    Encoding,
+    EventType,
+    Form,
+    Frame,
+    Stored,
+    bookmark_metadata,
+    event_line,
+    json_bytes,
+)
+from aioinformer.testing.forms import META, MetadataForm, partial_object
+
+__all__ = ["Include", "Shape", "TableForm", "age", "form_of"]
+
+Shape: TypeAlias = Literal["whole", "metadata", "table"]
+"""How objects are shown: as they are, by their metadata alone, or as a table for people."""
+
+Include: TypeAlias = Literal["Metadata", "Object", "None"]
+"""What of an object stands beside its cells: the query's ``includeObject``."""
+
+_NO_COLUMNS = b'"columnDefinitions":null'
 
 _NAME = (
     "Name must be unique within a namespace. Is required when creating resources, although some "
@@ -83,34 +103,77 @@ class TableForm:
     """One resource as a table."""
 
     encoding: Encoding
-    now: dt.datetime
+    clock: Callable[[], dt.datetime]
     """The time that ages are counted to."""
+    include: Include = "Metadata"
 
     def page(self, rows: Iterable[Stored], frame: Frame) -> bytes:
         """A list, or one page of it."""
+        printed = [
+            {"cells": self._cells(stored.body), "object": self._object(stored)} for stored in rows
+        ]
+        return json_bytes(self._table(frame.metadata(), self._columns, printed)) + b"\n"
+
+    def line(self, event: EventType, stored: Stored) -> bytes:
+        """One event of a watch."""
+        row = {"cells": self._cells(stored.body), "object": self._object(stored)}
+        metadata = {"resourceVersion": stored.body["metadata"]["resourceVersion"]}
+        return event_line(event, json_bytes(self._table(metadata, None, [row])))
+
+    def bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
+        """A bookmark: a row of nothing, whose object carries the mark."""
+        body: dict[str, Any] = {"metadata": bookmark_metadata(version, initial_events_end)}
+        shown: Any = None
+        if self.include == "Object":
+            plain = self.encoding.bookmark(version, initial_events_end=initial_events_end)
+            shown = msgspec.json.decode(plain)["object"]
+        elif self.include == "Metadata" or initial_events_end:  # the mark is never left out
+            shown = partial_object(body["metadata"])
+        row = {"cells": self._cells(body), "object": shown}
+        metadata = {"resourceVersion": str(version)}
+        return event_line("BOOKMARK", json_bytes(self._table(metadata, None, [row])))
+
+    def first(self, line: bytes) -> bytes:
+        """The event with the columns, if it is a table."""
+        return line.replace(_NO_COLUMNS, b'"columnDefinitions":%s' % json_bytes(self._columns), 1)
+
+    @property
+    def _columns(self) -> list[dict[str, Any]]:
         columns = [_column("Name", _NAME, 0, form="name")]
         if self._pods:
-            columns += [_column(*column) for column in _POD_COLUMNS]
-        else:
-            columns.append(_column("Age", _AGE, 0, kind="date"))
-        printed = [
-            {"cells": self._cells(stored), "object": partial_object(stored.body["metadata"])}
-            for stored in rows
-        ]
-        head: dict[str, Any] = {"kind": "Table", "apiVersion": META, "metadata": frame.metadata()}
-        return json_bytes(head | {"columnDefinitions": columns, "rows": printed}) + b"\n"
+            return columns + [_column(*column) for column in _POD_COLUMNS]
+        return [*columns, _column("Age", _AGE, 0, kind="date")]
+
+    def _table(self, metadata: dict[str, Any], columns: object, rows: object) -> dict[str, Any]:
+        head: dict[str, Any] = {"kind": "Table", "apiVersion": META, "metadata": metadata}
+        return head | {"columnDefinitions": columns, "rows": rows}
+
+    def _object(self, stored: Stored) -> object:
+        if self.include == "Object":
+            return msgspec.Raw(self.encoding.whole(stored.raw))
+        return None if self.include == "None" else partial_object(stored.body["metadata"])
 
     @property
     def _pods(self) -> bool:
         return str(self.encoding.resource) == "pods"
 
-    def _cells(self, stored: Stored) -> list[str]:
-        created = dt.datetime.fromisoformat(stored.body["metadata"]["creationTimestamp"])
-        lived = age(self.now - created)
+    def _cells(self, body: dict[str, Any]) -> list[str | None]:
+        name = body["metadata"].get("name", "")
+        created = body["metadata"].get("creationTimestamp")
+        lived = age(self.clock() - dt.datetime.fromisoformat(created)) if created else None
         if not self._pods:
-            return [stored.name, lived]
-        ready, status, restarts, *wide = _pod_cells(stored.body)
-        return [stored.name, ready, status, restarts, lived, *wide]
+            return [name, lived]
+        ready, status, restarts, *wide = _pod_cells(body)
+        return [name, ready, status, restarts, lived or "<unknown>", *wide]
+
+
+def form_of(
+    encoding: Encoding, shape: Shape, include: Include, clock: Callable[[], dt.datetime]
+) -> Form:
+    """How the objects of one resource are shown."""
+    if shape == "table":
+        return TableForm(encoding, clock, include)
+    return encoding if shape == "whole" else MetadataForm()
 
 
 def _column(

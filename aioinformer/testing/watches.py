@@ -93,6 +93,7 @@ class Watch:
         self._selection = selection
         self._form = form
         self._late = False
+        self._begun = False
         self._opening: Iterator[bytes] = iter(())
         self._pending: deque[bytes] = deque()
         self._start = start
@@ -119,6 +120,9 @@ class Watch:
             if now >= self._schedule.deadline:
                 self.finish()
             self._drained = not self._open
+        if lines and not self._begun:
+            self._begun = True
+            lines[0] = self._form.first(lines[0])
         return lines
 
     def _due(self, now: float) -> Iterator[bytes]:

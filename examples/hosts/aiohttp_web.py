@@ -23,7 +23,7 @@ async def informers(app: web.Application) -> AsyncGenerator[None]:
     """From start to end of the application. It may be left in another task than entered it."""
     async with Client.connect() as client, SharedInformerFactory(client) as informers:
         app[PODS] = informers.informer("pods")
-        app[STREAMS] = set()
+        app[STREAMS] = set[EventStream]()
         yield  # it serves before the cache is synced: that is what /readyz is for
 
 

@@ -11,13 +11,15 @@ python examples/hosts/litestar_app.py [PORT]
 import socket
 import sys
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import uvicorn
 from litestar import Litestar, asgi, get
 from litestar.datastructures import State
-from litestar.di import Provide
-from litestar.exceptions import NotFoundException, ServiceUnavailableException
+from litestar.di import NamedDependency, Provide
+from litestar.exceptions import NotFoundException
+from litestar.params import FromPath
+from litestar.response import Response
 
 from aioinformer import Client, SharedInformer, SharedInformerFactory
 from aioinformer.adapters.asgi import EventFeed, Probe, ready
@@ -43,33 +45,40 @@ def watched() -> Iterable[SharedInformer]:
     return [app.state.pods]
 
 
+Pods = NamedDependency[SharedInformer]
+
+
 @get("/pods/{namespace:str}")
-async def names(pods: SharedInformer, namespace: str) -> list[str]:
+async def names(pods: Pods, namespace: FromPath[str]) -> list[str]:
     """The pods of a namespace, in the event loop."""
-    return sorted(pod.name for pod in read(pods).lister.list(namespace=namespace))
+    return sorted(pod.name for pod in pods.lister.list(namespace=namespace))
 
 
 @get("/pods/{namespace:str}/{name:str}", media_type="application/json", sync_to_thread=True)
-def one(pods: SharedInformer, namespace: str, name: str) -> bytes:
+def one(pods: Pods, namespace: FromPath[str], name: FromPath[str]) -> bytes:
     """One pod as the server sent it. In a thread, where listers may be read as well."""
-    pod = read(pods).lister.get(f"{namespace}/{name}")
+    pod = pods.lister.get(f"{namespace}/{name}")
     if pod is None:
         raise NotFoundException(f"there is no pod {namespace}/{name}")
     return pod.raw
 
 
-def read(pods: SharedInformer) -> SharedInformer:
-    """The informer, if it may be read from."""
-    if not pods.synced:
-        raise ServiceUnavailableException(str(NotSynced(str(pods.health))))
-    return pods
+def unsynced(_: object, error: NotSynced) -> Response[str]:
+    """A read before the first full state; the error says how far it is."""
+    return Response(str(error), status_code=503, headers={"Retry-After": "1"})
 
 
 feed = EventFeed(watched)
 app = Litestar(
-    [names, one, asgi("/readyz")(Probe(watched, ready)), asgi("/events")(feed)],
+    [
+        names,
+        one,
+        asgi("/readyz", copy_scope=True)(Probe(watched, ready)),
+        asgi("/events", copy_scope=True)(feed),
+    ],
     lifespan=[lifespan],
     dependencies={"pods": Provide(provide_pods)},
+    exception_handlers={NotSynced: unsynced},
 )
 
 
@@ -84,4 +93,5 @@ class Server(uvicorn.Server):
 
 if __name__ == "__main__":
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 8080
-    Server(uvicorn.Config(app, port=port, log_level="warning")).run()
+    with suppress(KeyboardInterrupt):
+        Server(uvicorn.Config(app, port=port, log_level="warning")).run()

@@ -17,10 +17,9 @@ from aioinformer.errors import ConfigurationError, SyncTimeout
 
 
 async def main(namespace: str | None = None) -> None:
-    task = asyncio.current_task()
-    assert task is not None
-    # Ctrl-C cancels the main task by itself; what a container is stopped with is to do the same.
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    # Ctrl-C ends it in good order by itself; what stops a container is to do the same.
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
 
     async with (
         Client.connect() as client,
@@ -42,7 +41,7 @@ async def main(namespace: str | None = None) -> None:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING)  # what the informer says when something is wrong
     try:
-        with suppress(KeyboardInterrupt, asyncio.CancelledError):
+        with suppress(KeyboardInterrupt):
             asyncio.run(main(*sys.argv[1:2]))
     except (ConfigurationError, SyncTimeout) as error:
         sys.exit(str(error))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from socketserver import ThreadingMixIn
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.simple_server import WSGIServer, make_server
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
@@ -87,16 +87,12 @@ class Server(ThreadingMixIn, WSGIServer):
     """A thread for each request."""
 
 
-class Quiet(WSGIRequestHandler):
-    """Logs no requests."""
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
-
-
 if __name__ == "__main__":
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 8080
-    with config_maps() as maps, suppress(KeyboardInterrupt):
-        with make_server("127.0.0.1", port, application(maps), Server, Quiet) as server:
-            print(f"http://127.0.0.1:{port}")
-            server.serve_forever()
+    with (
+        suppress(KeyboardInterrupt),
+        config_maps() as maps,
+        make_server("127.0.0.1", port, application(maps), Server) as server,
+    ):
+        print(f"http://127.0.0.1:{port}")
+        server.serve_forever()

@@ -24,7 +24,7 @@ from prometheus_client.registry import Collector
 
 from aioinformer import WorkQueue
 from aioinformer._core.metrics import Levels, Metrics
-from aioinformer._core.work_items import Priority
+from aioinformer._core.work.items import Priority
 from aioinformer.adapters.counting import HANDLER_SECONDS, REQUEST_SECONDS
 from aioinformer.adapters.opentelemetry import OpenTelemetryMetrics
 from aioinformer.adapters.prometheus import PrometheusMetrics

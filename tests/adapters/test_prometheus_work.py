@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from aioinformer import WorkQueue
-from aioinformer._core.work_items import Priority
+from aioinformer._core.work.items import Priority
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.adapters.prometheus_work import WorkMetrics
 

@@ -90,6 +90,14 @@ ASKED: dict[str, tuple[str, dict[str, str]]] = {
     "many as one": (IN_DEFAULT, {"Accept": METADATA}),
     "a table": (IN_DEFAULT, {"Accept": f"{TABLE},application/json"}),
     "a page of a table": (f"{IN_DEFAULT}?limit=1", {"Accept": TABLE}),
+    "a table of whole objects": (f"{IN_DEFAULT}?includeObject=Object", {"Accept": TABLE}),
+    "a table of nothing else": (f"{IN_DEFAULT}?includeObject=None", {"Accept": TABLE}),
+    "a table of what isn't there": (f"{IN_DEFAULT}?includeObject=All", {"Accept": TABLE}),
+    "no table of what isn't there": (f"{IN_DEFAULT}?includeObject=All", {}),
+    "a watch of tables of what isn't there": (
+        f"{IN_DEFAULT}?watch=1&includeObject=All",
+        {"Accept": TABLE},
+    ),
     "anything, if it must be": (IN_DEFAULT, {"Accept": "text/html,*/*;q=0.8"}),
     "indented for curl": (IN_DEFAULT, {"User-Agent": "curl/8"}),
     "indented for a browser": (f"{IN_DEFAULT}/a", {"User-Agent": "Mozilla/5.0 (X11)"}),
@@ -157,6 +165,23 @@ OPENED: dict[str, tuple[str, dict[str, str]]] = {
     "metadata": (
         f"{WATCH_LIST}&timeoutSeconds=2",
         {"Accept": METADATA},
+    ),
+    "tables": (f"{WATCH_LIST}&timeoutSeconds=2", {"Accept": f"{TABLE},application/json"}),
+    "tables from a version": (
+        "watch=1&resourceVersion={before}&timeoutSeconds=2",
+        {"Accept": TABLE},
+    ),
+    "tables of whole objects": (
+        f"{WATCH_LIST}&includeObject=Object&timeoutSeconds=2",
+        {"Accept": TABLE},
+    ),
+    "tables of nothing else": (
+        f"{WATCH_LIST}&includeObject=None&timeoutSeconds=2",
+        {"Accept": TABLE},
+    ),
+    "tables from the future": (
+        f"{WATCH_LIST}&resourceVersion=99999999&timeoutSeconds=6",
+        {"Accept": TABLE},
     ),
     "for curl": ("watch=1&resourceVersion={before}&timeoutSeconds=2", {"User-Agent": "curl/8"}),
     "compressed, but no WatchList": (

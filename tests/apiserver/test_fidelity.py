@@ -14,7 +14,7 @@ import pytest
 
 from aioinformer.testing import Features
 from tests.apiserver.process import ApiServerProcess, Json
-from tests.apiserver.questions import ASKED, BIG, METADATA, OPENED, WATCH_LIST
+from tests.apiserver.questions import ASKED, BIG, METADATA, OPENED, TABLE, WATCH_LIST
 from tests.apiserver.twins import IN_DEFAULT, WIDGETS, Seen, Twin, Twins, twins, widget
 
 pytestmark = pytest.mark.apiserver
@@ -121,7 +121,7 @@ async def test_a_watch_list_of_an_empty_collection_is_its_mark(pair: Twins) -> N
 
 
 async def test_bookmarks_are_those_of_the_real_server(pair: Twins) -> None:
-    for accept in ("application/json", METADATA):
+    for accept in ("application/json", METADATA, TABLE):
         query = "watch=1&resourceVersion={before}&allowWatchBookmarks=true&timeoutSeconds=4"
         watching = asyncio.create_task(pair.ask(f"{IN_DEFAULT}?{query}", {"Accept": accept}))
         await asyncio.sleep(0.5)

@@ -7,6 +7,7 @@ import gc
 import sys
 from typing import cast
 
+import anyio
 import pytest
 from aiohttp import web
 from yarl import URL
@@ -220,3 +221,24 @@ async def test_what_waits_for_a_token_when_all_is_closed_is_not_sent(call: Call)
             await waiting
 
     assert asked == []
+
+
+async def test_a_cancelled_scope_of_anyio_leaves_no_session_open() -> None:
+    """It cancels again at each await: closing the one session must not keep the other open."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await streamed(request, b"{}\n")
+
+    left: Transport | None = None
+    async with serving(answer) as server:
+        with anyio.CancelScope() as scope:
+            async with transport_to(server) as left:
+                for call in (LIST, WATCH):
+                    await read(left, call)  # a connection to close in each of the sessions
+                scope.cancel()
+        assert scope.cancelled_caught
+        assert left is not None
+        assert repr(left).endswith("closed>")
+        await asyncio.sleep(0)
+        del left
+        gc.collect()  # an unclosed session would warn here, and fail

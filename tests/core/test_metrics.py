@@ -15,7 +15,7 @@ from aioinformer._core.requests import (
     Verb,
     WatchRequest,
 )
-from aioinformer._core.work_statistics import QueueStatistics
+from aioinformer._core.work.statistics import QueueStatistics
 
 TOLD = [name for name, each in vars(Metrics).items() if inspect.isfunction(each) and name[0] != "_"]
 

@@ -7,7 +7,7 @@ import pytest
 from aioinformer import NoMetrics, Updated, WorkQueue
 from aioinformer._core.metrics import Metrics, ReadLevels
 from aioinformer._core.requests import Verb
-from aioinformer._core.work_statistics import ReadQueue
+from aioinformer._core.work.statistics import ReadQueue
 from aioinformer._runtime.informer import SharedInformer
 from aioinformer._runtime.measuring import Guarded, guarded
 from aioinformer._runtime.reports import Reports

@@ -8,9 +8,9 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
-from aioinformer._core.election import Election
-from aioinformer._core.election_steps import Action
-from aioinformer._core.leases import LeaseRecord
+from aioinformer._core.elections.leases import LeaseRecord
+from aioinformer._core.elections.machine import Election
+from aioinformer._core.elections.steps import Action
 from tests.simulation.electing import Candidate
 
 

@@ -28,7 +28,7 @@ from aioinformer import (
 from aioinformer.errors import ServerError
 from aioinformer.testing import Cluster, ClusterSource, Fault, Faults
 from aioinformer.testing.simulation import run
-from tests.runtime.controlling import BARS, FOOS, a_cluster, key, owned
+from tests.runtime.controllers.controlling import BARS, FOOS, a_cluster, key, owned
 
 NAMES = [f"foo-{i}" for i in range(6)]
 CHILDREN = [f"bar-{i}" for i in range(8)]

@@ -13,6 +13,7 @@ from aioinformer.testing.negotiation import (
     object_form,
     wants_aggregated,
     wants_pretty,
+    watch_form,
 )
 
 PODS = find_built_in("pods")
@@ -63,7 +64,20 @@ def test_a_list_in_no_form_is_refused(accept: str, code: int, message: str) -> N
 def test_an_object_is_no_list() -> None:
     with pytest.raises(ServerError, match="not a list"):
         object_form(PARTIALS)
-    assert object_form(f"{PARTIALS},application/json", watched=True) == "whole"
+    assert watch_form(f"{PARTIALS},application/json") == "whole"
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [("", "whole"), (PARTIAL, "metadata"), (f"{TABLE},application/json", "table")],
+)
+def test_a_watch_has_the_form_that_is_asked_for_first(accept: str, form: str) -> None:
+    assert watch_form(accept) == form
+
+
+def test_a_watch_in_no_form_is_refused() -> None:
+    with pytest.raises(ServerError, match="only the following media types"):
+        watch_form("text/html")
 
 
 def test_a_status_is_sent_as_it_is_to_who_takes_plain_json() -> None:

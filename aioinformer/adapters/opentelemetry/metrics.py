@@ -26,7 +26,7 @@ from opentelemetry.metrics import (
 
 from aioinformer._core.metrics import ReadLevels
 from aioinformer._core.requests import Verb
-from aioinformer._core.work_statistics import ReadQueue
+from aioinformer._core.work.statistics import ReadQueue
 from aioinformer.adapters.counting import (
     GAUGES,
     HANDLER_SECONDS,

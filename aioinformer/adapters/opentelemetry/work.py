@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from aioinformer._core.work_statistics import ReadQueue
+from aioinformer._core.work.statistics import ReadQueue
 from aioinformer.adapters.counting_work import (
     COUNTERS,
     GAUGES,

@@ -1,0 +1,338 @@
+"""The controller: informers trigger keys, workers reconcile them.
+
+What client-go's handlers, work queue and workers are together, and controller-runtime's builder.
+This is what a program sees of it. Triggers are ordinary handlers (``triggers``), their life and
+that of the workers is ``shifts``', what becomes of a key ``workers``', one run ``reconciles``'.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from typing_extensions import TypeVar
+
+from aioinformer._core.filtering import EventFilter, Filter
+from aioinformer._core.metrics import Metrics
+from aioinformer._core.objects import KubeObject, ObjectKey
+from aioinformer._core.work.failing import FailingKey
+from aioinformer._core.work.items import Priority
+from aioinformer._core.work.owners import ControllerOf
+from aioinformer._core.work.rate_limiters import RateLimiter
+from aioinformer._core.work.reconciling import Reason
+from aioinformer._runtime.affinity import check_loop
+from aioinformer._runtime.controllers.health import ControllerHealth, ControllerState
+from aioinformer._runtime.controllers.reconciles import Reconcile, Reconciles
+from aioinformer._runtime.controllers.setbacks import Setbacks
+from aioinformer._runtime.controllers.shifts import Shift, Source
+from aioinformer._runtime.controllers.triggers import (
+    InsideTrigger,
+    OwnTrigger,
+    ToKeys,
+    Trigger,
+    check_to_keys,
+)
+from aioinformer._runtime.controllers.workers import Workers
+from aioinformer._runtime.handlers import handler_name
+from aioinformer._runtime.informer import SharedInformer
+from aioinformer._runtime.reports import OnError
+from aioinformer._runtime.terms import check_whole
+from aioinformer.errors import NotRunning, SyncTimeout, UsageError
+
+__all__ = ["Controller"]
+
+LEAVING = 10.0
+"""Seconds that leaving waits for runs to finish."""
+
+SHOWN = 100
+"""Failing keys that health lists: with a mistake in the reconciler, all of them fail."""
+
+REQUEST = Reason("request")
+
+T = TypeVar("T", default=KubeObject)
+
+
+class Controller:
+    """Calls a reconciler for every key about which something has happened.
+
+        async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+            foo = foos.lister.get(key)     # None: it is gone
+            ...
+
+        async with Controller(foos, reconcile).owns(deployments):
+            ...
+
+    For each key: one run at a time; an event that comes during a run is followed by another run;
+    the cache is at least as new as the event. Keys of initial lists and resyncs wait behind those
+    of fresh events. What a run raises is logged, counted, kept in ``health`` and tried again with
+    backoff. Nothing is promised about which events a run stands for: many may be merged into one,
+    and a new process begins with all objects again. So a reconciler compares what should be with
+    what is, and never relies on having been told of a change.
+
+    Leave it before its factory. Runs are let finish first, for ``shutdown_timeout``; left by an
+    exception or a cancellation, they are cancelled at once, and waited for. So it can be run in
+    ``elector.leading()``: its runs have ended when the lease is given up, but for those that ignore
+    their cancellation for longer than ``shutdown_timeout``, which are logged by name. What they
+    write is stopped by ``elector.guarded``.
+    """
+
+    def __init__(
+        self,
+        informer: SharedInformer[T],
+        reconcile: Reconcile,
+        *,
+        workers: int = 4,
+        name: str = "",
+        limiter: RateLimiter[ObjectKey] | None = None,
+        filter: Filter[T] | None = None,  # noqa: A002 - what everybody calls it
+        timeout: float | None = None,
+        resync: float | None = None,
+        metrics: Metrics | None = None,
+        on_error: OnError | None = None,
+        shutdown_timeout: float = LEAVING,
+    ) -> None:
+        """Make a controller; enter it, or await ``run``, inside the informers' factory.
+
+        Args:
+            informer: of the objects whose keys are reconciled. All of its events are triggers,
+                deletions included.
+            reconcile: ``async def reconcile(key, ctx)``; answers a ``Result`` or ``None``. Each
+                call has a copy of the context variables as they are when the controller starts.
+            workers: how many keys may be reconciled at once.
+            name: for logs, health and metrics; the reconciler's own by default.
+            limiter: how long a key that failed waits; client-go's by default, which is 5 ms,
+                doubled with every failure, to 1000 s, and no more than 10 retries a second.
+            filter: which events of ``informer`` are triggers, as for ``add_handler``.
+            timeout: seconds that a run may take. Then it is cancelled, which is a failure
+                (``ReconcileTimeout``).
+            resync: seconds between two times that all keys are reconciled again, at low priority;
+                0 for never; ``None`` for what the informer does.
+            metrics: what it and its work queue feed.
+            on_error: is told of every ``Problem``: of each run that failed and each ``to_keys``
+                that raised, in the event loop; must be quick.
+            shutdown_timeout: seconds that leaving waits for runs to finish.
+
+        Raises:
+            TypeError: ``reconcile`` or ``on_error`` is no function, ``filter`` none, or ``workers``
+                no integer.
+            ValueError: a number is out of range.
+        """
+        check_whole("workers", workers)
+        if workers < 1:
+            raise ValueError(f"workers must be at least 1, not {workers}")
+        self.name = name or handler_name(reconcile)
+        """What it is called in logs, health and metrics."""
+        self.informer: SharedInformer[Any] = informer
+        """The informer of the objects that are reconciled."""
+        self._reconciles = Reconciles(self.name, reconcile, timeout=timeout)
+        self._setbacks = Setbacks(self.name, informer.name, metrics=metrics, on_error=on_error)
+        self._workers = Workers(
+            self.name, self._reconciles, self._setbacks, limiter=limiter, metrics=metrics
+        )
+        self._shift = Shift(
+            self.name,
+            self._workers,
+            self._reconciles,
+            count=workers,
+            shutdown_timeout=shutdown_timeout,
+        )
+        self._sources: list[Source] = []
+        self._stop = asyncio.Event()
+        own = OwnTrigger(informer.name, self._workers.ask)
+        self._add(Source(informer, own, filter, resync))
+
+    # -- triggers ------------------------------------------------------------------------------
+
+    def owns(
+        self,
+        informer: SharedInformer[T],
+        *,
+        filter: Filter[T] | None = None,  # noqa: A002 - what everybody calls it
+    ) -> Self:
+        """Reconcile an object when one that it controls changes, comes or goes.
+
+        The controller of an object is the one of its ``ownerReferences`` that has ``controller:
+        true``; it is this informer's by group and kind. An object that changes hands concerns
+        both.
+
+        Args:
+            informer: of the children.
+            filter: which of their events are triggers.
+
+        Raises:
+            UsageError: the controller has started; or the children are cluster-scoped and their
+                owners aren't, which no server accepts; or ``informer`` has a ``model=`` and so no
+                ownerReferences, where ``watches`` does.
+            TypeError: ``filter`` is none.
+        """
+        owner = self.informer.resource
+        if owner.namespaced and not informer.resource.namespaced:
+            raise UsageError(
+                f"{informer.resource} are cluster-scoped, so that none of {owner}, which are in "
+                "namespaces, can own one"
+            )
+        informer.check_bytes("owns() reads ownerReferences in")
+        trigger = InsideTrigger(
+            informer.name,
+            self._workers.ask,
+            ControllerOf(owner),
+            key=self.informer.lister.key,
+            failed=partial(self._setbacks.trigger_failed, informer.name),
+        )
+        self._add(Source(informer, trigger, filter))
+        return self
+
+    def watches(
+        self,
+        informer: SharedInformer[T],
+        to_keys: ToKeys[T],
+        *,
+        filter: Filter[T] | None = None,  # noqa: A002 - what everybody calls it
+    ) -> Self:
+        """Reconcile keys when other objects change.
+
+        Args:
+            informer: of the other objects.
+            to_keys: a plain function of one of them that gives the keys that it concerns. After an
+                update it is asked about the object as it was and as it is. Should it raise, that
+                is logged, counted and told, and the event is passed over.
+            filter: which of their events are triggers.
+
+        Raises:
+            UsageError: the controller has started.
+            TypeError: ``to_keys`` is no plain function, or ``filter`` none.
+        """
+        check_to_keys(to_keys)
+        trigger = Trigger(
+            informer.name,
+            self._workers.ask,
+            to_keys,
+            key=self.informer.lister.key,
+            failed=partial(self._setbacks.trigger_failed, informer.name),
+        )
+        self._add(Source(informer, trigger, filter))
+        return self
+
+    def _add(self, source: Source) -> None:
+        if self._shift.loop is not None:
+            raise UsageError(f"the controller {self.name} has started: triggers are added before")
+        if source.passing is not None:
+            EventFilter(source.passing, _ignored)  # raises TypeError if it is none
+        self._sources.append(source)
+
+    def trigger(self, key: ObjectKey | str, *, priority: Priority = Priority.NORMAL) -> None:
+        """Have ``key`` reconciled, for reasons that no informer knows of.
+
+        Raises:
+            UsageError: the name alone doesn't say which object is meant, or this isn't the
+                controller's event loop.
+            NotRunning: the controller has stopped.
+        """
+        if self._workers.halted:
+            raise NotRunning(f"the controller {self.name} has stopped; make another one")
+        check_loop(self._shift.loop, f"the controller {self.name}")
+        self._workers.ask(self.informer.lister.key(key), REQUEST, priority)
+
+    # -- the program's view --------------------------------------------------------------------
+
+    @property
+    def state(self) -> ControllerState:
+        """How far it is."""
+        return self._shift.state
+
+    @property
+    def health(self) -> ControllerHealth:
+        """What it does, what fails, and what there is to do."""
+        now, workers, shift = self._now, self._workers, self._shift
+        return ControllerHealth(
+            state=shift.state,
+            error=shift.error,
+            waiting_for=shift.waiting_for,
+            running=self._reconciles.seconds(now),
+            waiting=len(workers.summons),
+            runs=workers.runs,
+            failed_runs=self._setbacks.count,
+            failing=workers.failing.first(SHOWN, now),
+            failing_keys=len(workers.failing),
+            queue=workers.queue.statistics(),
+        )
+
+    def failing(self, key: ObjectKey | str) -> FailingKey | None:
+        """How often, since when and why ``key`` fails; ``None`` if its last run went well, or there
+        was none.
+
+        Raises:
+            UsageError: the name alone doesn't say which object is meant.
+        """
+        return self._workers.failing.get(self.informer.lister.key(key), self._now)
+
+    @property
+    def _now(self) -> float:
+        loop = self._shift.loop
+        return 0.0 if loop is None else loop.time()
+
+    async def wait_synced(self, timeout: float | None = None) -> None:
+        """Wait until it works: its triggers have heard of everything that is cached.
+
+        Args:
+            timeout: seconds.
+
+        Raises:
+            SyncTimeout: not within that time; it says which informers, and why.
+            NotRunning: it ended before.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                await self._shift.synced.wait()
+        except TimeoutError:
+            waiting = [each.informer for each in self._sources]
+            why = {each.name: str(each.health) for each in waiting if not each.synced}
+            raise SyncTimeout(timeout or 0.0, why or {self.name: str(self.health)}) from None
+        if self._workers.halted:
+            raise NotRunning(f"the controller {self.name} has ended") from self._shift.error
+
+    # -- running -------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Work until ``stop`` is called, or until this is cancelled: then runs are cancelled too,
+        at once, as under a ``LeaderElector`` whose lease is lost.
+
+        Raises:
+            NotRunning: one of its informers has ended. The ``__cause__`` says why.
+            ShutdownIncomplete: after ``stop``, runs had to be cancelled; it names them.
+            UsageError: it was started before.
+        """
+        async with self:
+            await self._stop.wait()
+
+    def stop(self) -> None:
+        """Start no more runs. ``run`` waits for those under way, and returns; of ``async with``,
+        the body goes on. For signal handlers: ``loop.add_signal_handler(SIGTERM, it.stop)``.
+        """
+        self._shift.halt()
+        self._stop.set()
+
+    async def __aenter__(self) -> Self:
+        await self._shift.enter(self._sources)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._shift.leave(error)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Controller {self.name} {self.state} triggers={len(self._sources)} "
+            f"running={len(self._reconciles.keys)} waiting={len(self._workers.summons)} "
+            f"failing={len(self._workers.failing)}>"
+        )
+
+
+def _ignored(*_: object) -> None:
+    """A filter that is only tried on fails at nothing."""

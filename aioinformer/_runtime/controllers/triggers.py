@@ -1,0 +1,143 @@
+"""Triggers: what turns the events of one informer into the keys that a controller works on.
+
+A trigger is a plain handler that does nothing but ask for keys, so that it keeps nobody waiting.
+An update is asked about twice, as it was and as it is: a child that changes hands concerns both
+owners. What a program's ``to_keys`` raises costs the keys of that one state, and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from inspect import iscoroutinefunction
+from typing import Any, Generic, TypeAlias
+
+from typing_extensions import TypeVar
+
+from aioinformer._core.objects import Event, KubeObject, ObjectKey, Updated
+from aioinformer._core.work.items import Priority
+from aioinformer._core.work.reconciling import Reason, cause_of
+from aioinformer._runtime.handlers import Inside
+
+__all__ = ["Ask", "InsideTrigger", "OwnTrigger", "ToKeys", "Trigger", "check_to_keys"]
+
+T = TypeVar("T", default=KubeObject)
+
+ToKeys: TypeAlias = Callable[[T], Iterable[ObjectKey | str]]
+"""Which keys an object concerns: ``ObjectKey``s, ``"namespace/name"``, or names where the
+controller's informer has a namespace of its own."""
+
+Ask: TypeAlias = Callable[[ObjectKey, Reason, Priority], None]
+"""Has a key reconciled."""
+
+
+def check_to_keys(to_keys: object) -> None:
+    """Raise unless this may be asked for keys.
+
+    Raises:
+        TypeError: it is no function, or async.
+    """
+    if isinstance(to_keys, type) or not callable(to_keys):
+        raise TypeError(f"to_keys is a function of an object, not {to_keys!r}")
+    if iscoroutinefunction(to_keys) or iscoroutinefunction(type(to_keys).__call__):
+        raise TypeError(f"{to_keys!r} is async; it must answer at once")
+
+
+def _why(event: Event[Any], informer: str) -> tuple[Reason, Priority]:
+    """An event as a reason, and how urgent that is: as in controller-runtime."""
+    cause = cause_of(event)
+    low = cause in ("initial", "resync")
+    return Reason(cause, informer), Priority.LOW if low else Priority.NORMAL
+
+
+class OwnTrigger(Inside):
+    """Asks for the key of each object of which there is an event."""
+
+    def __init__(self, informer: str, ask: Ask) -> None:
+        """Make a trigger.
+
+        Args:
+            informer: the name of the informer whose events it hears.
+            ask: is given each key.
+        """
+        self._informer = informer
+        self._ask = ask
+
+    def __call__(self, event: Event[Any]) -> None:
+        """Ask for its key."""
+        self._ask(event.key, *_why(event, self._informer))
+
+    def __repr__(self) -> str:
+        return f"<OwnTrigger of {self._informer}>"
+
+
+class Trigger(Generic[T]):
+    """Asks for the keys that other objects concern."""
+
+    def __init__(
+        self,
+        informer: str,
+        ask: Ask,
+        to_keys: ToKeys[T],
+        *,
+        key: Callable[[ObjectKey | str], ObjectKey],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """Make a trigger.
+
+        Args:
+            informer: the name of the informer whose events it hears.
+            ask: is given each key.
+            to_keys: which keys an object concerns.
+            key: makes a key of what ``to_keys`` gives.
+            failed: is told what went wrong, before it is raised for the handler's own report.
+        """
+        self._informer = informer
+        self._ask = ask
+        self._to_keys = to_keys
+        self._key = key
+        self._failed = failed
+
+    def __call__(self, event: Event[T]) -> None:
+        """Ask for the keys that an event concerns.
+
+        Raises:
+            Exception: what ``to_keys`` raised first; the keys of the other state were asked for.
+        """
+        why = _why(event, self._informer)
+        failures: list[Exception] = []
+        for key in self._concerned(event, failures):
+            self._ask(key, *why)
+        if failures:
+            self._failed(failures[0])
+            raise failures[0]
+
+    def _concerned(self, event: Event[T], failures: list[Exception]) -> Iterable[ObjectKey]:
+        """The keys of all states that there were, each once."""
+        states = [event.obj]
+        if isinstance(event, Updated) and event.old is not event.new:
+            states.append(event.old)
+        found: dict[ObjectKey, None] = {}
+        for state in states:
+            try:
+                found.update(dict.fromkeys(self._keys(state)))
+            except Exception as error:  # noqa: BLE001 - a program's code; it is raised in the end
+                failures.append(error)
+        return found
+
+    def _keys(self, obj: T) -> list[ObjectKey]:
+        given = self._to_keys(obj)
+        if not _are_keys(given):
+            raise TypeError(f"{self._to_keys!r} must return a list of keys, not {given!r}")
+        return [self._key(each) for each in given]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._informer}: {self._to_keys!r}>"
+
+
+def _are_keys(given: object) -> bool:
+    """Whether there may be keys in this. A string has its letters."""
+    return isinstance(given, Iterable) and not isinstance(given, str)
+
+
+class InsideTrigger(Inside, Trigger[KubeObject]):
+    """The same for a function of the library's own, which reads what no program may be shown."""

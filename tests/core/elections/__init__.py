@@ -1,0 +1,1 @@
+"""Who leads, as plain state: a file for each module."""

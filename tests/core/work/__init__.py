@@ -1,0 +1,1 @@
+"""Keys to be worked on: a file for each module."""

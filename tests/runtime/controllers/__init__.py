@@ -1,0 +1,1 @@
+"""Controllers: a file for each module, all in virtual time."""

@@ -1,0 +1,1 @@
+"""Leader election: a file for each module, all in virtual time."""
