@@ -30,7 +30,6 @@ from aioinformer._core.deltas import Bookmark as Bookmark
 from aioinformer._core.deltas import Delta as Delta
 from aioinformer._core.deltas import Replaced as Replaced
 from aioinformer._core.deltas import Resync as Resync
-from aioinformer._core.elections.leases import Fencing as Fencing
 from aioinformer._core.filtering import Filter as Filter
 from aioinformer._core.indexer import Indexer as Indexer
 from aioinformer._core.label_index import LabelIndex as LabelIndex
@@ -74,17 +73,7 @@ from aioinformer._core.shapes import Shape as Shape
 from aioinformer._core.store import IndexFunction as IndexFunction
 from aioinformer._core.transforming import Transform as Transform
 from aioinformer._core.verification import Verification as Verification
-from aioinformer._core.work.items import Priority as Priority
-from aioinformer._core.work.rate_limiters import FastSlow as FastSlow
-from aioinformer._core.work.rate_limiters import ItemExponential as ItemExponential
-from aioinformer._core.work.rate_limiters import MaxOf as MaxOf
-from aioinformer._core.work.rate_limiters import RateLimiter as RateLimiter
-from aioinformer._core.work.rate_limiters import TokenBucket as TokenBucket
-from aioinformer._core.work.rate_limiters import default_limiter as default_limiter
-from aioinformer._core.work.statistics import QueueStatistics as QueueStatistics
-from aioinformer._runtime.controllers.queue import WorkQueue as WorkQueue
 from aioinformer._runtime.delta_queue import DeltaQueue as DeltaQueue
-from aioinformer._runtime.elections.standing import ElectionHealth as ElectionHealth
 
 # informers
 from aioinformer._runtime.factory import ALL_NAMESPACES as ALL_NAMESPACES
@@ -101,27 +90,38 @@ from aioinformer._runtime.merging import merge as merge
 from aioinformer._runtime.reflector import Reflector as Reflector
 from aioinformer._runtime.registration import Registration as Registration
 from aioinformer._runtime.reports import Problem as Problem
-from aioinformer._runtime.retrying import retry_on_conflict as retry_on_conflict
 from aioinformer._runtime.sources import ListerWatcher as ListerWatcher
 from aioinformer._runtime.streams import EventSource as EventSource
 from aioinformer._runtime.streams import EventStream as EventStream
-from aioinformer._runtime.writing import Patch as Patch
-from aioinformer._runtime.writing import Propagation as Propagation
-from aioinformer._runtime.writing import ResourceWriter as ResourceWriter
 
 if TYPE_CHECKING:
     from aioinformer._client.client import Client as Client
     from aioinformer._client.transport import Timeouts as Timeouts
+    from aioinformer._core.elections.leases import Fencing as Fencing
     from aioinformer._core.work.failing import FailingKey as FailingKey
+    from aioinformer._core.work.items import Priority as Priority
+    from aioinformer._core.work.rate_limiters import FastSlow as FastSlow
+    from aioinformer._core.work.rate_limiters import ItemExponential as ItemExponential
+    from aioinformer._core.work.rate_limiters import MaxOf as MaxOf
+    from aioinformer._core.work.rate_limiters import RateLimiter as RateLimiter
+    from aioinformer._core.work.rate_limiters import TokenBucket as TokenBucket
+    from aioinformer._core.work.rate_limiters import default_limiter as default_limiter
     from aioinformer._core.work.reconciling import Reason as Reason
     from aioinformer._core.work.reconciling import ReconcileContext as ReconcileContext
     from aioinformer._core.work.reconciling import Result as Result
+    from aioinformer._core.work.statistics import QueueStatistics as QueueStatistics
     from aioinformer._runtime.controllers.controller import Controller as Controller
     from aioinformer._runtime.controllers.health import ControllerHealth as ControllerHealth
+    from aioinformer._runtime.controllers.queue import WorkQueue as WorkQueue
     from aioinformer._runtime.controllers.reconciles import Reconcile as Reconcile
     from aioinformer._runtime.elections.elector import LeaderElector as LeaderElector
+    from aioinformer._runtime.elections.standing import ElectionHealth as ElectionHealth
     from aioinformer._runtime.recording import EventRecorder as EventRecorder
     from aioinformer._runtime.recording import EventStatistics as EventStatistics
+    from aioinformer._runtime.retrying import retry_on_conflict as retry_on_conflict
+    from aioinformer._runtime.writing import Patch as Patch
+    from aioinformer._runtime.writing import Propagation as Propagation
+    from aioinformer._runtime.writing import ResourceWriter as ResourceWriter
 
 __all__ = [
     "ALL_NAMESPACES",
@@ -224,20 +224,35 @@ _LATE = {
     "Client": "aioinformer._client.client",
     "Controller": "aioinformer._runtime.controllers.controller",
     "ControllerHealth": "aioinformer._runtime.controllers.health",
+    "ElectionHealth": "aioinformer._runtime.elections.standing",
     "EventRecorder": "aioinformer._runtime.recording",
     "EventStatistics": "aioinformer._runtime.recording",
     "FailingKey": "aioinformer._core.work.failing",
+    "FastSlow": "aioinformer._core.work.rate_limiters",
+    "Fencing": "aioinformer._core.elections.leases",
+    "ItemExponential": "aioinformer._core.work.rate_limiters",
     "LeaderElector": "aioinformer._runtime.elections.elector",
+    "MaxOf": "aioinformer._core.work.rate_limiters",
+    "Patch": "aioinformer._runtime.writing",
+    "Priority": "aioinformer._core.work.items",
+    "Propagation": "aioinformer._runtime.writing",
+    "QueueStatistics": "aioinformer._core.work.statistics",
+    "RateLimiter": "aioinformer._core.work.rate_limiters",
     "Reason": "aioinformer._core.work.reconciling",
     "Reconcile": "aioinformer._runtime.controllers.reconciles",
     "ReconcileContext": "aioinformer._core.work.reconciling",
+    "ResourceWriter": "aioinformer._runtime.writing",
     "Result": "aioinformer._core.work.reconciling",
     "Timeouts": "aioinformer._client.transport",
+    "TokenBucket": "aioinformer._core.work.rate_limiters",
+    "WorkQueue": "aioinformer._runtime.controllers.queue",
+    "default_limiter": "aioinformer._core.work.rate_limiters",
+    "retry_on_conflict": "aioinformer._runtime.retrying",
 }
 
 
 def __getattr__(name: str) -> object:
-    """Load what brings the network, or anyio, with it, and what few programs use."""
+    """Load what brings the network, or anyio, with it, and what acts on a cluster."""
     if name in _LATE:
         return getattr(import_module(_LATE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
