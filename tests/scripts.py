@@ -27,8 +27,11 @@ class Ended:
 class Script:
     """A script that runs, or has."""
 
-    def __init__(self, output: asyncio.StreamReader) -> None:
-        self._output = output
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        self._process = process
+        self._output = process.stdout
+        self._ending = False
         self.complaints = ""
         """What it wrote to stderr; known when it has ended."""
 
@@ -36,20 +39,34 @@ class Script:
         """Its next line on stdout."""
         return await self._output.readline()
 
+    @property
+    def status(self) -> int | None:
+        """How it has ended, if it has."""
+        return self._process.returncode
+
+    def interrupt(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Have it end. Once: a second Ctrl-C is for programs that don't heed the first."""
+        if not self._ending:
+            self._ending = True
+            self._process.send_signal(how)
+
 
 @asynccontextmanager
 async def running(
-    script: Path, server: ApiServer, tmp_path: Path, *arguments: str
+    script: Path,
+    server: ApiServer,
+    tmp_path: Path,
+    *arguments: str,
+    end: signal.Signals = signal.SIGINT,
 ) -> AsyncGenerator[Script]:
     """A script that runs against the server until the block ends, by Ctrl-C."""
     process = await _start(script, server.kubeconfig(tmp_path / "config"), arguments)
-    assert process.stdout is not None
-    run = Script(process.stdout)
+    run = Script(process)
     try:
         async with asyncio.timeout(20):
             yield run
     finally:
-        process.send_signal(signal.SIGINT)
+        run.interrupt(end)
         _, complaints = await process.communicate()
         run.complaints = complaints.decode()
 
@@ -66,7 +83,11 @@ async def ended(script: Path, kubeconfig: Path, *arguments: str) -> Ended:
 async def _start(
     script: Path, kubeconfig: Path, arguments: Iterable[str]
 ) -> asyncio.subprocess.Process:
-    environment = os.environ | {"KUBECONFIG": str(kubeconfig), "PYTHONUNBUFFERED": "1"}
+    environment = os.environ | {
+        "KUBECONFIG": str(kubeconfig),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONWARNINGS": "default",  # unclosed sockets are to be heard of
+    }
     return await asyncio.create_subprocess_exec(
         sys.executable,
         str(script),

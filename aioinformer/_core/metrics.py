@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from aioinformer._core.requests import Verb
-from aioinformer._core.work.statistics import ReadQueue
+
+if TYPE_CHECKING:  # few programs have queues, and all of them import this
+    from aioinformer._core.work.statistics import ReadQueue
 
 __all__ = ["Levels", "Metrics", "NoMetrics", "ReadLevels"]
 

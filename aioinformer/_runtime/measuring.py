@@ -7,10 +7,13 @@ not end an informer, and says little the thousandth time: the first is logged, a
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from aioinformer._core.metrics import Metrics, NoMetrics, ReadLevels
 from aioinformer._core.requests import Verb
-from aioinformer._core.work.statistics import ReadQueue
+
+if TYPE_CHECKING:  # few programs have queues, and all of them import this
+    from aioinformer._core.work.statistics import ReadQueue
 
 __all__ = ["Guarded", "guarded"]
 

@@ -57,7 +57,7 @@ async def events(request: web.Request) -> web.StreamResponse:
 
 async def end_streams(app: web.Application) -> None:
     """Before the informers end, aiohttp waits for what it serves: streams would take a minute."""
-    for stream in list(app[STREAMS]):
+    for stream in app[STREAMS].copy():
         await stream.aclose()
 
 

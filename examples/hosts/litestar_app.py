@@ -79,6 +79,7 @@ app = Litestar(
     lifespan=[lifespan],
     dependencies={"pods": Provide(provide_pods)},
     exception_handlers={NotSynced: unsynced},
+    logging_config=None,  # Litestar's own would set up the program's whole logging
 )
 
 

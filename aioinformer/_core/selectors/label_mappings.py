@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NoReturn, TypeAlias, TypeGuard
+
+import msgspec
 
 from aioinformer._core.selectors.faults import invalid
 from aioinformer._core.selectors.requirements import (
@@ -100,7 +101,7 @@ def _count_problem(operator: LabelOperator, values: tuple[str, ...]) -> str:
     if operator in ("in", "notin") and not values:
         return "Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
     if operator in ("exists", "!") and values:
-        found = json.dumps(values)
+        found = msgspec.json.encode(values).decode()
         return f"Invalid value: {found}: values set must be empty for exists and does not exist"
     return ""
 
