@@ -100,6 +100,8 @@ if TYPE_CHECKING:
     from aioinformer._core.elections.leases import Fencing as Fencing
     from aioinformer._core.work.failing import FailingKey as FailingKey
     from aioinformer._core.work.items import Priority as Priority
+    from aioinformer._core.work.owners import controller_reference as controller_reference
+    from aioinformer._core.work.owners import is_controlled_by as is_controlled_by
     from aioinformer._core.work.rate_limiters import FastSlow as FastSlow
     from aioinformer._core.work.rate_limiters import ItemExponential as ItemExponential
     from aioinformer._core.work.rate_limiters import MaxOf as MaxOf
@@ -206,11 +208,13 @@ __all__ = [
     "WorkQueue",
     "annotations_changed",
     "changed",
+    "controller_reference",
     "default_limiter",
     "errors",
     "field",
     "fields",
     "generation_changed",
+    "is_controlled_by",
     "label_index",
     "labelled",
     "labels_changed",
@@ -221,6 +225,8 @@ __all__ = [
 
 
 _LATE = {
+    "is_controlled_by": "aioinformer._core.work.owners",
+    "controller_reference": "aioinformer._core.work.owners",
     "Client": "aioinformer._client.client",
     "Controller": "aioinformer._runtime.controllers.controller",
     "ControllerHealth": "aioinformer._runtime.controllers.health",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +13,25 @@ import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration
 from prometheus_client import CollectorRegistry
 
-from aioinformer import Event, Levels, SharedInformerFactory, WorkQueue, merge
+from aioinformer import (
+    Client,
+    Event,
+    Levels,
+    ObjectKey,
+    SharedInformerFactory,
+    WorkQueue,
+    merge,
+)
 from aioinformer._cli.arguments import DemoOptions, parse
 from aioinformer.adapters.prometheus import PrometheusMetrics
+from aioinformer.errors import NotFound
 from aioinformer.testing import ApiServer, Cluster, ClusterSource
 from tests.scripts import running
+from tests.snippets import Page
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
-
-
-def block(containing: str) -> str:
-    """The Python block of the README with this text in it."""
-    blocks: list[str] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    (found,) = [block for block in blocks if containing in block]
-    return found
+PAGE = Page(ROOT / "README.md")
+README, block = PAGE.text, PAGE.block
 
 
 def pods(cluster: Cluster) -> None:
@@ -190,3 +195,48 @@ def test_the_fastapi_service_is_started_by_the_commands_of_its_readme() -> None:
 @pytest.mark.parametrize("command", ["aioinformer demo", "--group dev", ".venv/bin/pytest"])
 def test_the_readme_has_the_two_commands(command: str) -> None:
     assert command in README
+
+
+async def test_the_controller_of_the_readme_keeps_what_it_is_for() -> None:
+    names: dict[str, Any] = {}
+    exec(block("lead_teams"), names)  # noqa: S102 - what it is for
+    cluster = Cluster()
+    cluster.create("namespaces", {"metadata": {"name": "shop", "labels": {"team": "blue"}}})
+    async with ApiServer(cluster) as server, Client(server.url) as client:
+        leading = asyncio.create_task(names["lead_teams"](client, "replica-1"))
+        made = await until(cluster, "blue")
+        assert [owner["name"] for owner in made["metadata"]["ownerReferences"]] == ["shop"]
+        cluster.delete("configmaps", "team", namespace="shop")
+        await until(cluster, "blue")
+        cluster.merge_patch("namespaces", "shop", {"metadata": {"labels": {"team": "red"}}})
+        await until(cluster, "red")
+        leading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leading
+    assert not cluster.get("leases", "teams", namespace="default")["spec"]["holderIdentity"]
+
+
+async def until(cluster: Cluster, team: str) -> Any:
+    """The ConfigMap of that team, as soon as it is there."""
+    async with asyncio.timeout(10):
+        while True:
+            with suppress(NotFound):
+                found = cluster.get("configmaps", "team", namespace="shop")
+                if found["data"] == {"team": team}:
+                    return found
+            await asyncio.sleep(0.01)
+
+
+async def test_the_work_queue_of_the_readme_works() -> None:
+    done: list[ObjectKey] = []
+
+    async def sync(key: ObjectKey) -> None:
+        done.append(key)
+
+    key = ObjectKey("web", "a")
+    names: dict[str, Any] = {"WorkQueue": WorkQueue, "ObjectKey": ObjectKey, "key": key}
+    names["sync"] = sync
+    body = "".join(f"    {line}\n" for line in block("queue.work()").splitlines())
+    exec(f"async def work():\n{body}", names)  # noqa: S102 - what it is for
+    await names["work"]()
+    assert done == [key]

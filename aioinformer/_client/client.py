@@ -26,7 +26,7 @@ from aioinformer._client.traffic import Traffic
 from aioinformer._client.transport import Body, Timeouts, Transport
 from aioinformer._client.writer import ObjectWriter
 from aioinformer._core.rates import Limits
-from aioinformer._core.resources import Resource
+from aioinformer._core.resources import Resource, built_in
 from aioinformer._core.writes import WriteRequest, Writes
 from aioinformer.errors import NotRunning, Phase, RequestTimedOut
 
@@ -222,7 +222,7 @@ class Client:
         resource.path(namespace)  # raises what the docstring says
         return ResourceReader(self, resource, namespace, chosen, lane)
 
-    def writer(self, resource: Resource, *, namespace: str | None = None) -> ObjectWriter:
+    def writer(self, resource: str | Resource, *, namespace: str | None = None) -> ObjectWriter:
         """What reads and writes single objects of a resource: a ``ResourceWriter``.
 
         Needs no network, and no entered client yet. Its requests wait for nothing but each
@@ -231,14 +231,15 @@ class Client:
         take is what ``Timeouts`` says for a single request.
 
         Args:
-            resource: what to write.
+            resource: what to write: a ``Resource``, or the name of a built-in one.
             namespace: the one namespace to write in; by default each key and object says its
                 own.
 
         Raises:
+            UnknownResource: no built-in resource has that name.
             ValueError: a namespace for a cluster-scoped resource, or one that is no DNS label.
         """
-        return ObjectWriter(Writes(resource, namespace), self._write)
+        return ObjectWriter(Writes(built_in(resource), namespace), self._write)
 
     async def resource(self, name: str) -> Resource:
         """The resource that the server serves under a name.

@@ -17,7 +17,7 @@ from difflib import get_close_matches
 
 from aioinformer.errors import UnknownResource
 
-__all__ = ["BUILT_IN", "Resource", "find_built_in", "is_segment"]
+__all__ = ["BUILT_IN", "Resource", "built_in", "find_built_in", "is_segment"]
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """A DNS label (RFC 1123), which the name of a namespace is."""
@@ -226,3 +226,12 @@ def find_built_in(name: str) -> Resource:
             f"Resource, or what `await client.resource({name!r})` finds on the server"
         )
     return found
+
+
+def built_in(resource: str | Resource) -> Resource:
+    """The resource that is meant: itself, or the built-in one of that name.
+
+    Raises:
+        UnknownResource: none has it.
+    """
+    return find_built_in(resource) if isinstance(resource, str) else resource

@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from aioinformer._core.resources import Resource, find_built_in
+from aioinformer._core.resources import Resource, built_in
 from aioinformer._core.selectors import FieldSelector, LabelMapping, LabelSelector
 from aioinformer._core.shapes import Shape
 from aioinformer.errors import UsageError
@@ -61,7 +61,7 @@ class Identity:
         if isinstance(resource, Coroutine):
             resource.close()
             raise UsageError("the resource is a coroutine: write `await client.resource(...)`")
-        found = find_built_in(resource) if isinstance(resource, str) else resource
+        found = built_in(resource)
         return cls(
             found,
             (namespace or None) if found.namespaced else None,

@@ -15,7 +15,7 @@ from typing import Literal
 from aioinformer._client.traffic import Lane, Stream, Traffic, Turn
 from aioinformer._client.writer import ObjectWriter
 from aioinformer._core.requests import ListRequest, LookupRequest, Request, WatchRequest
-from aioinformer._core.resources import Resource
+from aioinformer._core.resources import Resource, built_in
 from aioinformer._core.writes import Writes
 from aioinformer.errors import FetchError
 from aioinformer.testing import discovery, queries
@@ -51,7 +51,8 @@ class ClusterSource:
         """What lists and watches one selection of a resource.
 
         Args:
-            resource: of what; it need not be served yet.
+            resource: of what, as a ``Resource`` or the name of a built-in one; it need not be
+                served yet.
             namespace: where; ``None`` for everywhere.
             labels: a label selector.
             fields: a field selector.
@@ -61,20 +62,22 @@ class ClusterSource:
             self.cluster, resource, namespace, labels, fields, self.faults, self.clock, lane
         )
 
-    def writer(self, resource: Resource, *, namespace: str | None = None) -> ObjectWriter:
+    def writer(self, resource: str | Resource, *, namespace: str | None = None) -> ObjectWriter:
         """What reads and writes single objects of a resource: a ``ResourceWriter``.
 
         A request without an answer fails after 75 s of the event loop's, as a client's does.
 
         Args:
-            resource: of what; it need not be served yet.
+            resource: of what, as a ``Resource`` or the name of a built-in one; it need not be
+                served yet.
             namespace: where; by default each key and object says it.
 
         Raises:
+            UnknownResource: no built-in resource has that name.
             ValueError: a namespace for a cluster-scoped resource, or one that is no DNS label.
         """
         sender = ClusterSender(self.cluster, self.faults, self.clock)
-        return ObjectWriter(Writes(resource, namespace), sender.send)
+        return ObjectWriter(Writes(built_in(resource), namespace), sender.send)
 
 
 @dataclass(frozen=True, slots=True)

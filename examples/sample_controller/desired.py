@@ -4,33 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from aioinformer import KubeObject
+from aioinformer import KubeObject, controller_reference
 from examples.sample_controller.kinds import WORKLOADS, Foo, FooStatus, Workload
 
-__all__ = ["controller_reference", "is_controlled_by", "status_of", "workload_for"]
-
-
-def controller_reference(owner: KubeObject) -> dict[str, Any]:
-    """What makes an object the child of ``owner``: deleted with it, and its controller's business.
-
-    ``blockOwnerDeletion`` is for foreground deletion: the owner goes last.
-    """
-    return {
-        "apiVersion": owner.api_version,
-        "kind": owner.kind,
-        "name": owner.name,
-        "uid": owner.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
-def is_controlled_by(child: KubeObject, owner: KubeObject) -> bool:
-    """By uid: an owner of the same name that is gone was another one."""
-    return any(
-        each.get("controller") is True and each.get("uid") == owner.uid
-        for each in child.owner_references
-    )
+__all__ = ["status_of", "workload_for"]
 
 
 def workload_for(foo: KubeObject, wanted: Foo) -> dict[str, Any]:

@@ -19,8 +19,9 @@ from aioinformer import (
     ResourceWriter,
     Result,
     SharedInformer,
+    is_controlled_by,
 )
-from examples.sample_controller.desired import is_controlled_by, status_of, workload_for
+from examples.sample_controller.desired import status_of, workload_for
 from examples.sample_controller.kinds import Foo, Workload
 
 __all__ = ["FooReconciler", "NameTaken"]

@@ -1,8 +1,9 @@
-"""Who controls an object: the one owner reference with ``controller: true``.
+"""Who controls an object: the one owner reference with ``controller: true``, read and written.
 
 As client-go's ``metav1.GetControllerOf``, and as the garbage collector resolves a reference: by
 group and kind, whatever the version in it; the owner is in the namespace of what it owns, or in
-none. The uid isn't looked at: who is called for an owner that was re-created finds that out.
+none. Whoever looks for keys doesn't look at the uid: who is called for an owner that was re-created
+finds that out, with ``is_controlled_by``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from aioinformer._core.objects import KubeObject, ObjectKey
 from aioinformer._core.projections import field
 from aioinformer._core.resources import Resource
 
-__all__ = ["ControllerOf"]
+__all__ = ["ControllerOf", "controller_reference", "is_controlled_by"]
 
 _references = field("metadata.ownerReferences")
 """Reads them without building the rest of the object."""
@@ -47,3 +48,31 @@ class ControllerOf:
 
     def __repr__(self) -> str:
         return f"<ControllerOf {self._owner}>"
+
+
+def controller_reference(owner: KubeObject) -> dict[str, Any]:
+    """What makes an object the child of ``owner``: an entry of its ``metadata.ownerReferences``.
+
+    As client-go's ``metav1.NewControllerRef``: Kubernetes deletes the child after its owner, and
+    in a foreground deletion before it. The owner is in the child's namespace, or in none.
+    """
+    return {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def is_controlled_by(child: KubeObject, owner: KubeObject) -> bool:
+    """Whether ``owner`` is the controller of ``child``, by uid: not one of its name that is gone.
+
+    Raises:
+        ObjectDecodeError: the child's body is no JSON.
+    """
+    references: Sequence[Mapping[str, Any]] = _references(child) or ()
+    return any(
+        each.get("controller") is True and each.get("uid") == owner.uid for each in references
+    )

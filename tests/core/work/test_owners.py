@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aioinformer import KubeObject, ObjectKey, Resource
-from aioinformer._core.work.owners import ControllerOf
+from aioinformer._core.work.owners import ControllerOf, controller_reference, is_controlled_by
 
 FOOS = Resource("samples.example.com", "v1", "foos", "Foo")
 REALMS = Resource("samples.example.com", "v1", "realms", "Realm", namespaced=False)
@@ -64,3 +64,16 @@ def test_an_object_without_owners_concerns_nobody() -> None:
     assert ControllerOf(FOOS)(child()) == ()
     bare = KubeObject(ObjectKey("web", "c"), "u", "1", b'{"metadata":{"name":"c"}}', PODS)
     assert ControllerOf(FOOS)(bare) == ()
+
+
+def test_what_is_written_into_a_child_leads_back_to_its_owner() -> None:
+    owner = KubeObject(ObjectKey("web", "a"), "uid-a", "1", b'{"metadata": {"name": "a"}}', FOOS)
+    made = child(controller_reference(owner))
+    assert ControllerOf(FOOS)(made) == (owner.key,)
+    assert is_controlled_by(made, owner)
+
+
+def test_an_owner_of_the_same_name_that_was_created_again_does_not_control() -> None:
+    again = KubeObject(ObjectKey("web", "a"), "uid-b", "9", b'{"metadata": {"name": "a"}}', FOOS)
+    assert not is_controlled_by(child(ref("a")), again)
+    assert not is_controlled_by(child(), again)
