@@ -57,13 +57,6 @@ class EventFilter:
         self._shown = repr(passing)
         self._failed = failed
 
-    @classmethod
-    def of(
-        cls, passing: Filter[Any] | None, failed: _Failed, view: View[Any] | None
-    ) -> EventFilter | None:
-        """The same, if there is anything to filter by."""
-        return None if passing is None else cls(passing, failed, view=view)
-
     def one(self, event: Event) -> Event | None:
         """What the listener is told instead of ``event``; ``None`` for nothing."""
         if not isinstance(event, Updated):

@@ -214,8 +214,9 @@ class SharedInformer(Readings[T]):
         return partial(self._reports.metrics.handled, self._reports.label, listener)
 
     def _traced(self, handler: Handler[T], name: str) -> Handler[T]:
+        known: object = handler
         # Not of a controller's triggers: its runs have spans of their own.
-        tracing = None if isinstance(handler, Inside) else self._tracing
+        tracing = None if isinstance(known, Inside) else self._tracing
         own = name.removesuffix(f" of {self.name}")  # which has the selectors in it
         begin = handler_spans(tracing, self._reports.label, own)
         return handler if begin is None else traced(handler, begin)

@@ -194,6 +194,7 @@ class Reflector:
             self._opened = True
             page = await self._read_page(chunks, decoder)
             rest, frame = decoder.close()
+            self.reports.received(0, len(rest))
             outcome = self._cursor.page(frame.resource_version, frame.continue_token)
             if outcome is Outcome.COMPLETE and isinstance(chunks, Shared):
                 chunks.settled()

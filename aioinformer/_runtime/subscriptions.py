@@ -163,10 +163,8 @@ class Subscriptions(Generic[T]):
     def on_add(self, function: OnAdd[T, R]) -> OnAdd[T, R]:
         """Decorator: call ``function(obj, *, initial)`` for each object that is new.
 
-        Each decorated function is a handler of its own: two of them don't wait for each other.
-
-        Raises:
-            TypeError: ``function`` is none.
+        Each decorated function is a handler of its own: two of them don't wait for each other. It
+        raises a TypeError if ``function`` is none.
         """
         self.add_handler(adds_only(function))
         return function
@@ -223,7 +221,9 @@ class Subscriptions(Generic[T]):
 
         Args:
             timeout: seconds to wait for the first full state; ``None`` for no limit.
-            limit, overflow, resync: as for ``events``.
+            limit: as for ``events``.
+            overflow: as for ``events``.
+            resync: as for ``events``.
 
         Raises:
             SyncTimeout: there was none within that time.

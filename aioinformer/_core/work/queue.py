@@ -64,6 +64,7 @@ class KeyQueue(Generic[K]):
         self._passed = 0
         self._tidied = 0
         self._running: set[Item[K]] = set()
+        self._left: tuple[dict[K, Item[K]], deque[Item[K]]] = {}, deque()  # what it dropped in line
         self.adds = self.merged = self.retries = self.dropped = self.taken = self.done_count = 0
         self.waited = self.waited_max = self.worked = self.worked_max = 0.0
 
@@ -184,20 +185,36 @@ class KeyQueue(Generic[K]):
         else:
             self._low[again.key] = again
 
-    def shut_down(self) -> None:
-        """Take nothing more. What waits is still handed out; what is delayed is dropped."""
-        if self.is_shut_down:
-            return
-        self.is_shut_down = True
-        self.dropped += len(self.delays)
-        self._remains, self.delays = self.delays, self._remains
+    def shut_down(self, *, drop: bool = False) -> None:
+        """Take nothing more, and drop what is delayed; with ``drop``, what waits, too."""
+        if not self.is_shut_down:
+            self.is_shut_down = True
+            self.dropped += len(self.delays)
+            self._remains, self.delays = self.delays, self._remains
+        if drop and (self.waiting or self.reruns):
+            self._drop()
+
+    def _drop(self) -> None:
+        """Keep what is worked on, and nothing else. The rest is left for ``free``."""
+        self.dropped += self.waiting + self.reruns
+        self.waiting = self.reruns = 0
+        for item in self._running:
+            item.again = None
+        self._left = self._known, self._normal
+        self._known = {item.key: item for item in self._running}
+        self._normal, self._low = deque(), OrderedDict()
 
     def free(self, limit: int) -> bool:
         """Give back the memory of up to ``limit`` dropped keys; whether there are more.
 
         A hundred thousand of them at once would take twenty milliseconds.
         """
-        return self._remains.drop(limit)
+        known, line = self._left
+        for _ in range(min(limit, len(known))):
+            known.popitem()
+        for _ in range(min(limit, len(line))):
+            line.pop()
+        return self._remains.drop(limit) or bool(known or line)
 
     # -- asked ---------------------------------------------------------------------------------
 

@@ -28,7 +28,8 @@ class QueueStatistics:
     retries: int
     """Rate-limited adds. client-go counts every delayed one, periodic ones included."""
     dropped: int
-    """Keys turned away by a queue that is shut down: added since, or delayed at the time."""
+    """Runs that a queue which is shut down owes: of keys added since, of those that were delayed
+    at the time, and, if it was told to drop them, of those that waited."""
     done: int
     """Runs that have ended."""
     waited_mean: float

@@ -211,6 +211,32 @@ def test_what_a_shutdown_drops_is_freed_a_few_keys_at_a_time() -> None:
     assert [queue.free(4) for _ in range(3)] == [True, True, False]
 
 
+def test_what_waits_can_be_dropped_and_nobody_has_worked_on_it() -> None:
+    queue = filled("a", "b", "c", "c")
+    queue.add("low", 0.0, LOW)
+    queue.add_at("later", 1.0)
+    queue.take(0.0)
+    queue.add("a", 0.0)
+    queue.shut_down()
+    queue.shut_down(drop=True)
+    queue.shut_down(drop=True)
+
+    assert (queue.waiting, queue.reruns, queue.dropped) == (0, 0, 5)
+    assert (queue.over, queue.idle) == (True, False)
+    assert queue.priority("b") is None
+    assert queue.done("a", 0.0).again is None
+    found = queue.statistics(9.0)
+    assert (found.done, found.depth, found.processing, found.waiting_longest) == (1, 0, 0, 0)
+    assert queue.idle
+
+
+@pytest.mark.parametrize("priority", Priority)
+def test_what_is_dropped_in_line_is_freed_a_few_keys_at_a_time(priority: Priority) -> None:
+    queue = filled(*(f"k{number}" for number in range(10)), priority=priority)
+    queue.shut_down(drop=True)
+    assert [queue.free(4) for _ in range(3)] == [True, True, False]
+
+
 def test_a_run_that_was_asked_for_before_the_end_still_comes() -> None:
     queue = filled("a")
     queue.take(0.0)
@@ -384,6 +410,12 @@ class Model:
         if again is not None:
             self.lines[again].append(key)
 
+    def drop(self) -> None:
+        self.closed = True
+        for held in (self.delayed, *self.lines.values()):
+            held.clear()
+        self.working = dict.fromkeys(self.working)
+
     @property
     def waiting(self) -> int:
         return sum(map(len, self.lines.values()))
@@ -446,6 +478,14 @@ class Machine(RuleBasedStateMachine):
         self.queue.shut_down()
         self.model.closed = True
         self.model.delayed.clear()
+
+    @precondition(lambda self: self.model.now > 20)
+    @rule()
+    def drop(self) -> None:
+        self.queue.shut_down(drop=True)
+        self.model.drop()
+        while self.queue.free(2):
+            pass
 
     @invariant()
     def all_is_as_in_the_model(self) -> None:

@@ -433,6 +433,25 @@ async def test_a_worker_waits_for_a_run_that_is_still_to_come_after_the_shutdown
         await other
 
 
+async def test_who_waits_or_was_woken_hears_that_everything_was_dropped() -> None:
+    queue = WorkQueue[str]()
+    queue.add("held")
+    held = await queue.get()
+    queue.add("held")
+    woken, other = await waiting(queue, 2)
+    queue.add("a")  # kept for the first of them, who did not run yet
+    queue.shut_down(drop=True)
+    for worker in (woken, other):
+        with pytest.raises(QueueShutDown):
+            await worker
+    with pytest.raises(QueueShutDown):
+        await queue.get()
+    assert not await queue.drain(0)
+    queue.done(held)
+    assert await queue.drain(0)
+    assert queue.statistics().dropped == 2
+
+
 async def test_a_woken_worker_that_is_cancelled_in_the_shutdown_passes_the_last_key_on() -> None:
     queue = WorkQueue[str]()
     first, second = await waiting(queue, 2)
@@ -588,6 +607,17 @@ def test_metrics_hear_of_a_queue_from_its_first_use_to_its_last_key() -> None:
             await asyncio.sleep(2.0)
         await queue.drain(0)
         assert metrics.told == [("started", "pods", 0), ("pods", 1.0, 2.0), ("ended", "pods", 1)]
+
+    simulated(main())
+
+
+def test_metrics_hear_nothing_of_keys_that_nobody_worked_on() -> None:
+    async def main() -> None:
+        metrics = Told()
+        queue = WorkQueue[str](name="pods", metrics=metrics)
+        queue.add("a")
+        queue.shut_down(drop=True)
+        assert metrics.told == [("started", "pods", 0), ("ended", "pods", 0)]
 
     simulated(main())
 

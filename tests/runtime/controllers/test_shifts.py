@@ -416,6 +416,7 @@ class Counting(NoMetrics):
     def __init__(self) -> None:
         self.results = list[tuple[str, str, float]]()
         self.queues = list[str]()
+        self.worked_on = 0
 
     def reconciled(self, controller: str, result: str, seconds: float) -> None:
         self.results.append((controller, result, round(seconds, 3)))
@@ -425,6 +426,9 @@ class Counting(NoMetrics):
 
     def queue_ended(self, queue: str, read: ReadQueue) -> None:
         self.queues.append(f"{queue} ended")
+
+    def worked(self, queue: str, waited: float, seconds: float) -> None:
+        self.worked_on += 1
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
@@ -461,6 +465,7 @@ def test_runs_are_measured_and_the_queue_ends_with_the_controller(cancelled: boo
     assert [result for _, result, _ in metrics.results][:6] == words
     assert metrics.results[5] == ("it", "timeout", 5.0)
     assert metrics.queues == ["it started", "it ended"]
+    assert metrics.worked_on == len(diary.runs)
 
 
 def test_a_hundred_thousand_keys_left_in_line_hold_nobody(
