@@ -88,9 +88,10 @@ async def _start(
         "PYTHONUNBUFFERED": "1",
         "PYTHONWARNINGS": "default",  # unclosed sockets are to be heard of
     }
+    # What isn't Python is executable by itself.
+    command = (sys.executable, str(script)) if script.suffix == ".py" else (str(script),)
     return await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(script),
+        *command,
         *arguments,
         env=environment,
         stdout=asyncio.subprocess.PIPE,

@@ -22,7 +22,8 @@ from aioinformer import (
     WorkQueue,
     merge,
 )
-from aioinformer._cli.arguments import DemoOptions, parse
+from aioinformer._cli.arguments import parse
+from aioinformer._cli.options import DemoOptions
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.errors import NotFound
 from aioinformer.testing import ApiServer, Cluster, ClusterSource

@@ -28,7 +28,7 @@ from aioinformer._client.writer import ObjectWriter
 from aioinformer._core.rates import Limits
 from aioinformer._core.resources import Resource, built_in
 from aioinformer._core.writes import WriteRequest, Writes
-from aioinformer.errors import NotRunning, Phase, RequestTimedOut
+from aioinformer.errors import NotRunning, Phase, RequestTimedOut, UsageError
 
 __all__ = ["Client", "ResourceReader"]
 
@@ -36,7 +36,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Client:
-    """A client of one API server. Enter it with ``async with``, once.
+    """A client of one API server, for one event loop. Enter it with ``async with``, once.
 
     ``Client(server, ...)`` is for a server that the program knows; ``Client.connect()`` finds one
     as kubectl does. Neither opens a file or a socket before it is entered.
@@ -147,6 +147,7 @@ class Client:
         self._timeouts = timeouts or Timeouts()
         self._traffic = Traffic(limits)
         self._transport: Transport | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._discovery = Discovery(self._document, lambda: self._where)
         self._where = ""
         self._state = "new"
@@ -157,6 +158,7 @@ class Client:
         if self._state != "new":
             raise NotRunning(f"{self!r} can be entered once; make another one")
         self._state = "opening"
+        self._loop = asyncio.get_running_loop()
         try:
             credentials = await self._source.load()
             self._transport = Transport(credentials, headers=self._headers, timeouts=self._timeouts)
@@ -308,9 +310,12 @@ class Client:
 
         Raises:
             NotRunning: the client is not open.
+            UsageError: it is open in another event loop.
         """
         if self._transport is None:
             raise NotRunning(f"{self!r} is not open: use it inside `async with`")
+        if self._loop is not asyncio.get_running_loop():
+            raise UsageError(f"{self!r} runs in another event loop; use it from there")
         async with self._transport.request(call) as body:
             yield body
 

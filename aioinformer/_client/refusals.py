@@ -78,7 +78,7 @@ async def refusal(
     if _by_a_stranger(status, media, phase):
         advice = stranger
     if status.code in OF_CREDENTIALS:
-        advice += _from(origin)
+        advice = f"{advice}{_from(origin)}".strip()
     return server_error(status, phase=phase, target=target, advice=advice)
 
 

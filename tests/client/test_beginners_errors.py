@@ -14,10 +14,12 @@ from aioinformer._core.requests import ListRequest
 from aioinformer._core.selectors import LabelSelector
 from aioinformer.errors import (
     ConfigurationError,
+    Forbidden,
     InformerError,
     InvalidSelector,
     RequestTimedOut,
 )
+from aioinformer.testing import ApiServer
 from tests.client.conftest import Certificates
 from tests.client.exchanges import eventually_closed, everything_said
 from tests.client.mistakes import MISTAKES, Mistake
@@ -101,3 +103,13 @@ def test_a_selector_with_a_mistake_is_explained() -> None:
         "    app in (shop",
         "                ^ at the end",
     ]
+
+
+async def test_a_refusal_with_nothing_to_advise_names_the_configuration(tmp_path: Path) -> None:
+    async with ApiServer() as server:
+        server.faults.status(403, message="not by this proxy")
+        path = server.kubeconfig(tmp_path / "config")
+        async with Client.connect(kubeconfig=path) as client:
+            with pytest.raises(Forbidden) as caught:
+                await client.get("/api/v1/pods")
+    assert str(caught.value).endswith(f"403: not by this proxy; ({path}: context 'test')")

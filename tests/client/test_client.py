@@ -8,10 +8,10 @@ import ssl
 import subprocess
 import sys
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 from aiohttp import web
@@ -29,6 +29,7 @@ from aioinformer.errors import (
     ProtocolError,
     RequestTimedOut,
     UnknownResource,
+    UsageError,
 )
 from tests.client.conftest import Certificates
 from tests.client.recordings import recorded
@@ -409,3 +410,24 @@ async def test_looking_whether_a_resource_is_served_waits_for_its_turn() -> None
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.02):
                 await reader.served()
+
+
+def elsewhere(use: Callable[[], Coroutine[Any, Any, object]]) -> None:
+    """In a loop of this thread's own."""
+    asyncio.run(use())
+
+
+async def test_a_client_says_so_when_another_event_loop_uses_it() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await streamed(request, b"{}")
+
+    async with serving(answer) as server, Client(server) as client:
+        uses: tuple[Callable[[], Coroutine[Any, Any, object]], ...] = (
+            lambda: client.get("/version"),
+            lambda: client.writer("pods").get("web/web-0"),
+            lambda: client.resource("widgets"),
+        )
+        for use in uses:
+            with pytest.raises(UsageError, match="open> runs in another event loop"):
+                await asyncio.to_thread(elsewhere, use)
+        assert await client.get("/version") == b"{}"

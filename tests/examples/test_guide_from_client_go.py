@@ -1,0 +1,56 @@
+"""The guide from client-go: both controllers keep a ConfigMap for each Deployment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aioinformer import Client
+from aioinformer.testing import ApiServer
+from tests.apiserver.build import BuildUnavailable, build_program
+from tests.scripts import running
+from tests.snippets import Page
+
+GUIDE = Page(Path(__file__).parent.parent.parent / "examples/guides/from_client_go.md")
+
+
+@pytest.fixture(params=[pytest.param("Before", marks=pytest.mark.apiserver), "After"])
+def program(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """One of the two, ready to be run. Go's is built, which takes minutes once."""
+    if request.param == "After":
+        return GUIDE.script("After", tmp_path)
+    source = tmp_path / "source"
+    source.mkdir()
+    try:
+        return build_program(GUIDE.under("Before", language="go"), source)
+    except BuildUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.mark.timeout(300)
+async def test_each_deployment_has_a_config_map_that_follows_it(
+    program: Path, tmp_path: Path
+) -> None:
+    async with ApiServer() as server, Client(server.url) as client:
+        deployments = client.writer("deployments", namespace="default")
+        maps = client.writer("configmaps", namespace="default")
+        await deployments.create({"metadata": {"name": "web"}, "spec": {"replicas": 2}})
+        async with running(program, server, tmp_path) as run:
+            assert await run.line() == b"web: 2 replicas\n"
+            made = await maps.get("web")
+            assert made["data"] == {"replicas": "2"}
+            (owner,) = made.owner_references
+            assert (owner["kind"], owner["name"]) == ("Deployment", "web")
+            assert owner["controller"] is True
+
+            await deployments.patch("web", {"spec": {"replicas": 3}})
+            assert await run.line() == b"web: 3 replicas\n"
+            assert (await maps.get("web"))["data"] == {"replicas": "3"}
+
+            await maps.delete("web")  # it comes back
+            assert await run.line() == b"web: 3 replicas\n"
+
+            await deployments.delete("web")
+            assert await run.line() == b"web: gone\n"
+    assert run.status == 0

@@ -1,0 +1,63 @@
+"""The guide from kubernetes_asyncio: before and after do the same, whatever the server does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kubernetes_asyncio.client import ApiClient, Configuration
+
+from aioinformer.testing import ApiServer
+from tests.scripts import running
+from tests.snippets import Page
+
+GUIDE = Page(Path(__file__).parent.parent.parent / "examples/guides/from_kubernetes_asyncio.md")
+
+
+def pod(server: ApiServer, name: str) -> None:
+    body: dict[str, Any] = {"metadata": {"name": name}}
+    body["spec"] = {"nodeName": "node-1", "containers": []}
+    server.cluster.create("pods", body, namespace="default")
+
+
+async def test_both_tell_what_changed_over_a_restart_that_forgot_the_version(
+    tmp_path: Path,
+) -> None:
+    before, after = GUIDE.script("Before", tmp_path), GUIDE.script("After", tmp_path)
+    async with ApiServer() as server:
+        for name in ("web-0", "web-1"):
+            pod(server, name)
+        async with (
+            running(before, server, tmp_path) as one,
+            running(after, server, tmp_path) as other,
+        ):
+            for run in (one, other):
+                told = sorted([await run.line() for _ in range(2)])
+                assert told == [b"added web-0\n", b"added web-1\n"]
+            patch = {"spec": {"nodeName": "node-2"}}
+            server.cluster.merge_patch("pods", "web-0", patch, namespace="default")
+            for run in (one, other):
+                assert await run.line() == b"changed web-0 on node-2\n"
+
+            await server.stop()
+            server.cluster.delete("pods", "web-1", namespace="default")
+            pod(server, "web-2")
+            server.cluster.compact()
+            await server.start()
+
+            for run in (one, other):
+                told = sorted([await run.line() for _ in range(2)])
+                assert told == [b"added web-2\n", b"deleted web-1\n"]
+    assert (one.status, other.status) == (0, 0)
+
+
+async def test_ready_made_clients_and_models_may_stay() -> None:
+    names: dict[str, Any] = {}
+    exec(GUIDE.under("Keeping what you have"), names)  # noqa: S102 - what it is for
+    async with ApiServer() as server:
+        pod(server, "web-0")
+        api = ApiClient(Configuration(host=server.url))
+        try:
+            assert await names["nodes_of_pods"](api) == {"web-0": "node-1"}
+        finally:
+            await api.close()

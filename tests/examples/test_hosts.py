@@ -1,0 +1,181 @@
+"""The programs in ``examples/hosts``, each in a process of its own, until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from aioinformer.testing import ApiServer
+from tests.examples.foos import eventually
+from tests.examples.notebooks import Notebook
+from tests.scripts import Script, ended, running
+
+ROOT = Path(__file__).parent.parent.parent
+HOSTS = ROOT / "examples" / "hosts"
+SCRIPTS = sorted(script for script in HOSTS.glob("*.py") if script.stem != "__init__")
+
+
+@pytest.fixture(name="server")
+async def a_server_with_two_pods() -> AsyncGenerator[ApiServer]:
+    async with ApiServer() as server:
+        for name, phase in (("web-0", "Running"), ("web-1", "Pending")):
+            body = {"metadata": {"name": name}, "spec": {"nodeName": "node-1"}}
+            status = {"status": {"phase": phase}}
+            server.cluster.create("pods", body | status, namespace="default")
+        yield server
+
+
+@asynccontextmanager
+async def service(
+    script: str, server: ApiServer, folder: Path
+) -> AsyncGenerator[tuple[Script, httpx.AsyncClient]]:
+    """A program that serves on a port until Ctrl-C, and a client of it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with (
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10) as http,
+        running(HOSTS / script, server, folder, str(port)) as run,
+    ):
+        yield run, http
+
+
+async def probe(http: httpx.AsyncClient) -> httpx.Response | None:
+    """What it says of itself; ``None`` while it is about to begin."""
+    try:
+        return await http.get("/readyz")
+    except httpx.ConnectError:
+        return None
+
+
+async def ready(http: httpx.AsyncClient) -> bool:
+    """Whether its cache may be read."""
+    answer = await probe(http)
+    return answer is not None and answer.status_code == 200
+
+
+# -- with an event loop --------------------------------------------------------------------------
+
+
+async def test_a_plain_script_tells_what_changes_until_it_is_ended_as_containers_are(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    script = HOSTS / "plain_script.py"
+    async with running(script, server, tmp_path, "default", end=signal.SIGTERM) as run:
+        assert await run.line() == b"2 pods: 1 Pending, 1 Running\n"
+        patch = {"status": {"phase": "Running"}}
+        server.cluster.merge_patch("pods", "web-1", patch, namespace="default")
+        assert await run.line() == b"2 pods: 2 Running\n"
+        server.cluster.delete("pods", "web-0", namespace="default")
+        assert await run.line() == b"1 pods: 1 Running\n"
+    assert (run.complaints, run.status) == ("", 0)
+
+
+async def test_a_plain_script_that_cannot_begin_says_why_in_one_line(tmp_path: Path) -> None:
+    run = await ended(HOSTS / "plain_script.py", tmp_path / "none")
+    assert run.status == 1
+    assert re.fullmatch(r"no cluster is configured: .*\n", run.complaints)
+
+
+@pytest.mark.parametrize("script", ["aiohttp_web.py", "litestar_app.py"])
+async def test_a_service_serves_reads_probes_and_events_and_ends_with_streams_open(
+    script: str, server: ApiServer, tmp_path: Path
+) -> None:
+    async with service(script, server, tmp_path) as (run, http):
+        await eventually(lambda: ready(http))
+        assert (await http.get("/pods/default")).json() == ["web-0", "web-1"]
+        async with http.stream("GET", "/events") as events:
+            lines = events.aiter_lines()
+            while "web-1" not in await anext(lines):
+                pass
+            server.cluster.create("pods", {"metadata": {"name": "web-2"}}, namespace="default")
+            while "web-2" not in await anext(lines):
+                pass
+            run.interrupt()
+            await asyncio.wait_for(_drained(lines), 5)
+    assert (run.complaints, run.status) == ("", 0)
+
+
+async def _drained(lines: AsyncIterator[str]) -> None:
+    async for _ in lines:
+        pass
+
+
+async def test_a_service_on_litestar_says_what_it_waits_for_and_answers_from_threads(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    server.faults.stall(resource="pods")
+    async with service("litestar_app.py", server, tmp_path) as (_, http):
+        await eventually(lambda: probe(http))
+        early = await http.get("/pods/default/web-0")
+        assert (early.status_code, early.headers["retry-after"]) == (503, "1")
+        assert "wait_synced" in early.text
+        server.faults.clear()
+        await eventually(lambda: ready(http))
+        assert (await http.get("/pods/default/web-0")).json()["spec"] == {"nodeName": "node-1"}
+        missing = await http.get("/pods/default/web-9")
+        assert (missing.status_code, "web-9" in missing.text) == (404, True)
+
+
+async def test_the_notebook_runs_from_its_first_cell_to_its_last(
+    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig(tmp_path / "config")))
+    notebook = Notebook(HOSTS / "jupyter.ipynb")
+
+    cached, counts, _, _, heard, healths, _ = await notebook.run()
+
+    assert (cached, counts) == (2, {"node-1": 2})
+    assert re.fullmatch(r"\['Added default/(notebook-\w+)', 'Deleted default/\1'\]", repr(heard))
+    assert str(healths).count("watching") == 2
+
+
+# -- without one ---------------------------------------------------------------------------------
+
+
+async def test_a_synchronous_program_reads_and_writes_from_its_threads(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    async with service("sync_program.py", server, tmp_path) as (run, http):
+        assert (await run.line()).startswith(b"http://127.0.0.1:")
+        assert (await http.get("/default")).text == ""
+        visits = [(await http.post("/default/visits")).text for _ in range(3)]
+        assert visits == ["1", "2", "3"]
+        await asyncio.gather(*[http.post(f"/default/other-{i}") for i in range(8)])
+        shown = (await http.get("/default")).text.split()
+        assert shown == [*(f"other-{i}" for i in range(8)), "visits"]
+        (listed,) = [
+            item
+            for item in json.loads(server.cluster.list("configmaps"))["items"]
+            if item["metadata"]["name"] == "visits"
+        ]
+        assert listed["data"] == {"visits": "3"}
+    others = [line for line in run.complaints.splitlines() if '"GET /' not in line]
+    assert [line for line in others if '"POST /' not in line] == [], "its own log of requests"
+    assert run.status == 0
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_each_says_how_to_run_it(script: Path) -> None:
+    text = script.read_text()
+    assert f"\npython examples/hosts/{script.name}" in text
+    assert len(text.splitlines()) <= 120
+
+
+def test_every_host_and_guide_is_linked() -> None:
+    hosts = (HOSTS / "README.md").read_text()
+    for host in [*SCRIPTS, HOSTS / "jupyter.ipynb"]:
+        assert f"]({host.name})" in hosts
+    readme = (ROOT / "README.md").read_text()
+    assert "](examples/hosts)" in readme
+    for guide in (ROOT / "examples" / "guides").glob("*.md"):
+        assert f"](examples/guides/{guide.name})" in readme

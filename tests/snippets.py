@@ -1,0 +1,43 @@
+"""The code in a page of Markdown, to be run as a reader would."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+__all__ = ["Page"]
+
+
+class Page:
+    """A page, and the blocks of code in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.text = path.read_text()
+
+    def block(self, containing: str, *, language: str = "python") -> str:
+        """The block with this text in it."""
+        (found,) = [each for each in blocks(self.text, language) if containing in each]
+        return found
+
+    def under(self, heading: str, *, language: str = "python") -> str:
+        """The block under this heading."""
+        (found,) = blocks(self.section(heading), language)
+        return found
+
+    def section(self, heading: str) -> str:
+        """What is under this heading, up to the next one."""
+        parts = re.split(r"^##+ (.*)\n", self.text, flags=re.MULTILINE)
+        return dict(zip(parts[1::2], parts[2::2], strict=True))[heading]
+
+    def script(self, heading: str, folder: Path) -> Path:
+        """The program under this heading, in a file of its own."""
+        script = folder / f"{heading.lower().replace(' ', '_')}.py"
+        script.write_text(self.under(heading))
+        return script
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """All blocks of a language."""
+    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return found
