@@ -1,4 +1,4 @@
-"""The command line: ``aioinformer demo``, ``aioinformer watch pods -n web -l app=shop``.
+"""The command line: ``aioinformer demo``, ``watch pods -n web -l app=shop``, ``health``.
 
 It reads the arguments and hands over. Commands are imported when they run: ``--help`` loads no
 HTTP library.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from aioinformer._cli.arguments import DemoOptions, Options, help_text, parse
+from aioinformer._cli.arguments import help_text, parse
+from aioinformer._cli.options import CompletionOptions, DemoOptions, HealthOptions, Options
 
 __all__ = ["main"]
 
@@ -34,15 +35,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: Options) -> int:
+    if isinstance(options, CompletionOptions):
+        from aioinformer._cli.completion import run_completion
+
+        return run_completion(options)
     from aioinformer._cli import process
 
     if isinstance(options, DemoOptions):
         from aioinformer._cli.demo import run_demo
 
         return process.run(lambda terminal: run_demo(options, terminal), verbose=options.verbose)
+    if isinstance(options, HealthOptions):
+        from aioinformer._cli.health import run_health
+
+        health = options
+        return process.run(
+            lambda terminal: run_health(health, terminal),
+            verbose=options.verbose,
+            colour=options.colour,
+        )
     from aioinformer._cli.watch import run_watch
 
-    return process.run(lambda terminal: run_watch(options, terminal), verbose=options.verbose)
+    return process.run(
+        lambda terminal: run_watch(options, terminal),
+        verbose=options.verbose,
+        colour=options.colour,
+    )
 
 
 if __name__ == "__main__":

@@ -1,24 +1,36 @@
 """The command line as it is typed: argv in, options out.
 
 Nothing here imports a command, so that ``--help`` and mistakes answer at once. What the
-options mean is the commands' business.
+options mean is the commands' business. A shell that wants to complete a line gets its answer
+here, too: it starts the program for that (see ``completion``).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast, get_args
 
-__all__ = ["DemoOptions", "Options", "WatchOptions", "help_text", "parse"]
+from aioinformer._cli.options import (
+    CompletionOptions,
+    DemoOptions,
+    HealthOptions,
+    Options,
+    Shell,
+    WatchOptions,
+)
+from aioinformer._cli.output import Colour
+
+__all__ = ["FORMS", "help_text", "parse"]
 
 EXIT_CODES = """\
 exit codes:
-  0             done
-  1             the server could not be asked; demo: the cache differs from it
+  0             done; health: everything that was looked at works
+  1             the server could not be asked; demo: the cache differs from it;
+                health: something does not work
   2             not possible as asked: arguments, cluster, selector, resource
   130, 143      interrupted (SIGINT), terminated (SIGTERM)
   141           nobody reads the output any more
@@ -26,41 +38,38 @@ exit codes:
 
 DEMO = "show an informer at work against an API server in this process; needs no cluster"
 WATCH = "print what there is of a resource in a cluster, then each change as it comes"
+HEALTH = "check a cluster: who asks, how fast it answers, what can be listed and watched"
+COMPLETION = "print what makes a shell complete this command's lines"
 
-Output: TypeAlias = Literal["table", "json"]
+WATCH_EXAMPLES = """\
+examples:
+  aioinformer watch pods -n web -l app=shop
+  aioinformer watch deploy -A -o wide --events
+  aioinformer watch certificates.cert-manager.io
+  aioinformer watch pods -o fields=metadata.name,NODE:spec.nodeName
+  aioinformer watch pods -o fields="metadata.labels['app.kubernetes.io/name']"
+  aioinformer watch cm -o json | jq -r '"\\(.type) \\(.object.metadata.name)"'
 
+json is a line of {"type": ..., "object": ...} for each change. What -o fields=
+takes are paths as in the library's field(); HEADING: before one names it.
+"""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DemoOptions:
-    """``aioinformer demo``."""
+HEALTH_EXAMPLES = """\
+examples:
+  aioinformer health
+  aioinformer health -A pods deployments widgets.example.com
+  aioinformer health -o json | jq .resources
+"""
 
-    seconds: float
-    """How long; 0 for until interrupted."""
-    objects: int
-    """About how many pods there are."""
-    seed: int
-    """Decides what happens to them."""
-    verbose: bool = False
+COMPLETION_EXAMPLES = """\
+to have it in every new shell, put into its start-up file:
+  bash  ~/.bashrc                   eval "$(aioinformer completion bash)"
+  zsh   ~/.zshrc, below compinit    eval "$(aioinformer completion zsh)"
+  fish  ~/.config/fish/config.fish  aioinformer completion fish | source
+"""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchOptions:
-    """``aioinformer watch``."""
-
-    resource: str
-    namespace: str = ""
-    """Empty for the one that the kubeconfig's context names, else ``default``."""
-    everywhere: bool = False
-    """All namespaces."""
-    labels: str = ""
-    fields: str = ""
-    output: Output = "table"
-    kubeconfig: Path | None = None
-    context: str | None = None
-    verbose: bool = False
-
-
-Options: TypeAlias = DemoOptions | WatchOptions
+FORMS = ("table", "wide", "json", "yaml", "name", "fields=")
+"""What ``watch -o`` takes; behind the last there are paths."""
 
 
 def parse(argv: Sequence[str] | None) -> Options | None:
@@ -69,29 +78,71 @@ def parse(argv: Sequence[str] | None) -> Options | None:
     Raises:
         SystemExit: the arguments are wrong, or ask for help or the version.
     """
-    found = _parser().parse_args(argv)
-    if found.command == "demo":
-        return DemoOptions(
-            seconds=found.seconds, objects=found.objects, seed=found.seed, verbose=found.verbose
-        )
-    if found.command == "watch":
-        return WatchOptions(
-            resource=found.resource,
-            namespace=found.namespace or "",
-            everywhere=found.all_namespaces,
-            labels=found.selector,
-            fields=found.field_selector,
-            output=cast("Output", found.output),
-            kubeconfig=found.kubeconfig,
-            context=found.context,
-            verbose=found.verbose,
-        )
-    return None
+    parser = _parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may come next
+        from aioinformer._cli.completion import complete
+
+        complete(parser)
+    found = parser.parse_args(argv)
+    make: Callable[[argparse.Namespace], Options] | None = _MAKERS.get(found.command)
+    return make(found) if make else None
 
 
 def help_text() -> str:
     """What ``--help`` prints."""
     return _parser().format_help()
+
+
+# -- the options -------------------------------------------------------------------------------
+
+
+def _demo(found: argparse.Namespace) -> DemoOptions:
+    return DemoOptions(
+        seconds=found.seconds, objects=found.objects, seed=found.seed, verbose=found.verbose
+    )
+
+
+def _watch(found: argparse.Namespace) -> WatchOptions:
+    return WatchOptions(
+        resource=found.resource,
+        labels=found.selector,
+        fields=found.field_selector,
+        output=found.output,
+        events=found.events,
+        **_cluster(found),
+    )
+
+
+def _health(found: argparse.Namespace) -> HealthOptions:
+    return HealthOptions(
+        resources=tuple(found.resource),
+        timeout=found.timeout,
+        output=found.output,
+        **_cluster(found),
+    )
+
+
+def _completion(found: argparse.Namespace) -> CompletionOptions:
+    return CompletionOptions(program=cast("Shell", found.shell), verbose=found.verbose)
+
+
+def _cluster(found: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "namespace": found.namespace or "",
+        "everywhere": found.all_namespaces,
+        "kubeconfig": found.kubeconfig,
+        "context": found.context,
+        "colour": found.color,
+        "verbose": found.verbose,
+    }
+
+
+_MAKERS: dict[str, Callable[[argparse.Namespace], Options]] = {
+    "demo": _demo,
+    "watch": _watch,
+    "health": _health,
+    "completion": _completion,
+}
 
 
 # -- the parsers -------------------------------------------------------------------------------
@@ -108,8 +159,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, help="print the version and exit")
     _add_verbose(parser, default=False)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, said, add in (("demo", DEMO, _add_demo), ("watch", WATCH, _add_watch)):
-        command = commands.add_parser(name, help=said, description=said, allow_abbrev=False)
+    for name, said, examples, add in (
+        ("demo", DEMO, "", _add_demo),
+        ("watch", WATCH, WATCH_EXAMPLES, _add_watch),
+        ("health", HEALTH, HEALTH_EXAMPLES, _add_health),
+        ("completion", COMPLETION, COMPLETION_EXAMPLES, _add_completion),
+    ):
+        command = commands.add_parser(
+            name,
+            help=said,
+            description=said,
+            epilog=examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
         add(command)
         _add_verbose(command, default=argparse.SUPPRESS)
     return parser
@@ -147,7 +210,53 @@ def _add_watch(watch: argparse.ArgumentParser) -> None:
         metavar="RESOURCE",
         help="plural, singular, short name or kind, alone or with .group or .version.group",
     )
-    scope = watch.add_mutually_exclusive_group()
+    watch.add_argument(
+        "-l", "--selector", default="", metavar="SELECTOR", help="only what these labels select"
+    )
+    watch.add_argument(
+        "--field-selector", default="", metavar="F", help="only what these fields select"
+    )
+    watch.add_argument(
+        "-o",
+        "--output",
+        type=_form,
+        default="table",
+        metavar="FORM",
+        help="table (as kubectl get prints it), wide, json, yaml, name or fields=PATH,... "
+        "(default: table)",
+    )
+    watch.add_argument(
+        "--events", action="store_true", help="show their Kubernetes Events between the changes"
+    )
+    _add_cluster(watch)
+
+
+def _add_health(health: argparse.ArgumentParser) -> None:
+    health.add_argument(
+        "resource",
+        nargs="*",
+        metavar="RESOURCE",
+        help="what to look at, as for watch (default: a usual selection)",
+    )
+    health.add_argument(
+        "--timeout",
+        type=_patience,
+        default=10.0,
+        metavar="N",
+        help="seconds for the first state of each (default: 10)",
+    )
+    health.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="default: table"
+    )
+    _add_cluster(health)
+
+
+def _add_completion(completion: argparse.ArgumentParser) -> None:
+    completion.add_argument("shell", choices=get_args(Shell), help="which shell")
+
+
+def _add_cluster(command: argparse.ArgumentParser) -> None:
+    scope = command.add_mutually_exclusive_group()
     scope.add_argument(
         "-n",
         "--namespace",
@@ -156,23 +265,20 @@ def _add_watch(watch: argparse.ArgumentParser) -> None:
         help="the namespace; without it the context's, else `default`",
     )
     scope.add_argument("-A", "--all-namespaces", action="store_true", help="every namespace")
-    watch.add_argument(
-        "-l", "--selector", default="", metavar="SELECTOR", help="only what these labels select"
-    )
-    watch.add_argument(
-        "--field-selector", default="", metavar="F", help="only what these fields select"
-    )
-    watch.add_argument(
-        "-o", "--output", choices=("table", "json"), default="table", help="default: %(default)s"
-    )
-    watch.add_argument(
+    command.add_argument(
         "--kubeconfig",
         type=Path,
         metavar="FILE",
         help="default: $KUBECONFIG, else ~/.kube/config, else what a pod finds mounted",
     )
-    watch.add_argument(
+    command.add_argument(
         "--context", type=_text, metavar="C", help="a context in it (default: its current one)"
+    )
+    command.add_argument(
+        "--color",
+        choices=get_args(Colour),
+        default="auto",
+        help="auto: in a terminal, unless $NO_COLOR is set (default: auto)",
     )
 
 
@@ -183,6 +289,13 @@ def _duration(text: str) -> float:
     seconds = float(text)
     if not 0 <= seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"must be seconds, or 0, not {text}")
+    return seconds
+
+
+def _patience(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be seconds, not {text}")
     return seconds
 
 
@@ -199,9 +312,18 @@ def _text(text: str) -> str:
     return text
 
 
+def _form(text: str) -> str:
+    *words, fields = FORMS
+    if text not in words and not text.startswith(fields):
+        raise argparse.ArgumentTypeError(
+            f"must be {', '.join(words)} or {fields}PATH,..., not {text!r}"
+        )
+    return text
+
+
 # argparse names a function in "invalid float value: 'x'".
-_duration.__name__ = "number"
-_count.__name__ = "number"
+for _read in (_duration, _patience, _count):
+    _read.__name__ = "number"
 
 
 class _Version(argparse.Action):

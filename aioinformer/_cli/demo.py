@@ -21,10 +21,10 @@ from aioinformer import (
     SharedInformer,
     SharedInformerFactory,
 )
-from aioinformer._cli.arguments import DemoOptions
 from aioinformer._cli.churn import Churn
 from aioinformer._cli.dashboard import ASCII, UNICODE, Snapshot, dashboard, one_line
 from aioinformer._cli.interruptions import Interruptions
+from aioinformer._cli.options import DemoOptions
 from aioinformer._cli.process import Terminal
 from aioinformer._cli.screen import Screen
 from aioinformer._cli.tally import Rate, Tally, Ticker

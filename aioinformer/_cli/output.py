@@ -17,8 +17,12 @@ import shutil
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Literal, TypeAlias
 
-__all__ = ["Output"]
+__all__ = ["Colour", "Output"]
+
+Colour: TypeAlias = Literal["auto", "always", "never"]
+"""Whether to use colours; ``auto`` for in a terminal, unless ``NO_COLOR`` is set."""
 
 ROOM = 4096
 """Bytes written at a time. A pipe that ``poll`` calls writable takes a page (Linux ``pipe(7)``)."""
@@ -27,13 +31,21 @@ ROOM = 4096
 class Output:
     """A file descriptor to write text to: a terminal, a pipe, a file."""
 
-    def __init__(self, fd: int, environment: Mapping[str, str], *, encoding: str = "utf-8") -> None:
+    def __init__(
+        self,
+        fd: int,
+        environment: Mapping[str, str],
+        *,
+        encoding: str = "utf-8",
+        colour: Colour = "auto",
+    ) -> None:
         """Write to ``fd``.
 
         Args:
             fd: an open file descriptor; it stays open.
             environment: where ``NO_COLOR`` and ``TERM`` are looked up.
             encoding: what characters it takes; others become ``?``.
+            colour: whether to use colours.
 
         Raises:
             OSError: it isn't open.
@@ -43,7 +55,8 @@ class Output:
         """Whether somebody else reads it, and may go."""
         self.terminal = os.isatty(fd) and environment.get("TERM") != "dumb"
         """Whether it can be painted on."""
-        self.colour = self.terminal and not environment.get("NO_COLOR")
+        wanted = self.terminal and not environment.get("NO_COLOR")
+        self.colour = colour == "always" or (colour == "auto" and wanted)
         """Whether colours are wanted; https://no-color.org."""
         self._encoding = encoding
         self._poll = select.poll()

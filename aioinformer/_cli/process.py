@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from aioinformer._cli.notices import Notices
-from aioinformer._cli.output import Output
+from aioinformer._cli.output import Colour, Output
 from aioinformer.errors import InformerError, UsageError
 
 __all__ = ["UNUSABLE", "Command", "Terminal", "run"]
@@ -44,13 +44,13 @@ class Terminal:
 Command: TypeAlias = Callable[[Terminal], Coroutine[Any, Any, int]]
 
 
-def run(command: Command, *, verbose: bool = False) -> int:
+def run(command: Command, *, verbose: bool = False, colour: Colour = "auto") -> int:
     """Run a command in an event loop of its own; its exit code."""
     notices = Notices(sys.stderr)
     with notices.logging(verbose=verbose):
         try:
             encoding = sys.stdout.encoding if sys.stdout else "utf-8"
-            output = Output(STDOUT, os.environ, encoding=encoding)
+            output = Output(STDOUT, os.environ, encoding=encoding, colour=colour)
             code = asyncio.run(_run(command, Terminal(output, notices)))
         except BrokenPipeError:
             return BY_SIGNAL + signal.SIGPIPE

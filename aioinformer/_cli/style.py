@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
-__all__ = ["Line", "Span", "Style", "compact_bytes", "plain", "printable", "render"]
+__all__ = ["Line", "Span", "Style", "compact_bytes", "plain", "printable", "render", "tone"]
 
 Style: TypeAlias = Literal["", "bold", "dim", "green", "yellow", "red", "cyan", "blue"]
 
@@ -63,6 +63,32 @@ def printable(text: str) -> str:
     """``text`` in one line, without control characters."""
     joined = " ".join(text.split())
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in joined)
+
+
+_GOOD = frozenset(
+    (
+        "Active",
+        "Available",
+        "Bound",
+        "Complete",
+        "Completed",
+        "Ready",
+        "Running",
+        "Succeeded",
+        "True",
+    )
+)
+_BAD = ("BackOff", "Err", "Fail", "Lost", "Evicted", "OOMKilled", "Invalid", "DeadlineExceeded")
+"""What the words of bad news have in them: kubelet's reasons, and phases."""
+
+
+def tone(word: str) -> Style:
+    """The colour of a status: good, bad, or not yet."""
+    if word in _GOOD:
+        return "green"
+    if any(part in word for part in _BAD):
+        return "red"
+    return "" if word in ("-", "<none>", "Unknown") else "yellow"
 
 
 def compact_bytes(count: int) -> str:

@@ -1,150 +1,139 @@
-"""Events as rows and as JSON lines: what ``aioinformer watch`` prints.
+"""Events as rows: what ``aioinformer watch`` prints for people.
 
-Pure: the time is an argument. A stream has no last row to measure, so columns are as wide as what
-has come so far, as in ``kubectl get --watch``.
+Pure: the time is an argument, and whose cells these are is the ``Cells``' business. A stream has
+no last row to measure, so columns are as wide as what has come so far, as in
+``kubectl get --watch``.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable
+from itertools import islice
+from typing import Protocol
 
-import msgspec
-
-from aioinformer import Event, KubeObject
-from aioinformer._cli.style import printable
+from aioinformer import Deleted, Event, KubeObject, Updated
+from aioinformer._cli.notes import Note
+from aioinformer._cli.style import Line, Span, Style, printable, render, tone
 from aioinformer._cli.tally import type_of
 
-__all__ = ["Table", "age", "json_line", "status_of"]
-
-MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
+__all__ = ["Cells", "Table"]
 
 GAP = "   "
 """kubectl's padding."""
+UNCUT = 1_000_000
+"""Columns of a line that a terminal may wrap: a stream is read by programs too."""
 
-_WIDTHS = {"EVENT": 8, "NAMESPACE": 9, "NAME": 24, "STATUS": 9, "AGE": 6, "RESOURCEVERSION": 0}
+MEASURED = 500
+"""Objects for which room is made before the first line: some milliseconds' work, and most names
+of a cluster look alike."""
+
+_WIDTHS = {"EVENT": 8, "NAMESPACE": 9, "NAME": 24, "STATUS": 9, "AGE": 5}
 """The least widths. MODIFIED has 8 letters; the others are guesses that most clusters fill, so
 that little moves when the first long name comes."""
+_JUDGED = ("STATUS", "PHASE")
+"""Columns whose words are good or bad news."""
+_CLOCKS = ("AGE", "LAST SEEN", "FIRST SEEN", "DURATION")
+"""Columns that change with time alone, and so are no news."""
+_EVENTS: dict[str, Style] = {"ADDED": "green", "MODIFIED": "cyan", "DELETED": "red"}
+
+
+class Cells(Protocol):
+    """What is shown of an object."""
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The headings of its columns. They may change as a definition does."""
+        ...
+
+    def of(self, obj: KubeObject, now: dt.datetime) -> tuple[str, ...]:
+        """An object's cells, one a heading."""
+        ...
 
 
 class Table:
     """Rows that begin under each other."""
 
-    def __init__(self, *, namespaces: bool) -> None:
-        """A table with no rows; ``namespaces`` gives it that column."""
-        self._widths = dict(_WIDTHS)
-        if not namespaces:
-            del self._widths["NAMESPACE"]
+    def __init__(self, cells: Cells, *, namespaces: bool, colour: bool = False) -> None:
+        """A table with no rows.
 
-    def fit(self, events: Iterable[Event], now: dt.datetime) -> None:
-        """Make room for these, before the first line is written."""
-        for event in events:
-            self._cells(event, now)
+        Args:
+            cells: what is shown of each object.
+            namespaces: whether there is a column for them.
+            colour: whether to use escapes.
+        """
+        self._cells = cells
+        self._first = ("EVENT", "NAMESPACE") if namespaces else ("EVENT",)
+        self._colour = colour
+        self._headings: tuple[str, ...] = ()
+        self._widths: list[int] = []
 
-    def header(self) -> str:
-        """The first line, with its newline."""
-        return self._line(dict.fromkeys(self._widths, "") | {name: name for name in self._widths})
+    def opening(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
+        """The header, with room for the first of these objects, and its newline."""
+        self._begin()
+        for obj in islice(objects, MEASURED):
+            self._fit(("", obj.namespace)[: len(self._first)] + self._cells.of(obj, now))
+        return self._header()
 
-    def row(self, event: Event, now: dt.datetime) -> str:
-        """An event's line, with its newline."""
-        return self._line(self._cells(event, now))
+    def change(self, event: Event, now: dt.datetime) -> str:
+        """An event's line, with its newline; under another header if the columns have changed."""
+        header = ""
+        if self._first + self._cells.headings != self._headings:
+            self._begin()
+            header = self._header()
+        kind, obj = type_of(event), event.obj
+        texts = self._texts(kind, obj, now)
+        before = self._texts(kind, event.old, now) if isinstance(event, Updated) else texts
+        self._fit(texts)
+        spans = list(map(self._span, self._headings, texts, before))
+        initial = not isinstance(event, (Updated, Deleted)) and event.initial
+        spans[0] = Span(kind, "dim" if initial else _EVENTS.get(kind, ""))
+        return header + self._line(spans)
 
-    def _cells(self, event: Event, now: dt.datetime) -> Mapping[str, str]:
-        obj = event.obj
-        born = obj.creation_timestamp
-        every = {
-            "EVENT": type_of(event),
-            "NAMESPACE": obj.namespace,
-            "NAME": obj.name,
-            "STATUS": status_of(obj),
-            "AGE": age((now - born).total_seconds()) if born else "",
-            "RESOURCEVERSION": obj.resource_version,
-        }
-        cells = {name: printable(every[name]) or "-" for name in self._widths}
-        for name, text in cells.items():
-            self._widths[name] = max(self._widths[name], len(text))
-        return cells
+    def note(self, note: Note) -> str:
+        """What somebody says of an object, with its newline. The text has no column."""
+        style: Style = "yellow" if note.warns else "dim"
+        texts = [note.type.upper(), note.namespace][: len(self._first)]
+        named = self._headings[len(self._first) :][:1] == ("NAME",)
+        texts.append(note.name)
+        self._fit(texts if named else texts[:-1])
+        spans = [Span(printable(text) or "-", style) for text in texts]
+        return self._line([*spans, Span(printable(note.text), style)])
 
-    def _line(self, cells: Mapping[str, str]) -> str:
-        padded = (f"{cells[name]:<{width}}" for name, width in self._widths.items())
-        return GAP.join(padded).rstrip() + "\n"
+    # -- drawing -------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._headings = self._first + self._cells.headings
+        self._widths = [max(len(each), _WIDTHS.get(each, 0)) for each in self._headings]
+
+    def _header(self) -> str:
+        return self._line([Span(printable(heading), "bold") for heading in self._headings])
+
+    def _texts(self, kind: str, obj: KubeObject, now: dt.datetime) -> tuple[str, ...]:
+        """A cell for each heading, those that a server has left empty included."""
+        texts = ((kind, obj.namespace)[: len(self._first)] + self._cells.of(obj, now))[
+            : len(self._headings)
+        ]
+        texts += ("",) * (len(self._headings) - len(texts))
+        return tuple(printable(text) or "-" for text in texts)
+
+    def _span(self, heading: str, text: str, before: str) -> Span:
+        if heading in _JUDGED:
+            return Span(text, tone(text))
+        changed = text != before and heading not in _CLOCKS
+        return Span(text, "bold" if changed else "")
+
+    def _fit(self, texts: Iterable[str]) -> None:
+        for position, text in enumerate(texts):
+            if position < len(self._widths):
+                self._widths[position] = max(self._widths[position], len(printable(text)))
+
+    def _line(self, spans: list[Span]) -> str:
+        line: list[Span] = []
+        for position, span in enumerate(spans[:-1]):
+            line += [span, Span(" " * (self._widths[position] - len(span.text)) + GAP)]
+        whole: Line = (*line, *spans[-1:])
+        return render(whole, UNCUT, colour=self._colour).rstrip() + "\n"
 
     def __repr__(self) -> str:
-        return f"<Table {' '.join(self._widths)}>"
-
-
-def json_line(event: Event) -> bytes:
-    """An event as one line of JSON, as the watch of an API server has it."""
-    obj = event.obj
-    typed = {"apiVersion": obj.api_version, "kind": obj.kind}  # first, as kubectl writes them
-    whole = {"type": type_of(event), "object": typed | obj.to_dict()}
-    return msgspec.json.encode(whole) + b"\n"
-
-
-# -- cells -------------------------------------------------------------------------------------
-
-
-def status_of(obj: KubeObject) -> str:
-    """One word for any object's status; empty if it has none.
-
-    In this order: it is being deleted, its ``status.phase``, or the condition that says whether
-    it is of use.
-    """
-    if obj.deletion_timestamp is not None:
-        return "Terminating"
-    found = obj.get("status")
-    status: Mapping[str, Any] = (
-        cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
-    )
-    phase = status.get("phase")
-    return phase if isinstance(phase, str) and phase else _condition(status.get("conditions"))
-
-
-_CONDITIONS = {"Ready": "NotReady", "Available": "Unavailable", "Complete": "", "Failed": ""}
-"""The conditions that say it, and what to call it when they don't hold."""
-
-
-def _condition(conditions: object) -> str:
-    if not isinstance(conditions, Sequence) or isinstance(conditions, str):
-        return ""
-    holds: dict[object, bool] = {}
-    for each in cast("Sequence[object]", conditions):
-        if isinstance(each, Mapping):
-            condition = cast("Mapping[str, object]", each)
-            holds[condition.get("type")] = condition.get("status") == "True"
-    for name, otherwise in _CONDITIONS.items():
-        word = (name if holds[name] else otherwise) if name in holds else ""
-        if word:
-            return word
-    return ""
-
-
-def age(seconds: float) -> str:
-    """A duration as kubectl writes it (apimachinery's ``HumanDuration``).
-
-    Two units while the second one matters: ``5s``, ``2m30s``, ``45m``, ``3h20m``, ``5d4h``.
-    """
-    left = int(seconds)
-    if left < 0:
-        return "0s"  # the server's clock is ahead
-    if left < 2 * MINUTE:
-        return f"{left}s"
-    if left < 10 * MINUTE:
-        return _two(left, MINUTE, "m", 1, "s")
-    if left < 3 * HOUR:
-        return f"{left // MINUTE}m"
-    if left < 8 * HOUR:
-        return _two(left, HOUR, "h", MINUTE, "m")
-    if left < 2 * DAY:
-        return f"{left // HOUR}h"
-    if left < 8 * DAY:
-        return _two(left, DAY, "d", HOUR, "h")
-    if left < 2 * YEAR:
-        return f"{left // DAY}d"
-    return _two(left, YEAR, "y", DAY, "d") if left < 8 * YEAR else f"{left // YEAR}y"
-
-
-def _two(seconds: int, large: int, first: str, small: int, second: str) -> str:
-    rest = seconds % large // small
-    return f"{seconds // large}{first}" + (f"{rest}{second}" if rest else "")
+        return f"<Table {' '.join(self._headings)}>"

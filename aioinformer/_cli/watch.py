@@ -3,38 +3,42 @@
 The initial state comes first, then each change as it comes; every line is out at once. Failures
 are the library's to retry: they are told on stderr, and the watch goes on. What can't get better
 (no cluster, an unknown resource, a selector that doesn't parse) ends it.
+
+What is read are the server's tables, ``reading``'s work; how they look is decided by ``formats``.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from itertools import count
 
 from aioinformer import (
-    ALL_NAMESPACES,
-    Added,
     Client,
     FieldSelector,
     Health,
     LabelSelector,
     SharedInformer,
     SharedInformerFactory,
+    merge,
 )
-from aioinformer._cli.arguments import WatchOptions
+from aioinformer._cli.formats import Form, form_of
+from aioinformer._cli.notes import Notebook
 from aioinformer._cli.notices import Notices
+from aioinformer._cli.options import WatchOptions
 from aioinformer._cli.process import UNUSABLE, Terminal
-from aioinformer._cli.table import Table, json_line
+from aioinformer._cli.reading import Tables
+from aioinformer._cli.scopes import namespace_of, scope_of
+from aioinformer._cli.server_tables import Progress
 from aioinformer._core.resources import find_built_in
 from aioinformer._core.selectors.faults import AT_THE_END
-from aioinformer.errors import BadRequest, InvalidSelector, SyncTimeout, UsageError
+from aioinformer.errors import BadRequest, InvalidSelector, SyncTimeout
 
 __all__ = ["run_watch"]
 
-PODS = find_built_in("pods")
-"""Something that has namespaces, whose names are all under the same rule."""
-DEFAULT = "default"
-"""The namespace if nobody names one."""
+EVENTS = find_built_in("events")
+"""What ``--events`` shows."""
 PATIENCE = 1.5
 """Seconds of silence before it is said what is being waited for."""
 REFRESH = 0.25
@@ -50,44 +54,28 @@ async def run_watch(options: WatchOptions, terminal: Terminal) -> int:
     """
     _check("--selector", LabelSelector.parse, options.labels)
     _check("--field-selector", FieldSelector.parse, options.fields)
-    _namespace(options.namespace, "--namespace")
+    namespace_of(options.namespace, "--namespace")
+    form_of(options.output, columns=lambda: (), namespaces=False, colour=False)  # raises early
     async with Client.connect(kubeconfig=options.kubeconfig, context=options.context) as client:
-        namespace = _scope(options, client)
+        namespace = scope_of(client, options.namespace, everywhere=options.everywhere)
         resource = await client.resource(options.resource)
-        async with SharedInformerFactory(client) as informers:
+        tables = Tables(client)
+        form = form_of(
+            options.output,
+            columns=lambda: tables.columns,
+            namespaces=options.everywhere and resource.namespaced,
+            colour=terminal.output.colour,
+        )
+        tables.objects = form.objects
+        async with SharedInformerFactory(tables) as informers:
             informer = informers.informer(
-                resource,
-                namespace=namespace,
-                labels=options.labels,
-                fields=options.fields,
+                resource, namespace=namespace, labels=options.labels, fields=options.fields
             )
-            if not await _synced(informer, terminal.notices):
+            if not await _synced(informer, tables.progress, terminal.notices):
                 return UNUSABLE
-            await _print(informer, options, terminal)
+            async with _notes(client, informer, namespace, options) as notes:
+                await _print(informer, form, notes, terminal)
     return 0
-
-
-def _scope(options: WatchOptions, client: Client) -> str:
-    """The namespace to watch, as kubectl chooses it.
-
-    Raises:
-        UsageError: it can't be that of one.
-    """
-    if options.everywhere:
-        return ALL_NAMESPACES
-    return (
-        _namespace(options.namespace, "--namespace")
-        or _namespace(client.namespace, "the namespace of the context")
-        or DEFAULT
-    )
-
-
-def _namespace(name: str, whose: str) -> str:
-    try:
-        PODS.path(name)
-    except ValueError as error:
-        raise UsageError(f"{whose}: {error}") from error
-    return name
 
 
 def _check(option: str, parse: Callable[[str], object], text: str) -> None:
@@ -100,8 +88,11 @@ def _check(option: str, parse: Callable[[str], object], text: str) -> None:
         raise InvalidSelector(f"{option} {text!r}: {fault}{where}") from error
 
 
-async def _synced(informer: SharedInformer, notices: Notices) -> bool:
-    """Wait for the first full state; on a terminal, say for what after a while.
+# -- the first state ---------------------------------------------------------------------------
+
+
+async def _synced(informer: SharedInformer, progress: Progress, notices: Notices) -> bool:
+    """Wait until it is complete; on a terminal, say how far it is, or for what it waits.
 
     False if the server doesn't understand what is asked (a field that it can't select by). That
     won't get better; it was logged, and so is on stderr already.
@@ -114,10 +105,20 @@ async def _synced(informer: SharedInformer, notices: Notices) -> bool:
             health = informer.health
             if isinstance(health.error, BadRequest):
                 return False
-            if attempt * REFRESH >= PATIENCE:
+            if health.state == "listing" and progress.items:
+                notices.status(f"{informer.name}: {_so_far(progress)}")
+            elif attempt * REFRESH >= PATIENCE:
                 notices.status(f"waiting for {informer.name}: {_short(health)}")
     notices.status("")
     return True
+
+
+def _so_far(progress: Progress) -> str:
+    """How much has come, of how much if the server says."""
+    if progress.total is None:
+        return f"{progress.items:,} item{'s' if progress.items > 1 else ''} so far"
+    share = progress.items / progress.total
+    return f"{progress.items:,} of {progress.total:,} items ({share:.0%})"
 
 
 def _short(health: Health) -> str:
@@ -127,16 +128,41 @@ def _short(health: Health) -> str:
     return f"{health.state} for {health.since:.0f} s"
 
 
-async def _print(informer: SharedInformer, options: WatchOptions, terminal: Terminal) -> None:
-    several = options.everywhere and informer.resource.namespaced
-    table = Table(namespaces=several)
-    as_json = options.output == "json"
-    if not as_json:
-        table.fit(map(Added, informer.lister), _now())
-        await terminal.output.write(table.header())
-    async with informer.events() as events:
-        async for event in events:
-            await terminal.output.write(json_line(event) if as_json else table.row(event, _now()))
+# -- what follows ------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _notes(
+    client: Client, informer: SharedInformer, namespace: str, options: WatchOptions
+) -> AsyncGenerator[tuple[SharedInformer, Notebook] | None]:
+    """The Kubernetes Events of what is watched, if they shall be shown."""
+    resource = informer.resource
+    if not options.events or resource.plural == EVENTS.plural:
+        yield None
+        return
+    selected = bool(options.labels or options.fields)
+    notebook = Notebook(resource, lambda key: not selected or key in informer.lister)
+    place = namespace if resource.namespaced else "default"  # where those of nodes are
+    async with SharedInformerFactory(client) as informers:
+        yield informers.informer(EVENTS, namespace=place, fields=notebook.selector), notebook
+
+
+async def _print(
+    informer: SharedInformer,
+    form: Form,
+    notes: tuple[SharedInformer, Notebook] | None,
+    terminal: Terminal,
+) -> None:
+    output = terminal.output
+    if opening := form.opening(informer.lister, _now()):
+        await output.write(opening)
+    streams = [informer.events(), *([notes[0].events()] if notes else [])]
+    async with merge(*streams) as changes:
+        async for source, event in changes:
+            if source is informer:
+                await output.write(form.change(event, _now()))
+            elif notes is not None and notes[1].takes(event):
+                await output.write(form.note(event))
 
 
 def _now() -> dt.datetime:

@@ -1,14 +1,16 @@
-"""``aioinformer watch`` against the real API server."""
+"""``aioinformer watch`` and ``health`` against the real API server."""
 
 from __future__ import annotations
 
 import asyncio
+import copy
+import json
 import signal
 from pathlib import Path
 
 import pytest
 
-from tests.apiserver.process import Admin, ApiServerProcess
+from tests.apiserver.process import WIDGET_CRD, Admin, ApiServerProcess, Json, Resource, install_crd
 from tests.cli.processes import environment, started
 
 pytestmark = pytest.mark.apiserver
@@ -42,3 +44,74 @@ async def test_it_prints_what_another_client_does_within_a_second(
     assert second.split()[:2] == ["MODIFIED", "first"]
     assert third.split()[:2] == ["DELETED", "first"]
     assert (code, out, err) == (130, "", "")
+
+
+GADGETS = Resource("example.com", "v1", "gadgets")
+
+
+def gadget_crd() -> Json:
+    """A kind that says what is to be printed of it."""
+    crd = copy.deepcopy(WIDGET_CRD)
+    crd["metadata"]["name"] = "gadgets.example.com"
+    crd["spec"]["names"] = {"kind": "Gadget", "plural": "gadgets", "singular": "gadget"}
+    (version,) = crd["spec"]["versions"]
+    version["additionalPrinterColumns"] = [
+        {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
+        {"name": "Colour", "type": "string", "jsonPath": ".spec.colour", "priority": 1},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    ]
+    return crd
+
+
+def gadget(name: str, **spec: object) -> Json:
+    metadata = {"name": name}
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Gadget",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+@pytest.mark.parametrize(
+    ("form", "headings", "cells"),
+    [
+        ("table", ["NAME", "SIZE", "AGE"], ["first", "3"]),
+        ("wide", ["NAME", "SIZE", "COLOUR", "AGE"], ["first", "3", "red"]),
+    ],
+)
+async def test_the_columns_are_those_of_the_definition(
+    form: str, headings: list[str], cells: list[str], api_server: ApiServerProcess, tmp_path: Path
+) -> None:
+    await install_crd(api_server, gadget_crd())
+    argv = ("watch", "gadgets", "-o", form, "--kubeconfig", str(api_server.kubeconfig))
+    async with Admin(api_server, GADGETS) as admin:
+        await admin.create(gadget("first", size=3, colour="red"))
+        async with started(*argv, env=environment(tmp_path)) as run:
+            header, first = await run.line(), await run.line()
+            await admin.merge_patch("first", {"spec": {"size": None}})
+            second = await run.line()
+            await admin.delete("first")
+            third = await run.line()
+
+    assert header.split() == ["EVENT", *headings]
+    assert first.split()[:-1] == ["ADDED", *cells]
+    assert second.split()[:3] == ["MODIFIED", "first", "-"]
+    assert third.split()[:2] == ["DELETED", "first"]
+
+
+async def test_health_finds_what_the_server_can_do(
+    api_server: ApiServerProcess, admin: Admin, tmp_path: Path
+) -> None:
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "first"}}
+    await admin.create(widget)
+    argv = ("health", "widgets", "-o", "json", "--kubeconfig", str(api_server.kubeconfig))
+    async with started(*argv, env=environment(tmp_path)) as run:
+        code, out, err = await run.end()
+    document = json.loads(out)
+
+    assert (code, err, document["ok"]) == (0, "", True)
+    (finding,) = document["resources"]
+    assert (finding["resource"], finding["scope"]) == ("widgets.example.com", "default")
+    assert (finding["lists"], finding["watches"], finding["objects"]) == (True, True, 1)
+    assert finding["strategy"] == "watchlist"

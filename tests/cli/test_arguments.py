@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from aioinformer._cli.arguments import DemoOptions, WatchOptions, help_text, parse
+from aioinformer._cli.arguments import help_text, parse
+from aioinformer._cli.options import CompletionOptions, DemoOptions, HealthOptions, WatchOptions
 
 
 def test_no_command_means_no_options() -> None:
@@ -31,14 +32,16 @@ def test_all_namespaces_can_be_asked_for() -> None:
 
 
 def test_a_watch_takes_every_option() -> None:
-    argv = "watch deploy -n web -l app=shop --field-selector metadata.name=a -o json"
-    more = "--kubeconfig ~/other --context test --verbose"
+    argv = "watch deploy -n web -l app=shop --field-selector metadata.name=a -o json --events"
+    more = "--kubeconfig ~/other --context test --color never --verbose"
     assert parse([*argv.split(), *more.split()]) == WatchOptions(
         resource="deploy",
         namespace="web",
         labels="app=shop",
         fields="metadata.name=a",
         output="json",
+        events=True,
+        colour="never",
         kubeconfig=Path("~/other"),
         context="test",
         verbose=True,
@@ -56,7 +59,16 @@ def test_verbose_may_stand_before_the_command() -> None:
     [
         ("watch", "the following arguments are required: RESOURCE"),
         ("watch pods -n a -A", "argument -A/--all-namespaces: not allowed with argument -n"),
-        ("watch pods -o yaml", "invalid choice: 'yaml'"),
+        (
+            "watch pods -o xml",
+            "argument -o/--output: must be table, wide, json, yaml, name or fields=PATH,..., "
+            "not 'xml'",
+        ),
+        ("watch pods --color no", "argument --color: invalid choice: 'no'"),
+        ("health --timeout 0", "argument --timeout: must be seconds, not 0"),
+        ("health -o wide", "argument -o/--output: invalid choice: 'wide'"),
+        ("completion", "the following arguments are required: shell"),
+        ("completion csh", "argument shell: invalid choice: 'csh'"),
         ("watch pods --field f", "unrecognized arguments: --field f"),
         ("demo --seconds -1", "argument --seconds: must be seconds, or 0, not -1"),
         ("demo --seconds nan", "argument --seconds: must be seconds, or 0, not nan"),
@@ -91,6 +103,37 @@ def test_every_default_of_the_demo_is_shown_in_the_same_way(
     help_of_demo = " ".join(capsys.readouterr().out.split())
     for default in (30, 400, 0):
         assert f"(default: {default})" in help_of_demo
+
+
+@pytest.mark.parametrize("form", ["table", "wide", "json", "yaml", "name", "fields=spec.nodeName"])
+def test_a_watch_has_six_forms(form: str) -> None:
+    options = parse(["watch", "pods", "-o", form])
+
+    assert isinstance(options, WatchOptions)
+    assert options.output == form
+
+
+def test_health_looks_at_a_usual_selection_unless_told_what() -> None:
+    assert parse(["health"]) == HealthOptions(resources=())
+    assert parse(["health", "po", "wd", "-A", "--timeout", "3", "-o", "json"]) == HealthOptions(
+        resources=("po", "wd"), everywhere=True, timeout=3, output="json"
+    )
+
+
+def test_completion_takes_a_shell() -> None:
+    assert parse(["completion", "zsh"]) == CompletionOptions(program="zsh")
+
+
+@pytest.mark.parametrize("command", ["watch", "health", "completion"])
+def test_the_help_of_a_command_shows_how_it_is_used(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse([command, "--help"])
+    text = capsys.readouterr().out
+
+    assert text.rpartition("options:")[2].count(f"aioinformer {command}") >= 3
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_the_help_fits_into_eighty_columns_and_explains_the_exit_codes() -> None:

@@ -119,6 +119,13 @@ def test_a_terminal_has_colours_unless_told_otherwise(
         os.close(slave)
 
 
+def test_colours_can_be_asked_for_and_refused(pipe: tuple[int, int]) -> None:
+    environment = {"TERM": "dumb", "NO_COLOR": "1"}
+
+    assert Output(pipe[1], environment, colour="always").colour
+    assert not Output(pipe[1], {"TERM": "xterm"}, colour="never").colour
+
+
 def test_a_closed_descriptor_is_an_error_at_once(pipe: tuple[int, int]) -> None:
     with pytest.raises(OSError, match="Bad file descriptor"):
         Output(1_000_000, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer._cli.style import Span, compact_bytes, plain, printable, render
+from aioinformer._cli.style import Span, compact_bytes, plain, printable, render, tone
 
 LINE = (Span("pods ", "bold"), Span("watching", "green"))
 
@@ -47,3 +47,21 @@ def test_escapes_and_line_breaks_of_others_are_made_harmless() -> None:
 )
 def test_bytes_are_written_for_people(count: int, text: str) -> None:
     assert compact_bytes(count) == text
+
+
+@pytest.mark.parametrize(
+    ("word", "style"),
+    [
+        ("Running", "green"),
+        ("CrashLoopBackOff", "red"),
+        ("ErrImagePull", "red"),
+        ("Failed", "red"),
+        ("Pending", "yellow"),
+        ("Terminating", "yellow"),
+        ("Init:0/1", "yellow"),
+        ("-", ""),
+        ("<none>", ""),
+    ],
+)
+def test_a_status_is_good_news_or_bad_or_none_yet(word: str, style: str) -> None:
+    assert tone(word) == style

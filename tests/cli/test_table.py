@@ -1,139 +1,167 @@
-"""Rows, JSON lines, ages and statuses."""
+"""Rows under each other, and what is marked in them."""
 
 from __future__ import annotations
 
 import datetime as dt
 from typing import Any
 
-import msgspec
-import pytest
-
-from aioinformer import Added, Deleted, Event, Resource, Updated
-from aioinformer._cli.table import Table, age, json_line, status_of
+from aioinformer import Added, Deleted, Event, KubeObject, Updated
+from aioinformer._cli.cells import Printed
+from aioinformer._cli.notes import Note
+from aioinformer._cli.server_tables import Column, Columns
+from aioinformer._cli.table import Table
 from tests.cli.objects import pod
 
 NOW = dt.datetime(2026, 1, 1, 0, 2, 30, tzinfo=dt.UTC)
 RUNNING: dict[str, Any] = {"status": {"phase": "Running"}}
+COLUMNS = (Column("Name"), Column("Ready"), Column("Status"), Column("Age"), Column("Node", 1))
+
+
+def plain(*, namespaces: bool = False, colour: bool = False) -> Table:
+    """Of a server that prints nothing."""
+    return Table(Printed(lambda: ()), namespaces=namespaces, colour=colour)
+
+
+def printed(columns: Columns = COLUMNS, *, colour: bool = False) -> Table:
+    return Table(Printed(lambda: columns), namespaces=False, colour=colour)
+
+
+def row(*cells: str, **more: Any) -> KubeObject:
+    return pod(cells[0], tableCells=list(cells), **more)
 
 
 def test_a_table_has_a_header_and_a_row_for_each_event() -> None:
-    table = Table(namespaces=True)
+    table = plain(namespaces=True)
     events: list[Event] = [
         Added(pod("web-0", **RUNNING), initial=True),
         Updated(pod("web-0", **RUNNING), pod("web-0", version="8", deleted="2026-01-01T00:00:00Z")),
         Deleted(pod("web-0", version="9", **RUNNING)),
     ]
 
-    assert table.header() + "".join(table.row(event, NOW) for event in events) == (
-        "EVENT      NAMESPACE   NAME                       STATUS      AGE      RESOURCEVERSION\n"
-        "ADDED      shop        web-0                      Running     2m30s    7\n"
-        "MODIFIED   shop        web-0                      Terminating   2m30s    8\n"
-        "DELETED    shop        web-0                      Running       2m30s    9\n"
+    drawn = table.opening([], NOW) + "".join(table.change(event, NOW) for event in events)
+
+    assert drawn == (
+        "EVENT      NAMESPACE   NAME                       STATUS      AGE\n"
+        "ADDED      shop        web-0                      Running     2m30s\n"
+        "MODIFIED   shop        web-0                      Terminating   2m30s\n"
+        "DELETED    shop        web-0                      Running       2m30s\n"
     )
 
 
 def test_one_namespace_needs_no_column() -> None:
-    table = Table(namespaces=False)
+    assert plain().opening([], NOW).split() == ["EVENT", "NAME", "STATUS", "AGE"]
 
-    assert table.header().split() == ["EVENT", "NAME", "STATUS", "AGE", "RESOURCEVERSION"]
-    assert table.row(Added(pod(**RUNNING)), NOW).split()[:2] == ["ADDED", "web-0"]
+
+def test_the_columns_are_those_that_the_server_prints() -> None:
+    table = printed()
+    header = table.opening([], NOW)
+    line = table.change(Added(row("web-0", "1/1", "Running", "5s", "node-1")), NOW)
+
+    assert header.split() == ["EVENT", "NAME", "READY", "STATUS", "AGE"]
+    assert line.split() == ["ADDED", "web-0", "1/1", "Running", "5s"]
 
 
 def test_what_is_there_at_first_sets_the_widths() -> None:
-    table = Table(namespaces=False)
-    table.fit([Added(pod("a-name-that-is-longer-than-24-letters"))], NOW)
+    table = plain()
+    header = table.opening([pod("a-name-that-is-longer-than-24-letters")], NOW)
+    line = table.change(Added(pod("web-0", **RUNNING)), NOW)
 
-    header, row = table.header(), table.row(Added(pod("web-0", **RUNNING)), NOW)
+    assert header.index("STATUS") == line.index("Running")
 
-    assert header.index("STATUS") == row.index("Running")
+
+def test_other_columns_bring_another_header() -> None:
+    columns: list[Columns] = [COLUMNS]
+    table = Table(Printed(lambda: columns[0]), namespaces=False)
+    table.opening([], NOW)
+    columns[0] = (Column("Name"), Column("Colour"))
+
+    first = table.change(Added(row("a", "red")), NOW)
+    second = table.change(Added(row("b", "blue")), NOW)
+
+    assert [line.split() for line in first.splitlines()] == [
+        ["EVENT", "NAME", "COLOUR"],
+        ["ADDED", "a", "red"],
+    ]
+    assert second.split() == ["ADDED", "b", "blue"]
 
 
 def test_a_cell_without_a_value_is_a_dash() -> None:
-    assert Table(namespaces=True).row(
-        Added(pod("n1", namespace="", created=None, status={})), NOW
-    ).split() == ["ADDED", "-", "n1", "-", "-", "7"]
+    table = plain(namespaces=True)
+    table.opening([], NOW)
+
+    assert table.change(Added(pod("n1", namespace="", created=None, status={})), NOW).split() == [
+        "ADDED",
+        "-",
+        "n1",
+        "-",
+        "-",
+    ]
+
+
+def test_a_row_with_fewer_cells_than_columns_is_filled_up() -> None:
+    table = printed()
+    table.opening([], NOW)
+
+    assert table.change(Added(row("web-0", "1/1")), NOW).split() == [
+        "ADDED",
+        "web-0",
+        "1/1",
+        "-",
+        "-",
+    ]
 
 
 def test_escapes_in_a_status_do_not_reach_the_terminal() -> None:
-    row = Table(namespaces=False).row(Added(pod(status={"phase": "\x1b[31mRed"})), NOW)
+    table = plain(colour=True)
+    table.opening([], NOW)
+    line = table.change(Added(pod(status={"phase": "\x1b[31mRed"})), NOW)
 
-    assert "\x1b" not in row
+    assert "\x1b[31mRed" not in line
+    assert "\N{REPLACEMENT CHARACTER}[31mRed" in line
 
 
-def test_json_is_one_compact_line_with_the_type_first() -> None:
-    line = json_line(Added(pod(spec={"x": 1.0}), initial=True))
+# -- colours -----------------------------------------------------------------------------------
 
-    assert line == (
-        b'{"type":"ADDED","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-0",'
-        b'"uid":"web-0","resourceVersion":"7","namespace":"shop",'
-        b'"creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{"x":1.0}}}\n'
+
+def test_what_has_changed_is_bold_and_the_age_is_not_news() -> None:
+    table = printed(colour=True)
+    table.opening([], NOW)
+    before, after = row("web-0", "0/1", "Running", "5s"), row("web-0", "1/1", "Running", "9s")
+
+    line = table.change(Updated(before, after), NOW)
+
+    assert "\x1b[1m1/1\x1b[0m" in line
+    assert line.count("\x1b[1m") == 1
+
+
+def test_good_and_bad_news_have_colours() -> None:
+    table = printed(colour=True)
+    table.opening([], NOW)
+
+    assert "\x1b[32mRunning\x1b[0m" in table.change(Added(row("a", "1/1", "Running")), NOW)
+    assert "\x1b[31mCrashLoopBackOff\x1b[0m" in table.change(
+        Added(row("b", "0/1", "CrashLoopBackOff")), NOW
     )
 
 
-def test_json_carries_the_group_of_other_resources() -> None:
-    deployments = Resource("apps", "v1", "deployments", "Deployment")
-    found = msgspec.json.decode(json_line(Deleted(pod(resource=deployments))))
+def test_what_was_there_at_first_is_told_from_what_comes() -> None:
+    table = printed(colour=True)
+    table.opening([], NOW)
 
-    assert (found["type"], found["object"]["apiVersion"]) == ("DELETED", "apps/v1")
-
-
-@pytest.mark.parametrize(
-    ("body", "word"),
-    [
-        ({}, ""),
-        ({"status": None}, ""),
-        ({"status": "odd"}, ""),
-        ({"status": {"phase": "Bound"}}, "Bound"),
-        ({"status": {"phase": 3, "conditions": "odd"}}, ""),
-        ({"status": {"conditions": [{"type": "Ready", "status": "True"}, None]}}, "Ready"),
-        ({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}, "NotReady"),
-        ({"status": {"conditions": [{"type": "Available", "status": "False"}]}}, "Unavailable"),
-        ({"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, "Complete"),
-        (
-            {
-                "status": {
-                    "conditions": [
-                        {"type": "Complete", "status": "False"},
-                        {"type": "Failed", "status": "True"},
-                    ]
-                }
-            },
-            "Failed",
-        ),
-    ],
-)
-def test_a_status_is_the_phase_or_the_condition_that_matters(
-    body: dict[str, Any], word: str
-) -> None:
-    assert status_of(pod(**body)) == word
+    assert table.change(Added(row("a"), initial=True), NOW).startswith("\x1b[2mADDED")
+    assert table.change(Added(row("b")), NOW).startswith("\x1b[32mADDED")
+    assert table.change(Deleted(row("b")), NOW).startswith("\x1b[31mDELETED")
 
 
-def test_an_object_that_is_being_deleted_says_so() -> None:
-    assert status_of(pod(deleted="2026-01-01T00:00:00Z", **RUNNING)) == "Terminating"
+# -- notes -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (-1, "0s"),
-        (0.9, "0s"),
-        (119, "119s"),
-        (120, "2m"),
-        (599, "9m59s"),
-        (600, "10m"),
-        (3 * 3600 - 1, "179m"),
-        (3 * 3600, "3h"),
-        (8 * 3600 - 1, "7h59m"),
-        (8 * 3600, "8h"),
-        (48 * 3600 - 1, "47h"),
-        (48 * 3600, "2d"),
-        (8 * 86400 - 1, "7d23h"),
-        (8 * 86400, "8d"),
-        (730 * 86400 - 1, "729d"),
-        (731 * 86400, "2y1d"),
-        (8 * 365 * 86400, "8y"),
-    ],
-)
-def test_an_age_is_written_as_kubectl_writes_it(seconds: float, text: str) -> None:
-    """Apimachinery's ``duration.HumanDuration``."""
-    assert age(seconds) == text
+def test_a_note_stands_in_the_columns_that_it_has() -> None:
+    table = plain(namespaces=True)
+    header = table.opening([], NOW)
+    note = Note(type="Warning", namespace="shop", name="web-0", text="BackOff: again (x3)")
+
+    line = table.note(note)
+
+    assert line.startswith("WARNING    shop        web-0 ")
+    assert line.index("BackOff: again (x3)\n") == header.index("STATUS")

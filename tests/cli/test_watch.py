@@ -12,6 +12,7 @@ import termios
 import time
 from array import array
 from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,9 @@ async def test_the_state_comes_first_and_then_each_change_at_once(
         run.process.send_signal(signal.SIGINT)
         code, out, err = await run.end()
 
-    assert header.split() == ["EVENT", "NAME", "STATUS", "AGE", "RESOURCEVERSION"]
-    assert first.split()[:3] == ["ADDED", "first", "Running"]
-    assert second.split()[:3] == ["ADDED", "second", "-"]
+    assert header.split() == ["EVENT", "NAME", "READY", "STATUS", "RESTARTS", "AGE"]
+    assert first.split()[:5] == ["ADDED", "first", "0/0", "Running", "0"]
+    assert second.split()[:4] == ["ADDED", "second", "0/0", "-"]
     assert third.split()[:2] == ["DELETED", "first"]
     assert (code, out, err) == (130, "", "")
 
@@ -83,6 +84,102 @@ async def test_json_of_all_namespaces_by_label_until_terminated(
     assert list(first["object"])[:2] == ["apiVersion", "kind"]
     assert second["object"]["metadata"]["annotations"] == {"a": "b"}
     assert (code, out, err) == (143, "", "")
+
+
+async def test_wide_shows_what_the_server_has_for_it(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    spec: dict[str, Any] = {"nodeName": "node-1", "containers": [{}]}
+    server.cluster.create("pods", {"metadata": {"name": "a", "namespace": "web"}, "spec": spec})
+    argv = ("watch", "pods", "-n", "web", "-o", "wide", "--kubeconfig", config)
+    async with started(*argv, env=env) as run:
+        header, first = await run.line(), await run.line()
+
+    assert header.split()[4:] == [
+        "RESTARTS",
+        "AGE",
+        "IP",
+        "NODE",
+        "NOMINATED",
+        "NODE",
+        "READINESS",
+        "GATES",
+    ]
+    assert first.split()[:3] == ["ADDED", "a", "0/1"]
+    assert first.split()[6:] == ["<none>", "node-1", "<none>", "<none>"]
+
+
+async def test_chosen_fields_are_columns(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    fields = "fields=metadata.name,PHASE:status.phase"
+    async with started("watch", "pods", "-o", fields, "--kubeconfig", config, env=env) as run:
+        header, first = await run.line(), await run.line()
+        server.cluster.merge_patch("pods", "first", {"status": {"phase": "Failed"}})
+        second = await run.line()
+
+    assert header.split() == ["EVENT", "metadata.name", "PHASE"]
+    assert first.split() == ["ADDED", "first", "Running"]
+    assert second.split() == ["MODIFIED", "first", "Failed"]
+
+
+async def test_yaml_is_a_stream_of_documents(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    async with started("watch", "pods", "-o", "yaml", "--kubeconfig", config, env=env) as run:
+        lines = [await run.line() for _ in range(6)]
+        while (await run.line()) != "status:\n":
+            pass
+        assert await run.line() == "  phase: Running\n"
+        server.cluster.delete("pods", "first")
+        last = [await run.line(), await run.line()]
+
+    head = ["---", "# ADDED", "apiVersion: v1", "kind: Pod", "metadata:", "  name: first"]
+    assert [line.rstrip() for line in lines] == head
+    assert [line.rstrip() for line in last] == ["---", "# DELETED"]
+
+
+async def test_events_stand_between_the_changes_of_what_they_are_about(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    def tell(name: str, kind: str, pod: str) -> None:
+        about = {"apiVersion": "v1", "kind": kind, "namespace": "default", "name": pod}
+        body = {"type": "Warning", "reason": "BackOff", "message": f"of {pod}", "count": 2}
+        server.cluster.create(
+            "events", {"metadata": {"name": name}, "involvedObject": about, **body}
+        )
+
+    tell("before", "Pod", "first")
+    argv = ("watch", "pods", "-l", "app notin (other)", "--events", "--kubeconfig", config)
+    async with started(*argv, env=env) as run:
+        await run.line()
+        await run.line()
+        said = asyncio.create_task(run.line())
+        for number in count():  # until they are watched, they are the past
+            if said.done():
+                break
+            tell(f"other-kind.{number}", "Node", "first")
+            tell(f"other-pod.{number}", "Pod", "elsewhere")
+            tell(f"now.{number}", "Pod", "first")
+            await asyncio.sleep(0.01)
+        server.cluster.delete("pods", "first")
+        lines = [await said]
+        while not lines[-1].startswith("DELETED    first "):
+            lines.append(await run.line())
+
+    words = {tuple(line.split(maxsplit=2)) for line in lines[:-1]}
+    assert words == {("WARNING", "first", "BackOff: of first (x2)\n")}
+
+
+async def test_colours_can_be_had_in_a_pipe_and_left_out_of_a_terminal(
+    config: str, env: dict[str, str]
+) -> None:
+    argv = ("watch", "pods", "--kubeconfig", config)
+    async with started(*argv, "--color", "always", env=env) as run:
+        assert "\x1b[1mEVENT\x1b[0m" in await run.line()
+        assert "\x1b[32mRunning\x1b[0m" in await run.line()
+    async with in_terminal(*argv, "--color", "never", env=env) as terminal:
+        assert "\x1b" not in await terminal.until("Running")
 
 
 async def test_it_ends_quietly_when_nobody_reads_it_any_more(
@@ -219,6 +316,20 @@ async def test_in_a_terminal_it_says_what_it_waits_for(env: dict[str, str], tmp_
 
     assert "waiting for pods in default: next attempt in " in out
     assert code == 130
+
+
+async def test_in_a_terminal_it_says_how_far_it_is(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    argv = ("watch", "pods", "-o", "name", "--kubeconfig", config)
+    with server.faults.endless_watch_list() as fault:
+        async with in_terminal(*argv, env=env) as run:
+            said = await run.until("so far")
+            fault.end()
+            server.drop_connections()
+            await run.until("pod/first")
+
+    assert "pods in default: 1 item so far" in said
 
 
 async def test_verbose_logs_everything(server: ApiServer, config: str, env: dict[str, str]) -> None:

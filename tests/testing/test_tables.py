@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from aioinformer.testing import Cluster
-from aioinformer.testing.tables import age
+from aioinformer.testing.tables import Include, age
+from aioinformer.testing.watches import Watch
+from tests.testing.watching import create, newest, read, taken
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 
@@ -80,3 +82,89 @@ def test_anything_else_has_a_name_and_an_age() -> None:
     table = msgspec.json.decode(cluster.list("services", form="table"))
     assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Age"]
     assert table["rows"][0]["cells"] == ["shop", "1s"]
+
+
+# -- watches -----------------------------------------------------------------------------------
+
+
+def watched(cluster: Cluster, *, include: Include = "Metadata") -> Watch:
+    return cluster.watch(
+        "pods",
+        now=0,
+        match="NotOlderThan",
+        bookmarks=True,
+        send_initial_events=True,
+        form="table",
+        include=include,
+    )
+
+
+def test_only_the_first_event_of_a_watch_says_which_columns_there_are() -> None:
+    cluster = Cluster()
+    create(cluster, "a")
+    watch = watched(cluster)
+    lines = taken(watch)
+    create(cluster, "b")
+    lines += taken(watch)
+
+    tables = [event["object"] for event in read(lines)]
+
+    assert [table["columnDefinitions"] is None for table in tables] == [False, True, True]
+    assert [row["cells"][0] for table in tables for row in table["rows"]] == ["a", "", "b"]
+    assert tables[2]["metadata"] == {"resourceVersion": newest(cluster)}
+
+
+def test_a_bookmark_is_a_row_of_nothing_with_its_mark() -> None:
+    (event,) = read(taken(watched(Cluster())))
+    (row,) = event["object"]["rows"]
+
+    assert event["type"] == "BOOKMARK"
+    assert row["cells"][:5] == ["", "0/0", "", "0", "<unknown>"]
+    assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+@pytest.mark.parametrize(
+    ("include", "shown"),
+    [("Metadata", ["kind", "apiVersion", "metadata"]), ("None", None)],
+)
+def test_what_stands_beside_the_cells_is_chosen(include: Include, shown: list[str] | None) -> None:
+    cluster = Cluster()
+    create(cluster, "a")
+
+    event, _ = read(taken(watched(cluster, include=include)))
+    obj = event["object"]["rows"][0]["object"]
+
+    assert (None if obj is None else list(obj)) == shown
+
+
+def test_a_whole_object_stands_there_as_any_watch_has_it() -> None:
+    cluster = Cluster()
+    create(cluster, "a", app="<shop>")
+
+    (event, mark), (plain, plain_mark) = (
+        read(taken(watch))
+        for watch in (
+            watched(cluster, include="Object"),
+            cluster.watch(
+                "pods", now=0, match="NotOlderThan", bookmarks=True, send_initial_events=True
+            ),
+        )
+    )
+
+    assert event["object"]["rows"][0]["object"] == plain["object"]
+    assert mark["object"]["rows"][0]["object"] == plain_mark["object"]
+
+
+def test_an_error_is_no_table() -> None:
+    cluster = Cluster()
+    watch = cluster.watch(
+        "pods",
+        now=0,
+        resource_version="99",
+        send_initial_events=True,
+        match="NotOlderThan",
+        form="table",
+    )
+    (event,) = read(taken(watch))
+
+    assert (event["type"], event["object"]["kind"]) == ("ERROR", "Status")
