@@ -6,7 +6,7 @@ How the parts lie on top of each other, and how data flows up and back down:
 
     aioinformer        this page: everything public
     __main__, _cli     the command line
-    adapters           ready-made clients of other libraries, Prometheus; loaded by who asks
+    adapters           other libraries' clients and models, Prometheus, OpenTelemetry; for who asks
     testing            an API server to test against, in memory or over HTTP
     _client            the network: credentials, discovery, requests
     _runtime           asyncio: reflector -> queue -> pump -> handlers and streams; the factory
@@ -71,6 +71,9 @@ from aioinformer._core.selectors import FieldSelector as FieldSelector
 from aioinformer._core.selectors import LabelSelector as LabelSelector
 from aioinformer._core.shapes import Shape as Shape
 from aioinformer._core.store import IndexFunction as IndexFunction
+from aioinformer._core.tracing import InformerTrace as InformerTrace
+from aioinformer._core.tracing import Span as Span
+from aioinformer._core.tracing import Tracing as Tracing
 from aioinformer._core.transforming import Transform as Transform
 from aioinformer._core.verification import Verification as Verification
 from aioinformer._runtime.delta_queue import DeltaQueue as DeltaQueue
@@ -158,6 +161,7 @@ __all__ = [
     "Health",
     "IndexFunction",
     "Indexer",
+    "InformerTrace",
     "ItemExponential",
     "KubeObject",
     "LabelIndex",
@@ -198,9 +202,11 @@ __all__ = [
     "SharedInformerFactory",
     "Source",
     "Sourced",
+    "Span",
     "Statistics",
     "Timeouts",
     "TokenBucket",
+    "Tracing",
     "Transform",
     "Updated",
     "Verification",

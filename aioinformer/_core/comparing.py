@@ -11,7 +11,7 @@ from aioinformer._core.items import Modelled, Withheld
 from aioinformer._core.objects import Added, Deleted, DeleteReason, Event, KubeObject, Updated
 from aioinformer.errors import ObjectDecodeError
 
-__all__ = ["append_change", "content", "parted", "same", "same_content", "untraced"]
+__all__ = ["append_change", "equal", "parted", "same", "same_content", "untraced"]
 
 
 def same(old: KubeObject, new: KubeObject) -> bool:
@@ -33,11 +33,27 @@ def same_content(old: KubeObject, new: KubeObject) -> bool:
         return False
     if type(new) is Withheld:
         return False
-    return bool(old.raw and old.raw == new.raw) or content(old) == content(new)
+    return equal(old, new)
 
 
-def content(obj: KubeObject) -> object:
-    """What is in it, however it was read: the items of a list lack kind and apiVersion."""
+def equal(old: KubeObject, new: KubeObject) -> bool:
+    """Whether the same is in both, however they were read.
+
+    Models are compared by their own ``==``. One that raises has not said that they are the same:
+    then a change is told that is none, rather than one kept back.
+    """
+    if old.raw and old.raw == new.raw:
+        return True
+    try:
+        return bool(_content(old) == _content(new))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001 - a program's model may raise anything
+        return False
+
+
+def _content(obj: KubeObject) -> object:
+    """What is in it: the items of a list lack kind and apiVersion."""
     if type(obj) is Modelled:
         return obj.model
     try:

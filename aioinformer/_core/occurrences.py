@@ -8,6 +8,7 @@ is cut here, since an event that is refused tells nobody anything.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
@@ -25,9 +26,12 @@ TYPES = ("Normal", "Warning")
 NOTE = 1024
 """Bytes of a note."""
 WORD = 128
-"""Characters of a reason, an action, a reporting instance."""
+"""Bytes of a reason, an action, a reporting instance."""
 NAME = 253
 """Characters of an object's name."""
+
+SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+"""What an event may be called (RFC 1123). Other objects may have other names: ``system:node``."""
 
 DEFAULT = "default"
 """Where events of cluster-scoped objects are."""
@@ -52,18 +56,17 @@ class Reference:
         """
         if isinstance(obj, KubeObject):
             return cls(obj.api_version, obj.kind, obj.namespace, obj.name, obj.uid)
-        metadata: Any = obj.get("metadata")
-        named: Mapping[str, Any] = {}
-        if isinstance(metadata, Mapping):
-            named = cast("Mapping[str, Any]", metadata)
-        texts = (obj.get("apiVersion"), obj.get("kind"), named.get("name"))
-        if not all(isinstance(text, str) and text for text in texts):
+        body = _mapping(obj)
+        named = _mapping(body.get("metadata"))
+        texts = (body.get("apiVersion"), body.get("kind"), named.get("name"))
+        others = (named.get("namespace") or "", named.get("uid") or "")
+        if not all(texts) or not all(isinstance(text, str) for text in (*texts, *others)):
             raise UsageError(
                 "an event is of an object with apiVersion, kind and metadata.name: pass one from a "
                 "cache or a writer"
             )
         version, kind, name = map(str, texts)
-        return cls(version, kind, named.get("namespace") or "", name, named.get("uid") or "")
+        return cls(version, kind, str(others[0]), name, str(others[1]))
 
     def body(self) -> dict[str, Any]:
         """As an Event has it."""
@@ -94,7 +97,7 @@ class Reporter:
         """As an Event has it."""
         return {
             "reportingController": self.controller,
-            "reportingInstance": self.instance[:WORD],
+            "reportingInstance": _cut(self.instance, WORD),
         }
 
 
@@ -120,6 +123,9 @@ class Occurrence:
     def __post_init__(self) -> None:
         if self.type not in TYPES:
             raise UsageError(f"the type of an event is Normal or Warning, not {self.type!r}")
+        for name in ("reason", "note", "action"):
+            if not isinstance(text := getattr(self, name), str):
+                raise UsageError(f"the {name} of an event is text, not {type(text).__name__}")
         if not self.reason:
             raise UsageError("an event needs a reason: one word in CamelCase, such as 'Created'")
 
@@ -145,10 +151,10 @@ class Occurrence:
             "metadata": {"name": name, "namespace": self.namespace},
             "eventTime": micro_time(stamp),
             **reporter.body(),
-            "action": (self.action or self.reason)[:WORD],
-            "reason": self.reason[:WORD],
+            "action": _cut(self.action or self.reason, WORD),
+            "reason": _cut(self.reason, WORD),
             "regarding": self.regarding.body(),
-            "note": _cut(self.note),
+            "note": _cut(self.note, NOTE, end="..."),
             "type": self.type,
         }
         return event | ({"related": self.related.body()} if self.related else {})
@@ -159,10 +165,13 @@ class Occurrence:
 
 def event_name(name: str, stamp: int) -> str:
     """The name of an event: the object's, and when it happened; client-go's
-    ``GenerateEventName``.
+    ``GenerateEventName``. Of a name that no event may have, its letters and digits.
     """
     suffix = f".{stamp:x}"
-    return name[: NAME - len(suffix)].rstrip(".-") + suffix
+    start = name[: NAME - len(suffix)].rstrip(".-")
+    if SUBDOMAIN.fullmatch(start) is None:
+        start = re.sub("[^a-z0-9]+", "-", start.lower()).strip("-") or "event"
+    return start + suffix
 
 
 def micro_time(stamp: int) -> str:
@@ -171,9 +180,15 @@ def micro_time(stamp: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{stamp // 1000 % 1_000_000:06d}Z"
 
 
-def _cut(note: str) -> str:
-    """The note, in at most ``NOTE`` bytes."""
-    encoded = note.encode()
-    if len(encoded) <= NOTE:
-        return note
-    return encoded[: NOTE - 3].decode(errors="ignore") + "..."
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _cut(text: str, most: int, *, end: str = "") -> str:
+    """The text, in at most so many bytes. What can't be encoded, such as an undecodable byte of a
+    file's name, becomes a question mark.
+    """
+    encoded = text.encode(errors="replace")
+    if len(encoded) <= most:
+        return encoded.decode()
+    return encoded[: most - len(end)].decode(errors="ignore") + end

@@ -142,7 +142,9 @@ class _Modelling:
         raw = stamped(obj) if self._stamps else obj.raw
         try:
             model: Any = self._decode(raw)
-        except Exception as error:  # noqa: BLE001 - a model may have code of its own
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - a model may have code of its own
             what = f"it doesn't fit the model {self._name}"
             return Withheld.of(obj, misfit(ModelMismatch, obj, what, error))
         key, uid, version = obj.key, obj.uid, obj.resource_version

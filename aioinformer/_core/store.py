@@ -20,6 +20,7 @@ from typing_extensions import TypeVar
 
 from aioinformer._core.items import ReadsBytes
 from aioinformer._core.objects import KubeObject, ObjectKey
+from aioinformer.errors import UsageError
 
 __all__ = ["Bucket", "Index", "IndexFunction", "State", "Values"]
 
@@ -66,11 +67,19 @@ class Index:
         return self.values_of(obj if seen is None else seen(obj))
 
     def values_of(self, obj: Any) -> Values:
-        """The values of what the function gets."""
-        found = self.function(obj)
-        if isinstance(found, str):
-            return (found,)
-        return () if found is None else tuple(dict.fromkeys(found))
+        """The values of what the function gets; raises whatever the function raises, or what
+        stands for it: a CancelledError would end whoever files the object.
+        """
+        try:
+            found = self.function(obj)
+            if isinstance(found, str):
+                return (found,)
+            return () if found is None else tuple(dict.fromkeys(found))
+        except (Exception, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            said = f"the function of the index {self.name!r} raised a {type(error).__name__}"
+            raise UsageError(said) from error
 
     def move(self, obj: KubeObject, old: Values, new: Values) -> None:
         """File ``obj`` under ``new``, and what has its key no longer under ``old``."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, TypeAlias
 
-from aioinformer._core.comparing import content
+from aioinformer._core.comparing import equal
 from aioinformer._core.items import Withheld
 from aioinformer._core.objects import KubeObject, ObjectKey
 
@@ -99,7 +99,7 @@ class Comparison:
             return "uid"
         if held.resource_version != obj.resource_version:
             return "version"
-        if self._contents and _differ(held, obj):
+        if self._contents and not equal(held, obj):
             return "content"
         return None
 
@@ -117,9 +117,3 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"<Comparison rv={self.resource_version} seen={self._seen} left={len(self._left)}>"
-
-
-def _differ(held: KubeObject, obj: KubeObject) -> bool:
-    if held.raw and held.raw == obj.raw:
-        return False
-    return content(held) != content(obj)

@@ -162,7 +162,9 @@ class Conversion(Generic[T]):
         except ObjectDecodeError:  # no fault of the function's
             self.failures += 1
             raise
-        except Exception as error:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
             self.failures += 1
             what = f"convert= {name_of(self._convert)} failed"
             raise misfit(ModelMismatch, obj, what, error) from error

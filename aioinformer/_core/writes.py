@@ -8,8 +8,9 @@ the server thinks of the rest, it says itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
@@ -90,13 +91,7 @@ class Writes:
         path = self._path(self._key(key), subresource)
         if isinstance(patch, Mapping):
             return WriteRequest("PATCH", path, {}, _bytes(patch), MERGE_PATCH)
-        operations: list[object] = list(patch)  # of a str, its characters
-        if not all(isinstance(operation, Mapping) for operation in operations):
-            raise UsageError(
-                "a patch is a mapping (a merge patch) or a sequence of operations (a JSON patch), "
-                f"not {type(patch).__name__} of something else"
-            )
-        return WriteRequest("PATCH", path, {}, _bytes(operations), JSON_PATCH)
+        return WriteRequest("PATCH", path, {}, _bytes(_operations(patch)), JSON_PATCH)
 
     def apply(
         self, obj: Mapping[str, Any], manager: str, *, force: bool = False, subresource: str = ""
@@ -150,6 +145,8 @@ class Writes:
             whole = ObjectKey.parse(key) if isinstance(key, str) else key
         except ValueError as error:
             raise UsageError(f"{self.resource}: {error}") from error
+        if not _is_key(whole):
+            raise UsageError(f"{self._one} is found by an ObjectKey or a str, not by {key!r}")
         if not whole.name and not new:
             raise UsageError(f"{self._one} is found by its name, and {key!r} has none")
         where, own = whole.namespace, self.namespace
@@ -171,6 +168,8 @@ class Writes:
             path = self.resource.path(key.namespace, key.name if whole else None)
         except ValueError as error:
             raise UsageError(str(error)) from error
+        if subresource in (".", "..") or not {"/", "%", "?"}.isdisjoint(subresource):
+            raise UsageError(f"a subresource is a word such as 'status', not {subresource!r}")
         return f"{path}/{subresource}" if subresource else path
 
     def _named(self, obj: Mapping[str, Any], subresource: str) -> tuple[dict[str, Any], str]:
@@ -188,7 +187,7 @@ class Writes:
         Raises:
             UsageError: it is of another type, or has no metadata.
         """
-        body = dict(obj)
+        body = dict(_mapping(obj, f"{self._one} to write"))
         head = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
         for name, expected in head.items():
             if (found := body.setdefault(name, expected)) != expected:
@@ -237,6 +236,18 @@ class _Kind(msgspec.Struct):
 _read_kind = msgspec.json.Decoder(_Kind).decode
 
 
+def _operations(patch: object) -> list[object]:
+    given: list[object] = []
+    if isinstance(patch, Sequence):
+        given.extend(cast("Sequence[object]", patch))  # of a str, its characters
+        if all(isinstance(operation, Mapping) for operation in given):
+            return given
+    raise UsageError(
+        "a patch is a mapping (a merge patch) or a sequence of operations (a JSON patch), "
+        f"not {type(patch).__name__}{' of something else' if given else ''}"
+    )
+
+
 def _text(metadata: Mapping[str, Any], name: str) -> str:
     found = metadata.get(name) or ""
     if not isinstance(found, str):
@@ -244,11 +255,44 @@ def _text(metadata: Mapping[str, Any], name: str) -> str:
     return found
 
 
+def _is_key(found: object) -> bool:
+    """A program need not be type-checked."""
+    return isinstance(found, ObjectKey)
+
+
+def _mapping(found: object, what: str) -> Mapping[str, Any]:
+    """``found``, if it is a mapping; a program need not be type-checked."""
+    if not isinstance(found, Mapping):
+        raise UsageError(f"{what} is a mapping, not {type(found).__name__}")
+    return cast("Mapping[str, Any]", found)
+
+
 def _bytes(value: object) -> bytes:
     try:
-        return msgspec.json.encode(value, enc_hook=_plain)
+        encoded = msgspec.json.encode(value, enc_hook=_plain)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"this can't be sent as JSON: {error}") from error
+    if b"null" in encoded and (where := _not_a_number(value)):
+        raise UsageError(f"this can't be sent as JSON: {where[1:]} is NaN or infinite")
+    return encoded
+
+
+def _not_a_number(value: object) -> str:
+    """Where there is a float that JSON has no word for, and a null would be sent.
+
+    In a merge patch, that deletes the field.
+    """
+    if isinstance(value, float):
+        return "" if isfinite(value) else "."
+    entries: Iterable[tuple[object, object]] = ()
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[object, object]", value).items()
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        entries = enumerate(cast("Sequence[object]", value))
+    for name, each in entries:
+        if where := _not_a_number(each):
+            return f".{name}{where}".removesuffix(".")
+    return ""
 
 
 def _plain(value: object) -> object:

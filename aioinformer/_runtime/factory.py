@@ -43,6 +43,7 @@ class SharedInformerFactory(Hosting):
         *,
         namespace: str | None = None,
         resync: float = 0.0,
+        verify_every: float = 0.0,
         backoff: BackoffPolicy | None = None,
         liveness: LivenessPolicy | None = None,
         watch_list: bool = True,
@@ -58,6 +59,8 @@ class SharedInformerFactory(Hosting):
             source: a ``Client``, for example.
             namespace: the scope of its informers unless they name another; ``None`` for all.
             resync: seconds between two resyncs of each informer; 0 for never.
+            verify_every: seconds between two comparisons of each cache with the server; 0 for
+                never. See ``SharedInformer``.
             backoff: how long informers wait after failures.
             liveness: how long they bear the silence of a watch.
             watch_list: whether they get the state by a WatchList where the server can do that,
@@ -84,6 +87,7 @@ class SharedInformerFactory(Hosting):
         make = partial(
             SharedInformer,
             resync=resync,
+            verify_every=verify_every,
             backoff=backoff,
             liveness=liveness,
             watch_list=watch_list,

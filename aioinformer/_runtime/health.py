@@ -54,6 +54,11 @@ class Health:
     """How the state is, or was last, read."""
     rewinds: int = 0
     """How many times the server has gone back in time (restored from a backup)."""
+    verified: float | None = None
+    """Seconds since the cache was last compared with the server and found to be right
+    (``verify``, ``verify_every=``); ``None`` before the first time."""
+    differences: int = 0
+    """In how many objects it differed when it was compared last."""
 
     def __str__(self) -> str:
         if self.state == "new":
@@ -66,6 +71,8 @@ class Health:
             parts.append(f"next attempt in {self.retry_in:.1f} s")
         if self.rewinds:
             parts.append(f"the server went back in time {self.rewinds} times")
+        if self.differences:
+            parts.append(f"{self.differences} objects differ from the server's")
         if self.rejections:
             parts.append(f"{self.rejections} objects rejected")
         if self.unconverted:
@@ -86,6 +93,9 @@ class Condition:
         """Whether the server is known not to serve the resource."""
         self.fresh_at: float | None = None
         """When the server last proved that what was read is up to date."""
+        self.differences = 0
+        """In how many objects the cache differed when it was compared last."""
+        self._verified_at: float | None = None
         self._clock: Callable[[], float] = float
         self._since = 0.0
         self._retry_at: float | None = None
@@ -113,6 +123,17 @@ class Condition:
         """The next attempt is due in ``delay`` seconds."""
         self.enter("absent" if self.absent else "waiting")
         self._retry_at = self._clock() + delay
+
+    def compared(self, differences: int) -> None:
+        """The cache was compared with the server, and differed in so many objects."""
+        self.differences = differences
+        if not differences:
+            self._verified_at = self._clock()
+
+    @property
+    def verified(self) -> float | None:
+        """Seconds since the cache was last found to be right."""
+        return None if self._verified_at is None else self._clock() - self._verified_at
 
     @property
     def since(self) -> float:

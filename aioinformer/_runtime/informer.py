@@ -31,6 +31,7 @@ from aioinformer._core.wire import LINE_CAP
 from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.handlers import Handler, Inside
 from aioinformer._runtime.health import Health
+from aioinformer._runtime.proving import Proofs
 from aioinformer._runtime.pump import Pump
 from aioinformer._runtime.readings import Readings
 from aioinformer._runtime.reflector import Reflector
@@ -72,6 +73,7 @@ class SharedInformer(Readings[T]):
         shape: Shape[T] | None = None,
         indexers: Indexers[T] | None = None,
         resync: float = 0.0,
+        verify_every: float = 0.0,
         backoff: BackoffPolicy | None = None,
         liveness: LivenessPolicy | None = None,
         habits: Habits | None = None,
@@ -96,6 +98,9 @@ class SharedInformer(Readings[T]):
             indexers: index functions by index name.
             resync: seconds between two times that listeners are told the cached state again as
                 ``Updated(resync=True)``, with no request to the server; 0 for never.
+            verify_every: seconds, a minute at least, between two comparisons of the cache with the
+                server, as by ``verify``: each costs the server a full list. One that finds a
+                difference is a ``Problem`` with ``CacheDiffers``, and in health; 0 for never.
             backoff: how long to wait after failures.
             liveness: how long to bear the silence of a watch.
             habits: what is known of how the server serves the resource; informers of one
@@ -132,6 +137,9 @@ class SharedInformer(Readings[T]):
         self._tracing = tracing
         self._reports = Reports(name, label=label, metrics=metrics, trace=trace, on_error=on_error)
         self._pump.on_rejected = self._reports.rejected
+        self._proofs = Proofs(
+            verify_every, lambda: self._verified(contents=False), self._reports.unproven
+        )
         make = partial(self._reflect, source, backoff, liveness, habits, watch_list, keep)
         self._reflector = make(page_size, managed_fields, line_cap, fail_fast)
 
@@ -187,6 +195,8 @@ class SharedInformer(Readings[T]):
             fresh=condition.fresh,
             strategy=self._reflector.strategy,
             rewinds=self._reports.rewinds,
+            verified=condition.verified,
+            differences=condition.differences,
         )
 
     def _levels(self) -> Levels:
@@ -205,13 +215,17 @@ class SharedInformer(Readings[T]):
             synced=state.synced,
         )
 
+    def _compared(self, differences: int) -> None:
+        self._reports.condition.compared(differences)
+
     def _handler_failed(self, listener: str, error: Exception) -> None:
         self._reports.handler_failed(listener, error)
 
     def _clocked(self, listener: str) -> Callable[[float, int], None] | None:
         if isinstance(self._reports.metrics, NoMetrics):
             return None
-        return partial(self._reports.metrics.handled, self._reports.label, listener)
+        reports = self._reports
+        return partial(reports.metrics.handled, reports.label, reports.listener(listener))
 
     def _traced(self, handler: Handler[T], name: str) -> Handler[T]:
         known: object = handler
@@ -272,6 +286,8 @@ class SharedInformer(Readings[T]):
             "pump": self._pump.run,
             "resync": self._resyncs.run,
         }
+        if self._proofs.period:
+            parts["verification"] = self._proofs.run
         async with self._crew as crew:
             for registration in self.registrations:
                 self._start(registration)

@@ -201,7 +201,7 @@ class Readings(Subscriptions[T]):
         return await self._in_time(timeout, awaited, lambda: self._verified(contents))
 
     async def _verified(self, contents: bool) -> Verification:
-        return await verify(
+        found = await verify(
             self._source(),
             self._indexer,
             self._pump.waits,
@@ -209,6 +209,11 @@ class Readings(Subscriptions[T]):
             managed_fields=self._managed_fields,
             keep=self._keep,
         )
+        self._compared(len(found.differences))
+        return found
+
+    def _compared(self, differences: int) -> None:
+        """The cache was compared with the server, and differed in so many objects."""
 
     async def _in_time(
         self, timeout: float | None, awaited: str, work: Callable[[], Awaitable[R]]

@@ -52,8 +52,6 @@ PAUSE = 10.0
 all that lost one server shall be back at once."""
 CHECK = 60.0
 """Seconds between two looks at series that may be over: a sixth of what ends one."""
-INSTANCE = 128
-"""Characters of ``reportingInstance``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ class EventRecorder:
         host = socket.gethostname() or "unknown"
         words = controller.replace("/", "-")
         self._events = events
-        self._reporter = Reporter(controller, (instance or f"{words}-{host}")[:INSTANCE])
+        self._reporter = Reporter(controller, instance or f"{words}-{host}")
         self._on_error = on_error
         self._shutdown_timeout = shutdown_timeout
         self._aggregation = Aggregation()
@@ -249,11 +247,9 @@ class EventRecorder:
     async def _deliver(self, entry: Entry) -> None:
         """Send what is to be said of an event, until it is accepted or given up."""
         for attempt in range(ATTEMPTS):
-            draft = entry.draft(self._reporter)
-            if draft is None:
-                return
             try:
-                await self._send(entry, draft)
+                if (draft := entry.draft(self._reporter)) is not None:
+                    await self._send(entry, draft)
             except InformerError as error:
                 last = attempt == ATTEMPTS - 1
                 if last or not _passes(error):

@@ -21,7 +21,7 @@ from aioinformer._core.tracing import InformerTrace
 from aioinformer._runtime.health import Condition, State, shown
 from aioinformer._runtime.measuring import guarded
 from aioinformer._runtime.tracing import Untraced
-from aioinformer.errors import FetchError
+from aioinformer.errors import CacheDiffers, FetchError
 
 __all__ = ["OnError", "Problem", "Reports", "check_hook"]
 
@@ -36,11 +36,11 @@ class Problem:
     """The name of the informer."""
     phase: str
     """During what: ``list``, ``watchlist``, ``watch``, ``probe``, ``lookup``, ``rewind``,
-    ``object``, ``handler``, or ``reconcile`` and ``trigger`` of a controller."""
+    ``verify``, ``object``, ``handler``, or ``reconcile`` and ``trigger`` of a controller."""
     cause: str
     """What it was taken for, in one word: ``denied``, ``expired``, ``unreachable``, ``silent``...
-    (the names of ``Outcome``), ``rejected`` of an object; for a handler or a controller, its
-    name."""
+    (the names of ``Outcome``), ``rejected`` of an object, ``differs`` of a cache that was
+    compared; for a handler or a controller, its name."""
     error: Exception
     """The exception, with the server's Status in it if there is one."""
     retry_in: float | None = None
@@ -204,11 +204,24 @@ class Reports:
         """
         self._tell("object", "rejected", error, None)
 
+    def unproven(self, cause: str, error: Exception) -> None:
+        """The cache differs from the server, or could not be compared with it."""
+        level = logging.ERROR if isinstance(error, CacheDiffers) else logging.WARNING
+        log.log(level, "%s: verifying: %s: %s", self._informer, type(error).__name__, error)
+        self._tell("verify", cause, error, None)
+
     # -- listeners -----------------------------------------------------------------------------
+
+    def listener(self, name: str) -> str:
+        """What to call a listener in metrics. Its name ends with the informer's, and so with
+        selectors, which may name an object; this with the informer's label.
+        """
+        own = name.removesuffix(f" of {self._informer}")
+        return name if own == name else f"{own} of {self.label}"
 
     def handler_failed(self, listener: str, error: Exception) -> None:
         """A handler raised, timed out or overflowed; the listener has logged it."""
-        self.metrics.handler_failed(self.label, listener, type(error).__name__)
+        self.metrics.handler_failed(self.label, self.listener(listener), type(error).__name__)
         self._call_hook("handler", listener, error, None)
 
     def _tell(self, phase: str, cause: str, error: Exception, retry_in: float | None) -> None:

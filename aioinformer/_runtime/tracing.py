@@ -15,7 +15,15 @@ from typing import Any, ParamSpec, TypeVar
 from aioinformer._core.requests import Verb
 from aioinformer._core.tracing import BeginSpan, InformerTrace, Span, Tracing
 
-__all__ = ["Guard", "GuardedSpan", "Untraced", "awaited", "handler_spans", "informer_trace"]
+__all__ = [
+    "Guard",
+    "GuardedSpan",
+    "Untraced",
+    "awaited",
+    "handler_spans",
+    "informer_trace",
+    "reconcile_spans",
+]
 
 log = logging.getLogger("aioinformer.tracing")
 
@@ -160,3 +168,11 @@ def handler_spans(
         return None
     known: Any = begin
     return lambda kind: GuardedSpan(guard(known, kind), guard)
+
+
+def reconcile_spans(tracing: Tracing | None, controller: str) -> Callable[[], GuardedSpan] | None:
+    """The same of a controller's runs; ``None`` without tracing."""
+    if tracing is None:
+        return None
+    guard = Guard(f"controller {controller}")
+    return lambda: GuardedSpan(guard(tracing.reconcile, controller), guard)

@@ -19,4 +19,6 @@ as they rotate.
     pydantic              models of pydantic, for ``convert=``
     prometheus            what informers tell, as Prometheus metrics
     prometheus_work       the same of work queues and controllers
+    opentelemetry         the same as OpenTelemetry metrics, and what they do as spans
+    counting              what the two have in common; counting_work: of queues
 """

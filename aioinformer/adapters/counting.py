@@ -13,7 +13,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from aioinformer._core.metrics import Levels, ReadLevels
 
@@ -38,7 +38,8 @@ HANDLER_SECONDS = (0.0001, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 """From a handler that only notes something to one that talks to other servers."""
 
 
-class Gauge(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Gauge:
     """A number that goes up and down."""
 
     help: str

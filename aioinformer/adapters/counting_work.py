@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from aioinformer._core.work.statistics import QueueStatistics, ReadQueue
 
@@ -22,7 +21,8 @@ WORK_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
 """From a look into the cache to a call of somebody else's API."""
 
 
-class QueueGauge(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class QueueGauge:
     """A number that goes up and down."""
 
     help: str

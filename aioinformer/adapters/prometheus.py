@@ -181,11 +181,11 @@ class _Scrape:
 
 
 def _gauges(levels: Mapping[str, list[Levels]]) -> Iterator[Metric]:
-    for name, (text, _, amount) in GAUGES.items():
-        gauge = GaugeMetricFamily(f"aioinformer_{name}", text, labels=["informer"])
+    for name, gauge in GAUGES.items():
+        family = GaugeMetricFamily(f"aioinformer_{name}", gauge.help, labels=["informer"])
         for informer, found in levels.items():
-            gauge.add_metric([informer], amount(found))
-        yield gauge
+            family.add_metric([informer], gauge.amount(found))
+        yield family
 
 
 def _received(received: Mapping[Key, Received]) -> Iterator[Metric]:

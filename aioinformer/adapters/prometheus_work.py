@@ -119,11 +119,11 @@ def _gauges(queues: Mapping[str, list[QueueStatistics]]) -> Iterator[Metric]:
         depth.add_metric([queue, "normal"], sum(each.normal for each in all_))
         depth.add_metric([queue, "low"], sum(each.low for each in all_))
     yield depth
-    for name, (text, _, amount) in GAUGES.items():
-        gauge = GaugeMetricFamily(f"aioinformer_workqueue_{name}", text, labels=["queue"])
+    for name, gauge in GAUGES.items():
+        family = GaugeMetricFamily(f"aioinformer_workqueue_{name}", gauge.help, labels=["queue"])
         for queue, all_ in queues.items():
-            gauge.add_metric([queue], amount(all_))
-        yield gauge
+            family.add_metric([queue], gauge.amount(all_))
+        yield family
 
 
 def _counters(counts: Mapping[tuple[str, str], int]) -> Iterator[Metric]:

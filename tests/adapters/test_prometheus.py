@@ -13,12 +13,13 @@ from math import inf
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 
-from aioinformer import WorkQueue
+from aioinformer import Event, SharedInformerFactory, WorkQueue
 from aioinformer._core.metrics import Levels, Metrics
 from aioinformer.adapters.counting import GAUGES, HANDLER_SECONDS
 from aioinformer.adapters.counting_work import COUNTERS
 from aioinformer.adapters.counting_work import GAUGES as QUEUE_GAUGES
 from aioinformer.adapters.prometheus import PrometheusMetrics
+from aioinformer.testing import Cluster, ClusterSource
 
 PODS, NODES = "pods/web", "nodes"
 
@@ -136,6 +137,22 @@ def test_handlers_that_fail_are_counted_by_what_they_raised(
     metrics.handler_failed(PODS, "print", "ValueError")
     labels = {"informer": PODS, "listener": "print", "error": "ValueError"}
     assert sample(registry, "handler_errors_total", **labels) == 1
+
+
+async def test_no_label_names_an_object_or_a_selector(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    async def clumsy(event: Event) -> None:
+        raise ValueError("secret-name")
+
+    cluster = Cluster()
+    cluster.create("pods", {"metadata": {"name": "secret-name"}})
+    async with SharedInformerFactory(ClusterSource(cluster), metrics=metrics) as informers:
+        pods = informers.informer("pods", fields={"metadata.name": "secret-name"})
+        await pods.add_handler(clumsy, name="clumsy").wait_synced(timeout=5)
+        shown = generate_latest(registry).decode()
+    assert 'listener="clumsy of pods (selected)"' in shown
+    assert "secret-name" not in shown
 
 
 # -- levels ------------------------------------------------------------------------------------

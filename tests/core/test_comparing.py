@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import Struct
 
 from aioinformer._core.comparing import append_change, parted, same, same_content, untraced
 from aioinformer._core.items import Modelled, Withheld
@@ -42,6 +43,19 @@ def test_where_versions_prove_nothing_contents_are_compared(
 def test_models_are_compared_with_each_other() -> None:
     assert same_content(held("node-1"), held("node-1"))
     assert not same_content(held("node-1"), held("node-2"))
+
+
+class Touchy(Struct):
+    """A model that can't be compared."""
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("not comparable")
+
+
+def test_models_that_can_not_be_compared_are_taken_to_differ() -> None:
+    one, two = (Modelled(key("a"), "uid-a", "1", b"", PODS, model=Touchy()) for _ in "12")
+
+    assert not same_content(one, two)
 
 
 def test_what_can_not_be_opened_is_compared_by_its_bytes() -> None:

@@ -62,6 +62,46 @@ def test_what_is_too_long_is_cut() -> None:
     assert 1022 <= len(body["note"].encode()) <= 1024
 
 
+def test_words_are_counted_in_bytes_as_the_server_does() -> None:
+    event = Occurrence(POD, "Normal", "é" * 100, "", "ü" * 100)
+    body = event.body("x", STAMP, Reporter("c", "ä" * 100))
+    for name in ("reason", "action", "reportingInstance"):
+        assert len(body[name].encode()) == 128
+
+
+def test_what_can_not_be_encoded_is_told_as_far_as_it_can() -> None:
+    body = Occurrence(POD, "Warning", "Unreadable", "no \udcff.txt").body("x", STAMP, REPORTER)
+    assert body["note"] == "no ?.txt"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"reason": 5}, "the reason of an event is text, not int"),
+        ({"reason": "Seen", "note": None}, "the note of an event is text, not NoneType"),
+        ({"reason": "Seen", "action": ["x"]}, "the action of an event is text, not list"),
+    ],
+    ids=["reason", "note", "action"],
+)
+def test_what_is_no_text_is_refused_before_it_can_do_harm(words: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Occurrence(POD, "Normal", **words)
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("system:node-proxier", "system-node-proxier"),
+        ("Upper_Case", "upper-case"),
+        (f"{'a' * 300}:b", "a" * 236),
+        ("::", "event"),
+        ("web.shop-1", "web.shop-1"),
+    ],
+)
+def test_objects_that_are_called_as_no_event_may_be_have_events(name: str, start: str) -> None:
+    assert event_name(name, STAMP) == f"{start}.{STAMP:x}"
+
+
 def test_the_note_is_no_part_of_what_makes_two_events_the_same() -> None:
     one, other = (Occurrence(POD, "Normal", "Seen", note) for note in ("a", "b"))
     assert one.key == other.key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -143,6 +144,17 @@ def test_an_object_that_does_not_convert_is_found_by_who_reads_it() -> None:
     for read in (lambda: pods["web/bad"], pods.list, lambda: list(pods)):
         with pytest.raises(ModelMismatch, match="pods web/bad at resourceVersion 1"):
             read()
+
+
+def cancelled(obj: KubeObject) -> str:
+    raise asyncio.CancelledError
+
+
+def test_a_conversion_can_not_cancel_who_reads() -> None:
+    pods: Lister[str] = Lister(cache_of(Shape.of(convert=cancelled), pod("a")), PODS)
+
+    with pytest.raises(ModelMismatch, match="CancelledError"):
+        pods.list()
 
 
 # -- filters -----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ from aioinformer._core.objects import KubeObject
 from aioinformer._core.shapes import Keep, Shape, stamped
 from aioinformer.errors import ModelMismatch, TransformFailed, UsageError
 from tests.core.builders import WIDGETS, cached, pod, pod_body
-from tests.core.models import AttrsPod, DataPod, Picky, Pod, PodDict
+from tests.core.models import AttrsPod, DataPod, Metadata, Picky, Pod, PodDict
 
 
 def keeping(shape: Shape[Any]) -> Keep:
@@ -103,6 +104,28 @@ def test_what_does_not_fit_is_withheld_and_says_why() -> None:
 )
 def test_whatever_a_model_raises_is_a_misfit(obj: KubeObject, what: str) -> None:
     assert what in str(misfit(Picky, obj))
+
+
+class Cancelling(Struct):
+    """A model with a CancelledError of its own, which would end the task that reads it."""
+
+    metadata: Metadata
+
+    def __post_init__(self) -> None:
+        raise asyncio.CancelledError
+
+
+class Final(Struct):
+    metadata: Metadata
+
+    def __post_init__(self) -> None:
+        raise SystemExit
+
+
+def test_a_model_can_not_cancel_who_reads_it() -> None:
+    assert "CancelledError" in str(misfit(Cancelling, pod("a")))
+    with pytest.raises(SystemExit):
+        misfit(Final, pod("a"))
 
 
 class PydanticPod(pydantic.BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import sys
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from aioinformer._core.objects import KubeObject, ObjectKey
 from aioinformer._core.store import FULL, GROWING, Index, State, Values
+from aioinformer.errors import UsageError
 from tests.core import strategies
 from tests.core.builders import key, pod
 
@@ -170,6 +172,15 @@ def moody(obj: KubeObject) -> str:
     if obj.resource_version == "2":
         raise RuntimeError("moody")
     return by_node(obj)
+
+
+def test_an_index_function_can_not_cancel_who_files_an_object() -> None:
+    def cancelled(obj: KubeObject) -> Iterable[str]:
+        yield obj.name
+        raise asyncio.CancelledError
+
+    with pytest.raises(UsageError, match="'odd' raised a CancelledError"):
+        Index("odd", cancelled).values(pod("a"))
 
 
 def test_nothing_has_changed_when_an_index_function_raises() -> None:

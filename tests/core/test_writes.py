@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -159,6 +160,48 @@ def test_an_apply_without_a_manager_is_refused() -> None:
 def test_a_patch_of_no_known_kind_is_refused(patch: Patch) -> None:
     with pytest.raises(UsageError, match="merge patch"):
         IN_WEB.patch("web-0", patch)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        (lambda bad: {"spec": {"ports": [{"port": 1}, {"port": bad}], "x": None}}, "spec.ports.1.port"),
+        (lambda bad: [{"op": "add", "path": "/spec/x", "value": bad}], "0.value"),
+    ],
+    ids=["merge", "json"],
+)
+def test_a_number_that_is_none_is_refused_rather_than_sent_as_null(
+    body: Callable[[float], Patch], where: str, number: float
+) -> None:
+    """A null in a merge patch deletes the field."""
+    with pytest.raises(UsageError, match=f"JSON: {where} is NaN or infinite"):
+        IN_WEB.patch("web-0", body(number))
+
+
+def test_a_null_that_is_meant_is_sent() -> None:
+    patch = {"spec": {"nodeName": None, "tolerations": [{"key": "null"}]}}
+    assert sent(IN_WEB.patch("web-0", patch))[3] == patch
+
+
+@pytest.mark.parametrize("given", [None, 5, "text", [WEB_0]])
+def test_what_is_no_object_is_refused_by_name(given: Any) -> None:
+    with pytest.raises(UsageError, match="a Pod to write is a mapping, not "):
+        IN_WEB.create(given)
+    with pytest.raises(UsageError, match="a Pod to write is a mapping, not "):
+        IN_WEB.update(given)
+
+
+@pytest.mark.parametrize("key", [None, 5, ("web", "web-0")])
+def test_what_is_no_key_is_refused_by_name(key: Any) -> None:
+    with pytest.raises(UsageError, match="a Pod is found by an ObjectKey or a str, not by"):
+        IN_WEB.get(key)
+
+
+@pytest.mark.parametrize("subresource", ["..", ".", "a/b", "../web-1", "status?x=y", "%2e"])
+def test_a_subresource_leads_nowhere_else(subresource: str) -> None:
+    with pytest.raises(UsageError, match="a subresource is a word such as 'status', not"):
+        IN_WEB.patch("web-0", {}, subresource)
 
 
 def test_a_namespace_that_can_not_be_is_refused_when_the_writer_is_made() -> None:

@@ -238,6 +238,20 @@ def test_what_can_not_be_an_event_is_told_and_not_raised(
     assert isinstance(problem.error, UsageError)
 
 
+@pytest.mark.parametrize("mistake", [{"obj": None}, {"related": 5}, {"note": None}, {"action": []}])
+def test_what_no_type_checker_has_seen_is_told_and_not_raised(mistake: dict[str, Any]) -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            call: dict[str, Any] = {"obj": POD, "event_type": "Normal", "reason": "Seen", **mistake}
+            recorder.record(**call)
+            await asyncio.sleep(1)
+            assert recorder.statistics.dropped == 1
+            recorder.record(POD, "Normal", "Seen", "it goes on")
+        assert stage.events["Seen"]["note"] == "it goes on"
+
+    assert [problem.cause for problem in staged(act).problems] == ["dropped"]
+
+
 def test_an_event_after_the_end_is_told_of_and_not_raised() -> None:
     async def act(stage: Stage) -> None:
         async with stage.recorder() as recorder:

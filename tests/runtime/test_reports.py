@@ -194,12 +194,13 @@ def test_a_handler_that_fails_is_told_of_in_the_same_place() -> None:
     told = Told()
     error = ValueError("mine")
 
-    told.reports().handler_failed("audit of pods", error)
+    told.reports().handler_failed("audit of pods where app=shop", error)
 
     assert [(each.phase, each.cause, each.error) for each in told.problems] == [
-        ("handler", "audit of pods", error)
+        ("handler", "audit of pods where app=shop", error)
     ]
-    assert told.metrics.told == ["pods (selected): audit of pods ValueError"]
+    # What selects them may name an object, and is no label.
+    assert told.metrics.told == ["pods (selected): audit of pods (selected) ValueError"]
 
 
 def test_a_server_that_went_back_in_time_is_counted_and_announced(

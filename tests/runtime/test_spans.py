@@ -93,6 +93,10 @@ async def test_what_a_handler_raises_ends_its_span_and_is_raised(waits: bool) ->
     assert diary.notes[-1] == "end KeyError"
 
 
+def ignored(event: Event) -> None:
+    """Nothing to do."""
+
+
 class DeletionsOnly:
     def on_delete(self, obj: KubeObject, *, reason: str) -> None:
         """Nothing to do."""
@@ -101,13 +105,12 @@ class DeletionsOnly:
 @pytest.mark.parametrize(
     ("handler", "kinds"),
     [
-        (adds_only(lambda obj, initial: None), ["added"]),
-        (updates_only(lambda old, new, resync: None), ["updated"]),
-        (deletions_only(lambda obj, reason: None), ["deleted"]),
-        (DeletionsOnly(), ["deleted"]),
-        (lambda event: None, ["added", "updated", "deleted"]),
+        pytest.param(adds_only(lambda obj, initial: None), ["added"], id="on_add"),
+        pytest.param(updates_only(lambda old, new, resync: None), ["updated"], id="on_update"),
+        pytest.param(deletions_only(lambda obj, reason: None), ["deleted"], id="on_delete"),
+        pytest.param(DeletionsOnly(), ["deleted"], id="object"),
+        pytest.param(ignored, ["added", "updated", "deleted"], id="function"),
     ],
-    ids=["on_add", "on_update", "on_delete", "object", "function"],
 )
 async def test_only_events_that_it_does_something_about_have_spans(
     handler: object, kinds: list[str]

@@ -33,15 +33,26 @@ class Broken:
     def complete(self) -> None:
         self.fail("complete")
 
-    def ended(self, *_: object) -> None:
+    def ended(self, cause: str, error: Exception | None) -> None:
         self.fail("ended")
 
     def closed(self) -> None:
         self.fail("closed")
 
+
+class BrokenSpan:
+    """The same of a span."""
+
+    def __init__(self, told: list[str]) -> None:
+        self.told = told
+
+    def ended(self, error: BaseException | None) -> None:
+        self.told.append("ended")
+        raise ValueError("no ended")
+
     def current(self) -> AbstractContextManager[object]:
-        self.fail("current")
-        return nullcontext()
+        self.told.append("current")
+        raise ValueError("no current")
 
 
 class BrokenTracing:
@@ -51,20 +62,24 @@ class BrokenTracing:
         self.told: list[str] = []
         self.at_once = at_once
 
-    def _broken(self, method: str) -> Broken:
-        broken = Broken(self.told)
+    def _may_fail(self, method: str) -> None:
         if self.at_once:
-            broken.fail(method)
-        return broken
+            Broken(self.told).fail(method)
 
     def informer(self, informer: str, resource: str) -> InformerTrace:
-        return self._broken("informer")
+        self._may_fail("informer")
+        return Broken(self.told)
 
     def handler(self, informer: str, listener: str) -> Callable[[str], Span] | None:
-        return lambda kind: self._broken(kind)
+        return self._begin
+
+    def _begin(self, kind: str) -> Span:
+        self._may_fail(kind)
+        return BrokenSpan(self.told)
 
     def reconcile(self, controller: str) -> Span:
-        return self._broken("reconcile")
+        self._may_fail("reconcile")
+        return BrokenSpan(self.told)
 
 
 def is_tracing(tracing: Tracing) -> Tracing:

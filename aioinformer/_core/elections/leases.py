@@ -23,6 +23,9 @@ __all__ = ["GROUP", "Fencing", "LeaseRecord", "changed", "created", "microtime",
 GROUP = "coordination.k8s.io"
 API_VERSION = f"{GROUP}/v1"
 
+LARGEST = 2**31 - 1
+"""The numbers of a Lease are int32. A server that doesn't see to that may send any."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Fencing:
@@ -118,4 +121,4 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _number(value: object) -> float:
-    return value if isinstance(value, int | float) else 0
+    return max(-LARGEST, min(value, LARGEST)) if isinstance(value, int | float) else 0

@@ -17,6 +17,7 @@ from typing_extensions import TypeVar
 from aioinformer._core.filtering import EventFilter, Filter
 from aioinformer._core.metrics import Metrics
 from aioinformer._core.objects import KubeObject, ObjectKey
+from aioinformer._core.tracing import Tracing
 from aioinformer._core.work.failing import FailingKey
 from aioinformer._core.work.items import Priority
 from aioinformer._core.work.owners import ControllerOf
@@ -72,10 +73,10 @@ class Controller:
     what is, and never relies on having been told of a change.
 
     Leave it before its factory. Runs are let finish first, for ``shutdown_timeout``; left by an
-    exception or a cancellation, they are cancelled at once, and waited for. So it can be run in
-    ``elector.leading()``: its runs have ended when the lease is given up, but for those that ignore
-    their cancellation for longer than ``shutdown_timeout``, which are logged by name. What they
-    write is stopped by ``elector.guarded``.
+    exception or a cancellation, they are cancelled at once, and waited for. What ignores that for
+    longer than ``shutdown_timeout`` is logged by name; ``async with`` leaves it behind, ``run``
+    stays until it has ended. So in ``elector.leading()``, await ``run``: the lease is not given up
+    before the last run has ended.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Controller:
         timeout: float | None = None,
         resync: float | None = None,
         metrics: Metrics | None = None,
+        tracing: Tracing | None = None,
         on_error: OnError | None = None,
         shutdown_timeout: float = LEAVING,
     ) -> None:
@@ -110,6 +112,7 @@ class Controller:
             resync: seconds between two times that all keys are reconciled again, at low priority;
                 0 for never; ``None`` for what the informer does.
             metrics: what it and its work queue feed.
+            tracing: what makes a span of each run; see ``aioinformer.adapters.opentelemetry``.
             on_error: is told of every ``Problem``: of each run that failed and each ``to_keys``
                 that raised, in the event loop; must be quick.
             shutdown_timeout: seconds that leaving waits for runs to finish.
@@ -126,7 +129,7 @@ class Controller:
         """What it is called in logs, health and metrics."""
         self.informer: SharedInformer[Any] = informer
         """The informer of the objects that are reconciled."""
-        self._reconciles = Reconciles(self.name, reconcile, timeout=timeout)
+        self._reconciles = Reconciles(self.name, reconcile, timeout=timeout, tracing=tracing)
         self._setbacks = Setbacks(self.name, informer.name, metrics=metrics, on_error=on_error)
         self._workers = Workers(
             self.name, self._reconciles, self._setbacks, limiter=limiter, metrics=metrics
@@ -299,13 +302,20 @@ class Controller:
         """Work until ``stop`` is called, or until this is cancelled: then runs are cancelled too,
         at once, as under a ``LeaderElector`` whose lease is lost.
 
+        Returns when the last run has ended, however long one takes that ignores its cancellation;
+        every ten seconds a warning says so.
+
         Raises:
             NotRunning: one of its informers has ended. The ``__cause__`` says why.
             ShutdownIncomplete: after ``stop``, runs had to be cancelled; it names them.
             UsageError: it was started before.
         """
-        async with self:
-            await self._stop.wait()
+        self._shift.check_new()
+        try:
+            async with self:
+                await self._stop.wait()
+        finally:
+            await self._shift.ended()
 
     def stop(self) -> None:
         """Start no more runs. ``run`` waits for those under way, and returns; of ``async with``,

@@ -197,18 +197,22 @@ class WorkQueue(Generic[K]):
 
     # -- the end -------------------------------------------------------------------------------
 
-    def shut_down(self) -> None:
+    def shut_down(self, *, drop: bool = False) -> None:
         """Take no more keys, and drop those that are delayed.
 
         What waits is still handed out, keys included that are worked on and were added meanwhile;
         after that, ``get`` raises ``QueueShutDown``. Returns at once; calling it twice does no
         harm.
 
+        Args:
+            drop: drop what waits, too: ``get`` raises from now on. What is worked on is to be
+                ``done``, and has no run after this one.
+
         Raises:
             UsageError: called outside of the queue's event loop.
         """
         loop = self._enter()
-        self._keys.shut_down()
+        self._keys.shut_down(drop=drop)
         self._set_timer(loop)
         self._free(loop)
         self._release()
@@ -284,7 +288,8 @@ class WorkQueue(Generic[K]):
 
     async def _turn(self) -> None:
         """Wait until a key is kept for the caller, who is to take it."""
-        if self._keys.over or not await self._turns.wait(self._enter()):
+        called = not self._keys.over and await self._turns.wait(self._enter())
+        if not called or not self._keys.waiting:  # it was dropped meanwhile
             raise QueueShutDown(f"{self._keys.label} is shut down, and nothing waits in it")
 
     def _release(self) -> None:

@@ -17,8 +17,10 @@ from inspect import isawaitable
 from typing import Any, Protocol
 
 from aioinformer._core.objects import ObjectKey
+from aioinformer._core.tracing import Tracing
 from aioinformer._core.work.reconciling import ReconcileContext, Result
 from aioinformer._runtime.health import shown
+from aioinformer._runtime.tracing import awaited, reconcile_spans
 from aioinformer.errors import HandlerCancelled, ReconcileTimeout
 
 __all__ = ["Reconcile", "Reconciles"]
@@ -54,13 +56,21 @@ class _Run:
 class Reconciles:
     """The runs of one controller that are under way."""
 
-    def __init__(self, name: str, reconcile: Reconcile, *, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        reconcile: Reconcile,
+        *,
+        timeout: float | None = None,
+        tracing: Tracing | None = None,
+    ) -> None:
         """None is under way.
 
         Args:
             name: the controller's.
             reconcile: what to call.
             timeout: seconds that a run may take.
+            tracing: what makes a span of each.
 
         Raises:
             TypeError: ``reconcile`` is no function.
@@ -75,6 +85,7 @@ class Reconciles:
         self._name = name
         self._reconcile = reconcile
         self._timeout = timeout
+        self._begin_span = reconcile_spans(tracing, name)
         self._runs: dict[ObjectKey, _Run] = {}
 
     async def once(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
@@ -96,7 +107,7 @@ class Reconciles:
             late = await self._ended(key, run)
         except asyncio.CancelledError:
             run.cancel()
-            await _gone(task)
+            await self._gone(key, run)
             self._notice(key, task)
             raise
         finally:
@@ -110,7 +121,8 @@ class Reconciles:
         answer = self._reconcile(key, ctx)
         if not isawaitable(answer):
             raise TypeError(f"{self._reconcile!r} must be async: it returned {answer!r}")
-        result = await answer
+        begin = self._begin_span
+        result = await (answer if begin is None else awaited(answer, begin()))
         if not _is_answer(result):
             raise TypeError(f"{self._reconcile!r} must return a Result or None, not {result!r}")
         return result
@@ -129,6 +141,16 @@ class Reconciles:
             if not done:
                 self._complain(key, run)
         return late
+
+    async def _gone(self, key: ObjectKey, run: _Run) -> None:
+        """Wait for the end of a cancelled run; who is cancelled meanwhile waits all the same."""
+        while not run.task.done():
+            try:
+                done, _ = await asyncio.wait({run.task}, timeout=DEAF)
+            except asyncio.CancelledError:
+                continue
+            if not done:
+                self._complain(key, run)
 
     def _outcome(self, task: asyncio.Task[Result | None]) -> Result | None:
         error = _raised(task)
@@ -189,12 +211,3 @@ def _raised(task: asyncio.Task[Any]) -> BaseException | None:
         except asyncio.CancelledError as error:
             return error
     return task.exception()
-
-
-async def _gone(task: asyncio.Task[Any]) -> None:
-    """Wait for the end of a cancelled task; who is cancelled meanwhile waits all the same."""
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError:
-            continue

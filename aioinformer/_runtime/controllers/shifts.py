@@ -14,6 +14,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import anyio
+
 from aioinformer._core.filtering import Filter
 from aioinformer._core.objects import Event
 from aioinformer._runtime.calls import context_outside
@@ -106,6 +108,15 @@ class Shift:
 
     # -- in and out ----------------------------------------------------------------------------
 
+    def check_new(self) -> None:
+        """Raise unless it can be entered.
+
+        Raises:
+            UsageError: it was entered before.
+        """
+        if self.loop is not None:
+            raise UsageError(f"the controller {self._name} runs once; make another one")
+
     async def enter(self, sources: Sequence[Source]) -> None:
         """Register the triggers, and have the workers start when they are synced.
 
@@ -113,8 +124,7 @@ class Shift:
             NotRunning: an informer has ended.
             UsageError: it was entered before.
         """
-        if self.loop is not None:
-            raise UsageError(f"the controller {self._name} runs once; make another one")
+        self.check_new()
         self.loop = asyncio.get_running_loop()
         self._reconciles.context = context_outside()
         try:
@@ -144,14 +154,27 @@ class Shift:
         self._reconciles.cancel()  # now, not when the tasks above them come to it
         grace = GRACE if left is None else max(GRACE, self._shutdown_timeout)
         try:
-            await self._supervisor.leave(left, timeout=grace, names=self._running)
+            # A scope of anyio's would cancel this in every turn of the loop, and do nothing else.
+            with anyio.CancelScope(shield=True):
+                await self._supervisor.leave(left, timeout=grace, names=self._running)
         finally:
             self._say_what_is_left(count)
-            await self._workers.let_go()
         if hurry is not None:
             raise hurry
         if cut:
             raise ShutdownIncomplete(cut, waited=self._shutdown_timeout)
+
+    async def ended(self) -> None:
+        """Wait for the end of runs that ignore their cancellation, and so outlast ``leave``."""
+        cancelled: asyncio.CancelledError | None = None
+        with anyio.CancelScope(shield=True):  # as above
+            while self._tasks:
+                try:
+                    await asyncio.wait(self._tasks)
+                except asyncio.CancelledError as error:
+                    cancelled = error
+        if cancelled is not None:
+            raise cancelled
 
     def halt(self) -> None:
         """Hear of nothing more, and start no more runs."""

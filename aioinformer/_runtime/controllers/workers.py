@@ -19,7 +19,6 @@ from aioinformer._runtime.controllers.queue import WorkQueue
 from aioinformer._runtime.controllers.reconciles import Reconciles
 from aioinformer._runtime.controllers.setbacks import Setbacks
 from aioinformer._runtime.health import shown
-from aioinformer._runtime.pace import Pace
 from aioinformer.errors import QueueShutDown, ReconcileTimeout
 
 __all__ = ["Workers"]
@@ -94,7 +93,7 @@ class Workers:
 
     def halt(self) -> None:
         """Start no more runs. What is asked for from now on is only counted."""
-        self.queue.shut_down()
+        self.queue.shut_down(drop=True)
 
     @property
     def halted(self) -> bool:
@@ -111,18 +110,9 @@ class Workers:
             except QueueShutDown:
                 return
             try:
-                if self.halted:  # what is in line stays undone, and is counted as that
-                    return
                 await self._serve(key)
             finally:
                 self.queue.done(key)
-
-    async def let_go(self) -> None:
-        """Empty the queue behind the last worker, so that it ends for those who measure it."""
-        pace = Pace()
-        while len(self.queue):
-            self.queue.done(await self.queue.get())
-            await pace.breathe()
 
     async def _serve(self, key: ObjectKey) -> None:
         clock = asyncio.get_running_loop().time

@@ -6,15 +6,18 @@ translates OpenTelemetry to Prometheus puts these back, so that the same dashboa
 alerts serve both.
 
 To tell the SDK of one number takes several microseconds, more than an event does. So what comes
-with every chunk and every call is counted in plain numbers and read when the SDK collects. The
-histogram of handlers can't be read like that: of the calls of a plain function that were told of
-together it gets one value, their mean. ``handler_calls`` and ``handler_time`` have all of them.
+with every chunk and every call is counted in plain numbers and read when the SDK collects. A
+histogram can't be read like that: the one of handlers has every call while they are few, and a
+sample of them when they are many; of calls that were told of together, their mean.
+``handler_calls`` and ``handler_time`` have all of them.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from math import isfinite
+from time import monotonic
 
 from opentelemetry.metrics import (
     CallbackOptions,
@@ -50,6 +53,11 @@ NO_SUMS = frozenset({"resource_version", "freshness_seconds"})
 """Gauges that mean nothing when they are added up; the others are up-down counters."""
 
 
+SAMPLED = 100
+"""Calls of a handler that go into its histogram in a second before it becomes a sample: about a
+millisecond's work."""
+
+
 class OpenTelemetryMetrics:
     """Shows what informers tell as ``aioinformer....``. Make one for each meter provider, and
     share it among all factories and loops of the process.
@@ -69,6 +77,7 @@ class OpenTelemetryMetrics:
         self._levels = LevelsByInformer()
         self._everyone: list[Counted] = []
         self._tallies = Tallies(self._everyone)
+        self._samples = _Samples()
         self._work = WorkInstruments(meter)
         self._observe(meter)
         self._started = meter.create_counter(
@@ -94,7 +103,7 @@ class OpenTelemetryMetrics:
         self._handler_seconds = meter.create_histogram(
             "aioinformer.handler",
             "s",
-            "How long handlers took for an event; of calls told of together, their mean.",
+            "How long handlers took for an event; a sample of them when they are many.",
             explicit_bucket_boundaries_advisory=HANDLER_SECONDS,
         )
 
@@ -120,7 +129,9 @@ class OpenTelemetryMetrics:
     def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
         """A handler returned or raised."""
         self._tallies.handle(informer, listener, seconds, calls)
-        self._handler_seconds.record(seconds / calls, {"informer": informer, "listener": listener})
+        if self._samples.wants(informer, listener):
+            attributes = {"informer": informer, "listener": listener}
+            self._handler_seconds.record(seconds / calls, attributes)
 
     def handler_failed(self, informer: str, listener: str, error: str) -> None:
         """A handler raised, ran out of time or was ended."""
@@ -200,6 +211,44 @@ class OpenTelemetryMetrics:
     def __repr__(self) -> str:
         threads = len(self._everyone)
         return f"<OpenTelemetryMetrics of {len(self._levels)} informers, told in {threads} threads>"
+
+
+class _Sample:
+    """Which of the calls of one handler to record: one in so many as there were hundreds of them
+    in the last second, or are in this one. How long they took plays no part in it.
+    """
+
+    __slots__ = ("_count", "_left", "_stride", "_until")
+
+    def __init__(self) -> None:
+        self._count = self._left = self._stride = 0
+        self._until = 0.0
+
+    def wants(self) -> bool:
+        self._count += 1
+        self._left -= 1
+        if self._left > 0:
+            return False
+        now = monotonic()
+        if now >= self._until:
+            self._stride, self._count = self._count // SAMPLED, 0
+            self._until = now + 1.0
+        self._left = max(self._stride, self._count // SAMPLED)
+        return True
+
+
+class _Samples(threading.local):
+    """Those of the handlers whose loop runs in this thread."""
+
+    def __init__(self) -> None:
+        self._of: dict[tuple[str, str], _Sample] = {}
+
+    def wants(self, informer: str, listener: str) -> bool:
+        key = informer, listener
+        sample = self._of.get(key)
+        if sample is None:
+            sample = self._of[key] = _Sample()
+        return sample.wants()
 
 
 class _Reading:

@@ -37,7 +37,6 @@ from opentelemetry.trace import (
     set_span_in_context,
     use_span,
 )
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from aioinformer._core.requests import Verb
 from aioinformer.adapters.opentelemetry.metrics import SCOPE
@@ -52,9 +51,11 @@ STATES = frozenset({"list", "watchlist"})
 class OpenTelemetryTracing:
     """Makes spans of what informers and controllers do. Share it as you like.
 
-    A span costs some ten microseconds with an SDK, so handlers have none unless asked for: theirs
-    are as many as events. While a span is current, it is so for whatever the program does in it:
-    spans of the handler's own become its children.
+    A span costs some twenty microseconds with an SDK, so handlers have none unless asked for:
+    theirs are as many as events. While a request, a call or a run is under way its span is
+    current: spans of a handler's own become its children, and so do those of an instrumentation
+    of aiohttp's client (``opentelemetry-instrumentation-aiohttp-client``), which also sends
+    ``traceparent`` to the API server. Nothing is sent without one.
 
     Args:
         tracer_provider: what makes the spans; the process's by default, which may be set later.
@@ -66,7 +67,6 @@ class OpenTelemetryTracing:
     ) -> None:
         self._tracer = (tracer_provider or get_tracer_provider()).get_tracer(SCOPE)
         self._handlers = handlers
-        self._propagator = TraceContextTextMapPropagator()
 
     def informer(self, informer: str, resource: str) -> _InformerSpans:
         """Spans of an informer's requests."""
@@ -85,14 +85,6 @@ class OpenTelemetryTracing:
         """The span of a run."""
         attributes = {"aioinformer.controller": controller}
         return _Work(self._tracer, f"reconcile {controller}", attributes)
-
-    def headers(self) -> dict[str, str]:
-        """The current span as W3C headers: ``Client.connect(trace_headers=tracing.headers)`` has
-        the API server's spans, where it makes any, belong to ours.
-        """
-        carrier: dict[str, str] = {}
-        self._propagator.inject(carrier)
-        return carrier
 
     def __repr__(self) -> str:
         return f"<OpenTelemetryTracing handlers={self._handlers}>"

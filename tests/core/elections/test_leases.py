@@ -40,6 +40,13 @@ def test_what_a_lease_does_not_say_is_empty(lease: dict[str, Any]) -> None:
     assert version(lease) == ""
 
 
+def test_numbers_that_no_lease_can_have_are_the_largest_that_it_can() -> None:
+    huge = 10**400
+    spec = {"leaseDurationSeconds": huge, "leaseTransitions": -huge}
+    record = LeaseRecord.of({"spec": spec})
+    assert (record.duration, record.transitions) == (2**31 - 1, -(2**31) + 1)
+
+
 def test_an_update_keeps_whatever_else_there_is() -> None:
     lease = {
         "apiVersion": "coordination.k8s.io/v1",

@@ -122,3 +122,63 @@ def test_a_controller_that_is_stopped_gives_the_lease_back_when_its_runs_are_ove
     simulated(main)
     assert [name for name, _, _ in stage.spans] == ["one", "two", "two"]
     assert not stage.together
+
+
+def test_the_lease_is_held_until_runs_have_ended_that_ignore_their_cancellation(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster, ends = a_cluster("a"), list[float]()
+
+    async def deaf(key: ObjectKey, ctx: ReconcileContext) -> None:
+        until = now() + 60
+        while now() < until:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(until - now())
+        ends.append(now())
+
+    async def main() -> None:
+        source = ClusterSource(cluster)
+        elector = LeaderElector(source.writer(LEASES), "default/it", identity="one")
+        async with SharedInformerFactory(source) as informers:
+            foos = informers.informer(FOOS)
+            it = Controller(foos, deaf, name="it", shutdown_timeout=3)
+            leading = asyncio.create_task(elector.run(it.run))
+            await asyncio.sleep(1)
+            for _ in range(3):
+                leading.cancel()
+                await asyncio.sleep(10)
+            assert elector.is_leader
+            await asyncio.wait({leading})
+            assert leading.cancelled()
+            assert ends == [now()]
+            assert cluster.get("leases", "it", namespace="default")["spec"]["holderIdentity"] == ""
+
+    simulated(main)
+    assert "it: the run of default/a goes on after 11 s, although it was cancelled" in caplog.text
+
+
+def test_runs_may_take_their_time_to_end_when_leadership_was_lost() -> None:
+    """The loop has other things to do meanwhile than to cancel who waits for them."""
+    cluster, ends = a_cluster("a"), list[float]()
+
+    async def tidy(key: ObjectKey, ctx: ReconcileContext) -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            await asyncio.sleep(3)
+            ends.append(now())
+
+    async def main() -> None:
+        source = ClusterSource(cluster)
+        elector = LeaderElector(source.writer(LEASES), "default/it", identity="one")
+        async with SharedInformerFactory(source) as informers:
+            it = Controller(informers.informer(FOOS), tidy)
+            leading = asyncio.create_task(elector.run(it.run))
+            await asyncio.sleep(1)
+            other = {"spec": {"holderIdentity": "other"}}
+            cluster.merge_patch("leases", "it", other, namespace="default")
+            await asyncio.wait({leading})
+            assert isinstance(leading.exception(), LeadershipLost)
+            assert ends == [now()] == [2.0 + 3.0]
+
+    simulated(main)
