@@ -62,7 +62,6 @@ from aioinformer._core.projections import Field as Field
 from aioinformer._core.projections import Fields as Fields
 from aioinformer._core.projections import field as field
 from aioinformer._core.projections import fields as fields
-from aioinformer._core.rates import Limits as Limits
 from aioinformer._core.requests import ListRequest as ListRequest
 from aioinformer._core.requests import WatchRequest as WatchRequest
 from aioinformer._core.resources import BUILT_IN as BUILT_IN
@@ -87,9 +86,6 @@ from aioinformer._runtime.health import Health as Health
 from aioinformer._runtime.informer import SharedInformer as SharedInformer
 from aioinformer._runtime.listeners import Statistics as Statistics
 from aioinformer._runtime.live_lister import LiveLister as LiveLister
-from aioinformer._runtime.merging import MergedStream as MergedStream
-from aioinformer._runtime.merging import Sourced as Sourced
-from aioinformer._runtime.merging import merge as merge
 from aioinformer._runtime.reflector import Reflector as Reflector
 from aioinformer._runtime.registration import Registration as Registration
 from aioinformer._runtime.reports import Problem as Problem
@@ -101,6 +97,7 @@ if TYPE_CHECKING:
     from aioinformer._client.client import Client as Client
     from aioinformer._client.transport import Timeouts as Timeouts
     from aioinformer._core.elections.leases import Fencing as Fencing
+    from aioinformer._core.rates import Limits as Limits
     from aioinformer._core.work.failing import FailingKey as FailingKey
     from aioinformer._core.work.items import Priority as Priority
     from aioinformer._core.work.owners import controller_reference as controller_reference
@@ -121,6 +118,9 @@ if TYPE_CHECKING:
     from aioinformer._runtime.controllers.reconciles import Reconcile as Reconcile
     from aioinformer._runtime.elections.elector import LeaderElector as LeaderElector
     from aioinformer._runtime.elections.standing import ElectionHealth as ElectionHealth
+    from aioinformer._runtime.merging import MergedStream as MergedStream
+    from aioinformer._runtime.merging import Sourced as Sourced
+    from aioinformer._runtime.merging import merge as merge
     from aioinformer._runtime.recording import EventRecorder as EventRecorder
     from aioinformer._runtime.recording import EventStatistics as EventStatistics
     from aioinformer._runtime.retrying import retry_on_conflict as retry_on_conflict
@@ -244,7 +244,9 @@ _LATE = {
     "Fencing": "aioinformer._core.elections.leases",
     "ItemExponential": "aioinformer._core.work.rate_limiters",
     "LeaderElector": "aioinformer._runtime.elections.elector",
+    "Limits": "aioinformer._core.rates",
     "MaxOf": "aioinformer._core.work.rate_limiters",
+    "MergedStream": "aioinformer._runtime.merging",
     "Patch": "aioinformer._runtime.writing",
     "Priority": "aioinformer._core.work.items",
     "Propagation": "aioinformer._runtime.writing",
@@ -255,16 +257,18 @@ _LATE = {
     "ReconcileContext": "aioinformer._core.work.reconciling",
     "ResourceWriter": "aioinformer._runtime.writing",
     "Result": "aioinformer._core.work.reconciling",
+    "Sourced": "aioinformer._runtime.merging",
     "Timeouts": "aioinformer._client.transport",
     "TokenBucket": "aioinformer._core.work.rate_limiters",
     "WorkQueue": "aioinformer._runtime.controllers.queue",
     "default_limiter": "aioinformer._core.work.rate_limiters",
+    "merge": "aioinformer._runtime.merging",
     "retry_on_conflict": "aioinformer._runtime.retrying",
 }
 
 
 def __getattr__(name: str) -> object:
-    """Load what brings the network, or anyio, with it, and what acts on a cluster."""
+    """Load what brings the network, or anyio, with it, and what few programs use."""
     if name in _LATE:
         return getattr(import_module(_LATE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,6 +14,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from aioinformer._cli.instructions import (
+    COMPLETION,
+    COMPLETION_EXAMPLES,
+    DEMO,
+    EPILOG,
+    HEALTH,
+    HEALTH_EXAMPLES,
+    WATCH,
+    WATCH_EXAMPLES,
+)
 from aioinformer._cli.options import (
     CompletionOptions,
     DemoOptions,
@@ -25,48 +35,6 @@ from aioinformer._cli.options import (
 from aioinformer._cli.output import Colour
 
 __all__ = ["FORMS", "help_text", "parse"]
-
-EXIT_CODES = """\
-exit codes:
-  0             done; health: everything that was looked at works
-  1             the server could not be asked; demo: the cache differs from it;
-                health: something does not work
-  2             not possible as asked: arguments, cluster, selector, resource
-  130, 143      interrupted (SIGINT), terminated (SIGTERM)
-  141           nobody reads the output any more
-"""
-
-DEMO = "show an informer at work against an API server in this process; needs no cluster"
-WATCH = "print what there is of a resource in a cluster, then each change as it comes"
-HEALTH = "check a cluster: who asks, how fast it answers, what can be listed and watched"
-COMPLETION = "print what makes a shell complete this command's lines"
-
-WATCH_EXAMPLES = """\
-examples:
-  aioinformer watch pods -n web -l app=shop
-  aioinformer watch deploy -A -o wide --events
-  aioinformer watch certificates.cert-manager.io
-  aioinformer watch pods -o fields=metadata.name,NODE:spec.nodeName
-  aioinformer watch pods -o fields="metadata.labels['app.kubernetes.io/name']"
-  aioinformer watch cm -o json | jq -r '"\\(.type) \\(.object.metadata.name)"'
-
-json is a line of {"type": ..., "object": ...} for each change. What -o fields=
-takes are paths as in the library's field(); HEADING: before one names it.
-"""
-
-HEALTH_EXAMPLES = """\
-examples:
-  aioinformer health
-  aioinformer health -A pods deployments widgets.example.com
-  aioinformer health -o json | jq .resources
-"""
-
-COMPLETION_EXAMPLES = """\
-to have it in every new shell, put into its start-up file:
-  bash  ~/.bashrc                   eval "$(aioinformer completion bash)"
-  zsh   ~/.zshrc, below compinit    eval "$(aioinformer completion zsh)"
-  fish  ~/.config/fish/config.fish  aioinformer completion fish | source
-"""
 
 FORMS = ("table", "wide", "json", "yaml", "name", "fields=")
 """What ``watch -o`` takes; behind the last there are paths."""
@@ -103,8 +71,12 @@ def _demo(found: argparse.Namespace) -> DemoOptions:
 
 
 def _watch(found: argparse.Namespace) -> WatchOptions:
+    resource, _, name = found.resource.partition("/")
+    if name and found.name:
+        found.refuse(f"name one object, not {name!r} and {found.name!r}")
     return WatchOptions(
-        resource=found.resource,
+        resource=resource,
+        name=name or found.name or "",
         labels=found.selector,
         fields=found.field_selector,
         output=found.output,
@@ -152,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="aioinformer",
         description="Kubernetes informers for asyncio, from the command line.",
-        epilog=EXIT_CODES,
+        epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -205,10 +177,19 @@ def _add_demo(demo: argparse.ArgumentParser) -> None:
 
 
 def _add_watch(watch: argparse.ArgumentParser) -> None:
+    watch.set_defaults(refuse=watch.error)
     watch.add_argument(
         "resource",
+        type=_resource,
         metavar="RESOURCE",
         help="plural, singular, short name or kind, alone or with .group or .version.group",
+    )
+    watch.add_argument(
+        "name",
+        type=_text,
+        nargs="?",
+        metavar="NAME",
+        help="of one object, there or yet to come; RESOURCE/NAME is the same (default: all)",
     )
     watch.add_argument(
         "-l", "--selector", default="", metavar="SELECTOR", help="only what these labels select"
@@ -243,7 +224,7 @@ def _add_health(health: argparse.ArgumentParser) -> None:
         type=_patience,
         default=10.0,
         metavar="N",
-        help="seconds for the first state of each (default: 10)",
+        help="seconds for the answers, and for the first state of each (default: 10)",
     )
     health.add_argument(
         "-o", "--output", choices=("table", "json"), default="table", help="default: table"
@@ -310,6 +291,16 @@ def _text(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("must not be empty")
     return text
+
+
+def _resource(text: str) -> str:
+    if "," in text:
+        raise argparse.ArgumentTypeError(
+            f"one resource at a time, as kubectl watches: not {text!r}; start one watch for each"
+        )
+    if text.startswith("/") or text.endswith("/") or text.count("/") > 1:
+        raise argparse.ArgumentTypeError(f"must be RESOURCE or RESOURCE/NAME, not {text!r}")
+    return _text(text)
 
 
 def _form(text: str) -> str:

@@ -7,6 +7,9 @@ would do for a program, so that its strategy and times are those that a program 
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
@@ -15,7 +18,7 @@ import msgspec
 
 from aioinformer import Client, NoMetrics, Resource, SharedInformerFactory, WatchRequest
 from aioinformer._core.requests import Verb
-from aioinformer.errors import FetchError, Forbidden, SyncTimeout, UsageError
+from aioinformer.errors import FetchError, Forbidden, RequestTimedOut, SyncTimeout, UsageError
 
 __all__ = ["Finding", "ServerReport", "check_resource", "check_server"]
 
@@ -62,6 +65,8 @@ class Finding:
     objects: int | None = None
     size: int | None = None
     """Bytes on the wire to the first state, unpacked."""
+    note: str = ""
+    """What works, and not as one would think."""
     error: str = ""
     """What failed, and what to do about it."""
 
@@ -82,12 +87,36 @@ class _Meter(NoMetrics):
         self.size += size
 
 
-async def check_server(client: Client, report: ServerReport) -> None:
+async def check_server(client: Client, report: ServerReport, *, timeout: float) -> None:
     """Ask for the version, some times; fill in a report.
+
+    Args:
+        client: an open one.
+        report: what to fill in.
+        timeout: seconds for all of it.
 
     Raises:
         FetchError: no answer, or one that is no version.
     """
+    async with _within(timeout):
+        await _ask_version(client, report)
+
+
+@asynccontextmanager
+async def _within(seconds: float) -> AsyncGenerator[None]:
+    """Somebody waits: the client's own patience with a silent server is for programs.
+
+    Raises:
+        RequestTimedOut: it took longer.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise RequestTimedOut(f"the server has not answered within {seconds:g} s") from error
+
+
+async def _ask_version(client: Client, report: ServerReport) -> None:
     try:
         report.first, body = await _timed(client)
     except Forbidden:  # of somebody who may do nothing but what was granted
@@ -115,16 +144,17 @@ async def check_resource(client: Client, name: str, namespace: str, *, timeout: 
         client: an open one.
         name: as somebody calls it.
         namespace: where; empty for everywhere.
-        timeout: seconds for the first state.
+        timeout: seconds for what is asked first, and again for the first state.
     """
     finding = Finding(resource=name)
     try:
-        resource = await client.resource(name)
-        place = (namespace or None) if resource.namespaced else None
-        finding.resource = _name(resource)
-        finding.scope = place or "all"
-        version = await _list_one(client, resource, place, finding)
-        await _open_watch(client, resource, place, version, finding)
+        async with _within(timeout):
+            resource = await client.resource(name)
+            place = (namespace or None) if resource.namespaced else None
+            finding.resource = _name(resource)
+            finding.scope = place or "all"
+            version = await _list_one(client, resource, place, finding)
+            await _open_watch(client, resource, place, version, finding)
         await _sync(client, resource, place, timeout, finding)
     except (FetchError, UsageError, SyncTimeout) as error:
         finding.error = str(error)
@@ -165,11 +195,37 @@ async def _open_watch(
         finding.watches = True
 
 
+ENDLESS = (
+    "WatchLists of it don't come to an end here; an informer lists after half a minute of silence, "
+    "and SharedInformerFactory(client, watch_list=False) at once"
+)
+
+
 async def _sync(
     client: Client, resource: Resource, namespace: str | None, timeout: float, finding: Finding
 ) -> None:
+    try:
+        await _read(client, resource, namespace, timeout, finding, watch_list=True)
+    except SyncTimeout:
+        if finding.strategy == "list":
+            raise
+        await _read(client, resource, namespace, timeout, finding, watch_list=False)
+        finding.note = ENDLESS
+
+
+async def _read(
+    client: Client,
+    resource: Resource,
+    namespace: str | None,
+    timeout: float,
+    finding: Finding,
+    *,
+    watch_list: bool,
+) -> None:
     meter, start = _Meter(), perf_counter()
-    async with SharedInformerFactory(client, namespace=namespace, metrics=meter) as informers:
+    async with SharedInformerFactory(
+        client, namespace=namespace, metrics=meter, watch_list=watch_list
+    ) as informers:
         informer = informers.informer(resource)
         try:
             await informer.wait_synced(timeout)

@@ -52,7 +52,7 @@ async def run_health(options: HealthOptions, terminal: Terminal) -> int:
         )
         try:
             terminal.notices.status(f"asking {client.server}")
-            await check_server(client, report)
+            await check_server(client, report, timeout=options.timeout)
         except FetchError as error:
             report.error = str(error)
         else:
@@ -124,17 +124,19 @@ def lines_of(report: ServerReport, findings: Sequence[Finding]) -> list[Line]:
         _fact("credentials", report.credentials),
     ]
     if report.latency is not None and report.slowest is not None and report.first is not None:
-        said = f"median {_milliseconds(report.latency)}, slowest {_milliseconds(report.slowest)}"
-        lines.append(_fact("latency", f"{said}, first {_milliseconds(report.first)}"))
+        times = f"median {_milliseconds(report.latency)}, slowest {_milliseconds(report.slowest)}"
+        lines.append(_fact("latency", f"{times}, first {_milliseconds(report.first)}"))
     if findings:
         lines += [(), *_table(findings)]
-    errors = [(finding.resource, finding.error) for finding in findings if finding.error]
+    said = [
+        (finding.resource, text) for finding in findings if (text := finding.error or finding.note)
+    ]
     if report.error:
-        errors.append(("server", report.error))
-    if errors:
+        said.append(("server", report.error))
+    if said:
         lines.append(())
-    for what, error in errors:
-        lines.append((Span(f"{printable(what)}: ", "bold"), Span(printable(error))))
+    for what, text in said:
+        lines.append((Span(f"{printable(what)}: ", "bold"), Span(printable(text))))
     return lines
 
 
@@ -165,7 +167,7 @@ def _row(finding: Finding) -> Line:
         _answer(finding.bookmarks, bad="yellow"),
         Span("-" if finding.objects is None else f"{finding.objects:,}"),
         Span("-" if finding.size is None else compact_bytes(finding.size)),
-        Span("-" if finding.synced is None else f"{finding.synced:.2f} s"),
+        Span("-" if finding.synced is None else _duration(finding.synced)),
     )
 
 
@@ -173,6 +175,10 @@ def _answer(value: bool | None, *, bad: Style = "red") -> Span:
     if value is None:
         return Span("-", "dim")
     return Span("yes", "green") if value else Span("no", bad)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
 
 
 def _milliseconds(seconds: float) -> str:

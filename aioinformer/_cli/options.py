@@ -52,6 +52,8 @@ class WatchOptions(ClusterOptions):
     """``aioinformer watch``."""
 
     resource: str
+    name: str = ""
+    """Of the one object to watch; empty for all."""
     labels: str = ""
     fields: str = ""
     output: str = "table"

@@ -112,8 +112,11 @@ class TableReader:
 
     @property
     def watch_lists(self) -> bool:
-        """Whether it may be asked for a WatchList."""
-        return self.reader.watch_lists
+        """Whether it may be asked for a WatchList: never, as kubectl doesn't. A list says how much
+        is to come, and somebody waits: a server that doesn't know WatchLists takes half a minute
+        to find out.
+        """
+        return False
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[_Translated]:
@@ -135,10 +138,7 @@ class TableReader:
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[_Translated]:
         """A stream of changes, as an open answer. Raises what ``ResourceReader.watch`` does."""
-        if request.initial:
-            self.told.progress.begin()
-        told, whole = self.told, self.told.objects
-        events = TableEvents(told.saw, told.progress, cells=not whole)
+        events = TableEvents(self.told.saw, cells=not self.told.objects)
         async with self.reader.watch(request) as stream:
             yield _Translated(stream, events)
 

@@ -88,7 +88,6 @@ class TableEvents:
 
     seen: Callable[[Columns], None]
     """Told which columns there are; of none if these are no tables."""
-    progress: Progress
     cells: bool = True
     """Whether the objects shall carry them."""
     _lines: LineSplitter = field(default_factory=LineSplitter)
@@ -110,7 +109,6 @@ class TableEvents:
             read = _read_line(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return _ended(line)  # whose turn it is to complain reads it next
-        self.progress.items += read.type == "ADDED"
         if read.object.kind != "Table":
             if read.type in ("ADDED", "MODIFIED"):
                 self.seen(())

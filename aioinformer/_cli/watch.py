@@ -69,13 +69,19 @@ async def run_watch(options: WatchOptions, terminal: Terminal) -> int:
         tables.objects = form.objects
         async with SharedInformerFactory(tables) as informers:
             informer = informers.informer(
-                resource, namespace=namespace, labels=options.labels, fields=options.fields
+                resource, namespace=namespace, labels=options.labels, fields=_fields(options)
             )
             if not await _synced(informer, tables.progress, terminal.notices):
                 return UNUSABLE
             async with _notes(client, informer, namespace, options) as notes:
                 await _print(informer, form, notes, terminal)
     return 0
+
+
+def _fields(options: WatchOptions) -> str:
+    """The field selector, which a name is part of."""
+    named = str(FieldSelector.parse({"metadata.name": options.name})) if options.name else ""
+    return ",".join(each for each in (named, options.fields) if each)
 
 
 def _check(option: str, parse: Callable[[str], object], text: str) -> None:
@@ -140,10 +146,10 @@ async def _notes(
     if not options.events or resource.plural == EVENTS.plural:
         yield None
         return
-    selected = bool(options.labels or options.fields)
+    selected = bool(options.name or options.labels or options.fields)
     notebook = Notebook(resource, lambda key: not selected or key in informer.lister)
     place = namespace if resource.namespaced else "default"  # where those of nodes are
-    async with SharedInformerFactory(client) as informers:
+    async with SharedInformerFactory(client, watch_list=False) as informers:  # as the tables
         yield informers.informer(EVENTS, namespace=place, fields=notebook.selector), notebook
 
 

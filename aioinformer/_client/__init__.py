@@ -9,6 +9,7 @@ The only package of the library that knows HTTP (aiohttp) and kubeconfig files
     transport    sessions, requests, open answers    statuses     failures -> our errors
     kubeconfig   finds credentials as kubectl does   kubeconfig_files   reads the files
     calls        one request                         sending      a write goes out once
+    own_headers  what a program adds to them
     writer       writes single objects               write_advice what to do about a refused one
     cautions     what a server warns of
     refusals     reads an answer other than 200      masking      hides what was sent from it

@@ -20,6 +20,7 @@ from aioinformer._client.calls import JSON, Call, all_of
 from aioinformer._client.credentials import CredentialSource, ExplicitServer, server_url
 from aioinformer._client.discovery import Discovery
 from aioinformer._client.kubeconfig import Kubeconfig
+from aioinformer._client.own_headers import Headers, checked
 from aioinformer._client.reader import ResourceReader
 from aioinformer._client.statuses import DOUBT
 from aioinformer._client.traffic import Traffic
@@ -45,7 +46,8 @@ class Client:
         server: the URL of the API server, such as ``https://10.0.0.1:6443``.
         token: a bearer token. One that rotates needs ``Client.connect()``.
         ssl: trusted certificates and one's own; the system's trusted ones by default.
-        headers: headers to add to every request, such as ``Impersonate-User``.
+        headers: headers to add to every request, such as ``Impersonate-User``, or a function that
+            returns them; it is called for each request, and must be quick.
         timeouts: how long to wait for what.
         limits: how much its informers may ask for at once, all together.
 
@@ -61,7 +63,7 @@ class Client:
         *,
         token: str | None = None,
         ssl: tls.SSLContext | None = None,
-        headers: Mapping[str, str] = NOTHING,
+        headers: Headers = NOTHING,
         timeouts: Timeouts | None = None,
         limits: Limits | None = None,
     ) -> None:
@@ -74,7 +76,7 @@ class Client:
         *,
         kubeconfig: str | os.PathLike[str] | None = None,
         context: str | None = None,
-        headers: Mapping[str, str] = NOTHING,
+        headers: Headers = NOTHING,
         timeouts: Timeouts | None = None,
         limits: Limits | None = None,
     ) -> Self:
@@ -107,7 +109,7 @@ class Client:
         cls,
         source: CredentialSource,
         *,
-        headers: Mapping[str, str] = NOTHING,
+        headers: Headers = NOTHING,
         timeouts: Timeouts | None = None,
         limits: Limits | None = None,
     ) -> Self:
@@ -133,17 +135,14 @@ class Client:
         self,
         source: CredentialSource,
         server: str,
-        headers: Mapping[str, str],
+        headers: Headers,
         timeouts: Timeouts | None,
         limits: Limits | None,
     ) -> None:
-        for name, value in headers.items():
-            if not (name.isprintable() and value.isprintable()):
-                raise ValueError(f"the header {name!r} has a newline or control character in it")
         self._source = source
         self._server = server
         self._namespace = ""
-        self._headers = dict(headers)
+        self._headers = checked(headers)
         self._timeouts = timeouts or Timeouts()
         self._traffic = Traffic(limits)
         self._transport: Transport | None = None

@@ -12,9 +12,10 @@ import aiohttp
 
 from aioinformer._client.advice import about_refusal, about_stranger, is_tls_only, user_in
 from aioinformer._client.calls import Call
+from aioinformer._client.confidences import unquoted
 from aioinformer._client.masking import Mask
 from aioinformer._client.statuses import DOUBT, FAILURES, UNKNOWN_PATH, status_of
-from aioinformer._client.write_advice import about_refused_write, unquoted
+from aioinformer._client.write_advice import about_refused_write
 from aioinformer.errors import (
     ConnectionFailed,
     FetchError,

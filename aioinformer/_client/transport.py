@@ -23,9 +23,11 @@ from yarl import URL
 from aioinformer._client.access import Access, Identity
 from aioinformer._client.calls import JSON, Call
 from aioinformer._client.cautions import Cautions
+from aioinformer._client.confidences import values_sent
 from aioinformer._client.credentials import Credentials
 from aioinformer._client.impersonation import impersonates
 from aioinformer._client.masking import Mask, without_answer
+from aioinformer._client.own_headers import Headers, current
 from aioinformer._client.refusals import is_page, refusal
 from aioinformer._client.sending import SentOnce, sent_once
 from aioinformer._client.sessions import Sessions
@@ -129,13 +131,10 @@ class Body:
 class Transport:
     """Sends requests with one set of credentials. Made inside a running loop; close it."""
 
-    def __init__(
-        self, credentials: Credentials, *, headers: Mapping[str, str], timeouts: Timeouts
-    ) -> None:
+    def __init__(self, credentials: Credentials, *, headers: Headers, timeouts: Timeouts) -> None:
         self._credentials = credentials
         self._access = Access(credentials, patience=timeouts.connect)
-        acting = () if impersonates(headers) else credentials.headers
-        self._headers = CIMultiDict([*acting, *{"User-Agent": AGENT, **headers}.items()])
+        self._own = headers
         self._timeouts = timeouts
         self._turns = asyncio.Semaphore(REQUESTS_AT_ONCE)
         self._writes = asyncio.Semaphore(REQUESTS_AT_ONCE)
@@ -185,7 +184,7 @@ class Transport:
         try:
             yield body
         except FetchError as error:
-            self._mask(body.headers_sent).error(error)
+            self._mask(body.headers_sent, call).error(error)
             raise
         finally:
             self._open.discard(body)
@@ -220,12 +219,12 @@ class Transport:
         if response.status != 401:
             self._access.worked()
         if "Warning" in response.headers:
-            self._cautions.heed(response.headers, self._mask(body.headers_sent))
+            self._cautions.heed(response.headers, self._mask(body.headers_sent, call))
         if call.succeeded(response.status) and not is_page(response):
             return body
         try:
             origin = self._credentials.origin
-            mask = self._mask(body.headers_sent)
+            mask = self._mask(body.headers_sent, call)
             raise await refusal(response, call=call, mask=mask, origin=origin)
         finally:
             await body.aclose()
@@ -244,10 +243,12 @@ class Transport:
             await before.retire()
         return self._current
 
-    def _mask(self, sent: Mapping[str, str]) -> Mask:
-        """Hides every header that went out with a request, those for the proxy included."""
+    def _mask(self, sent: Mapping[str, str], call: Call) -> Mask:
+        """Hides every header that went out with a request, those for the proxy included, and what
+        was written to a Secret.
+        """
         proxy = ("Proxy-Authorization", self._credentials.proxy_authorization)
-        return Mask([*sent.items(), proxy])
+        return Mask([*sent.items(), proxy, *values_sent(call)])
 
     async def _send(
         self, call: Call, authorization: str, sessions: Sessions
@@ -271,7 +272,7 @@ class Transport:
         except (*FAILURES, SentOnce) as caught:
             error = caught.error if isinstance(caught, SentOnce) else caught
             # Before its text is used: a proxy's reason phrase may repeat what it was sent.
-            self._mask(headers).error(without_headers(error))
+            self._mask(headers, call).error(without_headers(error))
             if call.body:
                 without_answer(error)
             origin = self._credentials.origin
@@ -280,7 +281,9 @@ class Transport:
             ) from error
 
     def _headers_of(self, call: Call, url: URL, authorization: str) -> CIMultiDict[str]:
-        headers = self._headers.copy()
+        own = current(self._own)
+        acting = () if impersonates(own) else self._credentials.headers
+        headers = CIMultiDict([*acting, *{"User-Agent": AGENT, **own}.items()])
         headers["Accept"] = call.accept
         headers["Accept-Encoding"] = "gzip" if call.watch is None else "identity"
         if call.content_type:

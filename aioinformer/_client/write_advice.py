@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, cast
 
 from aioinformer._core.writes import Method
 from aioinformer.errors import Status
 
-__all__ = ["about_refused_write", "unquoted"]
+__all__ = ["TARGET", "about_refused_write", "causes_of"]
 
 TARGET = re.compile(
     r"/(?:api/[^/]+|apis/(?P<group>[^/]+)/[^/]+)"
@@ -54,27 +53,6 @@ def about_refused_write(status: Status, path: str, method: Method, user: str = "
     return "; ".join(part for part in parts if part)
 
 
-def unquoted(status: Status, path: str) -> Status:
-    """``status`` without the server's sentence where that may quote a Secret.
-
-    What a server can't read or finds invalid it may quote, whole: a merge patch that makes a label
-    a number comes back with all of the object. Of a Secret only the fields are told.
-    """
-    found = TARGET.search(path)
-    if found is None or (found["plural"], found["group"]) != ("secrets", None):
-        return status
-    if status.code not in (400, 422):
-        return status
-    causes = [
-        {name: cause[name] for name in ("reason", "field") if name in cause}
-        for cause in _causes(status)
-    ]
-    fields = ", ".join(dict.fromkeys(str(cause["field"]) for cause in causes if "field" in cause))
-    about = f": it is about {fields}" if fields else ""
-    said = f"the server's sentence may quote the Secret, and is not shown{about}"
-    return replace(status, message=said, details={"causes": causes} if causes else {})
-
-
 def _advice(status: Status, path: str, method: Method, user: str) -> str:
     match status.code:
         case 403 if status.reason:  # else it isn't the API server who says so
@@ -92,7 +70,7 @@ def _advice(status: Status, path: str, method: Method, user: str) -> str:
 
 
 def _about_conflict(status: Status) -> str:
-    if any(cause.get("reason") == APPLY_CONFLICT for cause in _causes(status)):
+    if any(cause.get("reason") == APPLY_CONFLICT for cause in causes_of(status)):
         return "leave those fields out, or take them over with force=True"
     if "UID" in status.message:
         return "the one that was meant is gone: read again which one there is"
@@ -139,14 +117,14 @@ def _untold_causes(status: Status) -> str:
     """The causes that the server's sentence leaves out."""
     told = [
         f"{cause['field']}: {cause['message']}" if cause.get("field") else str(cause["message"])
-        for cause in _causes(status)
+        for cause in causes_of(status)
         if cause.get("message") and str(cause["message"]) not in status.message
     ]
     more = f", and {len(told) - CAUSES} more" if len(told) > CAUSES else ""
     return ", ".join(told[:CAUSES]) + more
 
 
-def _causes(status: Status) -> Iterator[dict[str, Any]]:
+def causes_of(status: Status) -> Iterator[dict[str, Any]]:
     """Those in the details that have the form of causes; a server may send anything."""
     sent: Any = status.details.get("causes")
     for cause in cast("Iterable[Any]", sent) if isinstance(sent, list) else ():

@@ -90,10 +90,11 @@ def _cut_as_written(source: bytes, start: int, end: int, value: bytes) -> bytes 
     # first key, which no server writes.
     if at < 0 or source[at - 1] != _COMMA or source[begin - 1] != _COLON:
         return None
-    opened = source.find(b"{", start + 1, at)
+    opened = source.find(b"{", start + 1, at) - _OPENING
     # If there is no brace between, or one too near to the start, nothing matches.
-    at_metadata = source.startswith(_METADATA, max(opened - _OPENING, start))
-    if not (at_metadata and source.startswith(value, begin)):
+    if not (
+        opened >= start and source.startswith(_METADATA, opened) and source.startswith(value, begin)
+    ):
         return None
     return source[start : at - 1] + source[begin + len(value) : end]
 

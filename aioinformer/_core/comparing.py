@@ -16,11 +16,8 @@ __all__ = ["append_change", "equal", "parted", "same", "same_content", "untraced
 
 def same(old: KubeObject, new: KubeObject) -> bool:
     """Whether ``new`` says nothing new. A server stamps a version on every change."""
-    return (
-        old.uid == new.uid
-        and old.resource_version == new.resource_version
-        and bool(new.resource_version)
-    )
+    version = new.resource_version  # first: mostly another one, and then that is all
+    return old.resource_version == version and old.uid == new.uid and bool(version)
 
 
 def same_content(old: KubeObject, new: KubeObject) -> bool:

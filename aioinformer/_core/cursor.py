@@ -8,7 +8,9 @@ arguments), and no objects.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from aioinformer._core.backoff import Backoff
 from aioinformer._core.habits import STREAMLESS, UNLUCKY, Habits
@@ -43,8 +45,7 @@ STUBBORN = 3
 WatchLists that came to nothing, list."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """What to do next."""
 
     request: AnyRequest

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Sequence
+from itertools import islice
 
 from aioinformer._core.deltas import Bookmark, Delta, Entry, Replaced, Resync
 from aioinformer._core.items import size_of
@@ -52,6 +53,9 @@ class DeltaFIFO:
         self._high_bytes = high_bytes
         self._entries: deque[Entry] = deque()
         self._newest: dict[ObjectKey, Delta] = {}
+        """The last change of each object, among the entries that were looked at."""
+        self._looked_at = 0
+        """How many of the oldest entries those are. Only deletions ask; else it stays none."""
         self._bytes = 0
         self._states = 0
         self._applying = False
@@ -78,7 +82,6 @@ class DeltaFIFO:
         if delta.kind == "Deleted" and not self._worth_deleting(obj.key):
             return
         self._entries.append(delta)
-        self._newest[obj.key] = delta
         self._bytes += len(obj.raw) or size_of(obj)
 
     def replace(
@@ -99,6 +102,7 @@ class DeltaFIFO:
         """
         self._entries.append(Replaced(objects, resource_version, rewound, reason))
         self._newest.clear()
+        self._looked_at = len(self._entries)
         self._states += 1
         self._populated = True
 
@@ -114,11 +118,21 @@ class DeltaFIFO:
         self._entries.append(Bookmark(resource_version))
 
     def _worth_deleting(self, key: ObjectKey) -> bool:
+        self._look()
         newest = self._newest.get(key)
         if newest is not None:
             return newest.kind != "Deleted"
         # Behind a whole state that isn't applied yet, nobody knows what will be known.
         return self._known is None or self._states > 0 or self._applying or key in self._known
+
+    def _look(self) -> None:
+        """Look at the entries that have come since somebody asked: at each once at most."""
+        found: dict[ObjectKey, Delta] = {}
+        for entry in islice(reversed(self._entries), len(self._entries) - self._looked_at):
+            if isinstance(entry, Delta):
+                found.setdefault(entry.obj.key, entry)
+        self._newest.update(found)
+        self._looked_at = len(self._entries)
 
     # -- draining ------------------------------------------------------------------------------
 
@@ -132,22 +146,25 @@ class DeltaFIFO:
         if not self._entries:
             return None
         entry = self._entries.popleft()
+        if self._looked_at:
+            self._looked_at -= 1
+            self._forget(entry)
         if isinstance(entry, Delta):
             obj = entry.obj
             self._bytes -= len(obj.raw) or size_of(obj)
-            if self._newest.get(obj.key) is entry:
-                del self._newest[obj.key]
         elif isinstance(entry, Replaced):
             self._states -= 1
             self._applying = True
         return entry
 
+    def _forget(self, entry: Entry) -> None:
+        if isinstance(entry, Delta) and self._newest.get(entry.obj.key) is entry:
+            del self._newest[entry.obj.key]
+
     # -- looking -------------------------------------------------------------------------------
 
     def deltas(self, key: ObjectKey) -> tuple[Delta, ...]:
         """What is queued for one object, the oldest first. Walks the whole queue."""
-        if key not in self._newest and not self._states:
-            return ()
         return tuple(e for e in self._entries if isinstance(e, Delta) and e.obj.key == key)
 
     @property

@@ -14,7 +14,7 @@ so that nothing is lost, and what was raised is reported. The tests themselves a
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import iscoroutinefunction
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any, TypeAlias
 
 from typing_extensions import TypeVar
@@ -125,6 +125,9 @@ def _parts(
 
 
 def _check_plain(test: Callable[..., object]) -> None:
-    if iscoroutinefunction(test) or iscoroutinefunction(type(test).__call__):
-        name: str = getattr(test, "__qualname__", None) or repr(test)
+    called: tuple[object, object] = (test, type(test).__call__)
+    name: str = getattr(test, "__qualname__", None) or repr(test)
+    if any(map(iscoroutinefunction, called)):
         raise TypeError(f"the filter {name} is async; it must answer at once")
+    if any(isgeneratorfunction(each) or isasyncgenfunction(each) for each in called):
+        raise TypeError(f"the filter {name} has a yield in it, so that everything would pass")

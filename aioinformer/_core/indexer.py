@@ -131,7 +131,8 @@ class Indexer:
         """Whether ``obj`` says nothing new. What is held since a newer state was refused may be of
         a time that the server has gone back behind: equal versions prove nothing then.
         """
-        return (same_content if held.key in self.rejected else same)(held, obj)
+        by_content = self.rejected and held.key in self.rejected
+        return (same_content if by_content else same)(held, obj)
 
     def apply(self, delta: Delta, events: list[Event]) -> Exception | None:
         """Apply one change and append what it means for listeners.

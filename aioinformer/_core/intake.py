@@ -10,7 +10,7 @@ When to give a stream up is ``liveness``'; what to do about an error is ``rules`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from aioinformer._core.deltas import Bookmark, Delta
 from aioinformer._core.objects import KubeObject, ObjectKey
@@ -19,6 +19,10 @@ from aioinformer._core.shapes import Keep
 from aioinformer._core.wire import LINE_CAP, EventDecoder, LineSplitter
 
 __all__ = ["InitialState", "Intake"]
+
+PORTION = 8192
+"""Bytes to take between two looks at the clock where a program's code runs for each object: a few
+objects. A chunk may have hundreds of them."""
 
 
 class InitialState:
@@ -78,6 +82,15 @@ class Intake:
         self._splitter = LineSplitter(cap=line_cap)
         self._decoder = EventDecoder(resource, managed_fields=managed_fields)
         self._decode = self._decoder.decode if keep is None else self._keeping(keep)
+        self._quick = keep is None
+
+    def portions(self, chunk: bytes) -> Iterable[bytes]:
+        """``chunk`` in pieces, each of which is quick to ``feed``: all of it, unless a model or a
+        transform has to look at each object.
+        """
+        if self._quick:
+            return (chunk,)
+        return (chunk[at : at + PORTION] for at in range(0, len(chunk), PORTION))
 
     def feed(self, chunk: bytes) -> None:
         """Take a chunk.

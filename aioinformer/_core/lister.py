@@ -161,6 +161,9 @@ class Lister(Generic[T]):
             InvalidPath: ``fields`` names something that is no path.
             UsageError: the informer has a ``model=``, and so no JSON for selectors or predicates
                 to read: use ``where=``, or an index of what the model declares.
+            ObjectDecodeError: the labels or fields of an object that had to be looked at can't be
+                read, so that nobody knows whether it is meant; to leave it out would be a lie. A
+                ``label_index`` rejects such an object as it comes, and doesn't meet it here.
         """
         return self._search(namespace, labels, fields, where).all()
 

@@ -212,8 +212,10 @@ def _decode_body(obj: KubeObject) -> dict[str, Any]:
         body = _read_body(obj.raw)
     except _UNREADABLE as error:
         raise undecodable(obj, error) from error
-    body.setdefault("apiVersion", obj.api_version)
-    body.setdefault("kind", obj.kind)
+    if "apiVersion" not in body:
+        body["apiVersion"] = obj.api_version
+    if "kind" not in body:
+        body["kind"] = obj.kind
     return body
 
 

@@ -9,10 +9,11 @@ at. A ``Search`` asks the rest of each object, all at once or bit by bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Generic, TypeAlias
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from typing_extensions import TypeVar
 
 from aioinformer._core.items import ReadsBytes
@@ -49,8 +50,7 @@ PARSED = 256
 NAMESPACE = "metadata.namespace"
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """Which of the cached objects."""
 
     namespace: str | None = None
@@ -145,8 +145,7 @@ class Query:
             yield where
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
+class _Way(Struct, frozen=True):
     """Some buckets of one index that hold all that a query can mean."""
 
     buckets: tuple[Bucket, ...]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from aioinformer.errors import UnknownResource
 
@@ -218,6 +217,8 @@ def find_built_in(name: str) -> Resource:
     """
     found = _BY_NAME.get(name.lower())
     if found is None:
+        from difflib import get_close_matches  # few programs need it
+
         alike = get_close_matches(name.lower(), _BY_NAME, n=9)  # of one resource there may be three
         near = list(dict.fromkeys(str(_BY_NAME[each]) for each in alike))[:3]
         hint = f" (did you mean {' or '.join(near)}?)" if near else ""

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from aioinformer._core.coalescing import Coalesced
 from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
@@ -67,8 +68,7 @@ class Gone:
         return f"<Gone {len(self.objects)}>"
 
 
-@dataclass(slots=True, eq=False)
-class Telling:
+class Telling(Struct, eq=False):
     """A state that is being told."""
 
     events: Iterator[Event | None]

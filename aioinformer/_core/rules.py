@@ -6,8 +6,9 @@ deviations that its users have paid for. ``cursor`` looks them up and turns them
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from aioinformer._core.outcomes import Outcome
 
@@ -66,8 +67,7 @@ class Pause(Enum):
     ALWAYS = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """What follows an outcome."""
 
     goto: Goto

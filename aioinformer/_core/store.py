@@ -150,16 +150,14 @@ class State:
 
     def put(self, obj: KubeObject, old: KubeObject | None) -> None:
         """Hold ``obj`` instead of ``old``. If an index function raises, nothing has changed."""
-        filed = [(index, index.values(obj)) for index in self.indexes.values()]
-        if self.building:
-            filed += [(index, index.values(obj)) for index in self.building]
+        filed: list[tuple[Index, Values]] = []  # no comprehension: each change comes by here
+        for index in self.indexes.values():
+            filed.append((index, index.values(obj)))  # noqa: PERF401 - as above
+        for index in self.building:
+            filed.append((index, index.values(obj)))  # noqa: PERF401 - as above
         self.objects[obj.key] = obj
-        if old is None:
-            for index, values in filed:
-                index.move(obj, (), values)
-        else:
-            for index, values in filed:
-                index.move(obj, index.values_of_held(old), values)
+        for index, values in filed:
+            index.move(obj, () if old is None else index.values_of_held(old), values)
 
     def remove(self, old: KubeObject) -> None:
         """Hold it no longer."""

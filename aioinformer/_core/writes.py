@@ -146,7 +146,8 @@ class Writes:
         except ValueError as error:
             raise UsageError(f"{self.resource}: {error}") from error
         if not _is_key(whole):
-            raise UsageError(f"{self._one} is found by an ObjectKey or a str, not by {key!r}")
+            given = type(key).__name__  # the object itself, perhaps, and it may be a Secret
+            raise UsageError(f"{self._one} is found by an ObjectKey or a str, not by a {given}")
         if not whole.name and not new:
             raise UsageError(f"{self._one} is found by its name, and {key!r} has none")
         where, own = whole.namespace, self.namespace
@@ -187,7 +188,7 @@ class Writes:
         Raises:
             UsageError: it is of another type, or has no metadata.
         """
-        body = dict(_mapping(obj, f"{self._one} to write"))
+        body = _mapping(obj, f"{self._one} to write")
         head = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
         for name, expected in head.items():
             if (found := body.setdefault(name, expected)) != expected:
@@ -237,14 +238,14 @@ _read_kind = msgspec.json.Decoder(_Kind).decode
 
 
 def _operations(patch: object) -> list[object]:
-    given: list[object] = []
+    given, kind = list[object](), type(patch).__name__
     if isinstance(patch, Sequence):
         given.extend(cast("Sequence[object]", patch))  # of a str, its characters
         if all(isinstance(operation, Mapping) for operation in given):
             return given
     raise UsageError(
         "a patch is a mapping (a merge patch) or a sequence of operations (a JSON patch), "
-        f"not {type(patch).__name__}{' of something else' if given else ''}"
+        f"not {kind}{' of something else' if given else ''}"
     )
 
 
@@ -260,11 +261,11 @@ def _is_key(found: object) -> bool:
     return isinstance(found, ObjectKey)
 
 
-def _mapping(found: object, what: str) -> Mapping[str, Any]:
-    """``found``, if it is a mapping; a program need not be type-checked."""
+def _mapping(found: object, what: str) -> dict[str, Any]:
+    """A copy of ``found``, if that is a mapping; a program need not be type-checked."""
     if not isinstance(found, Mapping):
         raise UsageError(f"{what} is a mapping, not {type(found).__name__}")
-    return cast("Mapping[str, Any]", found)
+    return dict(cast("Mapping[str, Any]", found))
 
 
 def _bytes(value: object) -> bytes:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Self, cast
+
+from msgspec import Struct
 
 from aioinformer._core.indexer import Indexer
 from aioinformer._core.objects import Event, KubeObject, ObjectKey
@@ -20,8 +21,7 @@ from aioinformer.errors import NotRunning, UsageError
 __all__ = ["Waits", "Written"]
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """One version of one object, as a write or a read has returned it."""
 
     key: ObjectKey
@@ -54,8 +54,7 @@ class Written:
         return f"{self.key} at resourceVersion {self.resource_version}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Wait:
+class _Wait(Struct, frozen=True, eq=False):
     """Somebody who waits."""
 
     key: ObjectKey | None

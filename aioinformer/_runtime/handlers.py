@@ -8,7 +8,7 @@ called with exactly these arguments. When, and what becomes of its failures, is 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from inspect import iscoroutinefunction
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any, Protocol, TypeAlias
 
 from typing_extensions import TypeVar
@@ -113,9 +113,24 @@ def is_async(handler: Handler[Any]) -> bool:
     """Whether any of its functions is a coroutine function. A plain one may still return an
     awaitable.
     """
+    return any(iscoroutinefunction(part) for part in _parts(handler))
+
+
+def _parts(handler: object) -> tuple[object, ...]:
+    """What of it may be called."""
     names = ("on_add", "on_update", "on_delete", "__call__")
-    parts = (handler, *(getattr(handler, name, None) for name in names))
-    return any(iscoroutinefunction(part) for part in parts)
+    return (handler, *(getattr(handler, name, None) for name in names))
+
+
+def _check_runs(handler: object) -> None:
+    """Raise if calling it would do nothing: a function with a ``yield`` in it only makes something
+    to iterate over, which nobody will.
+
+    Raises:
+        TypeError: it is one.
+    """
+    if any(isgeneratorfunction(each) or isasyncgenfunction(each) for each in _parts(handler)):
+        raise TypeError(f"{handler_name(handler)} has a yield in it: as a handler it would not run")
 
 
 def adds_only(function: OnAdd[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
@@ -155,6 +170,7 @@ def _named(on_event: F, function: object) -> F:
 def _named_function(on_event: F, function: object, kind: type) -> F:
     if isinstance(function, type) or not callable(function):
         raise TypeError(f"this is for a function, not for {function!r}")
+    _check_runs(function)
     vars(on_event)[ONLY] = kind
     return _named(on_event, function)
 
@@ -207,10 +223,11 @@ def dispatch(handler: Handler[Any]) -> _Call:
     """One function of an event for whatever form the handler has.
 
     Raises:
-        TypeError: it has none of them.
+        TypeError: it has none of them, or a function of it has a ``yield``.
     """
     if isinstance(handler, type):
         raise TypeError(f"a handler is an object: pass {handler.__name__}(), not the class")
+    _check_runs(handler)
     on_add = getattr(handler, "on_add", None)
     on_update = getattr(handler, "on_update", None)
     on_delete = getattr(handler, "on_delete", None)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aioinformer._runtime.informer import SharedInformer
 from aioinformer._runtime.registration import drained
@@ -20,8 +21,7 @@ from aioinformer.errors import NotRunning, SyncTimeout
 __all__ = ["Holding", "all_synced"]
 
 
-@dataclass(slots=True, eq=False)
-class Holding:
+class Holding(Struct, eq=False):
     """An informer and who needs it."""
 
     informer: SharedInformer[Any]

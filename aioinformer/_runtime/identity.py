@@ -7,8 +7,9 @@ shape of its objects. Indexes and listeners are added to it; they are no part of
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
 from typing import Any, Self
+
+from msgspec import Struct
 
 from aioinformer._core.resources import Resource, built_in
 from aioinformer._core.selectors import FieldSelector, LabelMapping, LabelSelector
@@ -20,8 +21,7 @@ __all__ = ["Identity"]
 WHOLE = Shape.of()
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """One informer among those of a factory."""
 
     resource: Resource

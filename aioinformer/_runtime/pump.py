@@ -242,7 +242,8 @@ class Pump:
         self.synced.set()
         self.waits.look_at_all()
         self._report(replacement.rejected)
-        log.info("%s: %d objects listed", self._name, len(self._indexer.state.objects))
+        count = len(self._indexer.state.objects)
+        log.info("%s: %d object%s listed", self._name, count, "s" * (count != 1))
         await pace.breathe()
         while not replacement.step(STEP):
             await pace.breathe()

@@ -24,7 +24,7 @@ from typing import Any, Self
 from aioinformer._core.aggregation import Aggregation, Draft, Entry
 from aioinformer._core.occurrences import EventType, Occurrence, Reference, Reporter
 from aioinformer._runtime.affinity import check_loop, this_loop
-from aioinformer._runtime.reports import OnError, Problem, check_hook
+from aioinformer._runtime.reports import OnError, Problem, check_hook, tell
 from aioinformer._runtime.supervisor import Supervisor
 from aioinformer._runtime.writing import ResourceWriter
 from aioinformer.errors import (
@@ -290,17 +290,10 @@ class EventRecorder:
 
     def _tell(self, cause: str, error: Exception) -> None:
         log.warning("%r: %s: %s", self, cause, error)
-        if self._on_error is None:
-            return
         problem = Problem(
             informer=self._reporter.controller, phase="event", cause=cause, error=error
         )
-        try:
-            self._on_error(problem)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException:
-            log.exception("the error hook raised when it was told of %s", problem)
+        tell(self._on_error, problem, log)
 
     def __repr__(self) -> str:
         state = self._supervisor.state

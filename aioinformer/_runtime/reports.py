@@ -17,13 +17,14 @@ from aioinformer._core.metrics import Metrics
 from aioinformer._core.objects import ObjectKey
 from aioinformer._core.outcomes import Outcome
 from aioinformer._core.requests import AnyRequest, Verb
+from aioinformer._core.rules import RULES, Goto, Phase
 from aioinformer._core.tracing import InformerTrace
 from aioinformer._runtime.health import Condition, State, shown
 from aioinformer._runtime.measuring import guarded
 from aioinformer._runtime.tracing import Untraced
 from aioinformer.errors import CacheDiffers, FetchError
 
-__all__ = ["OnError", "Problem", "Reports", "check_hook"]
+__all__ = ["OnError", "Problem", "Reports", "check_hook", "tell"]
 
 log = logging.getLogger("aioinformer.reflector")
 
@@ -73,8 +74,27 @@ def check_hook(on_error: object) -> None:
         raise TypeError(f"on_error is called, not awaited: {on_error!r} must not be async")
 
 
+def tell(on_error: OnError | None, problem: Problem, log: logging.Logger) -> None:
+    """Tell a program's hook, if there is one; what it raises goes to ``log``."""
+    if on_error is None:
+        return
+    try:
+        on_error(problem)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:
+        log.exception("the error hook raised when it was told of %s", problem)
+
+
 _ENDINGS = frozenset({Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED})
 """How requests end when nothing is wrong."""
+
+_NO_WATCH_LIST = frozenset(
+    outcome for outcome, rule in RULES[Phase.STREAM].items() if rule.goto is Goto.LIST
+)
+"""How a WatchList ends where the server has none: an older one, or one whose storage can't. That is
+to be expected and costs nothing but the attempt; what is wrong with the request as such, the list
+that follows says again."""
 
 _DOING: dict[Verb, State] = {"list": "listing", "watchlist": "listing"}
 """What the informer does while a request is under way. A watch counts when it is open."""
@@ -163,7 +183,7 @@ class Reports:
         if outcome is Outcome.COMPLETE and self._verb == "list":
             self.trace.complete()
         if error is not None:
-            log.warning("%s: %s: %s", self._informer, type(error).__name__, error)
+            self._log(outcome, error)
             self.condition.fail(error)
             self._tell(self._verb, cause, error, delay)
         elif outcome in _ENDINGS:
@@ -172,6 +192,14 @@ class Reports:
             self.condition.absent = False
         if delay:
             self.condition.wait(delay)
+
+    def _log(self, outcome: Outcome, error: FetchError) -> None:
+        begun = self.condition.state == "listing" and self._verb == "watchlist"
+        if begun and outcome in _NO_WATCH_LIST:
+            said = "%s: no WatchList is to be had, so it is listed: %s"
+            log.info(said, self._informer, shown(error))
+        else:
+            log.warning("%s: %s", self._informer, shown(error))
 
     def cancelled(self) -> None:
         """A request was cut short, since the informer ends."""
@@ -229,17 +257,10 @@ class Reports:
         self._call_hook(phase, cause, error, retry_in)
 
     def _call_hook(self, phase: str, cause: str, error: Exception, retry_in: float | None) -> None:
-        if self._on_error is None:
-            return
         problem = Problem(
             informer=self._informer, phase=phase, cause=cause, error=error, retry_in=retry_in
         )
-        try:
-            self._on_error(problem)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException:
-            log.exception("the error hook raised when it was told of %s", problem)
+        tell(self._on_error, problem, log)
 
     def __repr__(self) -> str:
         return f"<Reports of {self._informer} {self.condition!r}>"

@@ -5,7 +5,7 @@ Who calls it that way is ``calling``; how much may be pending is the mailbox's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 __all__ = ["Terms", "check_whole"]
 
@@ -16,8 +16,7 @@ def check_whole(name: str, value: object) -> None:
         raise TypeError(f"{name} must be a whole number, not {value!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Struct, frozen=True):
     """How a handler is to be called. ``add_handler`` explains each."""
 
     concurrency: int = 1

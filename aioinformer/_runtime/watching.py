@@ -87,20 +87,24 @@ class WatchStream:
     async def _read(self, chunks: AsyncIterator[bytes], liveness: Liveness) -> None:
         pace = Pace()
         async for chunk in chunks:
-            now = self._clock()
-            liveness.heard(now)
-            try:
-                self._intake.feed(chunk)
-            finally:  # what came before a bad line counts
-                self._settle(chunks, liveness, now)
-                self._queue_up(liveness, now)
-            self._reports.received(len(chunk), self._intake.events())
-            if self._queue.fifo.full:
-                liveness.hold()
-                await self._queue.room()
-                liveness.resume(self._clock())
-                pace.rested()
-            await pace.breathe()
+            for portion in self._intake.portions(chunk):
+                self._take(portion, chunks, liveness)
+                if self._queue.fifo.full:
+                    liveness.hold()
+                    await self._queue.room()
+                    liveness.resume(self._clock())
+                    pace.rested()
+                await pace.breathe()
+
+    def _take(self, portion: bytes, chunks: AsyncIterator[bytes], liveness: Liveness) -> None:
+        now = self._clock()
+        liveness.heard(now)
+        try:
+            self._intake.feed(portion)
+        finally:  # what came before a bad line counts
+            self._settle(chunks, liveness, now)
+            self._queue_up(liveness, now)
+        self._reports.received(len(portion), self._intake.events())
 
     def _settle(self, chunks: AsyncIterator[bytes], liveness: Liveness, now: float) -> None:
         """If the initial state is complete: what follows is a watch."""

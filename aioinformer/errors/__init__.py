@@ -42,6 +42,7 @@ server's own ``Status``.
     ├── NotCached                  ``lister[...]`` of an object that the cache doesn't hold
     ├── SyncTimeout                ``wait_synced`` ran out of time; says which informers, and why
     ├── Stale                      the cache did not come to show something in time; says why
+    ├── CacheDiffers               a cache was compared with the server, and isn't the same
     ├── ListenerOverflow           a listener with ``overflow="error"`` was too slow
     ├── QueueShutDown              a work queue was shut down, and is empty
     ├── ReconcileTimeout           a controller's reconciler took longer than its ``timeout=``
@@ -72,6 +73,7 @@ from aioinformer.errors.requests import TooManyRequests as TooManyRequests
 from aioinformer.errors.requests import TransportError as TransportError
 from aioinformer.errors.requests import Unauthorized as Unauthorized
 from aioinformer.errors.requests import server_error as server_error
+from aioinformer.errors.running import CacheDiffers as CacheDiffers
 from aioinformer.errors.running import HandlerCancelled as HandlerCancelled
 from aioinformer.errors.running import HandlerTimeout as HandlerTimeout
 from aioinformer.errors.running import LeadershipLost as LeadershipLost
@@ -103,6 +105,7 @@ __all__ = [
     "AlreadyExists",
     "AmbiguousResource",
     "BadRequest",
+    "CacheDiffers",
     "ConfigurationError",
     "Conflict",
     "ConnectionFailed",

@@ -11,6 +11,7 @@ from itertools import islice
 from aioinformer.errors.usage import InformerError
 
 __all__ = [
+    "CacheDiffers",
     "HandlerCancelled",
     "HandlerTimeout",
     "LeadershipLost",
@@ -123,6 +124,18 @@ class Stale(InformerError, TimeoutError):
     def __init__(self, message: str, *, resource_version: str) -> None:
         super().__init__(message)
         self.resource_version = resource_version
+
+
+class CacheDiffers(InformerError):
+    """With ``verify_every=``: the cache was compared with the server's state of the same version,
+    and isn't the same. ``differences`` has the keys, and how each differs (``Difference``).
+
+    That is a fault of this library, or of the server. Nothing is done about it but to say so.
+    """
+
+    def __init__(self, message: str, *, differences: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.differences = dict(differences)
 
 
 class ListenerOverflow(InformerError):

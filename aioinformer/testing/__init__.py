@@ -8,6 +8,8 @@
     Features         the version that a Cluster imitates, and what it can't do
     Snapshot         the state of a Cluster, to go back to
 
+It takes merge, JSON, strategic merge (for built-in kinds, as the real one) and apply patches.
+
 ``ApiServer`` is loaded when it is first named, so that tests without sockets need no aiohttp.
 """
 

@@ -7,7 +7,7 @@ document a group version. Recordings 01 to 03.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -22,11 +22,16 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 """What can be done here with any resource."""
 
+STATUS_VERBS = ["get", "patch", "update"]
+"""And with the status of one."""
 
-def aggregated(resources: Iterable[Resource], *, core: bool) -> Document:
+
+def aggregated(
+    resources: Iterable[Resource], *, core: bool, with_status: Container[Resource] = ()
+) -> Document:
     """Everything in the core group (``/api``), or in all the others (``/apis``)."""
     wanted = [resource for resource in resources if (resource.group == "") is core]
-    items = [_group_discovery(group, served) for group, served in _by_group(wanted)]
+    items = [_group_discovery(group, served, with_status) for group, served in _by_group(wanted)]
     head = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
     return head | {"metadata": _document(), "items": items}
 
@@ -53,7 +58,9 @@ def group(resources: Iterable[Resource], name: str) -> Document | None:
     return {"kind": "APIGroup", "apiVersion": "v1"} | _group(name, served)
 
 
-def group_version(resources: Iterable[Resource], api_version: str) -> Document | None:
+def group_version(
+    resources: Iterable[Resource], api_version: str, with_status: Container[Resource] = ()
+) -> Document | None:
     """``/api/v1`` or ``/apis/GROUP/VERSION``; ``None`` if nothing of it is served."""
     served = [resource for resource in resources if resource.api_version == api_version]
     if not served:
@@ -61,7 +68,8 @@ def group_version(resources: Iterable[Resource], api_version: str) -> Document |
     head: Document = {"kind": "APIResourceList"}
     if served[0].group:
         head["apiVersion"] = "v1"  # the core group's document has none (recording 01)
-    return head | {"groupVersion": api_version, "resources": [_entry(one) for one in served]}
+    entries = [entry for one in served for entry in _entries(one, status=one in with_status)]
+    return head | {"groupVersion": api_version, "resources": entries}
 
 
 def served(resources: Iterable[Resource], wanted: Resource) -> Resource | None:
@@ -106,15 +114,17 @@ def _age(resource: Resource) -> tuple[int, int, int, str]:
     return _STABILITY[stability], -int(major), -int(minor or 0), ""
 
 
-def _group_discovery(name: str, resources: list[Resource]) -> Document:
-    versions = [
-        {"version": version, "resources": [_found(one) for one in served], "freshness": "Current"}
-        for version, served in _by_version(resources)
-    ]
+def _group_discovery(
+    name: str, resources: list[Resource], with_status: Container[Resource]
+) -> Document:
+    versions: list[Document] = []
+    for version, served in _by_version(resources):
+        found = [_found(one, status=one in with_status) for one in served]
+        versions.append({"version": version, "resources": found, "freshness": "Current"})
     return {"metadata": {"name": name} if name else _document(), "versions": versions}
 
 
-def _found(resource: Resource) -> Document:
+def _found(resource: Resource, *, status: bool) -> Document:
     # Built-in types don't say their group and version again; custom ones do.
     custom = Encoding(resource).custom
     kind = {
@@ -125,7 +135,9 @@ def _found(resource: Resource) -> Document:
     entry: Document = {"resource": resource.plural, "responseKind": kind}
     entry |= {"scope": "Namespaced" if resource.namespaced else "Cluster"}
     entry |= {"singularResource": resource.singular, "verbs": VERBS}
-    return entry | _short_names(resource)
+    entry |= _short_names(resource)
+    part = {"subresource": "status", "responseKind": kind, "verbs": STATUS_VERBS}
+    return entry | ({"subresources": [part]} if status else {})
 
 
 def _group(name: str, resources: list[Resource]) -> Document:
@@ -136,10 +148,14 @@ def _group(name: str, resources: list[Resource]) -> Document:
     return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
 
-def _entry(resource: Resource) -> Document:
+def _entries(resource: Resource, *, status: bool) -> Iterator[Document]:
+    """The resource, and its status behind it."""
     entry: Document = {"name": resource.plural, "singularName": resource.singular}
     entry |= {"namespaced": resource.namespaced, "kind": resource.kind, "verbs": VERBS}
-    return entry | _short_names(resource)
+    yield entry | _short_names(resource)
+    if status:
+        part = {"name": f"{resource.plural}/status", "singularName": "", "verbs": STATUS_VERBS}
+        yield entry | part
 
 
 def _short_names(resource: Resource) -> Document:

@@ -138,7 +138,7 @@ class _Documents:
         Raises:
             NotFound: one would, but it isn't there.
         """
-        served = self._cluster.resources
+        served, having = self._cluster.resources, self._cluster.with_status
         aggregated = wants_aggregated(request.headers.get("Accept", ""))
         match request.path.strip("/").split("/"):
             case ["healthz" | "readyz" | "livez"]:
@@ -154,15 +154,16 @@ class _Documents:
             case ["apis", group]:
                 return document(discovery.group(served, group))
             case ["api", version]:
-                return document(discovery.group_version(served, version))
+                return document(discovery.group_version(served, version, having))
             case ["apis", group, version]:
-                return document(discovery.group_version(served, f"{group}/{version}"))
+                return document(discovery.group_version(served, f"{group}/{version}", having))
             case _:
                 return None
 
     def _aggregated(self, request: web.Request, *, core: bool) -> Reply:
         """Everything at once, with a tag to ask whether it is still so (recording 02)."""
-        body = json_bytes(discovery.aggregated(self._cluster.resources, core=core)) + b"\n"
+        served, having = self._cluster.resources, self._cluster.with_status
+        body = json_bytes(discovery.aggregated(served, core=core, with_status=having)) + b"\n"
         tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
         headers = {"Etag": tag, "Vary": "Accept", "Cache-Control": "public"}
         if request.headers.get("If-None-Match") == tag:

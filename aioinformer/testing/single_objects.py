@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
+from aioinformer._core.resources import BUILT_IN
 from aioinformer.testing import statuses, write_statuses, writes
 from aioinformer.testing.cluster import Cluster
 from aioinformer.testing.encoding import Encoding, document_bytes
@@ -19,6 +20,7 @@ from aioinformer.testing.faults import Verb
 from aioinformer.testing.json_patch import operations_in
 from aioinformer.testing.patches import JsonPatch, MergePatch, Patch
 from aioinformer.testing.registry import Conditions, Manner
+from aioinformer.testing.strategic_merge import StrategicMergePatch
 from aioinformer.testing.targets import Target
 
 __all__ = ["BODY_LIMIT", "WRITES", "Answered", "Asked", "answer"]
@@ -29,6 +31,8 @@ BODY_LIMIT = 3 * 1024 * 1024
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+"""For built-in kinds alone."""
 APPLY_PATCH = "application/apply-patch+yaml"
 """YAML of which JSON is read here."""
 PATCHES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
@@ -160,6 +164,8 @@ def _patch(cluster: Cluster, asked: Asked) -> Answered:
         patch = MergePatch(_configuration(asked))
     elif asked.content_type == JSON_PATCH:
         patch = JsonPatch(operations_in(asked.body))
+    elif asked.content_type == STRATEGIC_PATCH and asked.target.resource in BUILT_IN:
+        patch = StrategicMergePatch(_configuration(asked))
     else:
         raise statuses.unsupported_media_type(", ".join(PATCHES))
     namespace = asked.target.namespace

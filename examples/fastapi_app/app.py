@@ -119,7 +119,7 @@ class Sealed:
 router = APIRouter()
 
 
-@router.get("/", include_in_schema=False)
+@router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
 async def page() -> FileResponse:
     """The page."""
     return FileResponse(STATIC / "page.html", headers={"Cache-Control": "no-cache"})

@@ -14,7 +14,7 @@ from fastapi import Depends, HTTPException, Path, Request
 from aioinformer import LiveLister, SharedInformer
 from examples.fastapi_app.live import Live
 
-__all__ = ["Contents", "Informer", "Pods", "Reader", "Running"]
+__all__ = ["Contents", "Informer", "Pods", "Running", "contents"]
 
 
 async def running(request: Request) -> Live:
@@ -39,22 +39,19 @@ async def informer(
 Informer = Annotated[SharedInformer, Depends(informer)]
 
 
-async def reader(informer: Informer) -> LiveLister:
-    """The lister of the resource that the path names."""
-    return informer.lister
-
-
-Reader = Annotated[LiveLister, Depends(reader)]
-
-
-async def contents(informer: Informer) -> LiveLister:
-    """The same, for endpoints that show what is in objects: of Secrets, nobody may see that."""
+def contents(informer: SharedInformer) -> LiveLister:
+    """Its lister, for who shows or searches what is in objects: of Secrets, nobody may see that."""
     if informer.resource.kind == "Secret" and not informer.resource.group:
         raise HTTPException(403, detail="what is in a Secret is not shown here")
     return informer.lister
 
 
-Contents = Annotated[LiveLister, Depends(contents)]
+async def reader(informer: Informer) -> LiveLister:
+    """The lister of the resource that the path names."""
+    return contents(informer)
+
+
+Contents = Annotated[LiveLister, Depends(reader)]
 
 
 async def pods(live: Running) -> LiveLister:

@@ -12,7 +12,7 @@ import msgspec
 from fastapi import APIRouter, HTTPException, Query, Response
 
 from aioinformer import KubeObject, Lister
-from examples.fastapi_app.dependencies import Contents, Pods, Reader
+from examples.fastapi_app.dependencies import Contents, Informer, Pods, contents
 
 __all__ = ["router"]
 
@@ -28,10 +28,15 @@ Limit = Annotated[int, Query(ge=0, le=MOST)]
 
 @router.get("/counts/{resource}")
 def count(
-    reader: Reader, labels: Labels = None, fields: Fields = None, namespace: str | None = None
+    informer: Informer, labels: Labels = None, fields: Fields = None, namespace: str | None = None
 ) -> dict[str, int]:
-    """How many objects there are; in a thread, since it looks at all of them."""
-    return {"count": reader.count(labels=labels, fields=fields, namespace=namespace)}
+    """How many objects there are; in a thread, since it looks at all of them.
+
+    A field selector reads what is in objects: with one, Secrets can't be counted either, or their
+    contents could be guessed.
+    """
+    lister = contents(informer) if fields else informer.lister
+    return {"count": lister.count(labels=labels, fields=fields, namespace=namespace)}
 
 
 @router.get("/on-node/{node}")
@@ -61,8 +66,11 @@ async def several(
 
 
 @router.get("/{resource}/{name}")
-def cluster_scoped(lister: Contents, name: str) -> Response:
+def cluster_scoped(informer: Informer, lister: Contents, name: str) -> Response:
     """One object without a namespace: the server's own bytes."""
+    if informer.resource.namespaced:
+        path = f"/api/{informer.resource.plural}/NAMESPACE/{name}"
+        raise HTTPException(404, detail=f"it has a namespace, which the path must name: {path}")
     return _one(lister, name, None)
 
 

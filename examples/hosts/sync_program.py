@@ -21,8 +21,18 @@ from wsgiref.simple_server import WSGIServer, make_server
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from aioinformer import Client, KubeObject, ResourceWriter, SharedInformer, SharedInformerFactory
-from aioinformer.errors import NotFound
+from aioinformer import (
+    Client,
+    KubeObject,
+    ResourceWriter,
+    SharedInformer,
+    SharedInformerFactory,
+    retry_on_conflict,
+)
+from aioinformer.errors import AlreadyExists, NotFound
+
+ATTEMPTS = 50
+"""Enough for as many requests at once for the same ConfigMap: in each round one gets through."""
 
 
 @dataclass
@@ -38,21 +48,28 @@ class Maps:
         return sorted(each.name for each in self.informer.lister.list(namespace=namespace))
 
     def count(self, key: str) -> str:
-        """Write in the event loop's thread, wait there until the cache shows it, then read here."""
-        try:
-            before = self.portal.call(self.writer.get, key)
-        except NotFound:
-            namespace, name = key.split("/")
-            body = {"metadata": {"name": name, "namespace": namespace}, "data": {"visits": "1"}}
-            self._wait_for(self.portal.call(self.writer.create, body))
-        else:
-            visits = str(int(before["data"]["visits"]) + 1)
-            self._wait_for(self.portal.call(self.writer.patch, key, {"data": {"visits": visits}}))
-        visited: str = self.informer.lister[key]["data"]["visits"]
+        """Write in the event loop's thread, and wait there until the cache shows it."""
+        counted = partial(retry_on_conflict, partial(self._visit, key), attempts=ATTEMPTS)
+        written = self.portal.call(counted)
+        self.portal.call(partial(self.informer.wait_for, written, timeout=5))
+        visited: str = written["data"]["visits"]
         return visited
 
-    def _wait_for(self, written: KubeObject) -> None:
-        self.portal.call(partial(self.informer.wait_for, written, timeout=5))
+    async def _visit(self, key: str) -> KubeObject:
+        """Add one. Other threads and programs do so too: the version that was read must be the
+        newest still, or it is a Conflict and begins again.
+        """
+        try:
+            found = (await self.writer.get(key)).to_dict()
+        except NotFound:
+            namespace, name = key.split("/")
+            body = {"metadata": {"name": name, "namespace": namespace}, "data": {"visits": "0"}}
+            try:
+                found = (await self.writer.create(body)).to_dict()
+            except AlreadyExists:
+                return await self._visit(key)  # another one was quicker
+        found["data"]["visits"] = str(int(found["data"]["visits"]) + 1)
+        return await self.writer.update(found)
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
@@ -138,6 +139,25 @@ async def test_what_is_encoded_is_encoded_once_for_all_clients(
         label(cluster, "a", "cart")
         await until(lambda: one.told("updated") == other.told("updated") == ["a"])
     assert sorted(asked) == ["a cart", "a shop", "b shop"]
+
+
+async def test_informers_of_one_name_are_encoded_each(cluster: Cluster) -> None:
+    def relabelled(app: str) -> Callable[[KubeObject], dict[str, Any]]:
+        def change(pod: KubeObject) -> dict[str, Any]:
+            body = pod.to_dict()
+            body["metadata"]["labels"] = {"app": app}
+            return body
+
+        return change
+
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        for app in "xy":
+            informers.informer("pods", transform=relabelled(app))
+        await informers.wait_synced(5)
+        assert len({each.name for each in informers}) == 1
+        async with connected(EventFeed(lambda: informers)) as client:
+            told = [each.data["labels"]["app"] for each in client.frames if each.event == "added"]
+            assert sorted(told) == ["x", "x", "y", "y"]
 
 
 async def test_an_object_that_cannot_be_encoded_is_named_and_the_next_one_follows(

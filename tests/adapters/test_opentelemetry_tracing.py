@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
+from aiohttp import web
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -14,6 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import NoOpTracerProvider, SpanKind, StatusCode
 
 from aioinformer import (
+    Client,
     Controller,
     Event,
     KubeObject,
@@ -24,8 +26,9 @@ from aioinformer import (
     SharedInformerFactory,
 )
 from aioinformer._core.tracing import Tracing
-from aioinformer.adapters.opentelemetry import OpenTelemetryTracing
+from aioinformer.adapters.opentelemetry import OpenTelemetryTracing, trace_headers
 from aioinformer.testing import ClusterSource
+from tests.client.servers import serving
 from tests.runtime.running import BRISK, informing, running, touch, with_pods
 from tests.runtime.sources import (
     Refusal,
@@ -197,6 +200,36 @@ async def test_the_request_is_current_for_whoever_sends_it(traced: Traced) -> No
     async with informing(scripted(source, traced.tracing)):
         pass
     assert seen == [number(traced.one("list pods"))]
+
+
+async def test_the_api_server_is_told_which_trace_a_request_belongs_to(traced: Traced) -> None:
+    told: dict[str, str | None] = {}
+
+    async def answer(request: web.Request) -> web.Response:
+        verb = "watch" if "watch" in request.query else "list"
+        told.setdefault(verb, request.headers.get("traceparent"))
+        if verb == "watch":
+            return web.Response(status=403)
+        return web.Response(
+            body=b'{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}'
+        )
+
+    async with serving(answer) as server, Client(server, headers=trace_headers) as client:
+        assert trace_headers() == {}, "no span is current here"
+        await client.get("/version")
+        outside = told.pop("list")
+        async with SharedInformerFactory(
+            client, tracing=traced.tracing, watch_list=False
+        ) as informers:
+            informers.informer("pods")
+            await until(lambda: len(traced.spans("watch pods")) == 1)
+
+    listed, watched = traced.one("list pods"), traced.spans("watch pods")[0]
+    assert outside is None
+    for verb, span in (("list", listed), ("watch", watched)):
+        assert span.context is not None
+        trace_id, span_id = span.context.trace_id, span.context.span_id
+        assert (told[verb] or "")[:53] == f"00-{trace_id:032x}-{span_id:016x}-"
 
 
 # -- handlers ----------------------------------------------------------------------------------

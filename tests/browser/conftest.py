@@ -88,4 +88,4 @@ def open_page(browser: Browser) -> Open:
 
 
 def _elsewhere(url: str, own: str) -> list[str]:
-    return [] if url.startswith(own) else [f"request to another host: {url}"]
+    return [] if url.startswith((own, "about:")) else [f"request to another host: {url}"]

@@ -145,6 +145,58 @@ async def test_the_page_comes_back_to_its_service_by_itself(
         await page_of.__aexit__(None, None, None)
 
 
+async def test_a_page_whose_api_server_was_never_there_says_so(
+    server: ApiServer, tmp_path: Path, open_page: Open, artifacts: Path
+) -> None:
+    settings = settings_of(server, tmp_path)
+    await server.stop()
+    async with serving(settings) as service, open_page(service) as page:
+        await expect(page.locator("#state")).to_have_text("API server away")
+        await expect(page.locator("#notice")).to_contain_text("Nothing was read yet: pods: 127.0")
+        await expect(page.locator("#none")).to_contain_text("Waiting for the first full state")
+        await page.screenshot(path=artifacts / "laptop-light-never-up.png")
+        await server.restart()
+        await expect(page.locator("#state")).to_have_text("Live", timeout=10 * SECOND)
+        await expect(page.locator(".row")).to_have_count(3)
+
+
+LOOK = """(hidden) => {
+    Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
+"""Somebody turns to another tab, and back: all pages of a headless browser count as seen."""
+
+
+async def test_a_page_that_nobody_looks_at_needs_no_connection(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    """There are six of them to a host: without this, the seventh tab stays white."""
+    async with open_page(service) as page:
+        await page.evaluate(LOOK, True)
+        await until(lambda: service.clients == 0, timeout=6)
+        pod(server, "web-2")
+        server.cluster.delete("pods", "web-0", namespace="web")
+        await page.evaluate(LOOK, False)
+        await expect(row(page, "web-2")).to_be_visible(timeout=SECOND)
+        await expect(row(page, "web-0")).to_have_count(0)
+        await page.evaluate(LOOK, True)
+        await page.evaluate(LOOK, False)
+        await expect(page.locator("#state")).to_have_text("Live")
+        assert service.clients == 1, "a glance elsewhere changes nothing"
+
+
+async def test_the_page_goes_on_after_the_back_button(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    async with open_page(service) as page:
+        await page.goto("about:blank")
+        await until(lambda: service.clients == 0)
+        pod(server, "web-2")
+        await page.go_back()
+        await expect(row(page, "web-2")).to_be_visible()
+        await expect(page.locator("#state")).to_have_text("Live")
+
+
 async def test_a_stalled_second_client_changes_nothing(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:
@@ -204,6 +256,26 @@ async def test_columns_sort(service: Service, open_page: Open) -> None:
         assert await page.evaluate(shown) == ["web-1", "web-0", "cart-0"]
 
 
+async def test_the_tab_key_follows_what_is_seen(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    async with open_page(service) as page:
+        await expect(page.locator(".row")).to_have_count(3)
+        pod(server, "early-0")
+        await expect(row(page, "early-0")).to_be_visible(timeout=SECOND)
+        await row(page, "cart-0").get_by_role("button").focus()
+        names = []
+        for _ in range(3):
+            await page.keyboard.press("Tab")
+            names.append(await page.evaluate("document.activeElement.textContent"))
+        assert names == ["early-0", "web-0", "web-1"]
+        restart(server, "cart-0")
+        await page.get_by_role("button", name="Changed").click()
+        await expect(page.locator(".row .name").first).to_have_text("cart-0")
+        shown = await page.locator(".row .name").all_text_contents()
+        assert shown[:2] == ["cart-0", "early-0"]
+
+
 async def test_an_object_is_shown_whole(service: Service, open_page: Open) -> None:
     async with open_page(service) as page:
         await page.get_by_role("button", name="web-1").click()
@@ -217,9 +289,12 @@ async def test_what_users_write_is_text(
 ) -> None:
     nasty = "<img src=x onerror=alert(1)>"
     pod(server, "nasty-0", phase="Failed", reason=nasty)
+    labels = {"metadata": {"labels": {"note": nasty, "ltr": "\u202egnol\u202c", "smile": "🙂"}}}
+    server.cluster.merge_patch("pods", "nasty-0", labels, namespace="web")
     async with open_page(service) as page:
         await expect(row(page, "nasty-0").locator(".status")).to_have_text(nasty)
         await expect(page.locator("#chips")).to_contain_text(nasty)
+        await expect(row(page, "nasty-0").locator(".labels")).to_contain_text(f"note={nasty}")
         assert await page.locator("img").count() == 0
 
 

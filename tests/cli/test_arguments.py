@@ -48,6 +48,11 @@ def test_a_watch_takes_every_option() -> None:
     )
 
 
+@pytest.mark.parametrize("argv", ["watch pod web-0", "watch pod/web-0"])
+def test_a_watch_may_be_of_one_object(argv: str) -> None:
+    assert parse(argv.split()) == WatchOptions(resource="pod", name="web-0")
+
+
 def test_verbose_may_stand_before_the_command() -> None:
     options = parse(["-v", "watch", "pods"])
     assert options is not None
@@ -58,6 +63,9 @@ def test_verbose_may_stand_before_the_command() -> None:
     ("argv", "complaint"),
     [
         ("watch", "the following arguments are required: RESOURCE"),
+        ("watch po,svc", "argument RESOURCE: one resource at a time, as kubectl watches: not "),
+        ("watch pods/", "argument RESOURCE: must be RESOURCE or RESOURCE/NAME, not 'pods/'"),
+        ("watch pods/a b", "name one object, not 'a' and 'b'"),
         ("watch pods -n a -A", "argument -A/--all-namespaces: not allowed with argument -n"),
         (
             "watch pods -o xml",

@@ -92,7 +92,7 @@ def test_what_may_pass_is_one_line_an_attempt(
     out, err = capfd.readouterr()
 
     assert (code, out) == (130, "")
-    said = mistake.said(situation, verb="watch")  # lists are asked for as watches first
+    said = mistake.said(situation)
     assert err == f"aioinformer: pods in web: {mistake.error.__name__}: {said}\n"
 
 

@@ -85,7 +85,7 @@ done
 """
 FISH = """\
 aioinformer completion fish | source
-while read line; complete -C "$line" | cut -f1 | string join ' '; end
+while read line; echo (complete -C "$line" | cut -f1); end
 """
 
 

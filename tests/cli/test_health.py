@@ -12,6 +12,7 @@ from aioinformer import Client
 from aioinformer._cli.checks import Finding, ServerReport, check_resource, check_server
 from aioinformer._cli.health import lines_of
 from aioinformer._cli.style import plain
+from aioinformer.errors import RequestTimedOut
 from aioinformer.testing import ApiServer, Cluster, Features
 from tests.cli.processes import environment, started
 
@@ -91,18 +92,49 @@ async def test_what_is_not_served_is_no_crash(server: ApiServer) -> None:
     assert "did you mean pods?" in finding.error
 
 
-async def test_a_first_state_that_takes_too_long_says_for_how_long(server: ApiServer) -> None:
+async def test_a_server_that_ignores_what_makes_a_watch_list_is_listed_and_noted(
+    server: ApiServer,
+) -> None:
+    """As Kubernetes before 1.27 does: the stream never says where the state ends."""
     with server.faults.endless_watch_list():
-        finding = await found(server, "pods", timeout=0.1)
+        finding = await found(server, "pods", timeout=0.2)
+
+    assert (finding.ok, finding.strategy, finding.objects) == (True, "list", 2)
+    assert "watch_list=False" in finding.note
+    assert plain(lines_of(ServerReport(url=server.url), [finding])[-1]) == f"pods: {finding.note}"
+
+
+async def test_a_first_state_that_takes_too_long_says_for_how_long(server: ApiServer) -> None:
+    server.cluster.create(
+        "pods", {"metadata": {"name": "c", "namespace": "web"}, "data": "x" * 9000}
+    )
+    # Lists of one object and the opened watch get through; whole states don't.
+    with server.faults.endless_watch_list(), server.faults.stall(verb="list", after=5000):
+        finding = await found(server, "pods", timeout=0.2)
 
     assert (finding.lists, finding.watches, finding.synced, finding.ok) == (True, True, None, False)
-    assert "0.1 s" in finding.error
+    assert "0.2 s" in finding.error
+
+
+async def test_a_server_that_takes_requests_and_says_nothing_is_not_waited_for(
+    server: ApiServer,
+) -> None:
+    report = ServerReport(url=server.url)
+    with server.faults.stall(verb="list"):
+        finding = await found(server, "pods", timeout=0.1)
+    with server.faults.stall(verb="get"):
+        async with Client(server.url, token="secret-1") as client:
+            with pytest.raises(RequestTimedOut, match=r"not answered within 0.1 s"):
+                await check_server(client, report, timeout=0.1)
+
+    assert (finding.lists, finding.ok) == (False, False)
+    assert finding.error == "the server has not answered within 0.1 s"
 
 
 async def test_a_server_is_asked_for_its_version_some_times(server: ApiServer) -> None:
     report = ServerReport(url=server.url)
     async with Client(server.url, token="secret-1") as client:
-        await check_server(client, report)
+        await check_server(client, report, timeout=5)
 
     assert report.version == "v1.36.0"
     assert report.latency is not None
@@ -114,7 +146,7 @@ async def test_who_may_not_read_the_version_is_told_so_and_no_more(server: ApiSe
     report = ServerReport(url=server.url)
     with server.faults.status(403, reason="Forbidden", verb="get", times=1):
         async with Client(server.url, token="secret-1") as client:
-            await check_server(client, report)
+            await check_server(client, report, timeout=5)
 
     assert (report.version, report.latency) == ("(version not to be read)", None)
 
@@ -150,7 +182,7 @@ def test_the_report_is_facts_a_table_and_a_line_for_each_failure() -> None:
         "latency      median 1.4 ms, slowest 2.0 ms, first 12.1 ms\n"
         "\n"
         "RESOURCE   SCOPE   LIST   WATCH   STRATEGY    BOOKMARKS   OBJECTS   SIZE     SYNC\n"
-        "pods       web     yes    yes     watchlist   yes         12,345    1.1 MB   0.12 s\n"
+        "pods       web     yes    yes     watchlist   yes         12,345    1.1 MB   125 ms\n"
         "nodes      all     no     -       -           -           -         -        -\n"
         "\n"
         "nodes: 403 Forbidden: no\N{REPLACEMENT CHARACTER}"

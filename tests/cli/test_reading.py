@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-import pytest
-
-from aioinformer import BackoffPolicy, Client, Limits, SharedInformer, SharedInformerFactory
+from aioinformer import BackoffPolicy, Client, SharedInformer, SharedInformerFactory
 from aioinformer._cli.reading import Tables
 from aioinformer._core.resources import find_built_in
-from aioinformer.testing import ApiServer, Cluster, Features
+from aioinformer.testing import ApiServer, Cluster
 
 PODS = find_built_in("pods")
 SHORT = BackoffPolicy(initial=0.02, maximum=0.02)
 NAMES = ["Name", "Ready", "Status", "Restarts", "Age"]
 
 
-def filled(count: int, **features: bool) -> Cluster:
-    cluster = Cluster(features=Features(**features))
+def filled(count: int) -> Cluster:
+    cluster = Cluster()
     for number in range(count):
         cluster.create("pods", {"metadata": {"name": f"pod-{number}"}, "spec": {"nodeName": "n"}})
     return cluster
@@ -36,13 +34,11 @@ async def informed(
             yield informer, tables
 
 
-@pytest.mark.parametrize("watch_list", [True, False])
-async def test_rows_are_cached_with_their_cells(watch_list: bool) -> None:
-    cluster = filled(3, watch_list=watch_list)
-    async with ApiServer(cluster) as server, informed(server) as (informer, tables):
+async def test_rows_are_cached_with_their_cells() -> None:
+    async with ApiServer(filled(3)) as server, informed(server) as (informer, tables):
         strategy, obj = informer.health.strategy, informer.lister["pod-1"]
 
-    assert strategy == ("watchlist" if watch_list else "list")
+    assert strategy == "list", "which alone says how much is to come"
     assert [each.name for each in tables.columns][:5] == NAMES
     assert list(obj["tableCells"])[:2] == ["pod-1", "0/0"]
     assert "spec" not in obj
@@ -64,22 +60,6 @@ async def test_whole_objects_are_those_that_any_informer_has() -> None:
     assert ours[0]["spec"] == {"nodeName": "n"}
 
 
-async def test_a_first_state_that_is_complete_lets_another_begin() -> None:
-    """As ``Stream.settled`` wants it: the watch of the first one stays open."""
-    limits = Limits(lists=1, patience=30)
-    async with (
-        ApiServer(filled(1)) as server,
-        Client(server.url, limits=limits) as client,
-        SharedInformerFactory(Tables(client)) as informers,
-    ):
-        informers.informer("pods")
-        informers.informer("nodes")
-        await informers.wait_synced(5)
-        strategies = [informer.health.strategy for informer in informers]
-
-    assert strategies == ["watchlist", "watchlist"]
-
-
 async def test_changes_come_as_they_do_to_any_informer() -> None:
     async with (
         ApiServer(filled(1)) as server,
@@ -99,7 +79,7 @@ async def test_changes_come_as_they_do_to_any_informer() -> None:
 
 
 async def test_a_list_comes_in_pages_whose_first_says_how_many_there_are() -> None:
-    cluster = filled(1001, watch_list=False)
+    cluster = filled(1001)
     async with ApiServer(cluster) as server, informed(server) as (informer, tables):
         assert (tables.progress.items, tables.progress.total) == (1001, 1001)
         assert len(informer.lister) == 1001

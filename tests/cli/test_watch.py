@@ -86,6 +86,18 @@ async def test_json_of_all_namespaces_by_label_until_terminated(
     assert (code, out, err) == (143, "", "")
 
 
+async def test_one_object_is_watched_by_its_name(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    argv = ("watch", "pod", "later", "-o", "name", "--kubeconfig", config)
+    async with started(*argv, env=env) as run:
+        for name in ("sooner", "later"):
+            server.cluster.create("pods", {"metadata": {"name": name}})
+        assert await run.line() == "pod/later\n"
+        run.process.send_signal(signal.SIGINT)
+        assert (await run.end())[1] == ""
+
+
 async def test_wide_shows_what_the_server_has_for_it(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
@@ -321,15 +333,15 @@ async def test_in_a_terminal_it_says_what_it_waits_for(env: dict[str, str], tmp_
 async def test_in_a_terminal_it_says_how_far_it_is(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
+    for number in range(1000):
+        server.cluster.create("pods", {"metadata": {"name": f"pod-{number}"}})
     argv = ("watch", "pods", "-o", "name", "--kubeconfig", config)
-    with server.faults.endless_watch_list() as fault:
+    with server.faults.latency(0.6, verb="list"):
         async with in_terminal(*argv, env=env) as run:
-            said = await run.until("so far")
-            fault.end()
-            server.drop_connections()
-            await run.until("pod/first")
+            said = await run.until("%)")
+            await run.until("pod/pod-999")
 
-    assert "pods in default: 1 item so far" in said
+    assert "pods in default: 500 of 1,001 items (50%)" in said
 
 
 async def test_verbose_logs_everything(server: ApiServer, config: str, env: dict[str, str]) -> None:

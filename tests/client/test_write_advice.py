@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from aioinformer._client.write_advice import about_refused_write, unquoted
+from aioinformer._client.write_advice import about_refused_write
 from aioinformer._core.writes import Method
 from aioinformer.errors import Status
 
 POD = "/api/v1/namespaces/web/pods/web-0"
 FOO = "/apis/example.com/v1/namespaces/web/foos/a"
-SECRET = "/api/v1/namespaces/web/secrets/token"
 
 
 @pytest.mark.parametrize(
@@ -79,15 +78,3 @@ def test_causes_that_the_sentence_has_are_not_told_again_and_few_of_the_others()
     status = Status(422, "Invalid", "it is invalid: a: bad", {"causes": causes})
     said = about_refused_write(status, POD, "PUT")
     assert said == "f0: m0, f1: m1, f2: m2, f3: m3, f4: m4, and 3 more"
-
-
-def test_of_a_secret_only_the_fields_are_told() -> None:
-    causes = [{"field": "patch", "reason": "FieldValueInvalid", "message": '"hunter2" is bad'}]
-    status = Status(422, "Invalid", 'Invalid value: "hunter2"', {"causes": causes, "name": "x"})
-    masked = unquoted(status, SECRET)
-    assert "hunter2" not in repr(masked)
-    assert masked.message.endswith("is not shown: it is about patch")
-    assert unquoted(status, POD) is status
-    assert unquoted(status, "/apis/example.com/v1/namespaces/web/secrets/a") is status
-    conflict = Status(409, "Conflict", "modified")
-    assert unquoted(conflict, SECRET) is conflict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
+from collections.abc import Iterator
 from functools import partial
 from typing import cast
 
@@ -139,6 +140,10 @@ async def _async_filter(obj: KubeObject) -> bool:
     return bool(obj.name)
 
 
+def _yields(obj: KubeObject) -> Iterator[bool]:
+    yield False
+
+
 async def _async_test(old: KubeObject, new: KubeObject) -> bool:
     return old is new
 
@@ -159,6 +164,7 @@ class _AsyncFilter:
         (ObjectPredicate(_async_filter), "the filter _async_filter is async"),
         (ChangePredicate(_async_test), "the filter _async_test is async"),
         (HERE & ChangePredicate(_async_test), "the filter _async_test is async"),
+        (_yields, "the filter _yields has a yield in it"),
     ],
 )
 def test_what_is_no_filter_is_a_type_error(wrong: object, said: str) -> None:

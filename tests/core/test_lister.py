@@ -10,7 +10,14 @@ from aioinformer._core.indexer import Indexer
 from aioinformer._core.lister import Lister
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.selectors import LabelSelector
-from aioinformer.errors import IndexFailed, InvalidSelector, NotCached, NotSynced, UsageError
+from aioinformer.errors import (
+    IndexFailed,
+    InvalidSelector,
+    NotCached,
+    NotSynced,
+    ObjectDecodeError,
+    UsageError,
+)
 from tests.core.builders import (
     NODES,
     PODS,
@@ -343,3 +350,28 @@ def test_a_lister_has_no_way_to_write() -> None:
 def test_the_repr_shows_size_and_whether_it_is_synced() -> None:
     assert repr(Lister(Indexer(), PODS)) == "<Lister pods objects=0 synced=False>"
     assert repr(pods()) == "<Lister pods objects=3 synced=True>"
+
+
+# -- what can't be read ----------------------------------------------------------------------------
+
+
+def odd() -> KubeObject:
+    """A pod with labels that are none."""
+    body = pod_body("odd")
+    return cached(body | {"metadata": body["metadata"] | {"labels": {"app": 7}}})
+
+
+def test_an_object_of_which_nobody_knows_whether_it_is_meant_is_not_left_out() -> None:
+    lister = Lister(holding(A, odd(), indexer=Indexer()), PODS)
+
+    with pytest.raises(ObjectDecodeError, match="pods web/odd"):
+        lister.list(labels="app=shop")
+    assert len(lister.list()) == 2
+
+
+def test_a_label_index_has_rejected_it_before() -> None:
+    indexer = Indexer({"labels": label_index("app")})
+    lister = Lister(holding(A, odd(), indexer=indexer), PODS)
+
+    assert lister.list(labels="app=shop") == [A]
+    assert [*indexer.rejected] == [key("odd")]

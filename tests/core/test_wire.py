@@ -71,8 +71,8 @@ def shown(entry: Delta | Bookmark) -> object:
 def test_lines_end_at_newlines() -> None:
     splitter = LineSplitter()
 
-    assert splitter.feed(b"one\ntwo\nthr") == [b"one", b"two"]
-    assert splitter.feed(b"ee\n") == [b"three"]
+    assert splitter.feed(b"one\ntwo\nthr") == [b"one\n", b"two\n"]
+    assert splitter.feed(b"ee\n") == [b"three\n"]
     assert splitter.pending == 0
 
 
@@ -87,7 +87,7 @@ def test_empty_lines_are_left_out() -> None:
     splitter = LineSplitter()
 
     assert splitter.feed(b"\n") == []
-    assert splitter.feed(b"\n\none\n\n\ntwo\n\n") == [b"one", b"two"]
+    assert splitter.feed(b"\n\none\n\n\ntwo\n\n") == [b"one\n", b"two\n"]
     assert splitter.feed(b"") == []
     assert splitter.pending == 0
 
@@ -96,7 +96,7 @@ def test_a_line_may_come_byte_by_byte() -> None:
     splitter = LineSplitter()
     lines = [got for byte in b"one\ntwo\n" for got in splitter.feed(bytes([byte]))]
 
-    assert lines == [b"one", b"two"]
+    assert lines == [b"one\n", b"two\n"]
 
 
 @given(st.lists(st.binary(max_size=20).map(lambda b: b.replace(b"\n", b"")), max_size=8), st.data())
@@ -115,7 +115,7 @@ def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], data: st.Da
 def test_only_a_newline_ends_a_line(separator: str) -> None:
     text = f"one{separator}two".encode()
 
-    assert LineSplitter().feed(text + b"\nx") == [text]
+    assert LineSplitter().feed(text + b"\nx") == [text + b"\n"]
 
 
 def test_pending_counts_the_bytes_of_the_line_under_way() -> None:
@@ -142,7 +142,7 @@ def test_the_cap_is_for_one_line_and_not_for_all_of_them() -> None:
 
     for _ in range(100):
         assert splitter.feed(b"12345678") == []
-        assert splitter.feed(b"9\n") == [b"123456789"]
+        assert splitter.feed(b"9\n") == [b"123456789\n"]
 
 
 def test_the_tail_behind_a_line_counts_against_the_cap() -> None:
@@ -157,7 +157,7 @@ def test_a_line_of_megabytes_in_small_chunks_takes_time_in_proportion() -> None:
     for at in range(0, len(text), 1024):
         assert splitter.feed(text[at : at + 1024]) == []
 
-    assert splitter.feed(b"\n") == [text]
+    assert splitter.feed(b"\n") == [text + b"\n"]
 
 
 # -- recorded streams ----------------------------------------------------------------------------

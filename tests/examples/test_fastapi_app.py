@@ -110,6 +110,8 @@ async def test_objects_are_answered_from_the_cache_as_the_server_sent_them(tmp_p
         ("/api/widgets", 404, "not watched here"),
         ("/api/secrets", 403, "not shown"),
         ("/api/secrets/web/password", 403, "not shown"),
+        ("/api/counts/secrets?fields=data.p%3DaHVudGVyMg%3D%3D", 403, "not shown"),
+        ("/api/pods/web-0", 404, "/api/pods/NAMESPACE/web-0"),
     ],
 )
 async def test_what_cannot_be_answered_is_explained(
@@ -166,13 +168,16 @@ async def test_the_page_and_its_files_name_no_other_host_and_make_no_html_of_tex
         policy = page.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
-        linked = re.findall(r'(?:src|href)="(/[^"]+)"', page.text)
+        linked = re.findall(r'(?:src|href)="([^"#]+)"', page.text)
         assert len(linked) == 3
         for path in linked:
-            assert (await http.get(path)).headers["content-security-policy"] == policy
+            answer = await http.get(f"/{path}")
+            assert answer.status_code == 200
+            assert answer.headers["content-security-policy"] == policy
     for file in STATIC.iterdir():
         text = file.read_text().replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?:|[\"'(=]//", text), file.name
+        assert not re.search(r"[\"'`(]/\w", text), f"{file.name}: not below a proxy's prefix"
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", text)
 
 

@@ -48,6 +48,9 @@ async def test_each_deployment_has_a_config_map_that_follows_it(
             assert await run.line() == b"web: 3 replicas\n"
             assert (await maps.get("web"))["data"] == {"replicas": "3"}
 
+            await maps.patch("web", {"data": None})  # it is repaired
+            assert await run.line() == b"web: 3 replicas\n"
+
             await maps.delete("web")  # it comes back
             assert await run.line() == b"web: 3 replicas\n"
 

@@ -89,6 +89,9 @@ async def _followed(half: str, tmp_path: Path) -> None:
         assert any("kopf" in name for name in shop.annotations) is marked
         assert bool(shop["metadata"].get("finalizers")) is marked
         if half == "After":
+            await it.maps.patch("tea", {"data": None})
+            await it.told("tea: hotter")
+            assert it.mottos == {"tea": "hotter"}, "what others empty is filled"
             await it.maps.delete("tea")
             await it.told("tea: hotter")
             assert it.mottos == {"tea": "hotter"}, "what others delete comes back"

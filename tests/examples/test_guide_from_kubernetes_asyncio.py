@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.testing import ApiServer
-from tests.scripts import running
+from tests.scripts import Script, running
 from tests.snippets import Page
 
 GUIDE = Page(Path(__file__).parent.parent.parent / "examples/guides/from_kubernetes_asyncio.md")
@@ -20,35 +23,54 @@ def pod(server: ApiServer, name: str) -> None:
     server.cluster.create("pods", body, namespace="default")
 
 
+async def test_both_tell_what_changes(tmp_path: Path) -> None:
+    async with ApiServer() as server, both(server, tmp_path) as runs:
+        await _told_of_a_change(server, runs)
+        server.cluster.delete("pods", "web-1", namespace="default")
+        for run in runs:
+            assert await run.line() == b"deleted web-1\n"
+    assert [run.status for run in runs] == [0, 0]
+
+
+@pytest.mark.apiserver  # both wait for real before they try again, seconds
 async def test_both_tell_what_changed_over_a_restart_that_forgot_the_version(
     tmp_path: Path,
 ) -> None:
-    before, after = GUIDE.script("Before", tmp_path), GUIDE.script("After", tmp_path)
-    async with ApiServer() as server:
-        for name in ("web-0", "web-1"):
-            pod(server, name)
-        async with (
-            running(before, server, tmp_path) as one,
-            running(after, server, tmp_path) as other,
-        ):
-            for run in (one, other):
-                told = sorted([await run.line() for _ in range(2)])
-                assert told == [b"added web-0\n", b"added web-1\n"]
-            patch = {"spec": {"nodeName": "node-2"}}
-            server.cluster.merge_patch("pods", "web-0", patch, namespace="default")
-            for run in (one, other):
-                assert await run.line() == b"changed web-0 on node-2\n"
+    async with ApiServer() as server, both(server, tmp_path) as runs:
+        await _told_of_a_change(server, runs)
 
-            await server.stop()
-            server.cluster.delete("pods", "web-1", namespace="default")
-            pod(server, "web-2")
-            server.cluster.compact()
-            await server.start()
+        await server.stop()
+        server.cluster.delete("pods", "web-1", namespace="default")
+        pod(server, "web-2")
+        server.cluster.compact()
+        await server.start()
 
-            for run in (one, other):
-                told = sorted([await run.line() for _ in range(2)])
-                assert told == [b"added web-2\n", b"deleted web-1\n"]
-    assert (one.status, other.status) == (0, 0)
+        for run in runs:
+            told = sorted([await run.line() for _ in range(2)])
+            assert told == [b"added web-2\n", b"deleted web-1\n"]
+    assert [run.status for run in runs] == [0, 0]
+
+
+@asynccontextmanager
+async def both(server: ApiServer, folder: Path) -> AsyncGenerator[tuple[Script, Script]]:
+    """What the guide has before and after, at work side by side on two pods."""
+    for name in ("web-0", "web-1"):
+        pod(server, name)
+    async with (
+        running(GUIDE.script("Before", folder), server, folder) as before,
+        running(GUIDE.script("After", folder), server, folder) as after,
+    ):
+        yield before, after
+
+
+async def _told_of_a_change(server: ApiServer, runs: tuple[Script, Script]) -> None:
+    for run in runs:
+        told = sorted([await run.line() for _ in range(2)])
+        assert told == [b"added web-0\n", b"added web-1\n"]
+    patch = {"spec": {"nodeName": "node-2"}}
+    server.cluster.merge_patch("pods", "web-0", patch, namespace="default")
+    for run in runs:
+        assert await run.line() == b"changed web-0 on node-2\n"
 
 
 async def test_ready_made_clients_and_models_may_stay() -> None:

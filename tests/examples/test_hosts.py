@@ -86,35 +86,19 @@ async def test_a_plain_script_that_cannot_begin_says_why_in_one_line(tmp_path: P
     assert re.fullmatch(r"no cluster is configured: .*\n", run.complaints)
 
 
-@pytest.mark.parametrize("script", ["aiohttp_web.py", "litestar_app.py"])
-async def test_a_service_serves_reads_probes_and_events_and_ends_with_streams_open(
-    script: str, server: ApiServer, tmp_path: Path
+async def test_a_service_on_aiohttp_serves_and_ends_with_streams_open(
+    server: ApiServer, tmp_path: Path
 ) -> None:
-    async with service(script, server, tmp_path) as (run, http):
-        await eventually(lambda: ready(http))
-        assert (await http.get("/pods/default")).json() == ["web-0", "web-1"]
-        async with http.stream("GET", "/events") as events:
-            lines = events.aiter_lines()
-            while "web-1" not in await anext(lines):
-                pass
-            server.cluster.create("pods", {"metadata": {"name": "web-2"}}, namespace="default")
-            while "web-2" not in await anext(lines):
-                pass
-            run.interrupt()
-            await asyncio.wait_for(_drained(lines), 5)
+    async with service("aiohttp_web.py", server, tmp_path) as (run, http):
+        await _serves_until_interrupted(server, run, http)
     assert (run.complaints, run.status) == ("", 0)
 
 
-async def _drained(lines: AsyncIterator[str]) -> None:
-    async for _ in lines:
-        pass
-
-
-async def test_a_service_on_litestar_says_what_it_waits_for_and_answers_from_threads(
+async def test_a_service_on_litestar_says_what_it_waits_for_serves_and_ends_with_streams_open(
     server: ApiServer, tmp_path: Path
 ) -> None:
     server.faults.stall(resource="pods")
-    async with service("litestar_app.py", server, tmp_path) as (_, http):
+    async with service("litestar_app.py", server, tmp_path) as (run, http):
         await eventually(lambda: probe(http))
         early = await http.get("/pods/default/web-0")
         assert (early.status_code, early.headers["retry-after"]) == (503, "1")
@@ -124,6 +108,31 @@ async def test_a_service_on_litestar_says_what_it_waits_for_and_answers_from_thr
         assert (await http.get("/pods/default/web-0")).json()["spec"] == {"nodeName": "node-1"}
         missing = await http.get("/pods/default/web-9")
         assert (missing.status_code, "web-9" in missing.text) == (404, True)
+        await _serves_until_interrupted(server, run, http)
+    assert run.status == 0
+    assert "Traceback" not in run.complaints
+
+
+async def _serves_until_interrupted(
+    server: ApiServer, run: Script, http: httpx.AsyncClient
+) -> None:
+    """Reads, probes and events; the end comes at once, though somebody listens."""
+    await eventually(lambda: ready(http))
+    assert (await http.get("/pods/default")).json() == ["web-0", "web-1"]
+    async with http.stream("GET", "/events") as events:
+        lines = events.aiter_lines()
+        while "web-1" not in await anext(lines):
+            pass
+        server.cluster.create("pods", {"metadata": {"name": "web-2"}}, namespace="default")
+        while "web-2" not in await anext(lines):
+            pass
+        run.interrupt()
+        await asyncio.wait_for(_drained(lines), 5)
+
+
+async def _drained(lines: AsyncIterator[str]) -> None:
+    async for _ in lines:
+        pass
 
 
 async def test_the_notebook_runs_from_its_first_cell_to_its_last(
@@ -151,8 +160,10 @@ async def test_a_synchronous_program_reads_and_writes_from_its_threads(
         visits = [(await http.post("/default/visits")).text for _ in range(3)]
         assert visits == ["1", "2", "3"]
         await asyncio.gather(*[http.post(f"/default/other-{i}") for i in range(8)])
+        answers = await asyncio.gather(*[http.post("/default/at-once") for _ in range(6)])
+        assert sorted(int(answer.text) for answer in answers) == [*range(1, 7)], "none is lost"
         shown = (await http.get("/default")).text.split()
-        assert shown == [*(f"other-{i}" for i in range(8)), "visits"]
+        assert shown == ["at-once", *(f"other-{i}" for i in range(8)), "visits"]
         (listed,) = [
             item
             for item in json.loads(server.cluster.list("configmaps"))["items"]

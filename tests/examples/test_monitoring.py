@@ -189,7 +189,8 @@ def test_prometheus_understands_every_query(tmp_path: Path) -> None:
 
 FRESH = 'aioinformer_freshness_seconds{job="app", instance="a", informer="pods"}'
 BLOCKING = 'aioinformer_listeners_blocking{job="app", instance="a", informer="pods"}'
-LISTS = 'aioinformer_requests_total{job="app", instance="a", informer="pods", verb="list"}'
+ENDED = 'aioinformer_requests_ended_total{job="app", instance="a", informer="pods", %s}'
+LISTS, PAGES = ENDED % 'verb="list", cause="complete"', ENDED % 'verb="list", cause="more"'
 INFORMERS = 'aioinformer_informers{job="app", instance="a", informer="pods"}'
 SYNCED = 'aioinformer_informers_synced{job="app", instance="a", informer="pods"}'
 LEADER = 'aioinformer_leader{job="app", instance="%s", lease="web/operator"}'
@@ -202,13 +203,19 @@ RUNS = 'aioinformer_reconcile_total{job="app", instance="a", controller="shop", 
     [
         pytest.param("InformerCacheStale", {FRESH: "0+60x60"}, True, id="stale"),
         pytest.param("InformerCacheStale", {FRESH: "0 30 59 5 35 0+0x60"}, False, id="bookmarks"),
-        pytest.param("InformerCacheStale", {FRESH: "+Inf+0x60"}, True, id="never-fresh"),
+        pytest.param("InformerCacheStale", {FRESH: "+Inf+0x60"}, False, id="never-fresh"),
         pytest.param("InformerListenerBlocks", {BLOCKING: "1+0x60"}, True, id="blocking"),
         pytest.param("InformerListenerBlocks", {BLOCKING: "0 1 0 1 0 1 0+0x60"}, False, id="full"),
         pytest.param("InformerNotSynced", {INFORMERS: "2x60", SYNCED: "1x60"}, True, id="unsynced"),
         pytest.param("InformerNotSynced", {INFORMERS: "2x60", SYNCED: "2x60"}, False, id="synced"),
         pytest.param("InformerRetriesRising", {LISTS: "0+0x60 1+2x60"}, True, id="rising"),
         pytest.param("InformerRetriesRising", {LISTS: "0+1x120"}, False, id="steady"),
+        pytest.param(
+            "InformerRetriesRising",
+            {LISTS: "1x75 2x60", PAGES: "100x75 200x60"},
+            False,
+            id="one-in-pages",
+        ),
         pytest.param(
             "ControllerNoLeader", {LEADER % "a": "0x60", LEADER % "b": "0x60"}, True, id="nobody"
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any, cast
 
@@ -111,6 +112,27 @@ async def test_a_function_that_returns_an_awaitable_counts_as_asynchronous() -> 
 def test_what_is_no_handler_is_a_type_error(wrong: object) -> None:
     with pytest.raises(TypeError, match="on_add, on_update or on_delete, or is a function"):
         registration(cast("Handler", wrong))
+
+
+def _yields(event: Event) -> Iterator[None]:
+    yield
+
+
+async def _yields_later(event: Event) -> AsyncIterator[None]:
+    yield
+
+
+class _OnAddYields:
+    def on_add(self, obj: KubeObject, *, initial: bool) -> Iterator[None]:
+        yield
+
+
+@pytest.mark.parametrize("wrong", [_yields, _yields_later, _OnAddYields(), partial(_yields)])
+def test_what_would_only_make_a_generator_is_refused(wrong: object) -> None:
+    with pytest.raises(TypeError, match="has a yield in it"):
+        registration(cast("Handler", wrong))
+    with pytest.raises(TypeError, match="has a yield in it"):
+        adds_only(cast("Any", getattr(wrong, "on_add", wrong)))
 
 
 @pytest.mark.parametrize("decorator", [adds_only, updates_only, deletions_only])

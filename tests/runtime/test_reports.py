@@ -91,6 +91,46 @@ def test_a_failure_reaches_health_log_metrics_and_the_hook(
     ]
 
 
+@pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.ERRED, Outcome.OVERDUE])
+def test_a_server_without_watch_lists_is_no_warning_and_is_told_everywhere(
+    outcome: Outcome, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = Told()
+    reports = told.reports()
+    reports.asked(WatchRequest("", 300, initial=True))
+
+    with caplog.at_level(logging.INFO):
+        reports.ended(outcome, REFUSED, 0.0)
+
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        (
+            "INFO",
+            "pods where app=shop: no WatchList is to be had, so it is listed: "
+            "ConnectionFailed: https://10.0.0.1:6443: connection refused",
+        )
+    ]
+    assert reports.condition.error is REFUSED
+    assert told.metrics.told[-1] == "pods (selected): watchlist ConnectionFailed"
+    assert [problem.phase for problem in told.problems] == ["watchlist"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "complete"),
+    [(Outcome.UNREACHABLE, False), (Outcome.DENIED, False), (Outcome.ERRED, True)],
+)
+def test_any_other_end_of_a_watch_list_is_a_warning(
+    outcome: Outcome, complete: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    reports = Told().reports()
+    reports.asked(WatchRequest("", 300, initial=True))
+    if complete:
+        reports.watching()
+
+    reports.ended(outcome, REFUSED, 0.0)
+
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
 def test_what_ends_well_is_counted_and_told_to_nobody_else(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,7 +32,7 @@ from aioinformer import (
 from aioinformer.errors import ModelMismatch, TransformFailed, UsageError
 from aioinformer.testing import Cluster, ClusterSource
 from tests.runtime.running import BRISK, informing, touch, with_pods
-from tests.runtime.sources import PODS, error_event, page, script, stream, until
+from tests.runtime.sources import PODS, body, error_event, line, page, script, stream, until
 
 
 class Metadata(Struct, frozen=True, gc=False):
@@ -380,6 +382,26 @@ async def test_a_transform_of_a_first_state_works_page_by_page() -> None:
 
 
 # -- one informer for each shape ---------------------------------------------------------------
+
+
+async def test_a_slow_transform_holds_the_loop_for_an_object_at_a_time() -> None:
+    turns: list[int] = []
+    turn = 0
+
+    def slow(obj: KubeObject) -> KubeObject:
+        turns.append(turn)
+        time.sleep(0.002)
+        return obj
+
+    events = [line("ADDED", body(f"p-{number}", 11 + number, size=2000)) for number in range(30)]
+    source = script(page(), stream(b"".join(events), hangs=True))
+    pods = SharedInformer(source, shape=Shape.of(transform=slow))
+    async with informing(pods):
+        while len(pods.lister) < 30:
+            await asyncio.sleep(0)
+            turn += 1
+    most = max(turns.count(each) for each in set(turns))
+    assert most <= 7, "4 ms, and what a portion has beyond that"
 
 
 async def test_another_shape_is_another_informer() -> None:

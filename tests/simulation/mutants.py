@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, count, islice
 from random import Random
 from typing import Any
@@ -327,7 +327,12 @@ def with_reflector(reflector: type[ObservedReflector]) -> type[ObservedInformer]
     class WithReflector(ObservedInformer):
         def make_reflector(self, source: ListerWatcher, cursor: ObservedCursor) -> Reflector:
             return reflector(
-                source, self._queue, cursor, known=self._indexer.known, reports=self._reports
+                source,
+                self._queue,
+                cursor,
+                known=self._indexer.known,
+                reports=self._reports,
+                keep=self._keep,
             )
 
     return WithReflector
@@ -343,6 +348,7 @@ class NeverTires(ObservedInformer):
             cursor,
             known=self._indexer.known,
             reports=self._reports,
+            keep=self._keep,
             liveness=LivenessPolicy(idle_factor=0),
         )
 
@@ -357,6 +363,7 @@ class WaitsForTheMark(ObservedInformer):
             cursor,
             known=self._indexer.known,
             reports=self._reports,
+            keep=self._keep,
             liveness=LivenessPolicy(initial_silence=1e6, initial_total=1e6),
         )
 
@@ -377,6 +384,13 @@ class ComparesByVersion(ObservedReflector):
             super()._arrived(objects)
 
 
+class TransformsNoLists(ObservedReflector):
+    """Has its transform look at the events of watches alone."""
+
+    def _kept(self, objects: Iterable[KubeObject]) -> Iterator[KubeObject]:
+        return map(self._reuse, objects)
+
+
 class WithIntake(ObservedReflector):
     """Reads watches into an intake of its own."""
 
@@ -386,7 +400,8 @@ class WithIntake(ObservedReflector):
         return InitialState(self._reuse) if request.initial else None
 
     async def _watch(self, request: WatchRequest) -> tuple[Outcome, FetchError | None]:
-        intake = self.intake(self._source.resource, initial=self.initial_state(request))
+        initial = self.initial_state(request)
+        intake = self.intake(self._source.resource, initial=initial, keep=self._keep)
         stream = WatchStream(
             request, intake, self._queue, self._cursor, self.reports, arrived=self._arrived
         )

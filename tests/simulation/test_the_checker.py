@@ -132,6 +132,11 @@ BUGS = [
         {1, 2, 3, 6, 10},
         id="any bookmark ends an initial state",
     ),
+    pytest.param(
+        Parts(informer=with_reflector(mutants.TransformsNoLists)),
+        {1, 2, 3},
+        id="lists aren't transformed",
+    ),
 ]
 """Parts with a planted bug, and the promises that it may be noticed by."""
 

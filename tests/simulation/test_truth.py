@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from aioinformer import ObjectKey
-from aioinformer.testing.simulation.plan import InformerSpec
+from aioinformer.testing.simulation.plan import DROPPED, SHIFT, InformerSpec
 from aioinformer.testing.simulation.records import Kept, Restored, Version, Write
 from aioinformer.testing.simulation.truth import Truth
 
@@ -62,6 +64,16 @@ def test_what_leaves_a_selector_is_gone_and_may_come_back() -> None:
 def test_a_namespace_is_a_world_of_its_own() -> None:
     truth = Truth(WRITES, InformerSpec(name="db", namespace="db"))
     assert states(truth, 1, 2, 4, 7) == [{}, {B: Version("1", 2)}, {B: Version("1", 2)}, {}]
+
+
+def test_what_a_transform_drops_is_as_good_as_gone_and_the_rest_is_changed() -> None:
+    on = [replace(each, node=DROPPED if each.app == "blog" else "node") for each in WRITES]
+    truth = Truth(on, InformerSpec(name="cut", transform="cuts"))
+    assert states(truth, 1, 3, 4) == [
+        {A: Version("1", 1, SHIFT)},
+        {B: Version("1", 2, SHIFT)},
+        {A: Version("1", 4, SHIFT), B: Version("1", 2, SHIFT)},
+    ]
 
 
 BACKUP = Kept(45, 4.5, 4)

@@ -53,13 +53,52 @@ def comparable(entry: dict[str, Any]) -> dict[str, Any]:
 async def test_a_group_version_lists_its_resources_as_a_real_server_does(
     http: aiohttp.ClientSession, name: str
 ) -> None:
-    """Recordings 01 and 03; subresources and what can't be listed are left out."""
+    """Recordings 01 and 03; what can't be listed is left out."""
     expected = msgspec.json.decode(recorded(name).body)
     document = await get(http, asked(name))
     assert list(document) == list(expected)
     assert document["groupVersion"] == expected["groupVersion"]
     listed = [one for one in expected["resources"] if "watch" in one["verbs"]]
-    assert [comparable(one) for one in document["resources"]] == [comparable(one) for one in listed]
+    whole = [one for one in document["resources"] if "/" not in one["name"]]
+    assert [comparable(one) for one in whole] == [comparable(one) for one in listed]
+
+
+@pytest.mark.parametrize("name", ["01-core-v1-resources", "03-group-version-resources"])
+async def test_the_status_of_what_has_one_is_listed_behind_it(
+    http: aiohttp.ClientSession, name: str
+) -> None:
+    expected = msgspec.json.decode(recorded(name).body)["resources"]
+    found = (await get(http, asked(name)))["resources"]
+    parts = [one for one in found if "/" in one["name"]]
+    assert parts == [one for one in expected if one["name"].endswith("/status")]
+    assert [list(one) for one in parts] == [["name", *list(expected[0])[1:5]]] * len(parts)
+    for part in parts:
+        names = [one["name"] for one in found]
+        assert names[names.index(part["name"]) - 1] == part["name"].removesuffix("/status")
+
+
+async def test_the_aggregated_form_has_the_status_within_the_resource(
+    http: aiohttp.ClientSession, server: ApiServer
+) -> None:
+    """Recording 02; and of a custom resource, which says its group and version again."""
+    server.cluster.add_resource(WIDGETS, status=True)
+    expected = msgspec.json.decode(recorded("02-aggregated-discovery").body)
+    document = await get(http, "/apis", AGGREGATED)
+
+    def parts(document: dict[str, Any]) -> dict[str, list[Any]]:
+        return {
+            f"{resource['resource']}.{item['metadata']['name']}": [
+                part for part in resource.get("subresources", ()) if part["subresource"] == "status"
+            ]
+            for item in document["items"]
+            for version in item["versions"]
+            for resource in version["resources"]
+        }
+
+    found = parts(document)
+    [widget] = found.pop("widgets.example.com")
+    assert widget["responseKind"] == {"group": "example.com", "version": "v1", "kind": "Widget"}
+    assert found == {name: part for name, part in parts(expected).items() if name in found}
 
 
 async def test_the_aggregated_form_has_every_group_in_one_document(

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from aioinformer._core.objects import ObjectKey
+from aioinformer._core.statuses import one_line
 
 __all__ = ["GROUP", "Fencing", "LeaseRecord", "changed", "created", "microtime", "version"]
 
@@ -82,6 +83,14 @@ class LeaseRecord:
             other.transitions,
             other.renewed,
         )
+
+    def usurper(self, identity: str) -> str:
+        """Who has ended the term of ``identity`` with this, in words."""
+        if not self.holder:
+            return "it was released by somebody else"
+        if self.holder == identity:
+            return f"somebody else writes to it as {identity}"
+        return f"{one_line(self.holder)} holds it"
 
 
 def version(lease: Mapping[str, Any]) -> str:

@@ -283,8 +283,7 @@ class Election:
         if self._ours or self._lease is None:
             self._sleep(-NEVER, writes=True)
         else:
-            holder = self.leader
-            self._lose(f"{holder} holds it" if holder else "it was released by somebody else")
+            self._lose(self._record.usurper(self.identity) if self._record else "")
 
     def _on_release(self) -> None:
         if self._ours and self.leader:

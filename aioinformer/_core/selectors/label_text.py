@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from aioinformer._core.selectors.faults import invalid
 from aioinformer._core.selectors.requirements import (
@@ -45,8 +46,7 @@ _BINARY: dict[str, LabelOperator] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(Struct, frozen=True):
     text: str
     """Empty at the end of the selector."""
     position: int

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from aioinformer._core.objects import ObjectKey
+from aioinformer._core.statuses import one_line
 
 __all__ = ["Failing", "FailingKey"]
 
@@ -56,7 +57,7 @@ class Failing:
 
     def failed(self, key: ObjectKey, error: str, *, now: float, due: float) -> int:
         """A run failed; it is tried again at ``due``. How many have failed in a row."""
-        error = error if len(error) <= LONGEST else f"{error[: LONGEST - 1]}…"
+        error = one_line(error, LONGEST - len("..."))
         entry = self._entries.setdefault(key, _Entry(error, 0, now, due))
         entry.error, entry.due = error, due
         entry.retries += 1

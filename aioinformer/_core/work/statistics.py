@@ -38,7 +38,8 @@ class QueueStatistics:
     waited_max: float
     """The longest of these."""
     waiting_longest: float
-    """How long the next key of either priority has waited by now; 0 if none does."""
+    """How long the next key of either priority has waited by now; 0 if none does. Behind it, one
+    that was moved up, or comes back from its run, may have waited longer."""
     worked_mean: float
     """How long a run took, on average."""
     worked_max: float

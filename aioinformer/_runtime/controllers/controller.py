@@ -105,7 +105,8 @@ class Controller:
             workers: how many keys may be reconciled at once.
             name: for logs, health and metrics; the reconciler's own by default.
             limiter: how long a key that failed waits; client-go's by default, which is 5 ms,
-                doubled with every failure, to 1000 s, and no more than 10 retries a second.
+                doubled with every failure, to 1000 s, and no more than 10 retries a second. What
+                it raises ends the controller.
             filter: which events of ``informer`` are triggers, as for ``add_handler``.
             timeout: seconds that a run may take. Then it is cancelled, which is a failure
                 (``ReconcileTimeout``).
@@ -144,7 +145,7 @@ class Controller:
         self._sources: list[Source] = []
         self._stop = asyncio.Event()
         own = OwnTrigger(informer.name, self._workers.ask)
-        self._add(Source(informer, own, filter, resync))
+        self._add(Source(informer, own, filter, resync, merges=True))
 
     # -- triggers ------------------------------------------------------------------------------
 
@@ -200,7 +201,8 @@ class Controller:
             informer: of the other objects.
             to_keys: a plain function of one of them that gives the keys that it concerns. After an
                 update it is asked about the object as it was and as it is. Should it raise, that
-                is logged, counted and told, and the event is passed over.
+                is logged, counted and told, and the event is passed over. It should be quick: for
+                one that thousands of events wait for, the informer waits, and says so.
             filter: which of their events are triggers.
 
         Raises:

@@ -14,7 +14,7 @@ from aioinformer._core.metrics import Metrics
 from aioinformer._core.objects import ObjectKey
 from aioinformer._runtime.health import shown
 from aioinformer._runtime.measuring import guarded
-from aioinformer._runtime.reports import OnError, Problem, check_hook
+from aioinformer._runtime.reports import OnError, Problem, check_hook, tell
 from aioinformer.errors import FetchError, ReconcileTimeout
 
 __all__ = ["Setbacks"]
@@ -97,14 +97,7 @@ class Setbacks:
         return True
 
     def _tell(self, problem: Problem) -> None:
-        if self._on_error is None:
-            return
-        try:
-            self._on_error(problem)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException:
-            log.exception("the error hook raised when it was told of %s", problem)
+        tell(self._on_error, problem, log)
 
     def __repr__(self) -> str:
         return f"<Setbacks of {self._name}: {self.count}>"

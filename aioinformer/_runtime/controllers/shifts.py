@@ -35,8 +35,7 @@ GRACE = 1.0
 """Seconds that runs have to honour their cancellation after they had their time to finish."""
 
 LIMIT = 16_384
-"""Events that may be pending for a trigger before they are merged by object. Triggers are quick,
-and an owner that only a merged state named would not hear of it."""
+"""Events that may be pending for a trigger, which is quick."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,11 +46,20 @@ class Source:
     trigger: Callable[[Event[Any]], None]
     passing: Filter[Any] | None = None
     resync: float | None = None
+    merges: bool = False
+    """Whether events of one object may be merged when many are pending. Of a child that came and
+    went nothing would be left, and its owner not hear of it: then the informer waits for the
+    trigger instead, and says so."""
 
     def listen(self, name: str) -> Registration:
         """Register the trigger."""
         return self.informer.add_handler(
-            self.trigger, limit=LIMIT, filter=self.passing, resync=self.resync, name=name
+            self.trigger,
+            limit=LIMIT,
+            overflow="coalesce" if self.merges else "block",
+            filter=self.passing,
+            resync=self.resync,
+            name=name,
         )
 
 
@@ -235,7 +243,7 @@ class Shift:
         informer = self._ears[ear]
         return NotRunning(
             f"the controller {self._name} has ended, since it hears no more of {informer.name} "
-            f"({informer.health}); leave a controller before its factory"
+            f"({informer.health}): its factory was left before it, or its handler removed"
         )
 
     def _over(self, task: asyncio.Task[None]) -> None:

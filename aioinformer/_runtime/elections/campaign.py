@@ -2,7 +2,8 @@
 
 One request at a time, each for no longer than the election has patience. What comes of it is told
 to the election, and whoever listens hears of it, with no await in between. Errors are part of an
-election: they are kept and logged, the first of a kind as a warning, and never end it. What is no
+election: they are kept and logged, the first of a kind as a warning (that somebody was faster is
+none), and never end it. What is no
 error of a request (a client that was closed, a bug) does.
 """
 
@@ -20,7 +21,7 @@ from aioinformer._core.objects import KubeObject, ObjectKey
 from aioinformer._runtime.elections.elapsed import ElapsedClock
 from aioinformer._runtime.health import shown
 from aioinformer._runtime.writing import ResourceWriter
-from aioinformer.errors import FetchError, NotFound, RequestTimedOut, ServerError
+from aioinformer.errors import Conflict, FetchError, NotFound, RequestTimedOut, ServerError
 
 __all__ = ["Campaign"]
 
@@ -106,7 +107,8 @@ class Campaign:
         again = self.error is not None and type(error) is type(self.error)
         self.error = error
         asked = type(action).__name__.lower()
-        level = logging.DEBUG if again else logging.WARNING
+        first = logging.INFO if isinstance(error, Conflict) else logging.WARNING
+        level = logging.DEBUG if again else first
         log.log(level, "lease %s: %s failed: %s", self._key, asked, shown(error))
         least = (error.status.retry_after or 0.0) if isinstance(error, ServerError) else 0.0
         self.election.failed(self._clock.now, random.random(), least=least)

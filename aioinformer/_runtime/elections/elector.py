@@ -25,6 +25,7 @@ from aioinformer._core.elections.machine import Election
 from aioinformer._core.elections.steps import ElectionTimes
 from aioinformer._core.metrics import Metrics
 from aioinformer._core.objects import ObjectKey
+from aioinformer._core.statuses import one_line
 from aioinformer._runtime.affinity import check_loop, this_loop
 from aioinformer._runtime.elections.campaign import Campaign
 from aioinformer._runtime.elections.elapsed import ElapsedClock
@@ -219,11 +220,13 @@ class LeaderElector:
                 self._tell(leader)
 
     def _tell(self, leader: str) -> None:
-        log.info("the leader of %s is %s", self.key, leader)
+        log.info("the leader of %s is %s", self.key, one_line(leader))
         if self._on_new_leader is not None:
             try:
                 self._on_new_leader(leader)
-            except Exception:
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException:
                 log.exception("on_new_leader raised for %s", self.key)
 
     def _begin(self, term: Leadership) -> None:

@@ -22,7 +22,7 @@ from aioinformer._runtime.elections.campaign import Campaign
 from aioinformer._runtime.elections.elapsed import ElapsedClock
 from aioinformer._runtime.elections.eviction import Eviction
 from aioinformer._runtime.health import shown
-from aioinformer.errors import LeadershipLost
+from aioinformer.errors import LeadershipLost, UsageError
 
 __all__ = ["Leadership"]
 
@@ -80,8 +80,11 @@ class Leadership:
         """Wait for leadership, for as long as it takes.
 
         Raises:
-            UsageError: the writer can't be used; or whatever ``begun`` raises.
+            UsageError: it was entered before, or the writer can't be used; or whatever ``begun``
+                raises.
         """
+        if self._stopping:
+            raise UsageError(f"this block for {self._name} is over; each term has its own")
         self._begun(self)
         try:
             while (fencing := self._fencing()) is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from aioinformer._core.elections.machine import Phase
+from aioinformer._core.statuses import one_line
 from aioinformer._runtime.elections.campaign import Campaign
 from aioinformer._runtime.elections.elapsed import ElapsedClock
 from aioinformer._runtime.health import shown
@@ -48,7 +49,8 @@ class ElectionHealth:
     """Seconds for which this leads, if nothing is renewed any more; ``None`` if it doesn't."""
 
     def __str__(self) -> str:
-        parts = [f"{self.state} for {self.since:.1f} s", f"leader: {self.leader or 'nobody'}"]
+        leader = one_line(self.leader) or "nobody"
+        parts = [f"{self.state} for {self.since:.1f} s", f"leader: {leader}"]
         if self.renewed is not None and self.state == "leading":
             parts.append(f"renewed {self.renewed:.1f} s ago")
         if self.error is not None:

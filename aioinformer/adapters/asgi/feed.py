@@ -57,7 +57,8 @@ class EventFeed:
         """Nobody is connected yet.
 
         Args:
-            informers: asked when a client comes; those that there are then are told of.
+            informers: asked when a client comes; those that there are then are told of. Informers
+                of whole objects, not of a ``model=``.
             encode: makes the data of an object.
             filter: as for ``SharedInformer.events``.
             limit: live events that wait for one client before they are merged by object.

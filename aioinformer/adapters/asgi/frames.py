@@ -1,7 +1,8 @@
 """Objects as frames of an event stream, each encoded once for all clients.
 
 Two hundred clients are told the same of an object. What differs between them is when, so that
-what was made of it is kept for a while, by informer, uid and resourceVersion.
+what was made of it is kept for a while, by informer, uid and resourceVersion: by the informer's
+identity, since those of several selectors or transforms share a name.
 
 Source: the HTML standard, section 9.2 "Server-sent events".
 """
@@ -69,7 +70,7 @@ class Frames:
     def of(self, informer: EventSource, event: Event) -> bytes:
         """The frame of an event; empty if there is nothing to send."""
         obj = event.obj
-        key = (informer.name, obj.key, obj.uid, obj.resource_version)
+        key = (id(informer), obj.key, obj.uid, obj.resource_version)
         text = self._kept.get(key)
         if text is None:
             text = self._keep(key, self._make(informer, obj))

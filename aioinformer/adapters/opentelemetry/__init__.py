@@ -9,5 +9,6 @@ samples and exports is the program's choice. Without one, both do nothing.
 
 from aioinformer.adapters.opentelemetry.metrics import OpenTelemetryMetrics as OpenTelemetryMetrics
 from aioinformer.adapters.opentelemetry.tracing import OpenTelemetryTracing as OpenTelemetryTracing
+from aioinformer.adapters.opentelemetry.tracing import trace_headers as trace_headers
 
-__all__ = ["OpenTelemetryMetrics", "OpenTelemetryTracing"]
+__all__ = ["OpenTelemetryMetrics", "OpenTelemetryTracing", "trace_headers"]

@@ -24,6 +24,7 @@ from contextlib import AbstractContextManager
 from contextvars import Token
 
 from opentelemetry.context import Context, attach, detach
+from opentelemetry.propagate import inject
 from opentelemetry.trace import (
     Link,
     Span,
@@ -42,10 +43,22 @@ from aioinformer._core.requests import Verb
 from aioinformer.adapters.opentelemetry.metrics import SCOPE
 from aioinformer.errors import ServerError
 
-__all__ = ["OpenTelemetryTracing"]
+__all__ = ["OpenTelemetryTracing", "trace_headers"]
 
 STATES = frozenset({"list", "watchlist"})
 """Verbs with which a whole state is read."""
+
+
+def trace_headers() -> dict[str, str]:
+    """What says to the API server which trace a request belongs to, such as ``traceparent``.
+
+    For ``Client(..., headers=trace_headers)``. An API server that makes traces itself may continue
+    these. In which words is said by the propagators that the program has set, W3C's by default;
+    nothing where no span is current.
+    """
+    headers: dict[str, str] = {}
+    inject(headers)
+    return headers
 
 
 class OpenTelemetryTracing:
@@ -54,8 +67,8 @@ class OpenTelemetryTracing:
     A span costs some twenty microseconds with an SDK, so handlers have none unless asked for:
     theirs are as many as events. While a request, a call or a run is under way its span is
     current: spans of a handler's own become its children, and so do those of an instrumentation
-    of aiohttp's client (``opentelemetry-instrumentation-aiohttp-client``), which also sends
-    ``traceparent`` to the API server. Nothing is sent without one.
+    of aiohttp's client (``opentelemetry-instrumentation-aiohttp-client``). To the API server
+    nothing is said of them, unless the client has ``headers=trace_headers``.
 
     Args:
         tracer_provider: what makes the spans; the process's by default, which may be set later.

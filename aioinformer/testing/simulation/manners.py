@@ -157,8 +157,10 @@ def _is_news(trouble: Trouble) -> bool:
 def _judge_rejected(history: History, spec: InformerSpec, troubles: list[Trouble]) -> None:
     """What isn't cached is logged, and the error hook is told of it."""
     told = sum(each.phase == "object" for each in troubles)
-    line = f"{spec.name}: an index function raised at "
-    logged = sum(each.message.startswith(line) for each in history.logs)
+    of, stays = f"{spec.name}: ", "; what was cached of it stays"
+    logged = sum(
+        each.message.startswith(of) and each.message.endswith(stays) for each in history.logs
+    )
     if told != logged:
         what = f"{spec.name} logged {logged} rejections, the error hook was told of {told}"
         raise Violation(10, what, time=history.ending.time)

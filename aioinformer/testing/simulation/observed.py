@@ -7,7 +7,7 @@ shows what the checker is worth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from aioinformer._core.delta_fifo import DeltaFIFO
@@ -15,12 +15,14 @@ from aioinformer._core.filtering import EventFilter
 from aioinformer._core.mailbox import Mailbox, Overflow
 from aioinformer._core.objects import Event, KubeObject, ObjectKey
 from aioinformer._core.retelling import EachEvent
+from aioinformer._core.shapes import Shape
+from aioinformer._core.transforming import Transform
 from aioinformer._runtime.informer import SharedInformer
 from aioinformer._runtime.reflector import Reflector
 from aioinformer._runtime.reports import Problem
 from aioinformer._runtime.sources import ListerWatcher
 from aioinformer.testing.simulation.history import History
-from aioinformer.testing.simulation.plan import InformerSpec
+from aioinformer.testing.simulation.plan import DROPPED, SHIFT, InformerSpec, Transforms
 from aioinformer.testing.simulation.records import Latch, Sample, Trouble
 from aioinformer.testing.simulation.reflecting import (
     CountedFailures,
@@ -36,7 +38,7 @@ _INDEX_LOOKS = 4
 
 
 class NodeRefused(ValueError):
-    """What a touchy index function raises."""
+    """What a touchy index function raises, and a transform that refuses."""
 
 
 class Present(Protocol):
@@ -113,6 +115,7 @@ class ObservedInformer(SharedInformer):
             source,
             name=spec.name,
             namespace=spec.namespace,
+            shape=Shape.of(transform=_TRANSFORMS[spec.transform]),
             indexers={INDEX: _refusing if spec.touchy else _node},
             resync=spec.resync,
             metrics=CountedFailures(history),
@@ -133,7 +136,12 @@ class ObservedInformer(SharedInformer):
     def make_reflector(self, source: ListerWatcher, cursor: ObservedCursor) -> Reflector:
         """What feeds the queue."""
         return ObservedReflector(
-            source, self._queue, cursor, known=self._indexer.known, reports=self._reports
+            source,
+            self._queue,
+            cursor,
+            known=self._indexer.known,
+            reports=self._reports,
+            keep=self._keep,
         )
 
     def _hear(self, problem: Problem) -> None:
@@ -204,3 +212,18 @@ def _refusing(obj: KubeObject) -> str:
     if name == "node-x":
         raise NodeRefused(name)
     return name
+
+
+def _cutting(obj: KubeObject) -> Mapping[str, Any] | None:
+    if _node(obj) == DROPPED:
+        return None
+    spec = obj["spec"]
+    return {**obj, "spec": {**spec, "value": spec["value"] + SHIFT}}
+
+
+def _strict(obj: KubeObject) -> KubeObject:
+    _refusing(obj)
+    return obj
+
+
+_TRANSFORMS: dict[Transforms, Transform | None] = {"": None, "cuts": _cutting, "refuses": _strict}

@@ -16,6 +16,8 @@ from aioinformer._core.mailbox import Overflow
 from aioinformer._core.resources import Resource, find_built_in
 
 __all__ = [
+    "DROPPED",
+    "SHIFT",
     "WIDGETS",
     "Backup",
     "Fault",
@@ -32,6 +34,7 @@ __all__ = [
     "Serve",
     "Step",
     "Temper",
+    "Transforms",
     "Visit",
     "Withdraw",
 ]
@@ -39,6 +42,17 @@ __all__ = [
 PODS = find_built_in("pods")
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 """A custom resource: its lists have their items before their metadata."""
+
+
+DROPPED = "node-3"
+"""Objects on this node are dropped by a transform that ``cuts``."""
+SHIFT = 7_000_000
+"""What such a transform adds to the value of the others. Filters that raise look at what is left of
+a value divided by 7."""
+
+Transforms: TypeAlias = Literal["", "cuts", "refuses"]
+"""What the transform of an informer does, if it has one: ``cuts`` drops some objects and changes
+the others, ``refuses`` raises at objects on the node ``node-x``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +71,7 @@ class InformerSpec:
     """Whether its index function raises at objects on the node ``node-x``."""
     watch_list: bool = True
     """Whether it asks for WatchLists rather than lists."""
+    transform: Transforms = ""
 
 
 Temper: TypeAlias = Literal[

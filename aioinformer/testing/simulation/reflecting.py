@@ -14,6 +14,7 @@ from aioinformer._core.liveness import LivenessPolicy
 from aioinformer._core.metrics import NoMetrics
 from aioinformer._core.objects import KubeObject
 from aioinformer._core.outcomes import Outcome
+from aioinformer._core.shapes import Keep
 from aioinformer._runtime.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector import Reflector
 from aioinformer._runtime.reports import Reports
@@ -65,9 +66,10 @@ class ObservedReflector(Reflector):
         known: Callable[[KubeObject], KubeObject],
         reports: Reports,
         liveness: LivenessPolicy | None = None,
+        keep: Keep | None = None,
     ) -> None:
         """Make a reflector that goes where ``cursor`` says."""
-        super().__init__(source, queue, known=known, reports=reports, liveness=liveness)
+        super().__init__(source, queue, known=known, reports=reports, liveness=liveness, keep=keep)
         self._cursor = cursor
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from aioinformer._core.objects import ObjectKey
-from aioinformer.testing.simulation.plan import InformerSpec
+from aioinformer.testing.simulation.plan import DROPPED, SHIFT, InformerSpec
 from aioinformer.testing.simulation.records import Record, Restored, State, Version, Write
 
 __all__ = ["Truth", "Walk"]
@@ -61,6 +61,8 @@ class Truth:
         self, writes: Sequence[Write], spec: InformerSpec, restores: Sequence[Restored] = ()
     ) -> None:
         """Work out what ``spec`` selects of everything that was written."""
+        self._app = spec.app
+        self._cuts = spec.transform == "cuts"
         self.stored: dict[tuple[ObjectKey, Version], Write] = {}
         """Every state that was ever selected."""
         self.states: dict[tuple[ObjectKey, str], list[Write]] = {}
@@ -76,13 +78,19 @@ class Truth:
             if isinstance(record, Restored):
                 self._go_back(record)
             elif spec.namespace in (None, record.key.namespace):
-                self._follow(record, selected=not record.gone and spec.app in ("", record.app))
+                self._follow(record, selected=not record.gone and self._selects(record))
+
+    def _selects(self, write: Write) -> bool:
+        """Whether it is to be cached: what a transform drops is as good as not selected."""
+        dropped = self._cuts and write.node == DROPPED
+        return self._app in ("", write.app) and not dropped
 
     def _follow(self, write: Write, *, selected: bool) -> None:
         changes = self._timelines[-1].changes
         before = self.final.pop(write.key, None)
         if selected:
-            version = Version(write.uid, write.version, write.value)
+            shown = write.value + SHIFT if self._cuts else write.value
+            version = Version(write.uid, write.version, shown)
             self.final[write.key] = version
             self.stored[write.key, version] = write
             self.states.setdefault((write.key, write.uid), []).append(write)

@@ -8,6 +8,7 @@ silence, and what the question after it meets.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from random import Random
 
@@ -118,9 +119,10 @@ _SILENCE = 60.0
 def draw(seed: int) -> Plan:
     """The plan of a seed."""
     chance = Random(seed)
-    informers = _informers(chance)
+    informers = tuple(_shaped(Random(f"{seed} shapes"), _informers(chance)))
     names = [each.name for each in informers]
-    writes = draw_writes(chance, touchy=any(each.touchy for each in informers))
+    touchy = any(each.touchy or each.transform == "refuses" for each in informers)
+    writes = draw_writes(chance, touchy=touchy)
     moments = [write.at for write in writes if isinstance(write, Put | Remove)]
     steps: list[Step] = [
         *writes,
@@ -176,6 +178,16 @@ def _informers(chance: Random) -> tuple[InformerSpec, ...]:
             watch_list=watch_list(),
         ),
     )
+
+
+def _shaped(chance: Random, informers: Iterable[InformerSpec]) -> Iterator[InformerSpec]:
+    """Some with a transform; what one refuses may be an index function's business or its own."""
+    for each in informers:
+        if each.touchy:
+            refuses = chance.random() < 0.5
+            yield replace(each, touchy=False, transform="refuses") if refuses else each
+        else:
+            yield replace(each, transform="cuts") if chance.random() < 0.2 else each
 
 
 # -- faults ------------------------------------------------------------------------------------

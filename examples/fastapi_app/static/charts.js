@@ -14,9 +14,9 @@ export class Series {
     if (this.samples.length > SAMPLES) this.samples.shift();
   }
 
-  /** Older samples, which fill what room there is. */
-  before(older) {
-    this.samples = [...older, ...this.samples].slice(-SAMPLES);
+  /** What somebody knows who has seen all of it. */
+  replace(samples) {
+    this.samples = samples.slice(-SAMPLES);
   }
 }
 

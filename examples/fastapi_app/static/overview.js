@@ -1,12 +1,14 @@
 // The cards, the state in the corner and the notice: what is known of the informers themselves.
 
 import { Series, bars, line } from "./charts.js";
-import { duration, measure, put } from "./text.js";
+import { ago, brief, duration, measure, put } from "./text.js";
 
 const KINDS = ["updated", "added", "deleted"];
 /** Seconds: bookmarks come about once a minute. */
 const OLD = 75;
 const STALE = 180;
+/** Seconds without news that one sample can't stand for. */
+const GAP = 5;
 
 const $ = (id) => document.getElementById(id);
 
@@ -25,18 +27,21 @@ export class Overview {
     if (this.health) this.sample(this.health, health, (now - this.at) / 1000);
     this.health = health;
     this.at = now;
-    put($("where"), `${health.embedded ? "embedded cluster" : "cluster"} · ${health.server}`);
+    put($("where"), `${health.embedded ? "embedded cluster" : "cluster"} · ${health.server.replace(/^https?:../, "")}`);
+    $("where").title = health.server;
     $("outage").hidden = !health.embedded;
     const pages = health.clients === 1 ? "1 page" : `${health.clients} pages`;
-    put($("clients"), `${health.informers.length} informers, ${pages} open`);
+    const informers = health.informers.length === 1 ? "1 informer" : `${health.informers.length} informers`;
+    put($("clients"), `${informers} · ${pages}`);
     measure($("objects"), health.informers.reduce((sum, each) => sum + each.objects, 0).toLocaleString("en"));
     this.show(now);
   }
 
-  /** The minute before the page was opened, as far as the service remembers. */
+  /** The last minute as the service remembers it. One that has just begun remembers nothing. */
   recall(samples) {
-    this.rates.before(samples);
-    this.objects.before(samples.map((each) => each.objects));
+    if (!samples.length) return;
+    this.rates.replace(samples);
+    this.objects.replace(samples.map((each) => each.objects));
     this.draw();
   }
 
@@ -46,7 +51,7 @@ export class Overview {
   }
 
   sample(before, after, seconds) {
-    if (seconds < 0.2) return; // a stream that has just begun again
+    if (seconds < 0.2 || seconds > GAP) return; // a stream that has just begun again
     const told = new Map(before.informers.map((each) => [each.of, each.told]));
     const rate = { added: 0, updated: 0, deleted: 0 };
     for (const { of, told: now } of after.informers) {
@@ -83,9 +88,10 @@ export class Overview {
     const oldest = ages.includes(null) ? null : Math.max(...ages) + since;
     const big = $("fresh");
     if (oldest === null) measure(big, "–");
+    else if (oldest < 1) measure(big, "now");
     else {
       const [value, unit] = duration(oldest).split(" ");
-      measure(big, value, unit);
+      measure(big, value, `${unit} ago`);
     }
     big.className = `big ${oldest > STALE ? "bad" : oldest > OLD ? "wait" : ""}`;
     for (const each of health.informers) this.informer(each, since);
@@ -104,13 +110,13 @@ export class Overview {
     dot.className = ended ? "bad" : each.error || !each.synced ? "wait" : "good";
     put(name, each.of);
     put(state, each.state);
-    put(age, each.fresh === null ? "no proof yet" : duration(each.fresh + since));
+    put(age, each.fresh === null ? "not yet" : brief(each.fresh + since));
   }
 
   problem({ problem, problems }, since) {
     if (!problem) return;
     const times = problems === 1 ? "once" : `${problems} times`;
-    put($("said-when"), `${problem.phase} of ${problem.informer}, ${duration(problem.ago + since)} ago`);
+    put($("said-when"), `${problem.phase} of ${problem.informer}, ${ago(problem.ago + since)}`);
     put($("said"), `${problem.said} (something went wrong ${times} so far)`);
   }
 

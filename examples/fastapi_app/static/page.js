@@ -26,9 +26,10 @@ let due = false;
 
 // -- what comes ---------------------------------------------------------------------------------
 
-new Feed("/events", {
+new Feed("events", {
   open() {
     overview.lostAt = null;
+    remember();
   },
   lost(since) {
     overview.lostAt ??= since;
@@ -53,10 +54,15 @@ new Feed("/events", {
   failed: (what) => console.warn("an object could not be shown", what.namespace, what.name, what.error),
 });
 
-fetch("/history")
-  .then((answer) => answer.json())
-  .then((samples) => overview.recall(samples))
-  .catch((error) => console.info("the charts begin empty:", error.message));
+/** The minute before: the page has just been opened, or nobody has looked at it for a while. */
+async function remember() {
+  try {
+    const answer = await fetch("history");
+    overview.recall(await answer.json());
+  } catch (error) {
+    console.info("the charts show what the page has seen itself:", error.message);
+  }
+}
 
 function changed(row) {
   store.put(row, performance.now());
@@ -181,6 +187,9 @@ $("tabs").addEventListener("keydown", (event) => {
   tabs.get(next).focus();
 });
 
+$("order").addEventListener("change", (event) => table.sortBy(event.target.value, false));
+$("table").addEventListener("click", () => ($("order").value = table.sort)); // its headers sort too
+
 search.addEventListener("input", () => {
   choose({ terms: search.value.toLowerCase().split(/\s+/).filter(Boolean) });
 });
@@ -204,7 +213,7 @@ async function inspect(row) {
   dialog.showModal();
   const path = [row.of, row.namespace, row.name].filter(Boolean).map(encodeURIComponent).join("/");
   try {
-    const answer = await fetch(`/api/${path}`);
+    const answer = await fetch(`api/${path}`);
     const body = await answer.json();
     put($("dialog-body"), answer.ok ? JSON.stringify(body, null, 2) : String(body.detail));
   } catch (error) {
@@ -220,7 +229,7 @@ $("dialog").addEventListener("click", (event) => {
 $("outage").addEventListener("click", async (event) => {
   const button = event.currentTarget;
   button.disabled = true;
-  await fetch("/embedded/outage", { method: "POST", headers: { "X-Requested-With": "page" } });
+  await fetch("embedded/outage", { method: "POST", headers: { "X-Requested-With": "page" } });
   setTimeout(() => (button.disabled = false), 6000);
 });
 

@@ -3,7 +3,7 @@
 // Names and labels come from users. They reach the page as text nodes and nothing else.
 
 import { SHOWN } from "./store.js";
-import { duration, put } from "./text.js";
+import { ago, duration, put } from "./text.js";
 
 /** Rows above and below the window that have elements too. */
 const MARGIN = 8;
@@ -44,8 +44,9 @@ export class Table {
     this.rows.style.height = `${this.shown.length * this.height}px`;
   }
 
-  sortBy(name) {
-    this.down = this.sort === name && !this.down;
+  /** Sort by a column; the other way round if it is the one already, unless that is said. */
+  sortBy(name, down = this.sort === name && !this.down) {
+    this.down = down;
     this.sort = name;
     for (const header of this.head) {
       const cell = header.parentElement;
@@ -92,9 +93,20 @@ export class Table {
       element.record = null;
       this.fill(element, this.shown[i], i, now, wall);
       this.elements.set(this.shown[i].key, element);
-      this.rows.append(element);
     }
+    this.order(first, last);
     this.spare.length = Math.min(this.spare.length, 40);
+  }
+
+  /** Have the elements in the order that is seen: it is the Tab key's, and what is read aloud. */
+  order(first, last) {
+    let next = this.rows.firstElementChild;
+    for (let i = first; i < last; i++) {
+      const element = this.elements.get(this.shown[i].key);
+      if (element === next) next = next.nextElementSibling;
+      else if (element.isConnected && this.rows.moveBefore) this.rows.moveBefore(element, next); // keeps the focus
+      else this.rows.insertBefore(element, next);
+    }
   }
 
   make() {
@@ -130,7 +142,7 @@ export class Table {
       parts.status.hidden = !row.status;
     }
     put(parts.age, row.born ? duration((wall - row.born) / 1000) : "");
-    put(parts.changed, row.at > 0 ? `${duration((now - row.at) / 1000)} ago` : "");
+    put(parts.changed, row.at > 0 ? ago((now - row.at) / 1000) : "");
     if (element.index !== i) {
       element.index = i;
       element.style.transform = `translateY(${i * this.height}px)`;

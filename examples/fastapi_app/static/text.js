@@ -9,6 +9,16 @@ export function duration(seconds) {
   return `${Math.floor(seconds / 86400)} d`;
 }
 
+/** How long ago that was. */
+export function ago(seconds) {
+  return seconds < 1 ? "just now" : `${duration(seconds)} ago`;
+}
+
+/** The same where there is little room. */
+export function brief(seconds) {
+  return seconds < 1 ? "now" : duration(seconds);
+}
+
 /** Set an element's text, if it is another one. */
 export function put(element, text) {
   if (element.textContent !== text) element.textContent = text;

@@ -53,3 +53,11 @@ def test_a_long_error_is_cut() -> None:
     found = failing.get(A, 0.0)
     assert found is not None
     assert len(found.error) == LONGEST
+
+
+def test_what_is_kept_of_an_error_is_one_line() -> None:
+    failing = Failing()
+    failing.failed(A, "ValueError: one\ntwo\x1b[2J", now=0.0, due=1.0)
+    found = failing.get(A, 0.0)
+    assert found is not None
+    assert found.error == "ValueError: one two [2J"

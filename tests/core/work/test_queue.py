@@ -412,8 +412,9 @@ class Model:
 
     def drop(self) -> None:
         self.closed = True
-        for held in (self.delayed, *self.lines.values()):
-            held.clear()
+        self.delayed.clear()
+        for line in self.lines.values():
+            line.clear()
         self.working = dict.fromkeys(self.working)
 
     @property

@@ -10,6 +10,7 @@ import pytest
 from aioinformer import (
     Controller,
     ItemExponential,
+    KubeObject,
     NoMetrics,
     ObjectKey,
     ReconcileContext,
@@ -17,6 +18,7 @@ from aioinformer import (
     SharedInformerFactory,
 )
 from aioinformer._core.work.statistics import ReadQueue
+from aioinformer._runtime.controllers.shifts import LIMIT
 from aioinformer.errors import Forbidden, NotRunning, ShutdownIncomplete
 from aioinformer.testing import ClusterSource, Faults
 from tests.runtime.controllers.controlling import (
@@ -33,6 +35,7 @@ from tests.runtime.controllers.controlling import (
     simulated,
     until,
 )
+from tests.runtime.elections import candidates
 
 
 def tasks_left() -> set[str]:
@@ -280,7 +283,9 @@ def test_a_factory_that_is_left_first_ends_the_controller_with_a_reason() -> Non
         running = asyncio.create_task(Controller(informers.informer(FOOS), Diary()).run())
         await asyncio.sleep(1)
         await informers.__aexit__(None, None, None)
-        with pytest.raises(NotRunning, match="leave a controller before its factory"):
+        with pytest.raises(
+            NotRunning, match="its factory was left before it, or its handler removed"
+        ):
             await running
 
     simulated(main)
@@ -407,6 +412,34 @@ def test_it_may_be_left_by_another_task_than_it_was_entered_by() -> None:
 
     simulated(main)
     assert diary.names == ["a"]
+
+
+def test_children_that_come_and_go_in_a_flood_are_all_heard_of() -> None:
+    """Merged by object, what came and went would be nothing, and no owner would hear that it is to
+    make another one.
+    """
+    cluster, asked = a_cluster("a"), set[str]()
+
+    def to_keys(bar: KubeObject) -> list[ObjectKey]:
+        asked.add(bar.name)
+        if len(asked) < 1000:
+            candidates.stop_for(0.01)  # slow enough to give way after each
+        return [key("a")]
+
+    async def main() -> None:
+        async with informing(cluster) as informers:
+            bars = informers.informer(BARS)
+            async with Controller(informers.informer(FOOS), Diary()).watches(bars, to_keys) as it:
+                await it.wait_synced(5)
+                for number in range(LIMIT):
+                    cluster.create(BARS, {"metadata": {"name": f"bar-{number}"}})
+                    cluster.delete(BARS, f"bar-{number}")
+                async with asyncio.timeout(1000):
+                    await until(lambda: len(asked) == LIMIT, every=1)
+                (registration,) = bars.registrations
+                assert registration.statistics().merged == 0
+
+    candidates.simulated(main)
 
 
 # -- measured ---------------------------------------------------------------------------------

@@ -824,6 +824,96 @@ def test_health_says_how_it_stands() -> None:
 # -- mistakes -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("odd", [asyncio.CancelledError, GeneratorExit])
+def test_a_hook_that_raises_what_is_no_exception_does_not_end_leading(
+    odd: type[BaseException],
+) -> None:
+    place = Place()
+
+    def hook(leader: str) -> None:
+        raise odd
+
+    async def main() -> None:
+        elector = place.elector(on_new_leader=hook)
+        async with elector.leading():
+            await asyncio.sleep(30)
+            assert elector.is_leader
+
+    simulated(main)
+
+
+def test_an_identity_in_a_lease_can_forge_no_line_of_a_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    place = Place()
+
+    async def body() -> None:
+        await asyncio.sleep(1)
+        place.change(holderIdentity="thief\nall is well\x1b[2J", leaseTransitions=7)
+        await for_ever()
+
+    async def main() -> None:
+        elector = place.elector()
+        lost = await lose(elector, body)
+        for text in (
+            str(lost),
+            str(elector.health),
+            *(each.getMessage() for each in caplog.records),
+        ):
+            assert text.isprintable()
+        assert elector.leader == "thief\nall is well\x1b[2J"  # as it is, for programs
+
+    simulated(main)
+
+
+def test_somebody_of_the_same_name_is_told_apart() -> None:
+    place = Place()
+
+    async def body() -> None:
+        await asyncio.sleep(1)
+        place.change(leaseTransitions=7)
+        await for_ever()
+
+    async def main() -> None:
+        said = str(await lose(place.elector(), body))
+        assert said.endswith("somebody else writes to it as a")
+
+    simulated(main)
+
+
+def test_a_lease_that_everybody_writes_to_is_no_cause_for_alarm(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    place = Place()
+
+    async def body() -> None:
+        for number in range(300):
+            await asyncio.sleep(0.1)
+            annotation = {"metadata": {"annotations": {"seen": str(number)}}}
+            place.cluster.merge_patch("leases", "controller", annotation, namespace="web")
+
+    async def main() -> None:
+        await place.elector().run(body)
+
+    simulated(main)
+    assert not caplog.records
+
+
+def test_a_block_is_entered_once() -> None:
+    place = Place()
+
+    async def main() -> None:
+        block = place.elector().leading()
+        async with block:
+            pass
+        with pytest.raises(UsageError, match="is over; each term has its own"):
+            async with block:
+                raise AssertionError
+
+    simulated(main)
+
+
 def test_two_blocks_at_once_of_one_candidate_are_refused() -> None:
     place = Place()
 
