@@ -214,6 +214,7 @@ def _ours(size: Size) -> list[Contestant]:
         return few
     return [
         *few,
+        ours("ours, fields(...) of 3", "--reads=projection"),
         ours("ours, 4 listeners", "--listeners=4"),
         ours("ours, async handler", "--coroutine"),
     ]

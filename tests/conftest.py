@@ -8,6 +8,7 @@ measures it), or if asyncio logged an exception that nobody retrieved.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncIterator, Iterator
 
@@ -15,8 +16,8 @@ import pytest
 import pytest_asyncio
 
 BLOCKED = 1.5
-"""Seconds that one step of the loop may take in a test. The garbage collector walks thousands of
-collected tests in somebody's step, and took 0.6 s for it on a busy machine."""
+"""Seconds that one step of the loop may take in a test. A full garbage collection is in somebody's
+step, and machines are busy."""
 
 
 class _Complaints(logging.Handler):
@@ -28,6 +29,14 @@ class _Complaints(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.lines.append(record.getMessage())
+
+
+def pytest_collection_finish() -> None:
+    """What was collected is there to stay: thousands of tests, and all that they import. The
+    garbage collector would walk them again and again, a third of a second each time.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

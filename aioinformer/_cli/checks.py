@@ -80,11 +80,14 @@ class Finding:
 class _Meter(NoMetrics):
     """Counts what an informer receives."""
 
-    size: int = field(default=0)
+    size: int = 0
+    last: float = field(default_factory=perf_counter)
+    """When something came last, or when it was asked for."""
 
     def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
         """Count a chunk."""
         self.size += size
+        self.last = perf_counter()
 
 
 async def check_server(client: Client, report: ServerReport, *, timeout: float) -> None:
@@ -204,28 +207,31 @@ ENDLESS = (
 async def _sync(
     client: Client, resource: Resource, namespace: str | None, timeout: float, finding: Finding
 ) -> None:
+    meter = _Meter()
+    informers = SharedInformerFactory(client, namespace=namespace, metrics=meter)
     try:
-        await _read(client, resource, namespace, timeout, finding, watch_list=True)
+        await _read(informers, resource, meter, finding, timeout)
     except SyncTimeout:
-        if finding.strategy == "list":
-            raise
-        await _read(client, resource, namespace, timeout, finding, watch_list=False)
+        silent = perf_counter() - meter.last
+        if finding.strategy == "list" or silent < timeout / 2:
+            raise  # it was coming, or is refused
+        meter = _Meter()
+        informers = SharedInformerFactory(
+            client, namespace=namespace, metrics=meter, watch_list=False
+        )
+        await _read(informers, resource, meter, finding, timeout)
         finding.note = ENDLESS
 
 
 async def _read(
-    client: Client,
+    informers: SharedInformerFactory,
     resource: Resource,
-    namespace: str | None,
-    timeout: float,
+    meter: _Meter,
     finding: Finding,
-    *,
-    watch_list: bool,
+    timeout: float,
 ) -> None:
-    meter, start = _Meter(), perf_counter()
-    async with SharedInformerFactory(
-        client, namespace=namespace, metrics=meter, watch_list=watch_list
-    ) as informers:
+    start = perf_counter()
+    async with informers:
         informer = informers.informer(resource)
         try:
             await informer.wait_synced(timeout)

@@ -39,7 +39,7 @@ class Notices:
 
     def status(self, text: str) -> None:
         """Show ``text`` in the last line until something else is shown there; "" for nothing."""
-        if self.terminal:
+        if self.terminal and (text or self._status):
             erase = self._erase()
             width = shutil.get_terminal_size().columns - 1
             self._status = printable(text)[:width]

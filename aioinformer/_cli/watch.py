@@ -9,10 +9,12 @@ What is read are the server's tables, ``reading``'s work; how they look is decid
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
+from typing import NoReturn
 
 from aioinformer import (
     Client,
@@ -73,7 +75,10 @@ async def run_watch(options: WatchOptions, terminal: Terminal) -> int:
             )
             if not await _synced(informer, tables.progress, terminal.notices):
                 return UNUSABLE
-            async with _notes(client, informer, namespace, options) as notes:
+            async with (
+                _notes(client, informer, namespace, options) as notes,
+                _outages(informer, terminal.notices),
+            ):
                 await _print(informer, form, notes, terminal)
     return 0
 
@@ -138,6 +143,26 @@ def _short(health: Health) -> str:
 
 
 @asynccontextmanager
+async def _outages(informer: SharedInformer, notices: Notices) -> AsyncGenerator[None]:
+    """On a terminal, say for what it waits while the server is away, until it is back."""
+
+    async def tell() -> NoReturn:
+        while True:
+            await asyncio.sleep(REFRESH)
+            health = informer.health
+            away = health.retry_in is not None
+            notices.status(f"waiting for {informer.name}: {_short(health)}" if away else "")
+
+    telling = asyncio.create_task(tell()) if notices.terminal else None
+    try:
+        yield
+    finally:
+        if telling is not None:
+            telling.cancel()
+            await asyncio.wait((telling,))
+
+
+@asynccontextmanager
 async def _notes(
     client: Client, informer: SharedInformer, namespace: str, options: WatchOptions
 ) -> AsyncGenerator[tuple[SharedInformer, Notebook] | None]:
@@ -165,6 +190,7 @@ async def _print(
     streams = [informer.events(), *([notes[0].events()] if notes else [])]
     async with merge(*streams) as changes:
         async for source, event in changes:
+            terminal.notices.status("")  # it would stand in the same line
             if source is informer:
                 await output.write(form.change(event, _now()))
             elif notes is not None and notes[1].takes(event):

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import islice, repeat
 from typing import Any, TypeAlias
 
+from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
 from aioinformer._core.items import ReadsBytes
@@ -155,6 +156,9 @@ class State:
             filed.append((index, index.values(obj)))  # noqa: PERF401 - as above
         for index in self.building:
             filed.append((index, index.values(obj)))  # noqa: PERF401 - as above
+        if old is not None:
+            # The dicts keep the key that they had first. One for all: its name is in memory once.
+            force_setattr(obj, "key", old.key)
         self.objects[obj.key] = obj
         for index, values in filed:
             index.move(obj, () if old is None else index.values_of_held(old), values)

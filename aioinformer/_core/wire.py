@@ -219,7 +219,8 @@ class EventDecoder:
             raise self._no_event(line, error) from error
 
     def _no_event(self, line: bytes, error: Exception) -> ProtocolError:
-        said = f"a line of {len(line)} bytes in the watch of {self._resource} is no event: {error}"
+        size = len(line.removesuffix(b"\n"))
+        said = f"a line of {size} bytes in the watch of {self._resource} is no event: {error}"
         return ProtocolError(said, phase="watch")
 
     def _build(self, raw: bytes) -> KubeObject:

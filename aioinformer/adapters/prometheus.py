@@ -9,12 +9,14 @@ whatever thread it does (``start_http_server`` serves in one of its own). What i
 chunk and for every event is counted in plain numbers that belong to the thread of the loop, and
 collected at the scrape: a tenth of a microsecond rather than half of one, and no lock.
 
-Needs ``prometheus_client`` (the extra ``prometheus``). Its multi-process mode is
-not supported: there gauges can't be read at the scrape.
+Needs ``prometheus_client`` (the extra ``prometheus``). Its multi-process mode is not supported:
+there nothing can be read at the scrape. Who sets it up is warned; a port for each process does.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
@@ -45,6 +47,11 @@ from aioinformer.adapters.prometheus_work import WorkMetrics
 
 __all__ = ["PrometheusMetrics"]
 
+log = logging.getLogger("aioinformer.metrics")
+
+MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
+"""What turns on the mode in which prometheus_client adds up the files of several processes."""
+
 
 class PrometheusMetrics:
     """Shows what informers tell as ``aioinformer_...``. Make one for each registry, and share it
@@ -63,6 +70,12 @@ class PrometheusMetrics:
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         chosen = REGISTRY if registry is None else registry
+        if MULTIPROCESS in os.environ:
+            log.warning(
+                "$%s is set: levels, received bytes and handler times can't be shared between "
+                "processes and will be missing; let each process serve its own metrics",
+                MULTIPROCESS,
+            )
         by_verb = ["informer", "verb"]
         self._levels = LevelsByInformer()
         self._everyone: list[Counted] = []

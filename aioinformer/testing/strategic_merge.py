@@ -13,7 +13,7 @@ Source: apimachinery's strategicpatch package (``mergeMap``, ``mergeSlice``), an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -95,19 +95,22 @@ def _directive(patch: Mapping[str, Any]) -> str:
 
 def _merged(name: str, old: Any, new: Any) -> Any:
     if isinstance(new, Mapping):
-        return _mapping(old if isinstance(old, dict) else {}, cast("Mapping[str, Any]", new))
+        before = cast("Body", old) if isinstance(old, dict) else {}
+        return _mapping(before, cast("Mapping[str, Any]", new))
     if not isinstance(new, list):
         return new
-    items: list[Any] = new
-    before: list[Any] = old if isinstance(old, list) else []
+    items = cast("Sequence[Any]", new)
+    known = cast("Sequence[Any]", old) if isinstance(old, list) else ()
     if name in _SETS:
-        return [*before, *(item for item in items if item not in before)]
+        return [*known, *(item for item in items if item not in known)]
     if name in _KEYS and all(isinstance(item, Mapping) for item in items):
-        return _items(_KEYS[name], before, cast("list[Mapping[str, Any]]", items))
+        return _items(_KEYS[name], known, cast("Sequence[Mapping[str, Any]]", items))
     return items
 
 
-def _items(keys: tuple[str, ...], before: list[Any], patches: list[Mapping[str, Any]]) -> list[Any]:
+def _items(
+    keys: tuple[str, ...], before: Sequence[Any], patches: Sequence[Mapping[str, Any]]
+) -> list[Any]:
     """A list of things with a name: what is known keeps its place, what is new comes last."""
     meant = [patch for patch in patches if patch.keys() - {_HOW}]
     if len(meant) < len(patches) and any(

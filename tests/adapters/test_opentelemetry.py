@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,25 +28,14 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.registry import Collector
 
 from aioinformer import WorkQueue
-from aioinformer._core.metrics import Levels, Metrics
+from aioinformer._core.metrics import Levels
 from aioinformer._core.work.items import Priority
 from aioinformer.adapters.counting import HANDLER_SECONDS, REQUEST_SECONDS
 from aioinformer.adapters.opentelemetry import OpenTelemetryMetrics
 from aioinformer.adapters.prometheus import PrometheusMetrics
+from tests.adapters.told import STANDING, restless_threads, tell_everything
 
 PODS = "pods in web"
-
-STANDING = Levels(
-    resource_version=41,
-    freshness_seconds=3.5,
-    queue_entries=2,
-    queue_bytes=6600,
-    objects=100,
-    rejected=1,
-    pending=7,
-    blocking=1,
-    synced=True,
-)
 
 
 class Collected:
@@ -94,26 +82,8 @@ def an_sdk() -> Iterator[Collected]:
 
 @pytest.fixture
 def _restless() -> Iterator[None]:
-    """Threads take turns five hundred times as often as they do by default."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
-
-
-def tell_everything(metrics: Metrics) -> None:
-    """Each method once, so that each metric has a value."""
-    metrics.request_started(PODS, "list")
-    metrics.request_ended(PODS, "list", "complete", 0.1)
-    metrics.received(PODS, "list", 10, 1)
-    metrics.failed(PODS, "list", "Forbidden")
-    metrics.handled(PODS, "print", 0.1, 1)
-    metrics.handler_failed(PODS, "print", "ValueError")
-    metrics.informer_started(PODS, lambda: STANDING)
-    metrics.queue_started("pods", WorkQueue[str]().statistics)
-    metrics.worked("pods", 0.1, 0.1)
-    metrics.reconciled("pods", "success", 0.1)
-    metrics.leadership("web/operator", True)
+    with restless_threads():
+        yield
 
 
 # -- numbers -----------------------------------------------------------------------------------
@@ -300,7 +270,7 @@ def test_who_leads_is_seen(collected: Collected) -> None:
 
 
 def test_names_and_units_follow_the_conventions(collected: Collected) -> None:
-    tell_everything(collected.metrics)
+    tell_everything(collected.metrics, PODS)
     for name, metric in collected.all().items():
         assert metric.name == f"aioinformer.{name}"
         unit = metric.unit or ""
@@ -317,8 +287,8 @@ def test_translated_they_are_named_and_labelled_as_by_the_prometheus_adapter() -
     theirs, ours = CollectorRegistry(), CollectorRegistry()
     theirs.register(collector)
     provider = MeterProvider(metric_readers=[reader], shutdown_on_exit=False)
-    tell_everything(OpenTelemetryMetrics(provider))
-    tell_everything(PrometheusMetrics(ours))
+    tell_everything(OpenTelemetryMetrics(provider), PODS)
+    tell_everything(PrometheusMetrics(ours), PODS)
     translated = series(theirs)
     only = {name for name, _ in translated} - {name for name, _ in series(ours)}
     assert only == {"aioinformer_handler_calls_total", "aioinformer_handler_time_seconds_total"}
@@ -339,7 +309,7 @@ def series(registry: CollectorRegistry) -> set[tuple[str, frozenset[str]]]:
 
 def test_without_an_sdk_nothing_happens() -> None:
     metrics = OpenTelemetryMetrics(NoOpMeterProvider())
-    tell_everything(metrics)
+    tell_everything(metrics, PODS)
     assert repr(metrics) == "<OpenTelemetryMetrics of 1 informers, told in 1 threads>"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import threading
 import urllib.request
@@ -9,31 +11,21 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 
-from aioinformer import Event, SharedInformerFactory, WorkQueue
-from aioinformer._core.metrics import Levels, Metrics
+from aioinformer import Event, SharedInformerFactory
+from aioinformer._core.metrics import Levels
 from aioinformer.adapters.counting import GAUGES, HANDLER_SECONDS
 from aioinformer.adapters.counting_work import COUNTERS
 from aioinformer.adapters.counting_work import GAUGES as QUEUE_GAUGES
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.testing import Cluster, ClusterSource
+from tests.adapters.told import STANDING, restless_threads, tell_everything
 
 PODS, NODES = "pods/web", "nodes"
-
-STANDING = Levels(
-    resource_version=41,
-    freshness_seconds=3.5,
-    queue_entries=2,
-    queue_bytes=6600,
-    objects=100,
-    rejected=1,
-    pending=7,
-    blocking=1,
-    synced=True,
-)
 
 
 @pytest.fixture
@@ -43,21 +35,13 @@ def registry() -> CollectorRegistry:
 
 @pytest.fixture
 def _restless() -> Iterator[None]:
-    """Threads take turns five hundred times as often as they do by default."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
+    with restless_threads():
+        yield
 
 
 @pytest.fixture
 def metrics(registry: CollectorRegistry) -> PrometheusMetrics:
     return PrometheusMetrics(registry)
-
-
-def measures(metrics: Metrics) -> Metrics:
-    """``metrics``: type checkers see here that it is one."""
-    return metrics
 
 
 def sample(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
@@ -230,18 +214,7 @@ def test_levels_that_cannot_be_read_fail_the_scrape(
 def test_everything_has_a_prefix_a_help_and_a_fixed_set_of_labels(
     registry: CollectorRegistry,
 ) -> None:
-    metrics = measures(PrometheusMetrics(registry))
-    metrics.request_started(PODS, "list")
-    metrics.request_ended(PODS, "list", "complete", 0.1)
-    metrics.received(PODS, "list", 10, 1)
-    metrics.failed(PODS, "list", "Forbidden")
-    metrics.handled(PODS, "print", 0.1, 1)
-    metrics.handler_failed(PODS, "print", "ValueError")
-    metrics.informer_started(PODS, lambda: STANDING)
-    metrics.queue_started("pods", WorkQueue[str]().statistics)
-    metrics.worked("pods", 0.1, 0.1)
-    metrics.reconciled("pods", "success", 0.1)
-    metrics.leadership("web/operator", True)
+    tell_everything(PrometheusMetrics(registry), PODS)
     families = list(registry.collect())
     assert len(families) == 5 + 2 + 1 + len(GAUGES) + len(QUEUE_GAUGES) + len(COUNTERS) + 6
     for family in families:
@@ -317,3 +290,17 @@ def _scraped(port: int) -> str:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         text: bytes = answer.read()
         return text.decode()
+
+
+def test_who_shares_metrics_between_processes_is_told_what_will_be_missing(tmp_path: Path) -> None:
+    """In a process of its own: prometheus_client looks when it is imported."""
+    code = "from aioinformer.adapters.prometheus import *; PrometheusMetrics()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stderr.startswith("$PROMETHEUS_MULTIPROC_DIR is set: levels, received bytes")

@@ -16,7 +16,7 @@ from tests.cli.processes import environment, started
 pytestmark = pytest.mark.apiserver
 
 
-@pytest.mark.parametrize("name", ["widgets", "wd"])
+@pytest.mark.parametrize("name", ["widgets", "wd", "widget first", "wd/first"])
 async def test_it_prints_what_another_client_does_within_a_second(
     name: str, api_server: ApiServerProcess, admin: Admin, tmp_path: Path
 ) -> None:
@@ -27,7 +27,7 @@ async def test_it_prints_what_another_client_does_within_a_second(
         "spec": {"colour": "red"},
     }
     await admin.create(widget)
-    argv = ("watch", name, "--kubeconfig", str(api_server.kubeconfig))
+    argv = ("watch", *name.split(), "--kubeconfig", str(api_server.kubeconfig))
     async with started(*argv, env=environment(tmp_path)) as run:
         header, first = await run.line(), await run.line()
         await admin.merge_patch("first", {"spec": {"colour": "blue"}})

@@ -264,7 +264,7 @@ async def test_the_tab_key_follows_what_is_seen(
         pod(server, "early-0")
         await expect(row(page, "early-0")).to_be_visible(timeout=SECOND)
         await row(page, "cart-0").get_by_role("button").focus()
-        names = []
+        names: list[str] = []
         for _ in range(3):
             await page.keyboard.press("Tab")
             names.append(await page.evaluate("document.activeElement.textContent"))

@@ -104,6 +104,16 @@ async def test_a_server_that_ignores_what_makes_a_watch_list_is_listed_and_noted
     assert plain(lines_of(ServerReport(url=server.url), [finding])[-1]) == f"pods: {finding.note}"
 
 
+async def test_a_watch_list_that_is_merely_slow_is_not_taken_for_an_endless_one(
+    server: ApiServer,
+) -> None:
+    with server.faults.drip(size=20, every=0.05, verb="watch"):
+        finding = await found(server, "pods", timeout=0.4)
+
+    assert (finding.ok, finding.strategy, finding.note) == (False, "watchlist", "")
+    assert "0.4 s" in finding.error
+
+
 async def test_a_first_state_that_takes_too_long_says_for_how_long(server: ApiServer) -> None:
     server.cluster.create(
         "pods", {"metadata": {"name": "c", "namespace": "web"}, "data": "x" * 9000}

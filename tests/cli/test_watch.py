@@ -330,6 +330,21 @@ async def test_in_a_terminal_it_says_what_it_waits_for(env: dict[str, str], tmp_
     assert code == 130
 
 
+async def test_in_a_terminal_an_outage_is_shown_until_it_is_over(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    argv = ("watch", "pods", "-o", "name", "--kubeconfig", config)
+    async with in_terminal(*argv, env=env) as run:
+        await run.until("pod/first")
+        await server.stop()
+        away = await run.until("waiting for pods in default: next attempt in ")
+        await server.start()
+        server.cluster.create("pods", {"metadata": {"name": "back"}})
+        back = (await run.until("pod/back\r\n")).removeprefix(away)
+
+    assert back.endswith("\r\x1b[Kpod/back\r\n"), "in a line of its own"
+
+
 async def test_in_a_terminal_it_says_how_far_it_is(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:

@@ -183,6 +183,15 @@ def test_only_the_given_stretch_of_the_source_counts() -> None:
     assert obj.raw == b'{"metadata":{"name":"a"}}'
 
 
+def test_what_follows_in_the_source_does_not_pass_for_the_opening_of_metadata() -> None:
+    raw = b'{"a":1,"managedFields":[1],"metadata":{"name":"a","managedFields":[1]}}'
+    source = raw + b',{"metadata":{'
+
+    obj = build(PODS, read_body(raw).metadata, source, 0, len(raw), keep=False)
+
+    assert obj.raw == b'{"a":1,"managedFields":[1],"metadata":{"name":"a"}}'
+
+
 def test_the_object_has_bytes_of_its_own() -> None:
     """A view kept for one object would keep a whole response alive."""
     source = b"x" * 1000 + b'{"metadata":{"name":"a"}}' + b"x" * 1000

@@ -157,6 +157,18 @@ def test_a_new_version_is_filed_under_its_own_values_alone() -> None:
     assert keys(state, "labels") == {"app=shop": {key("a")}}
 
 
+def test_all_versions_of_an_object_have_one_key_in_memory() -> None:
+    """Else each object that was ever changed would hold its name twice: in a dict, and itself."""
+    state = indexed("node")
+    old, new = pod("a", node="n1"), pod("a", rv="2", node="n2")
+    state.put(old, None)
+    state.put(new, old)
+
+    assert new.key is old.key
+    assert [*state.objects, *state.indexes["node"].buckets["n2"]] == [key("a")] * 2
+    assert all(each is old.key for each in state.objects)
+
+
 def test_a_removed_object_is_in_no_index() -> None:
     state = indexed("node")
     obj = pod("a", node="n1")

@@ -165,6 +165,7 @@ async def test_the_page_and_its_files_name_no_other_host_and_make_no_html_of_tex
 ) -> None:
     async with ApiServer() as server, entered(settings_of(server, tmp_path)) as (_, http):
         page = await http.get("/")
+        assert (await http.head("/")).status_code == 200
         policy = page.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy

@@ -1,4 +1,4 @@
-"""The promises, held through hours of faults: 80 histories here, 1,000 under their own mark.
+"""The promises, held through hours of faults: 50 histories here, 1,000 under their own mark.
 
 What fails says its seed, the few steps that are enough, and the line that repeats it. Each row of
 the reflector's table is taken by at least one history.
@@ -22,7 +22,7 @@ BLOCK = 10
 """Histories in one test."""
 TRIES = 100
 """Histories to make a failure smaller: they have to fit into the time that a test may take."""
-FEW = range(80)
+FEW = range(50)
 MANY = range(1000, 2000)
 
 OFTEN = {

@@ -299,18 +299,22 @@ class LogRecorder(logging.Handler):
     """Writes down what the library warns of, and keeps it from everybody else meanwhile."""
 
     def __init__(self, history: History) -> None:
-        super().__init__(logging.WARNING)
+        super().__init__(logging.INFO)
         self._history = history
         self._logger = logging.getLogger("aioinformer")
         self._before = self._logger.level, self._logger.propagate
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write it down."""
+        """Write it down, but for what went well; of failures that some servers always answer with
+        a reflector tells without a warning.
+        """
+        if record.levelno < logging.WARNING and record.name != "aioinformer.reflector":
+            return
         order, now = self._history.stamp()
         self._history.logs.append(Logged(order, now, record.levelname, record.getMessage()))
 
     def __enter__(self) -> LogRecorder:
-        self._logger.setLevel(logging.WARNING)
+        self._logger.setLevel(logging.INFO)
         self._logger.propagate = False
         self._logger.addHandler(self)
         return self
