@@ -20,9 +20,10 @@ from aioinformer._core.wire import LINE_CAP, EventDecoder, LineSplitter
 
 __all__ = ["InitialState", "Intake"]
 
-PORTION = 8192
-"""Bytes to take between two looks at the clock where a program's code runs for each object: a few
-objects. A chunk may have hundreds of them."""
+PORTION = 16384
+"""Bytes to take between two looks at the clock where a program's code runs for each object: five
+pods. A chunk may have hundreds of objects; to look after each would cost as much as a model does.
+"""
 
 
 class InitialState:
