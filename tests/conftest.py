@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
+from hypothesis import settings
 
 BLOCKED = 1.5
 """Seconds that one step of the loop may take in a test. A full garbage collection is in somebody's
@@ -29,6 +30,12 @@ class _Complaints(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.lines.append(record.getMessage())
+
+
+# Explicit numbers of examples are few; what has none takes as many as the profile says.
+settings.register_profile("quick", deadline=None, max_examples=60)
+settings.register_profile("thorough", deadline=None, max_examples=400)
+settings.load_profile("quick")  # the option --hypothesis-profile=thorough comes later, and wins
 
 
 def pytest_collection_finish() -> None:

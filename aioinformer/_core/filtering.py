@@ -21,6 +21,7 @@ from typing_extensions import TypeVar
 
 from aioinformer._core.objects import Added, Deleted, Event, KubeObject, Updated
 from aioinformer._core.predicates import ChangePredicate, CombinedPredicate, ObjectPredicate
+from aioinformer._core.signatures import check_takes
 from aioinformer._core.views import View
 
 __all__ = ["EventFilter", "Filter"]
@@ -120,7 +121,11 @@ def _parts(
         return None, passing
     if isinstance(passing, type) or not callable(passing):
         raise TypeError(f"a filter is a predicate or a function of an object, not {passing!r}")
-    _check_plain(passing.test if isinstance(passing, ObjectPredicate) else passing)
+    if isinstance(passing, ObjectPredicate):
+        _check_plain(passing.test)
+    else:
+        _check_plain(passing)
+        check_takes(passing, f"the filter {getattr(passing, '__qualname__', passing)!s}", "obj")
     return passing, None
 
 

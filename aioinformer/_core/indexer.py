@@ -27,6 +27,7 @@ from aioinformer._core.objects import (
     KubeObject,
     ObjectKey,
 )
+from aioinformer._core.signatures import check_answers_at_once
 from aioinformer._core.store import FULL, Index, IndexFunction, State
 from aioinformer._core.versions import older
 from aioinformer._core.views import View
@@ -87,6 +88,7 @@ class Indexer:
         self.state.indexes = {**self.state.indexes, **indexes}
 
     def _index(self, name: str, function: IndexFunction[Any]) -> Index:
+        check_answers_at_once(function, f"the function of the index {name!r}")
         seen = None if self.view is None else self.view.reading(function, f"the index {name!r}:")
         return Index(name, function, seen)
 

@@ -22,7 +22,14 @@ from typing_extensions import TypeVar
 from aioinformer._core.keys import ObjectKey as ObjectKey
 from aioinformer._core.nesting import read_nested
 from aioinformer._core.open_bodies import CLOSED, Body, OpenBodies
-from aioinformer._core.readonly import ADVICE, FrozenMapping, FrozenSequence, ReadOnly, freeze
+from aioinformer._core.readonly import (
+    ADVICE,
+    FrozenMapping,
+    FrozenSequence,
+    KeyOnly,
+    ReadOnly,
+    freeze,
+)
 from aioinformer._core.resources import Resource
 from aioinformer.errors import ObjectDecodeError
 
@@ -274,6 +281,10 @@ server serves no such resource any more (its CustomResourceDefinition was delete
 discovery has confirmed. ``filtered``: it still exists and is cached, but no longer passes the
 listener's own ``filter=``. ``dropped``: it still exists, but the informer's ``transform=`` has
 dropped its newest state, and so it is cached no longer."""
+
+
+for _name in ("metadata", "spec", "status", "data"):  # here, so that type checkers see none
+    setattr(KubeObject, _name, KeyOnly(_name))
 
 
 class Added(Struct, Generic[T_co], frozen=True, gc=False):

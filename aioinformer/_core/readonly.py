@@ -77,6 +77,21 @@ class _Absent:
         raise _NoSuchMethod(f"'{owner.__name__}' has no '{self._name}': {ADVICE}")
 
 
+class KeyOnly:
+    """A part of an object's JSON that is an attribute of generated models, and here a key: it isn't
+    there, and says so.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        raise AttributeError(
+            f"a {owner.__name__} has no attribute {self._name!r}: it is a mapping, write "
+            f"obj[{self._name!r}]; attributes are key, name, namespace, labels and the like"
+        )
+
+
 class _NoPairs:
     """``keys`` of a sequence, for which only ``dict()`` asks. FastAPI's ``jsonable_encoder`` makes
     dicts of whatever it doesn't know: of a list of objects with two keys each one like

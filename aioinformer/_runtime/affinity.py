@@ -14,6 +14,12 @@ from aioinformer.errors import UsageError
 
 __all__ = ["check_loop", "this_loop", "this_task"]
 
+NOT_HERE = (
+    "this must be called in the event loop, not from a thread: a thread reads caches, and has the "
+    "loop do the rest with asyncio.run_coroutine_threadsafe()"
+)
+"""Said to those who are in a thread."""
+
 
 def this_loop() -> asyncio.AbstractEventLoop:
     """The running event loop.
@@ -24,7 +30,7 @@ def this_loop() -> asyncio.AbstractEventLoop:
     try:
         return asyncio.get_running_loop()
     except RuntimeError as error:
-        raise UsageError("this must be called in the event loop, not from a thread") from error
+        raise UsageError(NOT_HERE) from error
 
 
 def check_loop(own: asyncio.AbstractEventLoop | None, name: str) -> None:
@@ -34,7 +40,10 @@ def check_loop(own: asyncio.AbstractEventLoop | None, name: str) -> None:
         UsageError: it is another loop, or a thread without one.
     """
     if own is not None and own is not this_loop():
-        raise UsageError(f"{name} runs in another event loop; use it from there")
+        raise UsageError(
+            f"{name} runs in another event loop; use it from there, or from a thread with "
+            "asyncio.run_coroutine_threadsafe()"
+        )
 
 
 def this_task() -> asyncio.Task[Any]:

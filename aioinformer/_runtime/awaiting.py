@@ -37,7 +37,7 @@ class Written(Struct, frozen=True):
         """
         if isinstance(obj, KubeObject):
             return cls(obj.key, obj.uid, obj.resource_version)
-        metadata = obj.get("metadata")
+        metadata = obj.get("metadata") if hasattr(obj, "get") else None  # a key, by mistake
         found: Mapping[str, Any] = {}
         if isinstance(metadata, Mapping):
             found = cast("Mapping[str, Any]", metadata)
@@ -45,7 +45,7 @@ class Written(Struct, frozen=True):
         if not all(isinstance(text, str) and text for text in texts):
             raise UsageError(
                 "an object to wait for needs metadata with name, uid and resourceVersion: pass "
-                "what the server has answered to a write"
+                "what the server has answered to a write (wait_until waits for a key)"
             )
         name, uid, version = map(str, texts)
         return cls(ObjectKey(found.get("namespace") or "", name), uid, version)

@@ -77,13 +77,16 @@ class SharedInformerFactory(Hosting):
                 ``asyncio.run`` waiting behind the factory's end.
 
         Raises:
-            TypeError: ``source`` or ``on_error`` is none.
+            TypeError: ``source`` or ``on_error`` is none, or ``metrics`` or ``tracing`` a class.
         """
         if not hasattr(source, "lister_watcher"):
             raise TypeError(
                 f"a factory takes a Client, or another source of informers, not {source!r}"
             )
         check_hook(on_error)
+        for name, given in (("metrics", metrics), ("tracing", tracing)):
+            if isinstance(given, type):
+                raise TypeError(f"{name} is an object: pass {given.__name__}(), not the class")
         make = partial(
             SharedInformer,
             resync=resync,

@@ -8,12 +8,14 @@ called with exactly these arguments. When, and what becomes of its failures, is 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from difflib import get_close_matches
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any, Protocol, TypeAlias
 
 from typing_extensions import TypeVar
 
 from aioinformer._core.objects import Added, Deleted, DeleteReason, Event, KubeObject, Updated
+from aioinformer._core.signatures import check_takes
 from aioinformer._core.views import View
 
 __all__ = [
@@ -96,10 +98,21 @@ Handler: TypeAlias = (
 )
 """What can be given to ``add_handler``."""
 
+ADDED, UPDATED, DELETED = (
+    (("obj",), {"initial": bool}),
+    (("old", "new"), {"resync": bool}),
+    (("obj",), {"reason": str}),
+)
+"""What functions for one kind of event are called with."""
+
+METHODS = {"on_add": ADDED, "on_update": UPDATED, "on_delete": DELETED}
+"""What an object that is a handler may have."""
+
 ONLY = "_aioinformer_only"
 """Where a function of an event that was made of one for a single kind says which."""
 
 _Call: TypeAlias = Callable[[Any], Any]
+_Takes: TypeAlias = tuple[tuple[str, ...], dict[str, type]]
 F = TypeVar("F", bound=Callable[[Any], Awaitable[None] | None])
 
 
@@ -133,13 +146,30 @@ def _check_runs(handler: object) -> None:
         raise TypeError(f"{handler_name(handler)} has a yield in it: as a handler it would not run")
 
 
+def _check_methods(handler: object) -> None:
+    """Raise if a method can't be called as it will be, or never will be called.
+
+    Raises:
+        TypeError: it takes something else, or its name has a slip in it.
+    """
+    name = handler_name(handler)
+    missing = [each for each in METHODS if getattr(handler, each, None) is None]
+    for method in dir(type(handler)):
+        if method.startswith("on_") and method not in METHODS:
+            for meant in get_close_matches(method, missing, n=1, cutoff=0.8):
+                raise TypeError(f"{name} has {method}, which nobody calls: is {meant} meant?")
+    for method, (positional, keywords) in METHODS.items():
+        function = getattr(handler, method, None)
+        check_takes(function, f"{name}.{method}", *positional, **keywords)
+
+
 def adds_only(function: OnAdd[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
     """A handler that calls ``function`` for additions."""
 
     def on_event(event: Event[T]) -> Awaitable[None] | None:
         return function(event.obj, initial=event.initial) if isinstance(event, Added) else None
 
-    return _named_function(on_event, function, Added)
+    return _named_function(on_event, function, Added, ADDED)
 
 
 def updates_only(function: OnUpdate[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
@@ -150,7 +180,7 @@ def updates_only(function: OnUpdate[T]) -> Callable[[Event[T]], Awaitable[None] 
             return None
         return function(event.old, event.new, resync=event.resync)
 
-    return _named_function(on_event, function, Updated)
+    return _named_function(on_event, function, Updated, UPDATED)
 
 
 def deletions_only(function: OnDelete[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
@@ -159,7 +189,7 @@ def deletions_only(function: OnDelete[T]) -> Callable[[Event[T]], Awaitable[None
     def on_event(event: Event[T]) -> Awaitable[None] | None:
         return function(event.obj, reason=event.reason) if isinstance(event, Deleted) else None
 
-    return _named_function(on_event, function, Deleted)
+    return _named_function(on_event, function, Deleted, DELETED)
 
 
 def _named(on_event: F, function: object) -> F:
@@ -167,10 +197,11 @@ def _named(on_event: F, function: object) -> F:
     return on_event
 
 
-def _named_function(on_event: F, function: object, kind: type) -> F:
+def _named_function(on_event: F, function: object, kind: type, takes: _Takes) -> F:
     if isinstance(function, type) or not callable(function):
         raise TypeError(f"this is for a function, not for {function!r}")
     _check_runs(function)
+    check_takes(function, handler_name(function), *takes[0], **takes[1])
     vars(on_event)[ONLY] = kind
     return _named(on_event, function)
 
@@ -223,7 +254,8 @@ def dispatch(handler: Handler[Any]) -> _Call:
     """One function of an event for whatever form the handler has.
 
     Raises:
-        TypeError: it has none of them, or a function of it has a ``yield``.
+        TypeError: it has none of them, or a function of it has a ``yield``, or takes something
+            else than it will be given.
     """
     if isinstance(handler, type):
         raise TypeError(f"a handler is an object: pass {handler.__name__}(), not the class")
@@ -237,7 +269,9 @@ def dispatch(handler: Handler[Any]) -> _Call:
                 f"a handler has on_add, on_update or on_delete, or is a function of one event; "
                 f"{type(handler).__name__} is neither"
             )
+        check_takes(handler, handler_name(handler), "event")
         return handler
+    _check_methods(handler)
 
     def call(event: Event) -> Any:
         match event:

@@ -7,6 +7,7 @@ shape of its objects. Indexes and listeners are added to it; they are no part of
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
+from types import NoneType
 from typing import Any, Self
 
 from msgspec import Struct
@@ -57,10 +58,15 @@ class Identity(Struct, frozen=True):
             UnknownResource: no built-in resource has that name.
             InvalidSelector: a selector doesn't parse.
             UsageError: the resource is a coroutine that nobody awaited.
+            TypeError: the namespace is a list of them.
         """
         if isinstance(resource, Coroutine):
             resource.close()
             raise UsageError("the resource is a coroutine: write `await client.resource(...)`")
+        if not isinstance(namespace, str | NoneType):
+            raise TypeError(
+                f"namespace is one, or empty for all, not {namespace!r}: make an informer for each"
+            )
         found = built_in(resource)
         return cls(
             found,

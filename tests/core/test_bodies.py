@@ -32,7 +32,6 @@ def unmanaged(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(strategies.objects_full_of_managed_fields(), strategies.spellings)
-@settings(deadline=None, max_examples=300)
 def test_the_managed_fields_of_metadata_are_cut_and_no_other(
     body: dict[str, Any], spelling: Spelling
 ) -> None:

@@ -641,7 +641,6 @@ SLOW = {
 
 
 @given(st.data(), st.sampled_from([0, 1, 50]), st.booleans())
-@settings(deadline=None, max_examples=300)
 def test_no_sequence_of_outcomes_leads_astray(
     data: st.DataObject, page_size: int, watch_list: bool
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.delta_fifo import DeltaFIFO
@@ -364,7 +364,6 @@ OPERATIONS = st.one_of(
 
 
 @given(st.lists(OPERATIONS, max_size=60), st.none() | st.sets(strategies.few_names))
-@settings(deadline=None, max_examples=300)
 def test_the_queue_behaves_like_a_list(
     operations: list[tuple[DeltaKind | str, str]], known: set[str] | None
 ) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer import (
@@ -181,7 +181,6 @@ def test_it_shows_what_passes() -> None:
 states = st.lists(st.sampled_from(["here", "there", "gone", "broken"]), max_size=12)
 
 
-@settings(max_examples=100)
 @given(states, st.booleans())
 def test_what_a_listener_holds_is_what_passes(story: list[str], raises: bool) -> None:
     """For any life of one object, a legal history, at the end of which the view is right."""
@@ -300,7 +299,6 @@ actions = st.lists(
 )
 
 
-@settings(max_examples=200)
 @given(actions, actions, st.integers(1, 4))
 def test_a_filtered_listener_that_is_behind_ends_with_what_passes(
     before: list[tuple[str, str]], after: list[tuple[str, str]], limit: int
@@ -323,3 +321,8 @@ def test_a_filtered_listener_that_is_behind_ends_with_what_passes(
         pass
 
     assert world.view == {name: obj for name, obj in world.objects.items() if HERE(obj)}
+
+
+def test_a_filter_that_takes_no_object_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match=r"the filter .* is to be called as \(obj\): too many"):
+        passing(cast("Filter", lambda: True))

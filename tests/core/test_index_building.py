@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer import Delta, Event, Indexer, IndexFunction, KubeObject
@@ -167,7 +167,6 @@ def test_what_a_dead_state_held_is_let_go_in_steps() -> None:
         max_size=25,
     )
 )
-@settings(max_examples=80)
 def test_it_is_what_a_new_index_would_be_whatever_happens_meanwhile(
     steps: list[tuple[str, str, str]],
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.delta_fifo import DeltaFIFO
@@ -566,7 +566,6 @@ STATES = st.dictionaries(
 
 
 @given(st.lists(CHANGES | STATES, max_size=25))
-@settings(deadline=None, max_examples=200)
 def test_what_is_told_adds_up_to_what_is_held(
     operations: list[Change | dict[str, tuple[str, str]]],
 ) -> None:
@@ -708,3 +707,11 @@ def test_of_the_same_version_the_object_in_memory_is_known() -> None:
 )
 def test_anything_else_is_itself(other: KubeObject) -> None:
     assert holding(pod("a", rv="5")).known(other) is other
+
+
+def test_an_index_function_is_not_async() -> None:
+    async def node(obj: KubeObject) -> str:
+        return obj.name
+
+    with pytest.raises(TypeError, match="function of the index 'node' is async"):
+        Indexer({"node": node})  # type: ignore[dict-item]

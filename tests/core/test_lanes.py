@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.lanes import WINDOW, Lanes
@@ -83,7 +83,6 @@ def test_it_shows_what_it_is_busy_with() -> None:
     assert repr(lanes) == "<Lanes 1/2 busy, 1 waiting>"
 
 
-@settings(max_examples=100)
 @given(st.integers(1, 4), st.lists(st.sampled_from("abcdef"), max_size=40), st.randoms())
 def test_every_event_is_dealt_with_in_the_order_of_its_key(
     count: int, story: list[str], chance: Random

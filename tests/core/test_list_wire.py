@@ -144,7 +144,6 @@ def test_objects_come_as_soon_as_the_next_one_begins() -> None:
 
 
 @given(strategies.lists(), strategies.spellings, st.data())
-@settings(deadline=None, max_examples=250)
 def test_any_list_in_any_spelling_and_any_pieces_is_decoded(
     body: dict[str, Any], spelling: Spelling, data: st.DataObject
 ) -> None:
@@ -179,7 +178,6 @@ def test_a_list_loses_the_managed_fields_of_its_items_and_nothing_that_looks_lik
 
 
 @given(strategies.lists(), strategies.spellings)
-@settings(deadline=None, max_examples=100)
 def test_each_object_has_exactly_its_own_bytes(body: dict[str, Any], spelling: Spelling) -> None:
     """Nothing refers to the buffer: one object kept would keep the whole response alive."""
     written = spelling(body)
@@ -195,7 +193,6 @@ def test_each_object_has_exactly_its_own_bytes(body: dict[str, Any], spelling: S
 
 
 @given(strategies.lists(), strategies.spellings, st.data())
-@settings(deadline=None, max_examples=100)
 def test_a_list_that_breaks_off_is_a_protocol_error(
     body: dict[str, Any], spelling: Spelling, data: st.DataObject
 ) -> None:

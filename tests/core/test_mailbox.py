@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.backlog import FILTERED
@@ -999,7 +999,6 @@ OPERATIONS = st.one_of(
     st.integers(1, 6),
     st.lists(OPERATIONS, min_size=5, max_size=40),
 )
-@settings(deadline=None, max_examples=400)
 def test_a_listener_holds_what_the_cache_does_once_it_was_told_all(
     overflow: Overflow,
     picky: bool,
@@ -1045,7 +1044,6 @@ def test_a_listener_holds_what_the_cache_does_once_it_was_told_all(
 
 
 @given(st.integers(1, 6), st.lists(CHANGES, max_size=20), st.integers(0, 3))
-@settings(deadline=None, max_examples=100)
 def test_a_listener_that_keeps_up_hears_everything(
     limit: int, batches: list[list[tuple[str, str, bool]]], left: int
 ) -> None:

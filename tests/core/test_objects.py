@@ -469,3 +469,12 @@ def test_events_can_not_be_changed() -> None:
 
 def test_raw_is_what_was_sent() -> None:
     assert pod("web-0").raw == encode(pod_body("web-0"))
+
+
+@pytest.mark.parametrize("name", ["metadata", "spec", "status", "data"])
+def test_what_is_an_attribute_elsewhere_is_said_to_be_a_key(name: str) -> None:
+    obj: Any = pod("web-0")
+
+    with pytest.raises(AttributeError, match=rf"it is a mapping, write obj\['{name}'\]"):
+        getattr(obj, name)
+    assert not hasattr(obj, name)

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aioinformer._core.deltas import Delta
@@ -155,7 +155,6 @@ def hostile(draw: st.DrawFn, *, twice: bool = True) -> bytes:
     return pod(*(b"".join(b',"%b":%b' % pair for pair in pairs) for pairs in (metadata, rest)))
 
 
-@settings(max_examples=250, deadline=None)
 @given(hostile())
 @example(pod(rest=b',"spec":' + b"9" * 5_000))
 @example(pod(b',"creationTimestamp":"yesterday"'))
@@ -177,7 +176,6 @@ def test_an_accepted_object_can_be_read_or_is_an_object_decode_error_at_every_do
         door(made(raw))
 
 
-@settings(max_examples=150, deadline=None)
 @given(hostile(twice=False))
 def test_what_metadata_says_does_not_depend_on_the_body_being_open(raw: bytes) -> None:
     closed, opened = accepted(raw), accepted(raw)
@@ -193,7 +191,6 @@ def test_what_metadata_says_does_not_depend_on_the_body_being_open(raw: bytes) -
         closed = made(raw)
 
 
-@settings(max_examples=100, deadline=None)
 @given(hostile())
 def test_what_can_be_opened_shows_the_same_through_its_views_as_in_a_copy(raw: bytes) -> None:
     obj = accepted(raw)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.paths import Mismatch, Step, parse_path, render_path, walk
@@ -73,7 +73,6 @@ def test_the_end_of_a_path_is_marked_as_such() -> None:
 keys = strategies.texts.filter(lambda text: not {"'", '"'} <= {*text})
 
 
-@settings(max_examples=100)
 @given(st.lists(keys | st.integers(0, 10**8), min_size=1, max_size=4).map(tuple))
 def test_what_is_rendered_parses_to_the_same_steps(steps: tuple[Step, ...]) -> None:
     assert parse_path(render_path(steps)) == steps

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer import Lister, field, fields
@@ -162,7 +162,6 @@ def test_it_is_an_index_function() -> None:
     assert [obj.name for obj in lister.by_index("node", "node-1")] == ["a"]
 
 
-@settings(max_examples=70)
 @given(st.data())
 def test_a_field_is_what_walking_the_whole_body_finds(data: st.DataObject) -> None:
     body = data.draw(strategies.objects())

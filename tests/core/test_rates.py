@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.rates import Bucket, Limits, Rates
@@ -56,7 +56,6 @@ def test_a_bucket_that_rests_fills_up_to_its_burst_and_no_further() -> None:
     gaps=st.lists(st.floats(0, 2) | st.just(0.0), min_size=1, max_size=80),
     start=st.floats(0, 1e7),
 )
-@settings(max_examples=100)
 def test_no_second_sees_more_than_the_rate_and_the_burst(
     rate: float, burst: int, gaps: list[float], start: float
 ) -> None:
@@ -68,7 +67,6 @@ def test_no_second_sees_more_than_the_rate_and_the_burst(
 
 
 @given(now=st.floats(0, 1e9), rate=st.floats(0.1, 1000), takes=st.integers(5, 300))
-@settings(max_examples=200)
 def test_a_token_is_there_at_the_moment_that_was_named(now: float, rate: float, takes: int) -> None:
     """A wait that leaves a fraction for which the clock doesn't move would spin for ever."""
     bucket = Bucket(rate, 5)

@@ -6,7 +6,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.outcomes import Outcome, classify
@@ -133,7 +133,6 @@ sent_statuses = st.fixed_dictionaries(
 
 
 @given(sent_statuses)
-@settings(deadline=None, max_examples=400)
 def test_any_status_is_read_or_no_status_and_what_is_read_means_something(
     sent: dict[str, object],
 ) -> None:

@@ -269,7 +269,6 @@ def test_the_servers_words_become_deltas(sent: str, kind: str) -> None:
 
 
 @given(strategies.objects_full_of_managed_fields(), st.sampled_from(list(KINDS)), st.booleans())
-@settings(deadline=None, max_examples=150)
 def test_any_object_comes_out_as_it_was_sent(
     body: dict[str, Any], sent: str, managed_fields: bool
 ) -> None:

@@ -106,8 +106,8 @@ async def test_1_caches_of_every_shape_converge_but_for_what_does_not_fit(
             await shake(server, round_)
         goal = str(server.cluster.resource_version)
         await until(lambda: all(each.lister.resource_version >= goal for each in informers))
-        for informer in informers:
-            assert await informer.verify(contents=True, timeout=10)
+        for each in informers:
+            assert await each.verify(contents=True, timeout=10)
         objects = {obj.key: obj for obj in plain.lister}
         misfits = {key for key, obj in objects.items() if obj.labels["n"] == "a-word"}
         dropped = {key for key, obj in objects.items() if obj.labels["n"].startswith("9")}

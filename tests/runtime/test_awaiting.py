@@ -263,3 +263,8 @@ async def test_an_end_is_an_error_unless_it_is_shown_already() -> None:
     assert await cache.waits.shown(Written.of(pod("a", 12))) == pod("a", 12)
     with pytest.raises(NotRunning):
         await cache.waits.shown(Written.of(pod("a", 13)))
+
+
+def test_a_key_says_nothing_of_a_write() -> None:
+    with pytest.raises(UsageError, match="wait_until waits for a key"):
+        Written.of("web/web-0")  # type: ignore[arg-type]

@@ -621,6 +621,11 @@ def test_a_url_is_no_source() -> None:
         SharedInformerFactory("http://localhost")  # type: ignore[arg-type]
 
 
+def test_a_class_feeds_no_metrics() -> None:
+    with pytest.raises(TypeError, match=r"metrics is an object: pass NoMetrics\(\), not the class"):
+        SharedInformerFactory(door(), metrics=NoMetrics)  # type: ignore[arg-type]
+
+
 # -- what all of its informers share -------------------------------------------------------------
 
 

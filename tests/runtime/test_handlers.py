@@ -184,3 +184,45 @@ def test_a_handler_is_async_if_any_of_its_functions_is() -> None:
     assert not is_async(OnlyUpdates())
     assert not is_async(print)
     assert not is_async(lambda event: function(event))
+
+
+class _WantsMore:
+    def on_add(self, obj: KubeObject, *, initial: bool) -> None: ...
+
+    def on_delete(self, obj: KubeObject) -> None: ...
+
+
+class _Slip:
+    def on_add(self, obj: KubeObject, *, initial: bool) -> None: ...
+
+    def on_updated(self, old: KubeObject, new: KubeObject, *, resync: bool) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (_WantsMore(), r"^_WantsMore.on_delete\(.*called as \(obj, reason=...\): .*'reason'"),
+        (_Slip(), "^_Slip has on_updated, which nobody calls: is on_update meant"),
+        (lambda: None, r"lambda>\(\) is to be called as \(event\): too many"),
+    ],
+)
+def test_what_would_fail_at_its_first_call_is_refused_when_it_is_added(
+    wrong: object, said: str
+) -> None:
+    with pytest.raises(TypeError, match=said):
+        registration(cast("Handler", wrong))
+
+
+def test_more_methods_than_are_called_are_nobodys_business() -> None:
+    class Both(Diary):
+        def on_updated(self) -> None: ...
+
+        def on_error(self) -> None: ...
+
+    registration(Both())
+
+
+@pytest.mark.parametrize("decorator", [adds_only, updates_only, deletions_only])
+def test_a_decorated_function_takes_what_it_is_told(decorator: Any) -> None:
+    with pytest.raises(TypeError, match="is to be called as"):
+        decorator(lambda event: None)

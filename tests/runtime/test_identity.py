@@ -79,3 +79,8 @@ async def test_a_forgotten_await_is_named() -> None:
 
     with pytest.raises(UsageError, match=r"await client\.resource"):
         of(resource())  # type: ignore[arg-type]  # the beginner's mistake
+
+
+def test_several_namespaces_are_several_informers() -> None:
+    with pytest.raises(TypeError, match=r"not \['web', 'shop'\]: make an informer for each"):
+        of(namespace=["web", "shop"])  # type: ignore[arg-type]

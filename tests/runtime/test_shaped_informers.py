@@ -393,7 +393,7 @@ async def test_a_slow_transform_holds_the_loop_for_an_object_at_a_time() -> None
         time.sleep(0.002)
         return obj
 
-    events = [line("ADDED", body(f"p-{number}", 11 + number, size=2000)) for number in range(30)]
+    events = [line("ADDED", body(f"p-{number}", 11 + number, size=4000)) for number in range(30)]
     source = script(page(), stream(b"".join(events), hangs=True))
     pods = SharedInformer(source, shape=Shape.of(transform=slow))
     async with informing(pods):

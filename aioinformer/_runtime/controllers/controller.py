@@ -33,6 +33,7 @@ from aioinformer._runtime.controllers.triggers import (
     OwnTrigger,
     ToKeys,
     Trigger,
+    an_informer,
     check_to_keys,
 )
 from aioinformer._runtime.controllers.workers import Workers
@@ -119,8 +120,8 @@ class Controller:
             shutdown_timeout: seconds that leaving waits for runs to finish.
 
         Raises:
-            TypeError: ``reconcile`` or ``on_error`` is no function, ``filter`` none, or ``workers``
-                no integer.
+            TypeError: ``informer``, ``filter`` or ``on_error`` is none, ``workers`` no integer, or
+                ``reconcile`` no function of a key and a context.
             ValueError: a number is out of range.
         """
         check_whole("workers", workers)
@@ -128,7 +129,7 @@ class Controller:
             raise ValueError(f"workers must be at least 1, not {workers}")
         self.name = name or handler_name(reconcile)
         """What it is called in logs, health and metrics."""
-        self.informer: SharedInformer[Any] = informer
+        self.informer: SharedInformer[Any] = an_informer(informer)
         """The informer of the objects that are reconciled."""
         self._reconciles = Reconciles(self.name, reconcile, timeout=timeout, tracing=tracing)
         self._setbacks = Setbacks(self.name, informer.name, metrics=metrics, on_error=on_error)

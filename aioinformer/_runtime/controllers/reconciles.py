@@ -17,8 +17,10 @@ from inspect import isawaitable
 from typing import Any, Protocol
 
 from aioinformer._core.objects import ObjectKey
+from aioinformer._core.signatures import check_takes
 from aioinformer._core.tracing import Tracing
 from aioinformer._core.work.reconciling import ReconcileContext, Result
+from aioinformer._runtime.handlers import handler_name
 from aioinformer._runtime.health import shown
 from aioinformer._runtime.tracing import awaited, reconcile_spans
 from aioinformer.errors import HandlerCancelled, ReconcileTimeout
@@ -73,17 +75,18 @@ class Reconciles:
             tracing: what makes a span of each.
 
         Raises:
-            TypeError: ``reconcile`` is no function.
+            TypeError: ``reconcile`` is no function of a key and a context.
             ValueError: the timeout isn't positive.
         """
         if isinstance(reconcile, type) or not callable(reconcile):
             raise TypeError(f"reconcile is an async function of a key and a context: {reconcile!r}")
+        check_takes(reconcile, handler_name(reconcile), "key", "ctx")
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout must be seconds, or None for no limit, not {timeout:g}")
         self.context = Context()
         """What each run gets a copy of."""
         self._name = name
-        self._reconcile = reconcile
+        self._reconcile, self._called = reconcile, handler_name(reconcile)
         self._timeout = timeout
         self._begin_span = reconcile_spans(tracing, name)
         self._runs: dict[ObjectKey, _Run] = {}
@@ -120,11 +123,11 @@ class Reconciles:
         """In the run's own task and context."""
         answer = self._reconcile(key, ctx)
         if not isawaitable(answer):
-            raise TypeError(f"{self._reconcile!r} must be async: it returned {answer!r}")
+            raise TypeError(f"{self._called} must be async: it returned {answer!r}")
         begin = self._begin_span
         result = await (answer if begin is None else awaited(answer, begin()))
         if not _is_answer(result):
-            raise TypeError(f"{self._reconcile!r} must return a Result or None, not {result!r}")
+            raise TypeError(f"{self._called} must return a Result or None, not {result!r}")
         return result
 
     async def _ended(self, key: ObjectKey, run: _Run) -> ReconcileTimeout | None:

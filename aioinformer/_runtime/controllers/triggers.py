@@ -14,11 +14,20 @@ from typing import Any, Generic, TypeAlias
 from typing_extensions import TypeVar
 
 from aioinformer._core.objects import Event, KubeObject, ObjectKey, Updated
+from aioinformer._core.signatures import check_takes
 from aioinformer._core.work.items import Priority
 from aioinformer._core.work.reconciling import Reason, cause_of
 from aioinformer._runtime.handlers import Inside
 
-__all__ = ["Ask", "InsideTrigger", "OwnTrigger", "ToKeys", "Trigger", "check_to_keys"]
+__all__ = [
+    "Ask",
+    "InsideTrigger",
+    "OwnTrigger",
+    "ToKeys",
+    "Trigger",
+    "an_informer",
+    "check_to_keys",
+]
 
 T = TypeVar("T", default=KubeObject)
 
@@ -30,16 +39,30 @@ Ask: TypeAlias = Callable[[ObjectKey, Reason, Priority], None]
 """Has a key reconciled."""
 
 
+def an_informer(informer: T) -> T:
+    """The informer that a controller was given.
+
+    Raises:
+        TypeError: it is something else: the name of a resource, for example.
+    """
+    if not hasattr(informer, "add_handler"):
+        raise TypeError(
+            f"a controller takes an informer, such as informers.informer('pods'), not {informer!r}"
+        )
+    return informer
+
+
 def check_to_keys(to_keys: object) -> None:
     """Raise unless this may be asked for keys.
 
     Raises:
-        TypeError: it is no function, or async.
+        TypeError: it is no function of an object, or async.
     """
     if isinstance(to_keys, type) or not callable(to_keys):
         raise TypeError(f"to_keys is a function of an object, not {to_keys!r}")
     if iscoroutinefunction(to_keys) or iscoroutinefunction(type(to_keys).__call__):
         raise TypeError(f"{to_keys!r} is async; it must answer at once")
+    check_takes(to_keys, getattr(to_keys, "__qualname__", "to_keys"), "obj")
 
 
 def _why(event: Event[Any], informer: str) -> tuple[Reason, Priority]:

@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer import Fencing, ObjectKey
@@ -470,7 +470,6 @@ WHAT = st.sampled_from(["done", "done", "done, unheard", "refused"])
 TURN = st.tuples(st.integers(0, 1), st.floats(0.0, 6.0), st.floats(0.0, 4.0), WHAT)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(TURN, max_size=60))
 def test_no_two_ever_lead_and_no_term_is_counted_twice(
     turns: list[tuple[int, float, float, str]],

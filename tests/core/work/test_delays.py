@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.work.delays import FEW, Delays
@@ -139,7 +139,6 @@ def test_its_repr_says_how_many_and_when() -> None:
     assert repr(delays) == "<Delays 1 keys, the next at 2.0>"
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 50)), max_size=400))
 def test_whatever_is_added_each_key_comes_once_at_its_earliest_time(
     adds: list[tuple[str, int]],

@@ -503,4 +503,4 @@ class Machine(RuleBasedStateMachine):
 
 
 TestAnyHistory = Machine.TestCase
-TestAnyHistory.settings = settings(max_examples=120, stateful_step_count=50)
+TestAnyHistory.settings = settings(stateful_step_count=50)

@@ -286,6 +286,8 @@ async def test_what_can_not_work_is_refused_when_it_is_asked_for() -> None:
     async def later(obj: KubeObject) -> list[str]:
         return [obj.name]
 
+    async def sync(key: ObjectKey) -> None: ...
+
     async with informing(a_cluster()) as informers:
         foos, diary = informers.informer(FOOS), Diary()
         with pytest.raises(TypeError, match="is async"):
@@ -296,6 +298,12 @@ async def test_what_can_not_work_is_refused_when_it_is_asked_for() -> None:
             Controller(foos, diary, filter="name")  # type: ignore[arg-type] # on purpose
         with pytest.raises(TypeError, match="async function of a key"):
             Controller(foos, "reconcile")  # type: ignore[arg-type] # on purpose
+        with pytest.raises(TypeError, match=r"sync\(key: .* called as \(key, ctx\): too many"):
+            Controller(foos, sync)  # type: ignore[arg-type] # on purpose
+        with pytest.raises(TypeError, match=r"takes an informer, .* not 'foos'"):
+            Controller("foos", diary)  # type: ignore[arg-type] # on purpose
+        with pytest.raises(TypeError, match=r"is to be called as \(obj\): too many"):
+            Controller(foos, diary).watches(foos, lambda: [])  # type: ignore[misc,arg-type] # too
         with pytest.raises(ValueError, match="workers must be at least 1"):
             Controller(foos, diary, workers=0)
         with pytest.raises(ValueError, match="timeout must be seconds"):
