@@ -1,4 +1,4 @@
-"""The code in a page of Markdown, to be run as a reader would."""
+"""The code in pages of Markdown, to be run as a reader would."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ __all__ = ["Page"]
 
 
 class Page:
-    """A page, and the blocks of code in it."""
+    """A page, or several that are read as one, and the blocks of code in it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.text = path.read_text()
+    def __init__(self, *paths: Path) -> None:
+        self.text = "\n".join(path.read_text() for path in paths)
 
     def block(self, containing: str, *, language: str = "python") -> str:
         """The block with this text in it."""

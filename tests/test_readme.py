@@ -1,4 +1,4 @@
-"""The README and the examples do what they say."""
+"""The README, the pages behind it and the examples do what they say."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import re
 import tomllib
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from aioinformer import (
     ObjectKey,
     SharedInformerFactory,
     WorkQueue,
+    labelled,
     merge,
 )
 from aioinformer._cli.arguments import parse
@@ -31,8 +33,11 @@ from tests.scripts import running
 from tests.snippets import Page
 
 ROOT = Path(__file__).parent.parent
-PAGE = Page(ROOT / "README.md")
+GUIDES = ROOT / "examples" / "guides"
+NAMES = ("informers", "controllers", "operations", "testing")
+PAGE = Page(ROOT / "README.md", *(GUIDES / f"{name}.md" for name in NAMES))
 README, block = PAGE.text, PAGE.block
+PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").rglob("*.md"))]
 
 
 def pods(cluster: Cluster) -> None:
@@ -106,6 +111,45 @@ async def test_what_the_readme_asks_of_handlers_can_be_asked() -> None:
     assert sorted(told) == ["audit other", "audit web-0", "reconcile Added web-0"]
 
 
+async def test_what_lies_beyond_the_first_screen_runs(tmp_path: Path) -> None:
+    @dataclass
+    class Pod:
+        metadata: dict[str, object]
+
+    async def on_event(event: Event) -> None:
+        told.append(event.obj.name)
+
+    told: list[str] = []
+    lines = "".join(f"    {line}\n" for line in block("slim =").splitlines())
+    names: dict[str, Any] = {"labelled": labelled, "Pod": Pod, "on_event": on_event}
+    exec(f"async def go(client, informers, pods):\n{lines}", names)  # noqa: S102 - what it is for
+    async with ApiServer() as server:
+        metadata = {"name": "web-0", "labels": {"app": "shop"}}
+        server.cluster.create("pods", {"metadata": metadata}, namespace="default")
+        async with (
+            Client.connect(kubeconfig=server.kubeconfig(tmp_path / "config")) as client,
+            SharedInformerFactory(client) as informers,
+        ):
+            pods = informers.informer("pods")
+            await asyncio.wait_for(names["go"](client, informers, pods), 5)
+            assert pods.lister["default/web-0"].labels == {"app": "shop", "seen": "yes"}
+    assert told[:1] == ["web-0"]
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for file, heading in re.findall(r"\]\((?!https://)([^)#\s]*)#?([^)\s]*)\)", prose):
+        target = page.parent / file if file else page
+        assert target.exists(), file
+        assert not heading or heading in anchors(target), heading
+
+
 async def test_the_streams_of_the_readme_run() -> None:
     merged, after_snapshot = block("merge(").split("\n\n")
     merged = merged.replace("...", "seen.append(event); break")
@@ -173,7 +217,7 @@ def test_the_metrics_are_those_of_the_readme() -> None:
         for sample in family.samples
         if not sample.name.endswith("_created")
     }
-    table = README[README.index("| metric (") : README.index("**Testing your handlers**")]
+    table = README[README.index("| metric (") :].split("\n\n")[0]
     rows = [row.split("|")[1] for row in table.splitlines()[2:] if row.startswith("|")]
     # OpenTelemetry's translate to the same names; its tests see to that, and to these two.
     shown |= {"handler_calls_total", "handler_time_seconds_total"}

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from random import Random
 
-from aioinformer._cli.pods import (
+from aioinformer._cli.demo_pods import (
     APPS,
     NODES,
     Body,

@@ -11,7 +11,7 @@ The only package of the library that knows HTTP (aiohttp) and kubeconfig files
     calls        one request                         sending      a write goes out once
     own_headers  what a program adds to them
     writer       writes single objects               write_advice what to do about a refused one
-    cautions     what a server warns of
+    server_warnings  what a server says beside an answer
     refusals     reads an answer other than 200      masking      hides what was sent from it
     traffic      who of one client's informers asks when
     credentials  where the server is, and how to be known there
@@ -20,5 +20,5 @@ The only package of the library that knows HTTP (aiohttp) and kubeconfig files
     token_files  tokens that others rewrite          plugins      programs that yield credentials
     pod          what a pod finds mounted            kubeconfig_context  one context of the files
     plugin_runs  runs a program off the loop         flights      one run at a time, shared
-    loaded       what kubernetes_asyncio's loaders fill in
+    loader_settings  what kubernetes_asyncio's loaders fill in
 """

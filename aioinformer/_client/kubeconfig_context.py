@@ -29,7 +29,7 @@ from kubernetes_asyncio.config.kube_config import KubeConfigLoader
 
 from aioinformer._client.certificates import Material
 from aioinformer._client.impersonation import impersonation
-from aioinformer._client.loaded import Loaded
+from aioinformer._client.loader_settings import Loaded
 from aioinformer._client.plugins import PluginCommand, plugin_command
 from aioinformer._client.renewals import Pair
 from aioinformer.errors import ConfigurationError

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from aioinformer._client.certificates import Material, RotatingTls
 from aioinformer._client.credentials import Credentials, server_url
-from aioinformer._client.loaded import Loaded
+from aioinformer._client.loader_settings import Loaded
 from aioinformer._client.renewals import RenewedAuthorization
 from aioinformer._client.token_files import TokenFile
 from aioinformer.errors import ConfigurationError

@@ -22,7 +22,6 @@ from yarl import URL
 
 from aioinformer._client.access import Access, Identity
 from aioinformer._client.calls import JSON, Call
-from aioinformer._client.cautions import Cautions
 from aioinformer._client.confidences import values_sent
 from aioinformer._client.credentials import Credentials
 from aioinformer._client.impersonation import impersonates
@@ -30,6 +29,7 @@ from aioinformer._client.masking import Mask, without_answer
 from aioinformer._client.own_headers import Headers, current
 from aioinformer._client.refusals import is_page, refusal
 from aioinformer._client.sending import SentOnce, sent_once
+from aioinformer._client.server_warnings import Cautions
 from aioinformer._client.sessions import Sessions
 from aioinformer._client.statuses import FAILURES, failure, interruption, without_headers
 from aioinformer._client.timeouts import Timeouts

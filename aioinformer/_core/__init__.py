@@ -25,7 +25,8 @@ without an event loop, and why a method without ``await`` is a critical section 
     predicates   which objects and changes     filtering    what one listener is told
     lanes        keys that are dealt with at once
     writes       what a write sends, and its answer
-    occurrences  what a controller tells         aggregation  how often it is told
+    event_bodies what a controller tells         aggregation  how often it is told
+    signatures   what a program's function takes
     work         keys to be worked on: queue, limits, reasons (a package)
     elections    who leads (a package)
 """

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from aioinformer._core.occurrences import Occurrence, Reporter, event_name, micro_time
+from aioinformer._core.event_bodies import Occurrence, Reporter, event_name, micro_time
 from aioinformer._core.rates import Bucket
 
 __all__ = ["FINISH", "REFRESH", "Aggregation", "Draft", "Entry"]

@@ -98,21 +98,17 @@ Handler: TypeAlias = (
 )
 """What can be given to ``add_handler``."""
 
-ADDED, UPDATED, DELETED = (
-    (("obj",), {"initial": bool}),
-    (("old", "new"), {"resync": bool}),
-    (("obj",), {"reason": str}),
-)
-"""What functions for one kind of event are called with."""
-
-METHODS = {"on_add": ADDED, "on_update": UPDATED, "on_delete": DELETED}
-"""What an object that is a handler may have."""
+METHODS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "on_add": (("obj",), ("initial",)),
+    "on_update": (("old", "new"), ("resync",)),
+    "on_delete": (("obj",), ("reason",)),
+}
+"""What an object that is a handler may have, and what that is called with, by position and name."""
 
 ONLY = "_aioinformer_only"
 """Where a function of an event that was made of one for a single kind says which."""
 
 _Call: TypeAlias = Callable[[Any], Any]
-_Takes: TypeAlias = tuple[tuple[str, ...], dict[str, type]]
 F = TypeVar("F", bound=Callable[[Any], Awaitable[None] | None])
 
 
@@ -158,9 +154,13 @@ def _check_methods(handler: object) -> None:
         if method.startswith("on_") and method not in METHODS:
             for meant in get_close_matches(method, missing, n=1, cutoff=0.8):
                 raise TypeError(f"{name} has {method}, which nobody calls: is {meant} meant?")
-    for method, (positional, keywords) in METHODS.items():
-        function = getattr(handler, method, None)
-        check_takes(function, f"{name}.{method}", *positional, **keywords)
+    for method in METHODS:
+        _check_takes_event(getattr(handler, method, None), f"{name}.{method}", method)
+
+
+def _check_takes_event(function: object, name: str, method: str) -> None:
+    positional, keywords = METHODS[method]
+    check_takes(function, name, *positional, **dict.fromkeys(keywords))
 
 
 def adds_only(function: OnAdd[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
@@ -169,7 +169,7 @@ def adds_only(function: OnAdd[T]) -> Callable[[Event[T]], Awaitable[None] | None
     def on_event(event: Event[T]) -> Awaitable[None] | None:
         return function(event.obj, initial=event.initial) if isinstance(event, Added) else None
 
-    return _named_function(on_event, function, Added, ADDED)
+    return _named_function(on_event, function, Added, "on_add")
 
 
 def updates_only(function: OnUpdate[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
@@ -180,7 +180,7 @@ def updates_only(function: OnUpdate[T]) -> Callable[[Event[T]], Awaitable[None] 
             return None
         return function(event.old, event.new, resync=event.resync)
 
-    return _named_function(on_event, function, Updated, UPDATED)
+    return _named_function(on_event, function, Updated, "on_update")
 
 
 def deletions_only(function: OnDelete[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
@@ -189,7 +189,7 @@ def deletions_only(function: OnDelete[T]) -> Callable[[Event[T]], Awaitable[None
     def on_event(event: Event[T]) -> Awaitable[None] | None:
         return function(event.obj, reason=event.reason) if isinstance(event, Deleted) else None
 
-    return _named_function(on_event, function, Deleted, DELETED)
+    return _named_function(on_event, function, Deleted, "on_delete")
 
 
 def _named(on_event: F, function: object) -> F:
@@ -197,11 +197,11 @@ def _named(on_event: F, function: object) -> F:
     return on_event
 
 
-def _named_function(on_event: F, function: object, kind: type, takes: _Takes) -> F:
+def _named_function(on_event: F, function: object, kind: type, method: str) -> F:
     if isinstance(function, type) or not callable(function):
         raise TypeError(f"this is for a function, not for {function!r}")
     _check_runs(function)
-    check_takes(function, handler_name(function), *takes[0], **takes[1])
+    _check_takes_event(function, handler_name(function), method)
     vars(on_event)[ONLY] = kind
     return _named(on_event, function)
 

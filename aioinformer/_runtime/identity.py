@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
 from types import NoneType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from msgspec import Struct
 
@@ -63,7 +63,7 @@ class Identity(Struct, frozen=True):
         if isinstance(resource, Coroutine):
             resource.close()
             raise UsageError("the resource is a coroutine: write `await client.resource(...)`")
-        if not isinstance(namespace, str | NoneType):
+        if not isinstance(cast("object", namespace), str | NoneType):
             raise TypeError(
                 f"namespace is one, or empty for all, not {namespace!r}: make an informer for each"
             )

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from aioinformer._core.aggregation import Aggregation, Draft, Entry
-from aioinformer._core.occurrences import EventType, Occurrence, Reference, Reporter
+from aioinformer._core.event_bodies import EventType, Occurrence, Reference, Reporter
 from aioinformer._runtime.affinity import check_loop, this_loop
 from aioinformer._runtime.reports import OnError, Problem, check_hook, tell
 from aioinformer._runtime.supervisor import Supervisor

@@ -17,7 +17,7 @@ import msgspec
 
 from aioinformer import BackoffPolicy
 from aioinformer._cli.churn import Churn
-from aioinformer._cli.pods import APPS, NODES
+from aioinformer._cli.demo_pods import APPS, NODES
 from aioinformer.testing import ApiServer, Cluster
 
 __all__ = ["IMPATIENT", "Embedded", "embedded"]

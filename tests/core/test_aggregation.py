@@ -14,7 +14,7 @@ from aioinformer._core.aggregation import (
     Draft,
     Entry,
 )
-from aioinformer._core.occurrences import Occurrence, Reference, Reporter, micro_time
+from aioinformer._core.event_bodies import Occurrence, Reference, Reporter, micro_time
 
 REPORTER = Reporter("foo", "foo-1")
 SECOND = 1_000_000_000

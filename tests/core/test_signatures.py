@@ -15,6 +15,7 @@ def fits(obj: object, *, initial: bool) -> None: ...
 def fits_by_any_name(thing: object, /, initial: bool = False, **more: object) -> None: ...
 def needs_more(obj: object, other: object, *, initial: bool) -> None: ...
 def knows_no_keyword(obj: object) -> None: ...
+def takes_no_object(*, initial: bool) -> None: ...
 
 
 class Audit:
@@ -59,7 +60,7 @@ def test_what_fits_or_cannot_be_known_passes(function: object) -> None:
     [
         (needs_more, r"^it\(.*other.*\) .* called as \(obj, initial=...\): missing .* 'other'$"),
         (knows_no_keyword, r"got an unexpected keyword argument 'initial'$"),
-        (lambda *, initial: None, "too many positional arguments"),
+        (takes_no_object, "too many positional arguments"),
         (partial(fits, object()), "too many positional arguments"),
     ],
 )

@@ -224,5 +224,7 @@ def test_more_methods_than_are_called_are_nobodys_business() -> None:
 
 @pytest.mark.parametrize("decorator", [adds_only, updates_only, deletions_only])
 def test_a_decorated_function_takes_what_it_is_told(decorator: Any) -> None:
+    def of_an_event(event: Event) -> None: ...
+
     with pytest.raises(TypeError, match="is to be called as"):
-        decorator(lambda event: None)
+        decorator(of_an_event)

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from aioinformer import EventRecorder, KubeObject, Problem
-from aioinformer._core.occurrences import EventType
+from aioinformer._core.event_bodies import EventType
 from aioinformer._core.resources import find_built_in
 from aioinformer._runtime.recording import ATTEMPTS, QUEUED
 from aioinformer.errors import Forbidden, NotRunning, UsageError

@@ -9,12 +9,12 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+PAGE = (Path(__file__).parents[2] / "examples" / "guides" / "testing.md").read_text()
 
 
 def told(pattern: str) -> str:
-    """The one place in the README that looks like this."""
-    (found,) = re.finditer(pattern, README, re.DOTALL)
+    """The one place on the page about testing that looks like this."""
+    (found,) = re.finditer(pattern, PAGE, re.DOTALL)
     return found[1]
 
 
@@ -36,7 +36,7 @@ def test_a_cluster_is_new_for_each_test(cluster):
 
 @pytest.fixture
 def users(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A project of a user's, who has what the README says, and nothing else."""
+    """A project of a user's, who has what that page says, and nothing else."""
     pytester.makepyprojecttoml(told(r"```toml\n(.*?)```"))
     pytester.makeconftest(told(r"`(pytest_plugins = [^`]*)`"))
     return pytester
@@ -46,7 +46,7 @@ def run(users: pytest.Pytester) -> pytest.RunResult:
     return users.runpytest_subprocess("-p", "no:cacheprovider")
 
 
-def test_the_example_in_the_readme_runs(users: pytest.Pytester) -> None:
+def test_the_example_on_the_page_runs(users: pytest.Pytester) -> None:
     users.makepyfile(test_example=told(r"```python\n((?:(?!```).)*async def test_my.*?)```"))
     run(users).assert_outcomes(passed=1, warnings=0)
 

@@ -25,7 +25,7 @@ from aioinformer._runtime.controllers.workers import Workers
 from aioinformer._runtime.informer import SharedInformer
 from aioinformer._runtime.registration import Registration
 from aioinformer._runtime.supervisor import Supervisor
-from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
+from aioinformer.errors import NotRunning, ShutdownIncomplete, SyncTimeout, UsageError
 
 __all__ = ["Shift", "Source"]
 
@@ -33,6 +33,10 @@ log = logging.getLogger("aioinformer.controller")
 
 GRACE = 1.0
 """Seconds that runs have to honour their cancellation after they had their time to finish."""
+
+LONG = 30.0
+"""Seconds of waiting for a trigger's first state after which that is said, once: a factory that was
+never entered would look like one that has nothing to do."""
 
 LIMIT = 16_384
 """Events that may be pending for a trigger, which is quick."""
@@ -223,7 +227,7 @@ class Shift:
         """Wait for the triggers, start the workers, and see to it that the triggers live on."""
         for each in self._ears:
             try:
-                await each.wait_synced()
+                await self._heard(each)
             except NotRunning as error:
                 if not self._workers.halted:
                     raise self._deserted(each) from error
@@ -237,6 +241,14 @@ class Shift:
         if not self._workers.halted:
             ended = tasks[done.pop()]
             raise self._deserted(ended) from self._ears[ended].health.error
+
+    async def _heard(self, ear: Registration) -> None:
+        """Wait until a trigger has heard of what is cached."""
+        try:
+            await ear.wait_synced(timeout=LONG)
+        except SyncTimeout as error:
+            log.warning("controller %s does nothing yet: %s", self._name, error)
+            await ear.wait_synced()
 
     def _deserted(self, ear: Registration) -> NotRunning:
         """A trigger has ended, and with it the point of going on."""

@@ -303,7 +303,7 @@ async def test_what_can_not_work_is_refused_when_it_is_asked_for() -> None:
         with pytest.raises(TypeError, match=r"takes an informer, .* not 'foos'"):
             Controller("foos", diary)  # type: ignore[arg-type] # on purpose
         with pytest.raises(TypeError, match=r"is to be called as \(obj\): too many"):
-            Controller(foos, diary).watches(foos, lambda: [])  # type: ignore[misc,arg-type] # too
+            Controller(foos, diary).watches(foos, lambda: [""])  # type: ignore[misc,arg-type] # too
         with pytest.raises(ValueError, match="workers must be at least 1"):
             Controller(foos, diary, workers=0)
         with pytest.raises(ValueError, match="timeout must be seconds"):

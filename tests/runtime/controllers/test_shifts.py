@@ -145,6 +145,20 @@ def test_stop_ends_run_when_the_runs_are_over() -> None:
     assert diary.ended == ["a"]
 
 
+def test_a_controller_whose_factory_was_not_entered_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        informers = SharedInformerFactory(ClusterSource(a_cluster()))
+        async with Controller(informers.informer(FOOS), Diary(), name="c"):
+            await asyncio.sleep(100)
+
+    simulated(main)
+    (said,) = [each.message for each in caplog.records if "does nothing yet" in each.message]
+    assert said.startswith("controller c does nothing yet: not synced after 30 s: controller c of")
+    assert "not started: enter the factory with `async with`" in said
+
+
 def test_stop_while_it_waits_for_its_informer_is_no_failure() -> None:
     async def main() -> None:
         informers = SharedInformerFactory(ClusterSource(a_cluster()))  # never entered

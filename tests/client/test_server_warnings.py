@@ -7,8 +7,8 @@ from aiohttp import web
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from aioinformer import Client
-from aioinformer._client.cautions import REMEMBERED, Cautions
 from aioinformer._client.masking import Mask
+from aioinformer._client.server_warnings import REMEMBERED, Cautions
 from aioinformer._core.resources import find_built_in
 from tests.client.servers import serving
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer._core.occurrences import (
+from aioinformer._core.event_bodies import (
     EventType,
     Occurrence,
     Reference,
