@@ -1,8 +1,7 @@
 """The controller: informers trigger keys, workers reconcile them.
 
-What client-go's handlers, work queue and workers are together, and controller-runtime's builder.
-This is what a program sees of it. Triggers are ordinary handlers (``triggers``), their life and
-that of the workers is ``shifts``', what becomes of a key ``workers``', one run ``reconciles``'.
+What client-go's handlers, queue and workers are together; this is what a program sees. Triggers
+are handlers (``triggers``); what becomes of a key is ``workers``', the life of it all ``shifts``'.
 """
 
 from __future__ import annotations
