@@ -107,12 +107,20 @@ def _judge_visit(visited: Visited, visit: Visit, history: History) -> None:
 
 
 def _judge_drained(visited: Visited, history: History) -> None:
-    """It holds what was cached when the body was through, but for what has changed since then."""
+    """It holds what was cached when the body was through, but for what has changed since then, or
+    had changed on the server and was on its way: what is no more cached when a handler gets to it
+    isn't told as part of the state that it joined.
+    """
     if any(each.order > visited.order for each in history.restores):
         return
-    since = {each.key for each in history.writes if each.order > visited.order}
     cached, held = visited.cached, visited.held
-    for key in sorted((cached.keys() | held.keys()) - since):
+    moving = {
+        each.key
+        for each in history.writes
+        if each.order > visited.order
+        or (each.key in cached and each.version > cached[each.key].number)
+    }
+    for key in sorted((cached.keys() | held.keys()) - moving):
         if cached.get(key) != held.get(key):
             what = f"{visited.name} has finished with {held.get(key)}, cached was {cached.get(key)}"
             _broken(visited, what, key)
