@@ -33,7 +33,7 @@ class _Complaints(logging.Handler):
 
 
 # Explicit numbers of examples are few; what has none takes as many as the profile says.
-settings.register_profile("quick", deadline=None, max_examples=60)
+settings.register_profile("quick", deadline=None, max_examples=40)
 settings.register_profile("thorough", deadline=None, max_examples=400)
 settings.load_profile("quick")  # the option --hypothesis-profile=thorough comes later, and wins
 
