@@ -8,7 +8,7 @@ relist, a resync) doesn't, and is not copied for each listener either.
 A full mailbox follows its rule. ``coalesce``: the oldest events are merged by key, as many as it
 takes; see ``coalescing``. ``block``: nothing is taken from the queue in front of the cache until
 there is room, so that in the end the socket isn't read. ``error``: it ends, empty. The bound is
-max(limit, 2 x keys) events. Waiting and waking belong to the runtime.
+max(limit, 2 x keys) events. Waiting belongs to the runtime.
 
 The order is: the state that was found, what was merged, what came lately, a resync. A resync goes
 last, and only what nothing else was told of is told again: real and resync are real.
@@ -125,20 +125,21 @@ class Mailbox:
         self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
     ) -> None:
         """Queue the diff of a relist, or the cache's first state, which is what a listener finds
-        that joined before. It doesn't count against the limit.
-
-        One diff at a time: look at ``telling`` first, and ``fold`` or wait until it is over.
+        that joined before. It doesn't count against the limit. One diff at a time: look at
+        ``telling`` first, and ``fold`` or wait until it is over.
         """
         if self.shut:
             return
+        late = self._late
+        behind = self._found or self._merged.changes or late.queue or length_hint(late.rest)
         if self.telling and self.overflow == "error":
             self.overflowed = True
-        elif initial and self.empty:
+        elif initial and not behind:  # a resync is told last, whenever it was asked for
             source = one_by_one(batches)
             told = found(source, self._each, self._holds, self._skip)
             self._found = Telling(told, source, at)
         else:
-            self._late.tell(batches, at, marked=initial)
+            late.tell(batches, at, marked=initial)
 
     def resync(self, objects: Iterable[KubeObject], current: Callable[[KubeObject], bool]) -> bool:
         """Have ``objects`` told again, when nothing else is pending, those of which the cache still

@@ -288,6 +288,13 @@ def test_a_resync_goes_behind_everything_else() -> None:
     ]
 
 
+def test_a_first_state_behind_a_resync_is_still_one_that_is_found() -> None:
+    box = mailbox(holds=lambda obj: obj is not A1)
+    box.resync([], always)
+    box.tell([[Added(A1, initial=True), Added(B1, initial=True)]], initial=True)
+    assert drained(box) == [Added(B1, initial=True)], "what went before it was told isn't told"
+
+
 def test_what_has_changed_since_a_resync_began_is_not_told_again() -> None:
     """It was told as what it is: real and resync are real."""
     box = mailbox()
