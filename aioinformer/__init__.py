@@ -22,111 +22,113 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from aioinformer import errors as errors
+from aioinformer._core.cache.delta_fifo import DeltaFIFO as DeltaFIFO
+from aioinformer._core.cache.indexer import Indexer as Indexer
+from aioinformer._core.cache.indexes import LabelIndex as LabelIndex
+from aioinformer._core.cache.indexes import label_index as label_index
+from aioinformer._core.cache.lister import Lister as Lister
+from aioinformer._core.cache.store import IndexFunction as IndexFunction
+from aioinformer._core.cache.verification import Verification as Verification
+from aioinformer._core.codec.shape import Shape as Shape
+from aioinformer._core.codec.shape import Transform as Transform
+from aioinformer._core.instrumentation import InformerTrace as InformerTrace
+from aioinformer._core.instrumentation import Levels as Levels
+from aioinformer._core.instrumentation import Metrics as Metrics
+from aioinformer._core.instrumentation import NoMetrics as NoMetrics
+from aioinformer._core.instrumentation import Span as Span
+from aioinformer._core.instrumentation import Tracing as Tracing
 
 # the parts, usable alone
-from aioinformer._core.backoff import BackoffPolicy as BackoffPolicy
-from aioinformer._core.delta_fifo import DeltaFIFO as DeltaFIFO
-from aioinformer._core.deltas import Bookmark as Bookmark
-from aioinformer._core.deltas import Delta as Delta
-from aioinformer._core.deltas import Replaced as Replaced
-from aioinformer._core.deltas import Resync as Resync
-from aioinformer._core.filtering import Filter as Filter
-from aioinformer._core.indexer import Indexer as Indexer
-from aioinformer._core.label_index import LabelIndex as LabelIndex
-from aioinformer._core.label_index import label_index as label_index
-from aioinformer._core.lister import Lister as Lister
-from aioinformer._core.liveness import LivenessPolicy as LivenessPolicy
-from aioinformer._core.metrics import Levels as Levels
-from aioinformer._core.metrics import Metrics as Metrics
-from aioinformer._core.metrics import NoMetrics as NoMetrics
+from aioinformer._core.listwatch.backoff import BackoffPolicy as BackoffPolicy
+from aioinformer._core.listwatch.idle_timeout import LivenessPolicy as LivenessPolicy
+from aioinformer._core.listwatch.requests import ListRequest as ListRequest
+from aioinformer._core.listwatch.requests import WatchRequest as WatchRequest
+from aioinformer._core.objects.deltas import Bookmark as Bookmark
+from aioinformer._core.objects.deltas import Delta as Delta
+from aioinformer._core.objects.deltas import Replaced as Replaced
+from aioinformer._core.objects.deltas import Resync as Resync
 
 # cached objects, and what is told of them
-from aioinformer._core.objects import Added as Added
-from aioinformer._core.objects import Deleted as Deleted
-from aioinformer._core.objects import DeleteReason as DeleteReason
-from aioinformer._core.objects import Event as Event
-from aioinformer._core.objects import KubeObject as KubeObject
-from aioinformer._core.objects import ObjectKey as ObjectKey
-from aioinformer._core.objects import Updated as Updated
-from aioinformer._core.predicates import ChangePredicate as ChangePredicate
-from aioinformer._core.predicates import CombinedPredicate as CombinedPredicate
-from aioinformer._core.predicates import ObjectPredicate as ObjectPredicate
-from aioinformer._core.predicates import Predicate as Predicate
-from aioinformer._core.predicates import annotations_changed as annotations_changed
-from aioinformer._core.predicates import changed as changed
-from aioinformer._core.predicates import generation_changed as generation_changed
-from aioinformer._core.predicates import labelled as labelled
-from aioinformer._core.predicates import labels_changed as labels_changed
-from aioinformer._core.predicates import where as where
-from aioinformer._core.projections import Field as Field
-from aioinformer._core.projections import Fields as Fields
-from aioinformer._core.projections import field as field
-from aioinformer._core.projections import fields as fields
-from aioinformer._core.requests import ListRequest as ListRequest
-from aioinformer._core.requests import WatchRequest as WatchRequest
-from aioinformer._core.resources import BUILT_IN as BUILT_IN
-from aioinformer._core.resources import Resource as Resource
-from aioinformer._core.selectors import FieldSelector as FieldSelector
-from aioinformer._core.selectors import LabelSelector as LabelSelector
-from aioinformer._core.shapes import Shape as Shape
-from aioinformer._core.store import IndexFunction as IndexFunction
-from aioinformer._core.tracing import InformerTrace as InformerTrace
-from aioinformer._core.tracing import Span as Span
-from aioinformer._core.tracing import Tracing as Tracing
-from aioinformer._core.transforming import Transform as Transform
-from aioinformer._core.verification import Verification as Verification
-from aioinformer._runtime.delta_queue import DeltaQueue as DeltaQueue
+from aioinformer._core.objects.kube_object import Added as Added
+from aioinformer._core.objects.kube_object import Deleted as Deleted
+from aioinformer._core.objects.kube_object import DeleteReason as DeleteReason
+from aioinformer._core.objects.kube_object import Event as Event
+from aioinformer._core.objects.kube_object import KubeObject as KubeObject
+from aioinformer._core.objects.kube_object import ObjectKey as ObjectKey
+from aioinformer._core.objects.kube_object import Updated as Updated
+from aioinformer._core.objects.resources import BUILT_IN as BUILT_IN
+from aioinformer._core.objects.resources import Resource as Resource
+from aioinformer._core.selectors.event_filter import Filter as Filter
+from aioinformer._core.selectors.predicates import ChangePredicate as ChangePredicate
+from aioinformer._core.selectors.predicates import CombinedPredicate as CombinedPredicate
+from aioinformer._core.selectors.predicates import ObjectPredicate as ObjectPredicate
+from aioinformer._core.selectors.predicates import Predicate as Predicate
+from aioinformer._core.selectors.predicates import annotations_changed as annotations_changed
+from aioinformer._core.selectors.predicates import changed as changed
+from aioinformer._core.selectors.predicates import generation_changed as generation_changed
+from aioinformer._core.selectors.predicates import labelled as labelled
+from aioinformer._core.selectors.predicates import labels_changed as labels_changed
+from aioinformer._core.selectors.predicates import where as where
+from aioinformer._core.selectors.projections import Field as Field
+from aioinformer._core.selectors.projections import Fields as Fields
+from aioinformer._core.selectors.projections import field as field
+from aioinformer._core.selectors.projections import fields as fields
+from aioinformer._core.selectors.selectors import FieldSelector as FieldSelector
+from aioinformer._core.selectors.selectors import LabelSelector as LabelSelector
+from aioinformer._runtime.delivery.handlers import Handler as Handler
+from aioinformer._runtime.delivery.listener import Statistics as Statistics
+from aioinformer._runtime.delivery.registration import Registration as Registration
+from aioinformer._runtime.delivery.streams import EventSource as EventSource
+from aioinformer._runtime.delivery.streams import EventStream as EventStream
 
 # informers
-from aioinformer._runtime.factory import ALL_NAMESPACES as ALL_NAMESPACES
-from aioinformer._runtime.factory import SharedInformerFactory as SharedInformerFactory
-from aioinformer._runtime.factory import Source as Source
-from aioinformer._runtime.handlers import Handler as Handler
-from aioinformer._runtime.health import Health as Health
-from aioinformer._runtime.informer import SharedInformer as SharedInformer
-from aioinformer._runtime.listeners import Statistics as Statistics
-from aioinformer._runtime.live_lister import LiveLister as LiveLister
-from aioinformer._runtime.reflector import Reflector as Reflector
-from aioinformer._runtime.registration import Registration as Registration
-from aioinformer._runtime.reports import Problem as Problem
-from aioinformer._runtime.sources import ListerWatcher as ListerWatcher
-from aioinformer._runtime.streams import EventSource as EventSource
-from aioinformer._runtime.streams import EventStream as EventStream
+from aioinformer._runtime.informer.factory import ALL_NAMESPACES as ALL_NAMESPACES
+from aioinformer._runtime.informer.factory import SharedInformerFactory as SharedInformerFactory
+from aioinformer._runtime.informer.factory import Source as Source
+from aioinformer._runtime.informer.informer import SharedInformer as SharedInformer
+from aioinformer._runtime.informer.live_lister import LiveLister as LiveLister
+from aioinformer._runtime.reflector.delta_queue import DeltaQueue as DeltaQueue
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher as ListerWatcher
+from aioinformer._runtime.reflector.reflector import Reflector as Reflector
+from aioinformer._runtime.reporting.health import Health as Health
+from aioinformer._runtime.reporting.reporter import Problem as Problem
 
 if TYPE_CHECKING:
     from aioinformer._client.client import Client as Client
-    from aioinformer._client.transport import Timeouts as Timeouts
-    from aioinformer._core.elections.leases import Fencing as Fencing
-    from aioinformer._core.rates import Limits as Limits
-    from aioinformer._core.work.failing import FailingKey as FailingKey
-    from aioinformer._core.work.items import Priority as Priority
-    from aioinformer._core.work.owners import controller_reference as controller_reference
-    from aioinformer._core.work.owners import is_controlled_by as is_controlled_by
-    from aioinformer._core.work.rate_limiters import FastSlow as FastSlow
-    from aioinformer._core.work.rate_limiters import ItemExponential as ItemExponential
-    from aioinformer._core.work.rate_limiters import MaxOf as MaxOf
-    from aioinformer._core.work.rate_limiters import RateLimiter as RateLimiter
-    from aioinformer._core.work.rate_limiters import TokenBucket as TokenBucket
-    from aioinformer._core.work.rate_limiters import default_limiter as default_limiter
-    from aioinformer._core.work.reconciling import Reason as Reason
-    from aioinformer._core.work.reconciling import ReconcileContext as ReconcileContext
-    from aioinformer._core.work.reconciling import Result as Result
-    from aioinformer._core.work.statistics import QueueStatistics as QueueStatistics
+    from aioinformer._client.http.transport import Timeouts as Timeouts
+    from aioinformer._core.controllers.owner_references import (
+        controller_reference as controller_reference,
+    )
+    from aioinformer._core.controllers.owner_references import is_controlled_by as is_controlled_by
+    from aioinformer._core.controllers.queue_items import Priority as Priority
+    from aioinformer._core.controllers.queue_items import QueueStatistics as QueueStatistics
+    from aioinformer._core.controllers.rate_limiters import FastSlow as FastSlow
+    from aioinformer._core.controllers.rate_limiters import ItemExponential as ItemExponential
+    from aioinformer._core.controllers.rate_limiters import MaxOf as MaxOf
+    from aioinformer._core.controllers.rate_limiters import RateLimiter as RateLimiter
+    from aioinformer._core.controllers.rate_limiters import TokenBucket as TokenBucket
+    from aioinformer._core.controllers.rate_limiters import default_limiter as default_limiter
+    from aioinformer._core.controllers.reconcile import FailingKey as FailingKey
+    from aioinformer._core.controllers.reconcile import Reason as Reason
+    from aioinformer._core.controllers.reconcile import ReconcileContext as ReconcileContext
+    from aioinformer._core.controllers.reconcile import Result as Result
+    from aioinformer._core.leaderelection.lease import Fencing as Fencing
+    from aioinformer._core.listwatch.rate_limit import Limits as Limits
     from aioinformer._runtime.controllers.controller import Controller as Controller
     from aioinformer._runtime.controllers.health import ControllerHealth as ControllerHealth
-    from aioinformer._runtime.controllers.queue import WorkQueue as WorkQueue
-    from aioinformer._runtime.controllers.reconciles import Reconcile as Reconcile
-    from aioinformer._runtime.elections.elector import LeaderElector as LeaderElector
-    from aioinformer._runtime.elections.standing import ElectionHealth as ElectionHealth
-    from aioinformer._runtime.merging import MergedStream as MergedStream
-    from aioinformer._runtime.merging import Sourced as Sourced
-    from aioinformer._runtime.merging import merge as merge
-    from aioinformer._runtime.recording import EventRecorder as EventRecorder
-    from aioinformer._runtime.recording import EventStatistics as EventStatistics
-    from aioinformer._runtime.retrying import retry_on_conflict as retry_on_conflict
-    from aioinformer._runtime.writing import Patch as Patch
-    from aioinformer._runtime.writing import Propagation as Propagation
-    from aioinformer._runtime.writing import ResourceWriter as ResourceWriter
+    from aioinformer._runtime.controllers.reconcile_runs import Reconcile as Reconcile
+    from aioinformer._runtime.controllers.work_queue import WorkQueue as WorkQueue
+    from aioinformer._runtime.delivery.streams import MergedStream as MergedStream
+    from aioinformer._runtime.delivery.streams import Sourced as Sourced
+    from aioinformer._runtime.delivery.streams import merge as merge
+    from aioinformer._runtime.leaderelection.elector import LeaderElector as LeaderElector
+    from aioinformer._runtime.leaderelection.health import ElectionHealth as ElectionHealth
+    from aioinformer._runtime.writing.event_recorder import EventRecorder as EventRecorder
+    from aioinformer._runtime.writing.event_recorder import EventStatistics as EventStatistics
+    from aioinformer._runtime.writing.resource_writer import Patch as Patch
+    from aioinformer._runtime.writing.resource_writer import Propagation as Propagation
+    from aioinformer._runtime.writing.resource_writer import ResourceWriter as ResourceWriter
+    from aioinformer._runtime.writing.retry import retry_on_conflict as retry_on_conflict
 
 __all__ = [
     "ALL_NAMESPACES",
@@ -231,39 +233,39 @@ __all__ = [
 
 
 _LATE = {
-    "is_controlled_by": "aioinformer._core.work.owners",
-    "controller_reference": "aioinformer._core.work.owners",
+    "is_controlled_by": "aioinformer._core.controllers.owner_references",
+    "controller_reference": "aioinformer._core.controllers.owner_references",
     "Client": "aioinformer._client.client",
     "Controller": "aioinformer._runtime.controllers.controller",
     "ControllerHealth": "aioinformer._runtime.controllers.health",
-    "ElectionHealth": "aioinformer._runtime.elections.standing",
-    "EventRecorder": "aioinformer._runtime.recording",
-    "EventStatistics": "aioinformer._runtime.recording",
-    "FailingKey": "aioinformer._core.work.failing",
-    "FastSlow": "aioinformer._core.work.rate_limiters",
-    "Fencing": "aioinformer._core.elections.leases",
-    "ItemExponential": "aioinformer._core.work.rate_limiters",
-    "LeaderElector": "aioinformer._runtime.elections.elector",
-    "Limits": "aioinformer._core.rates",
-    "MaxOf": "aioinformer._core.work.rate_limiters",
-    "MergedStream": "aioinformer._runtime.merging",
-    "Patch": "aioinformer._runtime.writing",
-    "Priority": "aioinformer._core.work.items",
-    "Propagation": "aioinformer._runtime.writing",
-    "QueueStatistics": "aioinformer._core.work.statistics",
-    "RateLimiter": "aioinformer._core.work.rate_limiters",
-    "Reason": "aioinformer._core.work.reconciling",
-    "Reconcile": "aioinformer._runtime.controllers.reconciles",
-    "ReconcileContext": "aioinformer._core.work.reconciling",
-    "ResourceWriter": "aioinformer._runtime.writing",
-    "Result": "aioinformer._core.work.reconciling",
-    "Sourced": "aioinformer._runtime.merging",
-    "Timeouts": "aioinformer._client.transport",
-    "TokenBucket": "aioinformer._core.work.rate_limiters",
-    "WorkQueue": "aioinformer._runtime.controllers.queue",
-    "default_limiter": "aioinformer._core.work.rate_limiters",
-    "merge": "aioinformer._runtime.merging",
-    "retry_on_conflict": "aioinformer._runtime.retrying",
+    "ElectionHealth": "aioinformer._runtime.leaderelection.health",
+    "EventRecorder": "aioinformer._runtime.writing.event_recorder",
+    "EventStatistics": "aioinformer._runtime.writing.event_recorder",
+    "FailingKey": "aioinformer._core.controllers.reconcile",
+    "FastSlow": "aioinformer._core.controllers.rate_limiters",
+    "Fencing": "aioinformer._core.leaderelection.lease",
+    "ItemExponential": "aioinformer._core.controllers.rate_limiters",
+    "LeaderElector": "aioinformer._runtime.leaderelection.elector",
+    "Limits": "aioinformer._core.listwatch.rate_limit",
+    "MaxOf": "aioinformer._core.controllers.rate_limiters",
+    "MergedStream": "aioinformer._runtime.delivery.streams",
+    "Patch": "aioinformer._runtime.writing.resource_writer",
+    "Priority": "aioinformer._core.controllers.queue_items",
+    "Propagation": "aioinformer._runtime.writing.resource_writer",
+    "QueueStatistics": "aioinformer._core.controllers.queue_items",
+    "RateLimiter": "aioinformer._core.controllers.rate_limiters",
+    "Reason": "aioinformer._core.controllers.reconcile",
+    "Reconcile": "aioinformer._runtime.controllers.reconcile_runs",
+    "ReconcileContext": "aioinformer._core.controllers.reconcile",
+    "ResourceWriter": "aioinformer._runtime.writing.resource_writer",
+    "Result": "aioinformer._core.controllers.reconcile",
+    "Sourced": "aioinformer._runtime.delivery.streams",
+    "Timeouts": "aioinformer._client.http.transport",
+    "TokenBucket": "aioinformer._core.controllers.rate_limiters",
+    "WorkQueue": "aioinformer._runtime.controllers.work_queue",
+    "default_limiter": "aioinformer._core.controllers.rate_limiters",
+    "merge": "aioinformer._runtime.delivery.streams",
+    "retry_on_conflict": "aioinformer._runtime.writing.retry",
 }
 
 

@@ -6,11 +6,19 @@ HTTP library.
 
 from __future__ import annotations
 
+import argparse
+import os
 import sys
 from collections.abc import Sequence
 
-from aioinformer._cli.arguments import help_text, parse
-from aioinformer._cli.options import CompletionOptions, DemoOptions, HealthOptions, Options
+from aioinformer._cli.arguments import (
+    CompletionOptions,
+    DemoOptions,
+    HealthOptions,
+    Options,
+    help_text,
+    parse,
+)
 
 __all__ = ["main"]
 
@@ -24,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: the arguments are wrong, or ask for help or the version.
     """
-    options = parse(argv)
+    asked = "_ARGCOMPLETE" in os.environ  # a shell asks for completions
+    options = parse(argv, complete=_complete if asked else None)
     if options is None:
         sys.stderr.write(help_text())  # as for any other arguments that are wrong
         return 2
@@ -34,19 +43,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+def _complete(parser: argparse.ArgumentParser) -> None:
+    from aioinformer._cli.completion import complete
+
+    complete(parser)
+
+
 def _run(options: Options) -> int:
     if isinstance(options, CompletionOptions):
         from aioinformer._cli.completion import run_completion
 
         return run_completion(options)
-    from aioinformer._cli import process
+    from aioinformer._cli.terminal import process
 
     if isinstance(options, DemoOptions):
-        from aioinformer._cli.demo import run_demo
+        from aioinformer._cli.demo.command import run_demo
 
         return process.run(lambda terminal: run_demo(options, terminal), verbose=options.verbose)
     if isinstance(options, HealthOptions):
-        from aioinformer._cli.health import run_health
+        from aioinformer._cli.health.command import run_health
 
         health = options
         return process.run(
@@ -54,7 +69,7 @@ def _run(options: Options) -> int:
             verbose=options.verbose,
             colour=options.colour,
         )
-    from aioinformer._cli.watch import run_watch
+    from aioinformer._cli.watch.command import run_watch
 
     return process.run(
         lambda terminal: run_watch(options, terminal),

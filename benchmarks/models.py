@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from aioinformer import BUILT_IN, Delta, Event, Indexer, Shape
-from aioinformer._core.intake import Intake
+from aioinformer._core.codec.watch_decoder import Intake
 from benchmarks.meter import resident
 from benchmarks.pods import modified
 from benchmarks.processes import output

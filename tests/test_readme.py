@@ -24,8 +24,7 @@ from aioinformer import (
     labelled,
     merge,
 )
-from aioinformer._cli.arguments import parse
-from aioinformer._cli.options import DemoOptions
+from aioinformer._cli.arguments import DemoOptions, parse
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.errors import NotFound
 from aioinformer.testing import ApiServer, Cluster, ClusterSource

@@ -3,53 +3,181 @@
 Nothing here imports a command, so that ``--help`` and mistakes answer at once. What the
 options mean is the commands' business. A shell that wants to complete a line gets its answer
 here, too: it starts the program for that (see ``completion``).
+
+What each command was asked to do. ``arguments`` makes these of what was typed.
+
+What ``--help`` says beside the options: what each command is for, examples, exit codes.
+
+Texts alone, in lines of eighty columns at most. What the options mean stands where they are
+defined, in ``arguments``.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
-from aioinformer._cli.instructions import (
-    COMPLETION,
-    COMPLETION_EXAMPLES,
-    DEMO,
-    EPILOG,
-    HEALTH,
-    HEALTH_EXAMPLES,
-    WATCH,
-    WATCH_EXAMPLES,
-)
-from aioinformer._cli.options import (
-    CompletionOptions,
-    DemoOptions,
-    HealthOptions,
-    Options,
-    Shell,
-    WatchOptions,
-)
-from aioinformer._cli.output import Colour
+from aioinformer._cli.terminal.output import Colour
 
-__all__ = ["FORMS", "help_text", "parse"]
+__all__ = [
+    "COMPLETION",
+    "COMPLETION_EXAMPLES",
+    "DEMO",
+    "EPILOG",
+    "FORMS",
+    "HEALTH",
+    "HEALTH_EXAMPLES",
+    "WATCH",
+    "WATCH_EXAMPLES",
+    "CompletionOptions",
+    "DemoOptions",
+    "HealthOptions",
+    "Options",
+    "Shell",
+    "WatchOptions",
+    "help_text",
+    "parse",
+]
+
+
+Shell: TypeAlias = Literal["bash", "zsh", "fish"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoOptions:
+    """``aioinformer demo``."""
+
+    seconds: float
+    """How long; 0 for until interrupted."""
+    objects: int
+    """About how many pods there are."""
+    seed: int
+    """Decides what happens to them."""
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """What a command says of the cluster that it asks."""
+
+    namespace: str = ""
+    """Empty for the one that the kubeconfig's context names, else ``default``."""
+    everywhere: bool = False
+    """All namespaces."""
+    kubeconfig: Path | None = None
+    context: str | None = None
+    colour: Colour = "auto"
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchOptions(ClusterOptions):
+    """``aioinformer watch``."""
+
+    resource: str
+    name: str = ""
+    """Of the one object to watch; empty for all."""
+    labels: str = ""
+    fields: str = ""
+    output: str = "table"
+    """``table``, ``wide``, ``json``, ``yaml``, ``name`` or ``fields=PATH,...``."""
+    events: bool = False
+    """Whether to show the Kubernetes Events of what is watched as well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthOptions(ClusterOptions):
+    """``aioinformer health``."""
+
+    resources: tuple[str, ...] = ()
+    """What to look at; nothing for a usual selection."""
+    timeout: float = 10.0
+    """Seconds for the first state of each."""
+    output: Literal["table", "json"] = "table"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionOptions:
+    """``aioinformer completion``."""
+
+    program: Shell
+    verbose: bool = False
+
+
+Options: TypeAlias = DemoOptions | WatchOptions | HealthOptions | CompletionOptions
+
+
+EPILOG = """\
+start with:
+  aioinformer demo            needs no cluster
+  aioinformer health          what a cluster lets you do
+  aioinformer watch pods -A   the cluster of your kubeconfig, as it changes
+
+exit codes:
+  0             done; health: everything that was looked at works
+  1             the server could not be asked; demo: the cache differs from it;
+                health: something does not work
+  2             not possible as asked: arguments, cluster, selector, resource
+  130, 143      interrupted (SIGINT), terminated (SIGTERM)
+  141           nobody reads the output any more
+"""
+
+DEMO = "show an informer at work against an API server in this process; needs no cluster"
+WATCH = "print what there is of a resource in a cluster, then each change as it comes"
+HEALTH = "check a cluster: who asks, how fast it answers, what can be listed and watched"
+COMPLETION = "print what makes a shell complete this command's lines"
+
+WATCH_EXAMPLES = """\
+examples:
+  aioinformer watch pods -n web -l app=shop
+  aioinformer watch pod web-0 --events
+  aioinformer watch deploy -A -o wide
+  aioinformer watch certificates.cert-manager.io
+  aioinformer watch pods -o fields=metadata.name,NODE:spec.nodeName
+  aioinformer watch pods -o fields="metadata.labels['app.kubernetes.io/name']"
+  aioinformer watch cm -o json | jq -r '"\\(.type) \\(.object.metadata.name)"'
+
+json is a line of {"type": ..., "object": ...} for each change. What -o fields=
+takes are paths as in the library's field(); HEADING: before one names it.
+"""
+
+HEALTH_EXAMPLES = """\
+examples:
+  aioinformer health
+  aioinformer health -A pods deployments widgets.example.com
+  aioinformer health -o json | jq .resources
+"""
+
+COMPLETION_EXAMPLES = """\
+to have it in every new shell, put into its start-up file:
+  bash  ~/.bashrc                   eval "$(aioinformer completion bash)"
+  zsh   ~/.zshrc, below compinit    eval "$(aioinformer completion zsh)"
+  fish  ~/.config/fish/config.fish  aioinformer completion fish | source
+"""
+
 
 FORMS = ("table", "wide", "json", "yaml", "name", "fields=")
 """What ``watch -o`` takes; behind the last there are paths."""
 
 
-def parse(argv: Sequence[str] | None) -> Options | None:
-    """The options in ``argv``, or in ``sys.argv``; ``None`` if no command was given.
+def parse(
+    argv: Sequence[str] | None, complete: Callable[[argparse.ArgumentParser], None] | None = None
+) -> Options | None:
+    """Return the options in ``argv``, or in ``sys.argv``; ``None`` if no command was given.
+
+    Args:
+        argv: the arguments behind the program's name.
+        complete: answers a shell that asks for completions, before anything is parsed.
 
     Raises:
         SystemExit: the arguments are wrong, or ask for help or the version.
     """
     parser = _parser()
-    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may come next
-        from aioinformer._cli.completion import complete
-
+    if complete is not None:
         complete(parser)
     found = parser.parse_args(argv)
     make: Callable[[argparse.Namespace], Options] | None = _MAKERS.get(found.command)

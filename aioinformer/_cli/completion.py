@@ -13,9 +13,8 @@ import sys
 from collections.abc import Iterable
 
 from aioinformer import BUILT_IN
-from aioinformer._cli.arguments import FORMS
-from aioinformer._cli.kubeconfigs import contexts_in, kubeconfig_paths
-from aioinformer._cli.options import CompletionOptions
+from aioinformer._cli.arguments import FORMS, CompletionOptions
+from aioinformer._cli.cluster_options import contexts_in, kubeconfig_paths
 
 __all__ = ["complete", "run_completion", "suggestions"]
 

@@ -16,19 +16,19 @@ from contextlib import asynccontextmanager
 from types import MappingProxyType, TracebackType
 from typing import Self
 
-from aioinformer._client.calls import JSON, Call, all_of
-from aioinformer._client.credentials import CredentialSource, ExplicitServer, server_url
-from aioinformer._client.discovery import Discovery
-from aioinformer._client.kubeconfig import Kubeconfig
-from aioinformer._client.own_headers import Headers, checked
-from aioinformer._client.reader import ResourceReader
-from aioinformer._client.statuses import DOUBT
-from aioinformer._client.traffic import Traffic
-from aioinformer._client.transport import Body, Timeouts, Transport
-from aioinformer._client.writer import ObjectWriter
-from aioinformer._core.rates import Limits
-from aioinformer._core.resources import Resource, built_in
-from aioinformer._core.writes import WriteRequest, Writes
+from aioinformer._client.api.lister_watcher import ResourceReader
+from aioinformer._client.api.resource_writer import ObjectWriter
+from aioinformer._client.api.scheduler import Traffic
+from aioinformer._client.auth.credentials import CredentialSource, ExplicitServer, server_url
+from aioinformer._client.discovery.discovery import Discovery
+from aioinformer._client.http.error_mapping import DOUBT
+from aioinformer._client.http.headers import Headers, checked
+from aioinformer._client.http.request import JSON, Call, all_of
+from aioinformer._client.http.transport import Body, Timeouts, Transport
+from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer._core.listwatch.rate_limit import Limits
+from aioinformer._core.objects.resources import Resource, built_in
+from aioinformer._core.writing.write_requests import WriteRequest, Writes
 from aioinformer.errors import NotRunning, Phase, RequestTimedOut, UsageError
 
 __all__ = ["Client", "ResourceReader"]

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer._client.client import Client
-from aioinformer._client.transport import Timeouts
-from aioinformer._core.objects import KubeObject
-from aioinformer._core.rates import Limits
-from aioinformer.adapters.generated import Generated
-from aioinformer.adapters.ready_made import NOTHING
-from aioinformer.adapters.ready_made import client_of as client_of_ready_made
+from aioinformer._client.http.transport import Timeouts
+from aioinformer._core.listwatch.rate_limit import Limits
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer.adapters._client_settings import NOTHING, Generated
+from aioinformer.adapters._client_settings import client_of as client_of_ready_made
 
 if TYPE_CHECKING:
     from kubernetes.aio.client import ApiClient

@@ -17,13 +17,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer._client.client import Client
-from aioinformer._client.transport import Timeouts
-from aioinformer._core.objects import KubeObject
-from aioinformer._core.rates import Limits
-from aioinformer._core.shapes import stamped
-from aioinformer.adapters.generated import Generated
-from aioinformer.adapters.ready_made import NOTHING
-from aioinformer.adapters.ready_made import client_of as client_of_ready_made
+from aioinformer._client.http.transport import Timeouts
+from aioinformer._core.codec.shape import stamped
+from aioinformer._core.listwatch.rate_limit import Limits
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer.adapters._client_settings import NOTHING, Generated
+from aioinformer.adapters._client_settings import client_of as client_of_ready_made
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient

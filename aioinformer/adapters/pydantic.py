@@ -19,8 +19,8 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from aioinformer._core.objects import KubeObject
-from aioinformer._core.shapes import stamped
+from aioinformer._core.codec.shape import stamped
+from aioinformer._core.objects.kube_object import KubeObject
 
 __all__ = ["model"]
 

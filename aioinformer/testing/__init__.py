@@ -17,18 +17,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aioinformer.testing.clock import Clock as Clock
-from aioinformer.testing.clock import LoopClock as LoopClock
-from aioinformer.testing.clock import ManualClock as ManualClock
-from aioinformer.testing.cluster import Cluster as Cluster
-from aioinformer.testing.faults import Fault as Fault
-from aioinformer.testing.faults import Faults as Faults
-from aioinformer.testing.features import Features as Features
-from aioinformer.testing.list_watcher import ClusterSource as ClusterSource
-from aioinformer.testing.storage import Snapshot as Snapshot
+from aioinformer.testing.cluster.cluster import Cluster as Cluster
+from aioinformer.testing.cluster.features import Features as Features
+from aioinformer.testing.cluster.storage import Snapshot as Snapshot
+from aioinformer.testing.faults.faults import Fault as Fault
+from aioinformer.testing.faults.faults import Faults as Faults
+from aioinformer.testing.server.clock import Clock as Clock
+from aioinformer.testing.server.clock import LoopClock as LoopClock
+from aioinformer.testing.server.clock import ManualClock as ManualClock
+from aioinformer.testing.server.source import ClusterSource as ClusterSource
 
 if TYPE_CHECKING:
-    from aioinformer.testing.server import ApiServer as ApiServer
+    from aioinformer.testing.server.server import ApiServer as ApiServer
 
 __all__ = [
     "ApiServer",
@@ -46,7 +46,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name == "ApiServer":
-        from aioinformer.testing.server import ApiServer
+        from aioinformer.testing.server.server import ApiServer
 
         return ApiServer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

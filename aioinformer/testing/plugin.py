@@ -16,11 +16,11 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from aioinformer._core.backoff import BackoffPolicy
-from aioinformer._runtime.factory import SharedInformerFactory
-from aioinformer.testing.cluster import Cluster
-from aioinformer.testing.list_watcher import ClusterSource
-from aioinformer.testing.server import ApiServer
+from aioinformer._core.listwatch.backoff import BackoffPolicy
+from aioinformer._runtime.informer.factory import SharedInformerFactory
+from aioinformer.testing.cluster.cluster import Cluster
+from aioinformer.testing.server.server import ApiServer
+from aioinformer.testing.server.source import ClusterSource
 
 __all__ = ["api_server", "cluster", "informers"]
 

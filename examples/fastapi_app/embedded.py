@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from aioinformer import BackoffPolicy
-from aioinformer._cli.churn import Churn
-from aioinformer._cli.demo_pods import APPS, NODES
+from aioinformer._cli.demo.pods import APPS, NODES
+from aioinformer._cli.demo.workload import Churn
 from aioinformer.testing import ApiServer, Cluster
 
 __all__ = ["IMPATIENT", "Embedded", "embedded"]

@@ -17,10 +17,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 
 from aioinformer import Event, SharedInformerFactory
-from aioinformer._core.metrics import Levels
-from aioinformer.adapters.counting import GAUGES, HANDLER_SECONDS
-from aioinformer.adapters.counting_work import COUNTERS
-from aioinformer.adapters.counting_work import GAUGES as QUEUE_GAUGES
+from aioinformer._core.instrumentation import Levels
+from aioinformer.adapters._totals import COUNTERS, GAUGES, HANDLER_SECONDS, QUEUE_GAUGES
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.testing import Cluster, ClusterSource
 from tests.adapters.told import STANDING, restless_threads, tell_everything

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from aioinformer import WorkQueue
-from aioinformer._core.metrics import Levels, Metrics
+from aioinformer._core.instrumentation import Levels, Metrics
 
 STANDING = Levels(
     resource_version=41,

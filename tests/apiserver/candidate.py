@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from aioinformer import Client, LeaderElector
-from aioinformer._core.resources import find_built_in
+from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import LeadershipLost
 
 LEASE = 3.0

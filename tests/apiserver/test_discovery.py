@@ -9,7 +9,7 @@ from copy import deepcopy
 import pytest
 
 from aioinformer import Client, Resource
-from aioinformer._core.requests import ListRequest
+from aioinformer._core.listwatch.requests import ListRequest
 from aioinformer.errors import NotFound, UnknownResource
 from tests.apiserver.process import WIDGET_CRD, Admin, ApiServerProcess, Json, install_crd, until
 

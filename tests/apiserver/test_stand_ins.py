@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from aioinformer import Client, EventRecorder, ObjectKey, SharedInformerFactory
-from aioinformer._core.resources import find_built_in
+from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import Conflict, Invalid
 from tests.apiserver.process import ApiServerProcess
 from tests.apiserver.stand_ins import install_events, install_leases

@@ -22,7 +22,7 @@ from aioinformer import (
     SharedInformer,
     WatchRequest,
 )
-from aioinformer._core.habits import Habits
+from aioinformer._core.listwatch.server_profile import Habits
 from aioinformer.errors import RequestTimedOut, Status, server_error
 from tests.apiserver.process import Admin, ApiServerProcess, Json
 from tests.promises.conftest import until

@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from aioinformer._cli.arguments import help_text, parse
-from aioinformer._cli.options import CompletionOptions, DemoOptions, HealthOptions, WatchOptions
+from aioinformer._cli.arguments import (
+    CompletionOptions,
+    DemoOptions,
+    HealthOptions,
+    WatchOptions,
+    help_text,
+    parse,
+)
 
 
 def test_no_command_means_no_options() -> None:

@@ -13,14 +13,14 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from aioinformer._client.credentials import (
+from aioinformer._client.auth.credentials import (
     Authorization,
     Credentials,
     FixedAuthorization,
     FixedTls,
     Tls,
 )
-from aioinformer._client.transport import (
+from aioinformer._client.http.transport import (
     Call,
     Timeouts,
     Transport,

@@ -15,7 +15,7 @@ from typing import Any
 import trustme
 from yarl import URL
 
-from aioinformer._client.kubeconfig import Kubeconfig
+from aioinformer._client.kubeconfig.source import Kubeconfig
 from tests.client.conftest import Certificates
 from tests.client.kubeconfigs import document, encoded, written
 from tests.client.plugins import V1, V1BETA1, FakePlugin

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from aioinformer._client.credentials import Credentials
-from aioinformer._client.kubeconfig import Kubeconfig
+from aioinformer._client.auth.credentials import Credentials
+from aioinformer._client.kubeconfig.source import Kubeconfig
 from aioinformer.errors import ConfigurationError
 
 CANARY = "canary-7c21"

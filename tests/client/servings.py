@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from aioinformer._client.survey import AGGREGATED
+from aioinformer._client.discovery.fetcher import AGGREGATED
 from aioinformer.errors import FetchError, Status, server_error
 from tests.client.recordings import recorded
 

@@ -17,10 +17,10 @@ import pytest
 from aiohttp import web
 
 from aioinformer._client.client import Client
-from aioinformer._client.transport import Timeouts
-from aioinformer._core.rates import Limits
-from aioinformer._core.requests import ListRequest, WatchRequest
-from aioinformer._core.resources import Resource, find_built_in
+from aioinformer._client.http.transport import Timeouts
+from aioinformer._core.listwatch.rate_limit import Limits
+from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
+from aioinformer._core.objects.resources import Resource, find_built_in
 from aioinformer.errors import (
     ConfigurationError,
     Forbidden,

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from aioinformer._core.deltas import Delta, DeltaKind, Replaced
-from aioinformer._core.objects import KubeObject, ObjectKey
-from aioinformer._core.resources import Resource, find_built_in
+from aioinformer._core.objects.deltas import Delta, DeltaKind, Replaced
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.resources import Resource, find_built_in
 from aioinformer.errors import Phase, ServerError, Status, server_error
 
 PODS = find_built_in("pods")

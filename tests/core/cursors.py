@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aioinformer._core.backoff import Backoff, BackoffPolicy
-from aioinformer._core.cursor import Cursor, Step
-from aioinformer._core.outcomes import Outcome
-from aioinformer._core.requests import AnyRequest, LookupRequest, WatchRequest
-from aioinformer._core.rules import Phase
+from aioinformer._core.listwatch.backoff import Backoff, BackoffPolicy
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.requests import AnyRequest, LookupRequest, WatchRequest
+from aioinformer._core.listwatch.state_machine import Cursor, Step
+from aioinformer._core.listwatch.transitions import Phase
 
 EXACT = BackoffPolicy(jitter=0.0)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from aioinformer._core.outcomes import Outcome
-from aioinformer._core.rules import RULES, Phase
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.transitions import RULES, Phase
 
 # -- JSON ----------------------------------------------------------------------------------------
 

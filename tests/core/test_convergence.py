@@ -22,15 +22,22 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from aioinformer._core.cursor import Cursor
-from aioinformer._core.delta_fifo import DeltaFIFO
-from aioinformer._core.deltas import Bookmark, Delta, DeltaKind, Entry, Replaced
-from aioinformer._core.indexer import Indexer, Replacement
-from aioinformer._core.mailbox import Mailbox
-from aioinformer._core.objects import Added, Deleted, Event, KubeObject, ObjectKey, Updated
-from aioinformer._core.outcomes import Outcome
-from aioinformer._core.requests import ListRequest
-from aioinformer._core.rules import RULES, Phase
+from aioinformer._core.cache.delta_fifo import DeltaFIFO
+from aioinformer._core.cache.indexer import Indexer, Replacement
+from aioinformer._core.delivery.mailbox import Mailbox
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.requests import ListRequest
+from aioinformer._core.listwatch.state_machine import Cursor
+from aioinformer._core.listwatch.transitions import RULES, Phase
+from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind, Entry, Replaced
+from aioinformer._core.objects.kube_object import (
+    Added,
+    Deleted,
+    Event,
+    KubeObject,
+    ObjectKey,
+    Updated,
+)
 from tests.core import strategies
 from tests.core.builders import delta, pod
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from aioinformer import ListerWatcher, ListRequest, Resource, SharedInformer, WatchRequest
-from aioinformer._core.liveness import LivenessPolicy
-from aioinformer._core.requests import Request
-from aioinformer._core.store import IndexFunction
-from aioinformer._runtime.reports import Problem
+from aioinformer._core.cache.store import IndexFunction
+from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
+from aioinformer._core.listwatch.requests import Request
+from aioinformer._runtime.reporting.reporter import Problem
 from aioinformer.errors import FetchError
 from aioinformer.testing.simulation import run
 from tests.runtime.running import running

@@ -13,7 +13,7 @@ import pytest
 from aioinformer import Client, SharedInformerFactory
 from aioinformer.errors import ConnectionLost, ServerError
 from aioinformer.testing import ApiServer, Cluster
-from aioinformer.testing.features import Features
+from aioinformer.testing.cluster.features import Features
 from tests.client.servers import talking
 from tests.promises.conftest import QUICK, until
 from tests.promises.lines import end_mark, now

@@ -14,8 +14,8 @@ from itertools import pairwise
 import pytest
 
 from aioinformer import KubeObject, SharedInformer
-from aioinformer._core.liveness import LivenessPolicy
-from aioinformer._core.requests import Request, WatchRequest
+from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
+from aioinformer._core.listwatch.requests import Request, WatchRequest
 from aioinformer.errors import (
     ConnectionFailed,
     ConnectionLost,

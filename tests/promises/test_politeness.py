@@ -15,8 +15,8 @@ from typing import TypeVar
 import pytest
 
 from aioinformer import Limits, SharedInformer, SharedInformerFactory
-from aioinformer._client.traffic import Traffic
-from aioinformer._core.resources import Resource
+from aioinformer._client.api.scheduler import Traffic
+from aioinformer._core.objects.resources import Resource
 from aioinformer.testing import Cluster, ClusterSource, Fault, Faults
 from aioinformer.testing.simulation import run
 

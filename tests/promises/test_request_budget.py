@@ -16,7 +16,7 @@ from itertools import cycle, pairwise
 import pytest
 
 from aioinformer import ListRequest, Resource, SharedInformer
-from aioinformer._core.requests import Request, WatchRequest
+from aioinformer._core.listwatch.requests import Request, WatchRequest
 from aioinformer.errors import (
     ConnectionFailed,
     ConnectionLost,

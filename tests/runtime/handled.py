@@ -7,13 +7,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from aioinformer import Added, Deleted, DeleteReason, Event, Handler, KubeObject, Updated
-from aioinformer._core.mailbox import Mailbox, Overflow
-from aioinformer._runtime.failures import Failed, Failures
-from aioinformer._runtime.handlers import handler_name
-from aioinformer._runtime.listeners import Gate
-from aioinformer._runtime.registration import Registration
-from aioinformer._runtime.rounds import Rounds
-from aioinformer._runtime.terms import Terms
+from aioinformer._core.delivery.mailbox import Mailbox, Overflow
+from aioinformer._runtime.delivery.handler_errors import Failed, Failures
+from aioinformer._runtime.delivery.handlers import Terms, handler_name
+from aioinformer._runtime.delivery.inline_dispatch import Rounds
+from aioinformer._runtime.delivery.listener import Gate
+from aioinformer._runtime.delivery.registration import Registration
 from tests.runtime.sources import pod, settle, until
 
 A1, A2 = pod("a", 1), pod("a", 2)

@@ -15,7 +15,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
 from aioinformer import BUILT_IN, KubeObject, ListRequest, ObjectKey, Resource, WatchRequest
-from aioinformer._core.resources import find_built_in
+from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import FetchError, Status, server_error
 
 PODS = find_built_in("pods")

@@ -34,12 +34,12 @@ from aioinformer import (
     Updated,
     merge,
 )
-from aioinformer._core.delta_fifo import HIGH_MARK
-from aioinformer._core.mailbox import SKIPS, Mailbox
-from aioinformer._runtime.listeners import Gate, Listener
-from aioinformer._runtime.pace import BUDGET
-from aioinformer._runtime.pump import Pump
-from aioinformer._runtime.registration import Registration
+from aioinformer._core.cache.delta_fifo import HIGH_MARK
+from aioinformer._core.delivery.mailbox import SKIPS, Mailbox
+from aioinformer._runtime.delivery.listener import Gate, Listener
+from aioinformer._runtime.delivery.registration import Registration
+from aioinformer._runtime.informer.pump import Pump
+from aioinformer._runtime.tasks.event_loop import BUDGET
 from aioinformer.errors import ConnectionFailed, ServerFailure, Status
 from aioinformer.testing import ClusterSource
 from tests.runtime.running import BRISK, SLUGGISH, informing, pods_of, with_pods

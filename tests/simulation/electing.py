@@ -20,9 +20,16 @@ from random import Random
 from typing import Any, TypeAlias
 
 from aioinformer import ObjectKey
-from aioinformer._core.elections.leases import Fencing
-from aioinformer._core.elections.machine import Election
-from aioinformer._core.elections.steps import Create, Ended, Lost, Read, Update, Wait
+from aioinformer._core.leaderelection.election import (
+    Create,
+    Election,
+    Ended,
+    Lost,
+    Read,
+    Update,
+    Wait,
+)
+from aioinformer._core.leaderelection.lease import Fencing
 from aioinformer.errors import Conflict, NotFound, ServerError
 from aioinformer.testing import Cluster
 from tests.simulation.natures import Nature, draw_duel, draw_natures

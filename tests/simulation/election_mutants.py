@@ -8,9 +8,8 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
-from aioinformer._core.elections.leases import LeaseRecord
-from aioinformer._core.elections.machine import Election
-from aioinformer._core.elections.steps import Action
+from aioinformer._core.leaderelection.election import Action, Election
+from aioinformer._core.leaderelection.lease import LeaseRecord
 from tests.simulation.electing import Candidate
 
 

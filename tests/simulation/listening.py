@@ -9,15 +9,15 @@ from inspect import isfunction
 from typing import Any
 
 from aioinformer import Deleted, Event, Handler, KubeObject, SharedInformer, SharedInformerFactory
-from aioinformer._core.filtering import Filter
-from aioinformer._core.lanes import Lanes
-from aioinformer._core.mailbox import Overflow
-from aioinformer._core.predicates import ChangePredicate
-from aioinformer._core.retelling import EachEvent
-from aioinformer._runtime.registration import Registration
-from aioinformer._runtime.rounds import Rounds
-from aioinformer._runtime.sources import ListerWatcher
-from aioinformer._runtime.streams import EventStream
+from aioinformer._core.delivery.key_concurrency import Lanes
+from aioinformer._core.delivery.mailbox import Overflow
+from aioinformer._core.delivery.replay import EachEvent
+from aioinformer._core.selectors.event_filter import Filter
+from aioinformer._core.selectors.predicates import ChangePredicate
+from aioinformer._runtime.delivery.inline_dispatch import Rounds
+from aioinformer._runtime.delivery.registration import Registration
+from aioinformer._runtime.delivery.streams import EventStream
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer.errors import ListenerOverflow
 from aioinformer.testing.simulation import History
 from aioinformer.testing.simulation.observed import ObservedInformer, ObservedMailbox

@@ -9,23 +9,23 @@ from random import Random
 from typing import Any
 
 from aioinformer import Added, BackoffPolicy, Event, Handler, KubeObject, Updated
-from aioinformer._core.backoff import Backoff
-from aioinformer._core.habits import Habits
-from aioinformer._core.intake import InitialState, Intake
-from aioinformer._core.liveness import LivenessPolicy
-from aioinformer._core.mailbox import Overflow
-from aioinformer._core.outcomes import Outcome
-from aioinformer._core.requests import AnyRequest, WatchRequest
-from aioinformer._core.retelling import EachEvent
-from aioinformer._core.rules import Goto, Phase
-from aioinformer._core.store import Index, Values
-from aioinformer._runtime.health import Condition
-from aioinformer._runtime.reflector import Reflector
-from aioinformer._runtime.registration import Registration
-from aioinformer._runtime.reports import Problem
-from aioinformer._runtime.sources import ListerWatcher
-from aioinformer._runtime.watchdog import Watchdog
-from aioinformer._runtime.watching import WatchStream
+from aioinformer._core.cache.store import Index, Values
+from aioinformer._core.codec.watch_decoder import InitialState, Intake
+from aioinformer._core.delivery.mailbox import Overflow
+from aioinformer._core.delivery.replay import EachEvent
+from aioinformer._core.listwatch.backoff import Backoff
+from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.requests import AnyRequest, WatchRequest
+from aioinformer._core.listwatch.server_profile import Habits
+from aioinformer._core.listwatch.transitions import Goto, Phase
+from aioinformer._runtime.delivery.registration import Registration
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.reflector.watch_reader import WatchStream
+from aioinformer._runtime.reflector.watchdog import Watchdog
+from aioinformer._runtime.reporting.health import Condition
+from aioinformer._runtime.reporting.reporter import Problem
 from aioinformer.errors import FetchError, ServerRewound
 from aioinformer.testing import Cluster
 from aioinformer.testing.simulation import History

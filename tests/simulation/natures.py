@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from aioinformer._core.elections.steps import ElectionTimes
+from aioinformer._core.leaderelection.election import ElectionTimes
 
 DRIFT = 0.05
 """By how much clocks may run too fast or too slow, at most."""

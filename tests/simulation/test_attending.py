@@ -9,8 +9,8 @@ from typing import get_args
 import pytest
 
 from aioinformer import Added, KubeObject, ObjectKey, Updated
-from aioinformer._core.filtering import EventFilter
-from aioinformer._core.overflow import Overflow
+from aioinformer._core.delivery.mailbox import Overflow
+from aioinformer._core.selectors.event_filter import EventFilter
 from aioinformer.testing.simulation import draw
 from aioinformer.testing.simulation.passing import filter_of, passes, shown
 from aioinformer.testing.simulation.plan import Join, ListenerSpec, Merge, Visit

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from aioinformer._core.elections.machine import Election
+from aioinformer._core.leaderelection.election import Election
 from tests.simulation import election_mutants as mutants
 from tests.simulation.electing import Candidate, Overlap, World
 

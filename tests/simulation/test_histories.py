@@ -12,8 +12,8 @@ from functools import cache
 
 import pytest
 
-from aioinformer._core.outcomes import Outcome
-from aioinformer._core.rules import Phase
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.transitions import Phase
 from aioinformer.testing.simulation import Violation, draw, explain, judge, simulate
 from aioinformer.testing.simulation.coverage import ROWS, Row, rows_taken, show_rows
 from aioinformer.testing.simulation.loop import Stuck

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer._core.outcomes import Outcome
-from aioinformer._core.requests import Verb
-from aioinformer._core.rules import Phase
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.requests import Verb
+from aioinformer._core.listwatch.transitions import Phase
 from aioinformer.testing.simulation import History, Plan, Violation
 from aioinformer.testing.simulation.manners import judge_politeness
 from aioinformer.testing.simulation.plan import InformerSpec

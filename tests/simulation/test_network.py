@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from aioinformer import ListRequest, WatchRequest
-from aioinformer._core.outcomes import Outcome, classify
+from aioinformer._core.listwatch.outcomes import Outcome, classify
 from aioinformer.errors import (
     BadRequest,
     ConnectionFailed,

@@ -11,8 +11,8 @@ from typing import TypeVar
 import pytest
 
 from aioinformer import ObjectKey
-from aioinformer._core.outcomes import Outcome
-from aioinformer._core.rules import Phase
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.transitions import Phase
 from aioinformer.testing.simulation import History, Violation, draw, judge, simulate
 from aioinformer.testing.simulation.departures import Visited
 from aioinformer.testing.simulation.plan import Visit

@@ -7,8 +7,8 @@ from math import inf
 import pytest
 
 from aioinformer import ObjectKey
-from aioinformer._core.outcomes import Outcome
-from aioinformer._core.rules import Phase
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.transitions import Phase
 from aioinformer.testing.simulation import History, Plan, Violation
 from aioinformer.testing.simulation.records import Kept, Request, Restored, Taken, Trouble, Write
 from aioinformer.testing.simulation.rewinds import Rewinds

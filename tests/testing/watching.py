@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from aioinformer.testing import Cluster
-from aioinformer.testing.watches import Watch
+from aioinformer.testing.cluster.watches import Watch
 
 
 def read(lines: list[bytes]) -> list[dict[str, Any]]:

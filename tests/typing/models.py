@@ -35,7 +35,7 @@ from aioinformer import (
     merge,
     where,
 )
-from aioinformer._runtime.sources import ListerWatcher
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 
 
 class Spec(Struct, frozen=True, gc=False):

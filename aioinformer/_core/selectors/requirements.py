@@ -3,6 +3,8 @@
 Source: apimachinery's ``labels`` and ``validation`` packages, whose error texts are kept word for
 word (recording 21), so that the test server can answer with them. How conditions are written down
 is ``label_text``'s and ``label_mappings``'.
+
+How a selector that doesn't parse is reported: the server's sentence, then the place.
 """
 
 from __future__ import annotations
@@ -12,7 +14,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["LabelOperator", "LabelRequirement", "integer", "key_problem", "value_problem"]
+from aioinformer.errors import InvalidSelector
+
+__all__ = [
+    "AT_THE_END",
+    "LabelOperator",
+    "LabelRequirement",
+    "integer",
+    "invalid",
+    "key_problem",
+    "value_problem",
+]
+
 
 LabelOperator: TypeAlias = Literal["=", "!=", "in", "notin", "exists", "!", ">", "<"]
 """How a label is compared. ``>`` and ``<`` compare integers, as the server does."""
@@ -138,3 +151,13 @@ def value_problem(key: str, index: int, value: str) -> str:
     if not problems:
         return ""
     return f'values[{index}][{key}]: Invalid value: "{value}": {"; ".join(problems)}'
+
+
+AT_THE_END = "at the end"
+"""Said beside the mark of a text that stops too early: the server says only ``found ''``."""
+
+
+def invalid(problem: str, text: str, position: int) -> InvalidSelector:
+    """The error. Its first line is what an API server would say, the rest marks the place."""
+    mark = "^" if position < len(text) else f"^ {AT_THE_END}"
+    return InvalidSelector(f"{problem}\n    {text}\n    {' ' * position}{mark}")

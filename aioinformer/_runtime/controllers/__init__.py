@@ -1,10 +1,12 @@
-"""Controllers: what informers tell becomes keys, and workers reconcile them.
+"""Events to keys to reconciles.
 
-As the data flows::
+informer ──▶ triggers ──▶ WorkQueue ──▶ workers ──▶ reconcile_runs ──▶ the program's reconcile
 
-    triggers    events of informers -> keys
-    queue       keys that workers wait for      turns     whose turn it is
-    workers     a key, and what becomes of it   reconciles  one run of it, to its end
-    setbacks    what went wrong, told           health    what a controller says of itself
-    shifts      the life of all that            controller  what programs see
+triggers         handlers that turn an event into keys
+work_queue       the work queue with waiting
+reconcile_runs   one reconcile: context, timeout, result
+workers          the tasks that take keys
+lifecycle        one run of a controller, from its triggers to its last reconcile
+health           the public state of a controller, and the log of its failures
+controller       the public class
 """

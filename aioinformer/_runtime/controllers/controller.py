@@ -13,20 +13,16 @@ from typing import Any, Self
 
 from typing_extensions import TypeVar
 
-from aioinformer._core.filtering import EventFilter, Filter
-from aioinformer._core.metrics import Metrics
-from aioinformer._core.objects import KubeObject, ObjectKey
-from aioinformer._core.tracing import Tracing
-from aioinformer._core.work.failing import FailingKey
-from aioinformer._core.work.items import Priority
-from aioinformer._core.work.owners import ControllerOf
-from aioinformer._core.work.rate_limiters import RateLimiter
-from aioinformer._core.work.reconciling import Reason
-from aioinformer._runtime.affinity import check_loop
-from aioinformer._runtime.controllers.health import ControllerHealth, ControllerState
-from aioinformer._runtime.controllers.reconciles import Reconcile, Reconciles
-from aioinformer._runtime.controllers.setbacks import Setbacks
-from aioinformer._runtime.controllers.shifts import Shift, Source
+from aioinformer._core.controllers.owner_references import ControllerOf
+from aioinformer._core.controllers.queue_items import Priority
+from aioinformer._core.controllers.rate_limiters import RateLimiter
+from aioinformer._core.controllers.reconcile import FailingKey, Reason
+from aioinformer._core.instrumentation import Metrics, Tracing
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.selectors.event_filter import EventFilter, Filter
+from aioinformer._runtime.controllers.health import ControllerHealth, ControllerState, Setbacks
+from aioinformer._runtime.controllers.lifecycle import Shift, Source
+from aioinformer._runtime.controllers.reconcile_runs import Reconcile, Reconciles
 from aioinformer._runtime.controllers.triggers import (
     InsideTrigger,
     OwnTrigger,
@@ -36,10 +32,10 @@ from aioinformer._runtime.controllers.triggers import (
     check_to_keys,
 )
 from aioinformer._runtime.controllers.workers import Workers
-from aioinformer._runtime.handlers import handler_name
-from aioinformer._runtime.informer import SharedInformer
-from aioinformer._runtime.reports import OnError
-from aioinformer._runtime.terms import check_whole
+from aioinformer._runtime.delivery.handlers import check_whole, handler_name
+from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.reporting.reporter import OnError
+from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer.errors import NotRunning, SyncTimeout, UsageError
 
 __all__ = ["Controller"]

@@ -1,19 +1,33 @@
 """What a controller says about itself: for readiness probes, dashboards and people.
 
 A snapshot; times are seconds relative to it.
+
+What goes wrong in a controller, told once to everybody: the log, metrics, the program's hook.
+
+A request that failed is one line: the error says what was asked and what the server answered, and
+a conflict is everyday life. For the rest there is a traceback, once a second at most: a reconciler
+with a mistake in it fails for each of 10,000 keys.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from aioinformer._core.objects import ObjectKey
-from aioinformer._core.work.failing import FailingKey
-from aioinformer._core.work.statistics import QueueStatistics
+from aioinformer._core.controllers.queue_items import QueueStatistics
+from aioinformer._core.controllers.reconcile import FailingKey
+from aioinformer._core.instrumentation import Metrics
+from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._runtime.reporting.health import shown
+from aioinformer._runtime.reporting.reporter import OnError, Problem, check_hook, tell
+from aioinformer._runtime.reporting.safe_metrics import guarded
+from aioinformer.errors import FetchError, ReconcileTimeout
 
-__all__ = ["ControllerHealth", "ControllerState"]
+__all__ = ["ControllerHealth", "ControllerState", "Setbacks"]
+
 
 ControllerState: TypeAlias = Literal["new", "syncing", "running", "stopping", "stopped", "failed"]
 """``syncing``: it waits until its triggers have heard of everything that is cached. ``failed``: an
@@ -55,3 +69,87 @@ class ControllerHealth:
         if self.failing_keys:
             parts.append(f"{self.failing_keys} keys failing, such as {self.failing[0]}")
         return "; ".join(parts)
+
+
+log = logging.getLogger("aioinformer.controller")
+
+QUIET = 1.0
+"""Seconds between two tracebacks of one controller."""
+
+
+class Setbacks:
+    """Tells of one controller's failures, and counts its runs for metrics."""
+
+    def __init__(
+        self,
+        name: str,
+        informer: str,
+        *,
+        metrics: Metrics | None = None,
+        on_error: OnError | None = None,
+    ) -> None:
+        """Nothing has failed.
+
+        Args:
+            name: the controller's.
+            informer: the name of its informer.
+            metrics: what to feed.
+            on_error: what to tell of problems.
+
+        Raises:
+            TypeError: ``on_error`` is no function, or async.
+        """
+        check_hook(on_error)
+        self.count = 0
+        """Runs that have failed."""
+        self._name = name
+        self._informer = informer
+        self._metrics = guarded(metrics)
+        self._on_error = on_error
+        self._traced_at = float("-inf")
+
+    def ran(self, result: str, seconds: float) -> None:
+        """A run has ended so, and took so long."""
+        self._metrics.reconciled(self._name, result, seconds)
+
+    def failed(self, key: ObjectKey, error: Exception, *, retries: int, delay: float) -> None:
+        """A run failed, for the ``retries``-th time in a row, and is tried again."""
+        self.count += 1
+        plain = isinstance(error, FetchError | ReconcileTimeout)
+        log.log(
+            logging.WARNING if plain else logging.ERROR,
+            "controller %s: %s failed (%d in a row), tried again in %.3g s: %s",
+            self._name,
+            key,
+            retries,
+            delay,
+            shown(error),
+            exc_info=None if plain or not self._in_full() else error,
+        )
+        self._tell(
+            Problem(
+                informer=self._informer,
+                phase="reconcile",
+                cause=self._name,
+                error=error,
+                retry_in=delay,
+                key=key,
+            )
+        )
+
+    def trigger_failed(self, informer: str, error: Exception) -> None:
+        """A ``to_keys`` raised; the log and the informer's own hook are told by the handler."""
+        self._tell(Problem(informer=informer, phase="trigger", cause=self._name, error=error))
+
+    def _in_full(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        if now - self._traced_at < QUIET:
+            return False
+        self._traced_at = now
+        return True
+
+    def _tell(self, problem: Problem) -> None:
+        tell(self._on_error, problem, log)
+
+    def __repr__(self) -> str:
+        return f"<Setbacks of {self._name}: {self.count}>"

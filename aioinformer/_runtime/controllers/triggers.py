@@ -13,11 +13,11 @@ from typing import Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
-from aioinformer._core.objects import Event, KubeObject, ObjectKey, Updated
-from aioinformer._core.signatures import check_takes
-from aioinformer._core.work.items import Priority
-from aioinformer._core.work.reconciling import Reason, cause_of
-from aioinformer._runtime.handlers import Inside
+from aioinformer._core.callables import check_takes
+from aioinformer._core.controllers.queue_items import Priority
+from aioinformer._core.controllers.reconcile import Reason, cause_of
+from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey, Updated
+from aioinformer._runtime.delivery.handlers import Inside
 
 __all__ = [
     "Ask",

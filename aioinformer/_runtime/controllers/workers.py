@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import asyncio
 
-from aioinformer._core.metrics import Metrics
-from aioinformer._core.objects import ObjectKey
-from aioinformer._core.work.failing import Failing
-from aioinformer._core.work.items import Priority
-from aioinformer._core.work.rate_limiters import RateLimiter, default_limiter
-from aioinformer._core.work.reconciling import Reason, ReconcileContext, Result, Summons
-from aioinformer._runtime.controllers.queue import WorkQueue
-from aioinformer._runtime.controllers.reconciles import Reconciles
-from aioinformer._runtime.controllers.setbacks import Setbacks
-from aioinformer._runtime.health import shown
+from aioinformer._core.controllers.queue_items import Priority
+from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
+from aioinformer._core.controllers.reconcile import (
+    Failing,
+    Reason,
+    ReconcileContext,
+    Result,
+    Summons,
+)
+from aioinformer._core.instrumentation import Metrics
+from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._runtime.controllers.health import Setbacks
+from aioinformer._runtime.controllers.reconcile_runs import Reconciles
+from aioinformer._runtime.controllers.work_queue import WorkQueue
+from aioinformer._runtime.reporting.health import shown
 from aioinformer.errors import QueueShutDown, ReconcileTimeout
 
 __all__ = ["Workers"]

@@ -34,11 +34,11 @@ uvicorn waiting even then, unless it has a ``timeout_graceful_shutdown``.
 """
 
 from aioinformer.adapters.asgi.feed import EventFeed as EventFeed
-from aioinformer.adapters.asgi.frames import Encode as Encode
-from aioinformer.adapters.asgi.frames import metadata as metadata
 from aioinformer.adapters.asgi.probes import FRESH as FRESH
 from aioinformer.adapters.asgi.probes import Probe as Probe
 from aioinformer.adapters.asgi.probes import alive as alive
 from aioinformer.adapters.asgi.probes import ready as ready
+from aioinformer.adapters.asgi.sse import Encode as Encode
+from aioinformer.adapters.asgi.sse import metadata as metadata
 
 __all__ = ["FRESH", "Encode", "EventFeed", "Probe", "alive", "metadata", "ready"]

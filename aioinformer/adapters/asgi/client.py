@@ -10,10 +10,10 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 
-from aioinformer._runtime.pace import Pace
-from aioinformer._runtime.streams import EventStream
-from aioinformer.adapters.asgi.frames import RESET, SYNCED, Frames
-from aioinformer.adapters.asgi.messages import Headers, Message, Send
+from aioinformer._runtime.delivery.streams import EventStream
+from aioinformer._runtime.tasks.event_loop import Pace
+from aioinformer.adapters.asgi.responses import Headers, Message, Send
+from aioinformer.adapters.asgi.sse import RESET, SYNCED, Frames
 
 __all__ = ["STREAM", "FeedClient"]
 

@@ -11,13 +11,13 @@ from contextlib import AsyncExitStack
 
 import msgspec
 
-from aioinformer._core.filtering import Filter
-from aioinformer._core.mailbox import LIMIT
-from aioinformer._runtime.streams import EventStream
+from aioinformer._core.delivery.mailbox import LIMIT
+from aioinformer._core.selectors.event_filter import Filter
+from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer.adapters.asgi.client import STREAM, FeedClient
-from aioinformer.adapters.asgi.frames import Encode, Frames, metadata
-from aioinformer.adapters.asgi.messages import JSON, Receive, Scope, Send, answer, check_http, left
 from aioinformer.adapters.asgi.probes import Informers
+from aioinformer.adapters.asgi.responses import JSON, Receive, Scope, Send, answer, check_http, left
+from aioinformer.adapters.asgi.sse import Encode, Frames, metadata
 from aioinformer.errors import NotRunning
 
 __all__ = ["EventFeed"]

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from aioinformer._runtime.informer import SharedInformer
-from aioinformer.adapters.asgi.messages import JSON, Receive, Scope, Send, answer, check_http
+from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer.adapters.asgi.responses import JSON, Receive, Scope, Send, answer, check_http
 
 __all__ = ["FRESH", "Check", "Informers", "Probe", "alive", "ready"]
 

@@ -39,7 +39,7 @@ from opentelemetry.trace import (
     use_span,
 )
 
-from aioinformer._core.requests import Verb
+from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters.opentelemetry.metrics import SCOPE
 from aioinformer.errors import ServerError
 

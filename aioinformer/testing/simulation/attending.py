@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from aioinformer._core.mailbox import Overflow
+from aioinformer._core.delivery.mailbox import Overflow
 from aioinformer.testing.simulation.plan import (
     Join,
     Leave,

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from aioinformer._core.resources import Resource
+from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import Status
-from aioinformer.testing.encoding import INITIAL_EVENTS_END
 from aioinformer.testing.simulation.records import Request
+from aioinformer.testing.wire.encoding import INITIAL_EVENTS_END
 
 __all__ = ["GRACE", "HEAD", "SILENCE", "Connection", "is_bookmark", "is_mark"]
 

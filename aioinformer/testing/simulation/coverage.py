@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from aioinformer._core.outcomes import Outcome
-from aioinformer._core.rules import RULES, Phase
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.transitions import RULES, Phase
 from aioinformer.testing.simulation.history import History
 
 __all__ = ["ROWS", "Row", "rows_taken", "show_rows"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from aioinformer._core.objects import ObjectKey
+from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer.testing.simulation.departures import Overflowed, Visited
 from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.plan import ListenerSpec, Visit

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from aioinformer._core.objects import ObjectKey
+from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer.testing.simulation.passing import passes, shown
 from aioinformer.testing.simulation.records import (
     Joined,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from aioinformer._core.objects import KubeObject
+from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer.testing.simulation.departures import Overflowed, Visited
 from aioinformer.testing.simulation.plan import Plan
 from aioinformer.testing.simulation.records import (

@@ -13,15 +13,21 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from aioinformer._core.requests import AnyRequest, ListRequest, LookupRequest, WatchRequest
-from aioinformer._core.resources import Resource
+from aioinformer._core.listwatch.requests import (
+    AnyRequest,
+    ListRequest,
+    LookupRequest,
+    WatchRequest,
+)
+from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ConnectionLost, ProtocolError, RequestTimedOut
-from aioinformer.testing import discovery, queries, statuses
-from aioinformer.testing.encoding import error_line
+from aioinformer.testing.cluster.watches import Watch
+from aioinformer.testing.server import queries
 from aioinformer.testing.simulation.connection import GRACE, SILENCE, Connection, is_bookmark
 from aioinformer.testing.simulation.network import CHUNK_LINES, Network, phase_of
 from aioinformer.testing.simulation.records import Request
-from aioinformer.testing.watches import Watch
+from aioinformer.testing.wire import discovery, statuses
+from aioinformer.testing.wire.encoding import error_line
 
 __all__ = ["Entrance", "Line"]
 

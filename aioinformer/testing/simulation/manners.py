@@ -9,9 +9,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 
-from aioinformer._core.backoff import BackoffPolicy
-from aioinformer._core.outcomes import Outcome
-from aioinformer._core.rules import Phase
+from aioinformer._core.listwatch.backoff import BackoffPolicy
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.transitions import Phase
 from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.network import CHUNK_LINES
 from aioinformer.testing.simulation.plan import InformerSpec

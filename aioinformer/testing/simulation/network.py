@@ -40,8 +40,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
 
-from aioinformer._core.outcomes import Outcome, classify
-from aioinformer._core.resources import Resource
+from aioinformer._core.listwatch.outcomes import Outcome, classify
+from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import (
     ConnectionFailed,
     FetchError,
@@ -51,8 +51,7 @@ from aioinformer.errors import (
     Status,
     server_error,
 )
-from aioinformer.testing import statuses
-from aioinformer.testing.cluster import Cluster
+from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.simulation.connection import (
     HEAD,
     SILENCE,
@@ -63,6 +62,7 @@ from aioinformer.testing.simulation.connection import (
 from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.plan import Fault, FaultKind
 from aioinformer.testing.simulation.records import Broke, Closed, Request
+from aioinformer.testing.wire import statuses
 
 __all__ = ["CHUNK_LINES", "Network", "error_status"]
 

@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from aioinformer._core.delta_fifo import DeltaFIFO
-from aioinformer._core.filtering import EventFilter
-from aioinformer._core.mailbox import Mailbox, Overflow
-from aioinformer._core.objects import Event, KubeObject, ObjectKey
-from aioinformer._core.retelling import EachEvent
-from aioinformer._core.shapes import Shape
-from aioinformer._core.transforming import Transform
-from aioinformer._runtime.informer import SharedInformer
-from aioinformer._runtime.reflector import Reflector
-from aioinformer._runtime.reports import Problem
-from aioinformer._runtime.sources import ListerWatcher
+from aioinformer._core.cache.delta_fifo import DeltaFIFO
+from aioinformer._core.codec.shape import Shape, Transform
+from aioinformer._core.delivery.mailbox import Mailbox, Overflow
+from aioinformer._core.delivery.replay import EachEvent
+from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
+from aioinformer._core.selectors.event_filter import EventFilter
+from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.reporting.reporter import Problem
 from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.plan import DROPPED, SHIFT, InformerSpec, Transforms
 from aioinformer.testing.simulation.records import Latch, Sample, Trouble

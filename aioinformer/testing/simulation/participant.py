@@ -10,9 +10,9 @@ from collections.abc import Coroutine, Sequence
 from random import Random
 from typing import Any, Protocol
 
-from aioinformer._core.objects import Added, Deleted, Event, Updated
-from aioinformer._runtime.registration import Registration
-from aioinformer._runtime.streams import EventStream
+from aioinformer._core.objects.kube_object import Added, Deleted, Event, Updated
+from aioinformer._runtime.delivery.registration import Registration
+from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer.errors import ListenerOverflow
 from aioinformer.testing.simulation.departures import Overflowed
 from aioinformer.testing.simulation.history import History

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aioinformer._core.filtering import Filter
-from aioinformer._core.objects import KubeObject
-from aioinformer._core.predicates import changed, labelled, where
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.selectors.event_filter import Filter
+from aioinformer._core.selectors.predicates import changed, labelled, where
 from aioinformer.testing.simulation.records import Write
 
 __all__ = ["FilterBroke", "filter_of", "passes", "shown"]

@@ -6,8 +6,8 @@ what the informer knew of the server's bookmarks is worked out anew from those t
 
 from __future__ import annotations
 
-from aioinformer._core.outcomes import Outcome
-from aioinformer._core.rules import Phase
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.transitions import Phase
 from aioinformer.testing.simulation.connection import GRACE
 from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.plan import InformerSpec

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from aioinformer._core.mailbox import Overflow
-from aioinformer._core.resources import Resource, find_built_in
+from aioinformer._core.delivery.mailbox import Overflow
+from aioinformer._core.objects.resources import Resource, find_built_in
 
 __all__ = [
     "DROPPED",

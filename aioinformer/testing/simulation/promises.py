@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import NoReturn
 
-from aioinformer._core.objects import ObjectKey
+from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer.testing.simulation.calls import judge_calls
 from aioinformer.testing.simulation.endings import judge_departures
 from aioinformer.testing.simulation.hearing import Hearing

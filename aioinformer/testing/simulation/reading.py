@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeAlias
 
-from aioinformer._core.objects import Event
-from aioinformer._runtime.merging import MergedStream, Sourced, merge
-from aioinformer._runtime.streams import EventStream
+from aioinformer._core.objects.kube_object import Event
+from aioinformer._runtime.delivery.streams import EventStream, MergedStream, Sourced, merge
 from aioinformer.errors import ListenerOverflow
 from aioinformer.testing.simulation.participant import Participant
 

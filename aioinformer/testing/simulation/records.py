@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from aioinformer._core.objects import ObjectKey
-from aioinformer._core.outcomes import Outcome
-from aioinformer._core.requests import Verb
-from aioinformer._core.rules import Phase
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.requests import Verb
+from aioinformer._core.listwatch.transitions import Phase
+from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer.testing.simulation.plan import Fault, ListenerSpec
 
 __all__ = [

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aioinformer._core.backoff import Backoff
-from aioinformer._core.cursor import Cursor, Step
-from aioinformer._core.liveness import LivenessPolicy
-from aioinformer._core.metrics import NoMetrics
-from aioinformer._core.objects import KubeObject
-from aioinformer._core.outcomes import Outcome
-from aioinformer._core.shapes import Keep
-from aioinformer._runtime.delta_queue import DeltaQueue
-from aioinformer._runtime.reflector import Reflector
-from aioinformer._runtime.reports import Reports
-from aioinformer._runtime.sources import ListerWatcher
+from aioinformer._core.codec.shape import Keep
+from aioinformer._core.instrumentation import NoMetrics
+from aioinformer._core.listwatch.backoff import Backoff
+from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.state_machine import Cursor, Step
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._runtime.reflector.delta_queue import DeltaQueue
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.reporting.reporter import Reports
 from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.plan import InformerSpec
 from aioinformer.testing.simulation.records import Taken

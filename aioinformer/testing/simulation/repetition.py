@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from aioinformer._core.objects import ObjectKey
+from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer.testing.simulation.hearing import Hearing
 from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.plan import InformerSpec, ListenerSpec

@@ -9,7 +9,7 @@ means something. What follows one of these is not judged.
 
 from __future__ import annotations
 
-from aioinformer._core.outcomes import Outcome
+from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.records import NEVER, Restored, Taken
 from aioinformer.testing.simulation.violation import Violation

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from aioinformer._core.objects import ObjectKey
+from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer.testing.simulation.plan import DROPPED, SHIFT, InformerSpec
 from aioinformer.testing.simulation.records import Record, Restored, State, Version, Write
 

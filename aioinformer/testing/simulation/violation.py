@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aioinformer._core.objects import ObjectKey
+from aioinformer._core.objects.kube_object import ObjectKey
 
 __all__ = ["PROMISES", "Violation"]
 

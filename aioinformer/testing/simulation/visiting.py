@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from aioinformer._core.objects import Deleted, Event, ObjectKey
-from aioinformer._core.resources import Resource
-from aioinformer._runtime.factory import SharedInformerFactory
+from aioinformer._core.objects.kube_object import Deleted, Event, ObjectKey
+from aioinformer._core.objects.resources import Resource
+from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer.errors import ShutdownIncomplete
 from aioinformer.testing.simulation.departures import Visited
 from aioinformer.testing.simulation.history import History

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from aioinformer._core.objects import ObjectKey
-from aioinformer._runtime.factory import SharedInformerFactory
+from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer.errors import NotRunning
-from aioinformer.testing.cluster import Cluster
-from aioinformer.testing.features import Features
+from aioinformer.testing.cluster.cluster import Cluster
+from aioinformer.testing.cluster.features import Features
+from aioinformer.testing.cluster.storage import Snapshot
 from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.line import Line
 from aioinformer.testing.simulation.network import Network
@@ -42,7 +43,6 @@ from aioinformer.testing.simulation.plan import (
 from aioinformer.testing.simulation.reading import read, read_as_one
 from aioinformer.testing.simulation.records import Ending, Kept, Logged, Restored, Write
 from aioinformer.testing.simulation.visiting import visit
-from aioinformer.testing.storage import Snapshot
 
 __all__ = ["Parts", "World"]
 

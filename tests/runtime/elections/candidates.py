@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from aioinformer import LeaderElector, Metrics
-from aioinformer._core.resources import find_built_in
+from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import NotFound
 from aioinformer.testing import Cluster, ClusterSource, Faults
 from aioinformer.testing.simulation import SimulatedLoop

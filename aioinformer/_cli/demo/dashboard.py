@@ -1,0 +1,210 @@
+"""The demo's screen: a snapshot in, lines out.
+
+Pure functions: how big the terminal is and whether it has colours are arguments, so that every
+line can be tested as text. Painting them in place is ``screen``'s work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aioinformer._cli.demo.counters import Sighting
+from aioinformer._cli.terminal.style import Line, Span, Style, compact_bytes
+
+__all__ = ["ASCII", "UNICODE", "Glyphs", "Snapshot", "dashboard", "one_line"]
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """What pictures are made of."""
+
+    bar: str
+    steps: str
+    """From nothing to full, for the small chart."""
+    rule: str
+
+
+UNICODE = Glyphs("█", " ▁▂▃▄▅▆▇█", "─")
+ASCII = Glyphs("#", " .:-=+*#", "-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything that is shown, at one moment."""
+
+    elapsed: float
+    """Seconds since the beginning."""
+    server: str
+    """Its URL, and what was done to it."""
+    interruption: str
+    state: str
+    """The informer's; see ``Health``."""
+    health: str
+    resource_version: str
+    objects: int
+    size: int
+    """Bytes of JSON in the cache."""
+    namespaces: Mapping[str, int]
+    nodes: Mapping[str, int]
+    added: int
+    updated: int
+    deleted: int
+    restarts: int
+    rate: float
+    """Events a second."""
+    history: Sequence[int]
+    """Events in each half second, the oldest first."""
+    latest: Sequence[Sighting]
+    """The newest first."""
+
+
+FIXED = 11
+"""Lines that are no bar and no event: title, five facts, two headings, three blank ones."""
+
+LABEL = 9
+"""Columns of the names of facts."""
+
+_STATES: dict[str, Style] = {"watching": "green", "listing": "cyan", "waiting": "yellow"}
+_TYPES: dict[str, Style] = {"ADDED": "green", "MODIFIED": "cyan", "DELETED": "red"}
+
+
+def dashboard(
+    snapshot: Snapshot, *, width: int, height: int, glyphs: Glyphs = UNICODE
+) -> list[Line]:
+    """The screen, at most ``height`` lines; those that matter most come first.
+
+    Args:
+        snapshot: what to show.
+        width: columns to use.
+        height: lines to use.
+        glyphs: what the terminal can show.
+    """
+    room = max(0, height - FIXED)
+    groups = max(len(snapshot.namespaces), len(snapshot.nodes))
+    bars = min(groups, (room + 2) // 2)
+    lines: list[Line] = [_title(snapshot, width), ()]
+    lines += _facts(snapshot, width, glyphs)
+    lines += [(), *_bars(snapshot, width, bars, glyphs), ()]
+    lines += _latest(snapshot, width, room - bars, glyphs)
+    return lines[: max(0, height)]
+
+
+def _title(snapshot: Snapshot, width: int) -> Line:
+    name = " aioinformer demo"
+    clock = f"{snapshot.elapsed:.1f} s"
+    where = f"  pods of {snapshot.server}"
+    gap = width - len(name) - len(where) - len(clock)
+    return Span(name, "bold"), Span(where, "dim"), Span(" " * max(1, gap)), Span(clock, "dim")
+
+
+def _facts(snapshot: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
+    style = _STATES.get(snapshot.state, "red")
+    events = f"{snapshot.rate:,.0f}/s".ljust(9)
+    return [
+        _fact("server", Span(snapshot.interruption or "serving")),
+        _fact("informer", Span(snapshot.health, style)),
+        _fact(
+            "cache",
+            Span(f"{snapshot.objects:,} objects", "bold"),
+            Span(
+                f", {compact_bytes(snapshot.size)} of JSON, "
+                f"resourceVersion {snapshot.resource_version} applied"
+            ),
+        ),
+        _fact(
+            "events",
+            Span(events, "bold"),
+            Span(f"{snapshot.added:,} added  ", "green"),
+            Span(f"{snapshot.updated:,} updated  ", "cyan"),
+            Span(f"{snapshot.deleted:,} deleted  ", "red"),
+            Span(f"{snapshot.restarts:,} restarts", "dim"),
+        ),
+        _fact("", Span(_chart(snapshot.history, width - LABEL - 2, glyphs), "blue")),
+    ]
+
+
+def _fact(name: str, *spans: Span) -> Line:
+    return Span(f" {name:<{LABEL}}", "dim"), *spans
+
+
+def _chart(history: Sequence[int], width: int, glyphs: Glyphs) -> str:
+    """The history as a row of small bars, the newest at the right."""
+    shown = list(history)[-max(1, width) :]
+    highest = max(shown, default=0) or 1
+    top = len(glyphs.steps) - 1
+    return "".join(glyphs.steps[-(-count * top // highest)] for count in shown)
+
+
+# -- bars --------------------------------------------------------------------------------------
+
+
+def _bars(snapshot: Snapshot, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
+    """Two groups of bars side by side."""
+    half = (width - 4) // 2
+    left = _group("BY NAMESPACE", snapshot.namespaces, half, rows, glyphs)
+    right = _group('BY NODE, from the index "node"', snapshot.nodes, half, rows, glyphs)
+    gap = (Span("  "),)
+    return [(Span(" "), *one, *gap, *other) for one, other in zip(left, right, strict=True)]
+
+
+def _group(
+    heading: str, counts: Mapping[str, int], width: int, rows: int, glyphs: Glyphs
+) -> list[Line]:
+    """A heading and ``rows`` lines, each of exactly ``width`` columns."""
+    shown = _fitted(counts, rows)
+    names = max(map(len, shown), default=0)
+    numbers = max((len(f"{count:,}") for count in shown.values()), default=0)
+    room = max(0, width - names - numbers - 3)
+    scale = max(counts.values(), default=0) or 1
+    lines: list[Line] = [_rule(heading, width, glyphs)]
+    for name, count in shown.items():
+        drawn = -(-min(count, scale) * room // scale) if name in counts else 0
+        bar = (glyphs.bar * drawn).ljust(room)
+        lines.append((Span(f"{name:<{names}}  "), Span(f"{count:>{numbers},} "), Span(bar, "blue")))
+    lines += [(Span(" " * width),)] * (rows - len(shown))
+    return lines
+
+
+def _fitted(counts: Mapping[str, int], rows: int) -> dict[str, int]:
+    """As many counts as there are rows; the last row stands for what doesn't fit."""
+    names = sorted(counts)
+    if len(names) <= rows:
+        return {name: counts[name] for name in names}
+    kept, rest = names[: max(0, rows - 1)], names[max(0, rows - 1) :]
+    shown = {name: counts[name] for name in kept}
+    if rows:
+        shown[f"{len(rest)} more"] = sum(counts[name] for name in rest)
+    return shown
+
+
+def _rule(heading: str, width: int, glyphs: Glyphs) -> Line:
+    text = f"{heading} "
+    return Span(text[:width], "bold"), Span(glyphs.rule * max(0, width - len(text)), "dim")
+
+
+# -- events ------------------------------------------------------------------------------------
+
+
+def _latest(snapshot: Snapshot, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
+    """A heading and the newest events, from an event stream."""
+    lines: list[Line] = [(Span(" "), *_rule("LATEST, from an event stream", width - 2, glyphs))]
+    shown = list(snapshot.latest)[: max(0, rows)]
+    names = max((len(sighting.key) for sighting in shown), default=0)
+    for at, kind, key, detail in shown:
+        head = Span(f" {at:7.2f}  ", "dim"), Span(f"{kind:<9}", _TYPES.get(kind, ""))
+        lines.append((*head, Span(f"{key:<{names}}  "), Span(detail, "dim")))
+    return lines
+
+
+# -- without a terminal ------------------------------------------------------------------------
+
+
+def one_line(snapshot: Snapshot) -> str:
+    """The same for a log: the numbers alone."""
+    return (
+        f"{snapshot.elapsed:6.1f} s  {snapshot.objects} objects  "
+        f"{compact_bytes(snapshot.size)}  {snapshot.rate:.0f} events/s  "
+        f"added {snapshot.added}  updated {snapshot.updated}  deleted {snapshot.deleted}  "
+        f"rv {snapshot.resource_version}  {snapshot.health}"
+    )

@@ -1,0 +1,14 @@
+"""``aioinformer watch``: print objects, and then changes.
+
+informer ──▶ command ──▶ formats ──▶ table | JSON | YAML | names
+                            ▲
+table_source ──▶ server_tables (the columns that the server prints)
+
+command         the command
+formats         the output formats
+table           rows with aligned columns
+columns         columns of built-in resources
+server_tables   the server's own table of a resource
+table_source    requests for that table
+kube_events     Kubernetes Events about the watched objects
+"""

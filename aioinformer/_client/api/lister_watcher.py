@@ -1,0 +1,99 @@
+"""``ResourceReader``: one resource in one scope, listed and watched.
+
+It is all that the runtime knows of a client: the runtime's ``ListerWatcher``. When its requests
+go out is decided by a ``Lane`` of the client's ``traffic``; what is asked next, by the runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from aioinformer._client.api.scheduler import Lane, Stream
+from aioinformer._client.http.transport import Body, Call
+from aioinformer._core.listwatch.requests import ListRequest, LookupRequest, WatchRequest
+from aioinformer._core.objects.resources import Resource
+
+__all__ = ["ResourceReader"]
+
+
+class Asked(Protocol):
+    """The part of a ``Client`` that is used."""
+
+    def request(self, call: Call) -> AbstractAsyncContextManager[Body]:
+        """Send a GET; its open answer."""
+        ...
+
+    async def served(self, resource: Resource) -> Resource | None:
+        """The resource as the server serves it now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ResourceReader:
+    """Lists and watches one resource in one scope: the runtime's ``ListerWatcher``."""
+
+    client: Asked
+    resource: Resource
+    """What is read."""
+    namespace: str | None
+    """Where; ``None`` for everywhere."""
+    selectors: Mapping[str, str]
+    """``labelSelector`` and ``fieldSelector``, those that are set."""
+    lane: Lane
+    """Where its requests wait for their turn among those of the client's other readers."""
+    watch_lists: bool = True
+    """Whether it may be asked for a WatchList; a server that has none says so."""
+
+    @property
+    def path(self) -> str:
+        """The URL path of the collection."""
+        return self.resource.path(self.namespace)
+
+    @asynccontextmanager
+    async def list(self, request: ListRequest) -> AsyncGenerator[Stream]:
+        """One page, as an open answer, when it is its turn.
+
+        Raises:
+            FetchError: any answer but 200, or none (phase ``list``).
+            NotRunning: the client is not open.
+        """
+        query = {**request.query(), **self.selectors}
+        call = Call("list", self.path, query)
+        async with self.lane.turn(request) as turn, self.client.request(call) as body:
+            yield turn.answered(body)
+
+    @asynccontextmanager
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[Stream]:
+        """A stream of changes, as an open answer, when it is its turn. Leaving it drops its
+        connection.
+
+        Raises:
+            FetchError: any answer but 200, or none (phase ``watch``).
+            NotRunning: the client is not open.
+        """
+        query = {**request.query(), **self.selectors}
+        call = Call("watch", self.path, query, watch=request.timeout)
+        async with self.lane.turn(request) as turn, self.client.request(call) as body:
+            yield turn.answered(body)
+
+    async def served(self) -> Resource | None:
+        """What is read, as the server serves it now, when it is its turn. See ``Client.served``.
+
+        Raises:
+            FetchError: it can't be known (phase ``discovery``).
+            NotRunning: the client is not open.
+        """
+        async with self.lane.turn(LookupRequest()):
+            return await self.client.served(self.resource)
+
+    def of(self, resource: Resource) -> ResourceReader:
+        """The same of the resource in another version."""
+        return replace(self, resource=resource)
+
+    def __repr__(self) -> str:
+        scope = f" in {self.namespace}" if self.namespace else ""
+        chosen = "".join(f", {name}={text}" for name, text in self.selectors.items())
+        return f"<ResourceReader of {self.resource}{scope}{chosen}>"

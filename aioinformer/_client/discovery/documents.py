@@ -1,0 +1,290 @@
+"""What a server says that it serves: discovery documents in, described resources out.
+
+Sans-I/O: ``discovery`` fetches the documents, ``catalogue`` finds names in what they say. Three
+kinds are read: the aggregated one (``APIGroupDiscoveryList``, recording 02), one group version's
+(``APIResourceList``, recordings 01 and 03), and the lists of groups that lead to the latter. A
+document of another kind is an error, never an empty one: that a resource is gone may empty a
+cache, and no proxy's ``{}`` shall say so. Subresources are left out: they can't be listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from aioinformer._core.objects.resources import Resource, is_segment
+from aioinformer.errors import ProtocolError
+
+__all__ = [
+    "Aggregated",
+    "Served",
+    "aggregated_resources",
+    "core_versions",
+    "group_versions",
+    "legacy_groups",
+    "legacy_resources",
+    "version_path",
+]
+
+T = TypeVar("T")
+
+NEEDED = ("list", "watch")
+"""The verbs that an informer asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A resource, and what can be done with it."""
+
+    resource: Resource
+    verbs: frozenset[str] | None = None
+    """``None`` if the server doesn't say."""
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """The verbs that an informer needs and the resource doesn't have."""
+        verbs = self.verbs
+        return () if verbs is None else tuple(verb for verb in NEEDED if verb not in verbs)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregated:
+    """What an aggregated document says."""
+
+    served: tuple[Served, ...]
+    """In the server's order: groups by priority, each group's versions by preference."""
+    stale: tuple[str, ...]
+    """The ``group/version`` of aggregated APIs that don't answer: what is told of them is old,
+    or missing."""
+
+
+def version_path(group_version: str) -> str:
+    """Where the document of ``group/version``, or of the core group's ``version``, is."""
+    return f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
+
+
+# -- their shape -------------------------------------------------------------------------------
+
+
+class _Kind(Struct):
+    kind: str = ""
+
+
+class _Name(Struct):
+    name: str = ""
+
+
+class _AggregatedResource(Struct, rename="camel"):
+    resource: str
+    response_kind: _Kind | None = None
+    scope: str = "Namespaced"
+    singular_resource: str = ""
+    short_names: tuple[str, ...] = ()
+    verbs: frozenset[str] | None = None
+
+
+class _AggregatedVersion(Struct):
+    version: str
+    resources: tuple[_AggregatedResource, ...] = ()
+    freshness: str = ""
+
+
+class _AggregatedGroup(Struct):
+    metadata: _Name = msgspec.field(default_factory=_Name)
+    versions: tuple[_AggregatedVersion, ...] = ()
+
+
+class _AggregatedList(Struct):
+    kind: str = ""
+    items: tuple[_AggregatedGroup, ...] = ()
+
+
+class _LegacyResource(Struct, rename="camel"):
+    name: str
+    kind: str
+    namespaced: bool
+    singular_name: str = ""
+    short_names: tuple[str, ...] | None = None
+    verbs: frozenset[str] | None = None
+
+
+class _LegacyList(Struct, rename="camel"):
+    kind: str = ""
+    group_version: str = ""
+    resources: tuple[_LegacyResource, ...] | None = None
+
+
+class _GroupVersion(Struct, rename="camel"):
+    group_version: str
+
+
+class _Group(Struct, rename="camel"):
+    name: str
+    kind: str = ""
+    versions: tuple[_GroupVersion, ...] = ()
+    preferred_version: _GroupVersion | None = None
+
+
+class _CoreVersions(Struct):
+    kind: str = ""
+    versions: tuple[str, ...] = ()
+
+
+class _GroupList(Struct):
+    kind: str = ""
+    groups: tuple[_Group, ...] = ()
+
+
+# -- reading them ------------------------------------------------------------------------------
+
+
+def aggregated_resources(document: bytes, path: str) -> Aggregated | None:
+    """What an aggregated document says; ``None`` if the server sent the legacy form.
+
+    Raises:
+        ProtocolError: not a discovery document. ``path`` names it.
+    """
+    listed = _decode(document, _AggregatedList, path)
+    if listed.kind != "APIGroupDiscoveryList":
+        return None
+    versions = [
+        (group.metadata.name, version) for group in listed.items for version in group.versions
+    ]
+    found = (
+        Served(
+            Resource(
+                group,
+                version.version,
+                each.resource,
+                each.response_kind.kind if each.response_kind else "",
+                namespaced=each.scope == "Namespaced",
+                singular=each.singular_resource,
+                short_names=each.short_names,
+            ),
+            each.verbs,
+        )
+        for group, version in versions
+        for each in version.resources
+        if "/" not in each.resource
+    )
+    stale = (
+        f"{group}/{version.version}".removeprefix("/")
+        for group, version in versions
+        if version.freshness == "Stale"
+    )
+    return Aggregated(_described(found, path), tuple(_checked(stale, path)))
+
+
+def legacy_resources(document: bytes, path: str, group_version: str) -> tuple[Served, ...]:
+    """The resources of one group version.
+
+    Raises:
+        ProtocolError: not a discovery document, or another group version's.
+    """
+    group, _, version = group_version.rpartition("/")
+    listed = _decode(document, _LegacyList, path)
+    _expect(listed.kind, "APIResourceList", path)
+    if listed.group_version not in ("", group_version):
+        raise _nonsense(path, f"it describes something else than {group_version}")
+    found = (
+        Served(
+            Resource(
+                group,
+                version,
+                each.name,
+                each.kind,
+                namespaced=each.namespaced,
+                singular=each.singular_name,
+                short_names=each.short_names or (),
+            ),
+            each.verbs,
+        )
+        for each in listed.resources or ()
+        if "/" not in each.name
+    )
+    return _described(found, path)
+
+
+def core_versions(document: bytes, path: str = "/api") -> Iterator[str]:
+    """The versions of the core group.
+
+    Raises:
+        ProtocolError: not a discovery document.
+    """
+    listed = _decode(document, _CoreVersions, path)
+    _expect(listed.kind, "APIVersions", path)
+    return _checked(listed.versions, path)
+
+
+def legacy_groups(document: bytes, path: str) -> Iterator[str]:
+    """Every ``group/version`` of a list of groups, each group's preferred version first.
+
+    Raises:
+        ProtocolError: not a discovery document.
+    """
+    listed = _decode(document, _GroupList, path)
+    _expect(listed.kind, "APIGroupList", path)
+    return (each for group in listed.groups for each in _versions(group, path))
+
+
+def group_versions(document: bytes, path: str) -> Iterator[str]:
+    """Every ``group/version`` of one group, the preferred version first.
+
+    Raises:
+        ProtocolError: not a discovery document.
+    """
+    group = _decode(document, _Group, path)
+    _expect(group.kind, "APIGroup", path)
+    return _versions(group, path)
+
+
+def _versions(group: _Group, path: str) -> Iterator[str]:
+    preferred = (group.preferred_version,) if group.preferred_version else ()
+    named = (each.group_version for each in (*preferred, *group.versions))
+    return _checked(dict.fromkeys(named), path)
+
+
+def _checked(group_versions: Iterable[str], path: str) -> Iterator[str]:
+    """Those names, which become parts of a URL."""
+    for name in group_versions:
+        if not all(is_segment(part) for part in name.split("/", 1)):
+            raise _nonsense(path, "it has a group version that can't be one")
+        yield name
+
+
+def _decode(document: bytes, model: type[T], path: str) -> T:
+    try:
+        return msgspec.json.decode(document, type=model)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _nonsense(path, error) from error
+    except UnicodeDecodeError:
+        pass  # it holds the whole document, and its repr shows that
+    raise _nonsense(path, "a text in it is not UTF-8")
+
+
+def _described(found: Iterator[Served], path: str) -> tuple[Served, ...]:
+    """All of them, unless one can't be: a resource without a name, for instance."""
+    try:
+        return tuple(found)
+    except ValueError as error:
+        rule = str(error).partition(", not ")[0]  # what follows quotes the name
+    raise _nonsense(path, rule)
+
+
+def _expect(kind: str, wanted: str, path: str) -> None:
+    if kind != wanted:
+        raise _nonsense(path, f"its kind is not {wanted}")
+
+
+def _nonsense(path: str, why: object) -> ProtocolError:
+    """The error for a document that is none. It quotes nothing of it: whoever answers so may be a
+    program that sends back what it was sent, a token for example.
+    """
+    return ProtocolError(
+        f"{path} is no discovery document: {why}; is it a Kubernetes API server that answers?",
+        phase="discovery",
+    )

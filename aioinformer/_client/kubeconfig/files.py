@@ -1,0 +1,202 @@
+"""Kubeconfig files, merged, and one context of them chosen.
+
+kubernetes_asyncio reads and merges them. Here its result is put right where kubectl does
+otherwise:
+
+    the current context     the first file that sets one wins, not the last
+    a context without user  means an anonymous one; the loader fails with a TypeError
+    relative paths          are meant from the file that names them; the loader takes a user's
+                            certificates from where the cluster's file is
+    names of parts          the loader's exceptions quote the whole part, tokens included
+
+What cluster and user of a context say is ``kubeconfig_context``'s to understand.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigMerger
+
+from aioinformer._client.kubeconfig.context import LOADER_ERRORS, Context
+from aioinformer.errors import ConfigurationError
+
+__all__ = ["KubeconfigFiles"]
+
+PARTS = {"clusters": "cluster", "contexts": "context", "users": "user"}
+"""The lists of a kubeconfig, and what an item of each holds beside its name."""
+
+PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+"""Keys whose values are paths."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KubeconfigFiles:
+    """One configuration, merged of one or more files."""
+
+    where: str
+    """The files, for messages."""
+    merger: KubeConfigMerger
+    """kubernetes_asyncio's, which has read the files."""
+    merged: dict[str, Any]
+
+    @classmethod
+    def read(cls, paths: list[Path]) -> KubeconfigFiles:
+        """Read and merge files that exist. Blocks.
+
+        Raises:
+            ConfigurationError: one can't be read, or is no kubeconfig.
+        """
+        where = ", ".join(str(path) for path in paths)
+        try:
+            for path in paths:
+                _check_text(path)
+            merger = _merge(where, os.pathsep.join(str(path) for path in paths))
+            merged: dict[str, Any] = merger.config.value if merger.config else {}
+            if not all("name" in node.value for part in PARTS for node in merged[part]):
+                raise KeyError("name")
+        except OSError as error:
+            raise ConfigurationError(f"{where} can't be read: {error.strerror}") from error
+        except LOADER_ERRORS as error:
+            if (odd := _no_mapping(paths)) is not None:
+                said = f"{odd} is no YAML mapping, as a kubeconfig is; is it the right file?"
+                raise ConfigurationError(said) from error
+            reason = type(error).__name__  # a KeyError or such, at a place that tells nothing
+            raise ConfigurationError(f"{where} is no kubeconfig ({reason})") from error
+        return cls(where, merger, merged)
+
+    # -- what is chosen ------------------------------------------------------------------------
+
+    def context(self, wanted: str | None) -> str:
+        """The name of the context to use.
+
+        Raises:
+            ConfigurationError: there is no such context, or none is current, or the context
+                names a cluster or user that isn't there. Lists what there is.
+        """
+        chosen = wanted or self._current()
+        names = list(self._names("contexts"))
+        has = f"it has {', '.join(names)}" if names else "it has none at all"
+        several = len(self.merger.config_files) > 1
+        file = "" if several else f" --kubeconfig={shlex.quote(self.where)}"
+        has = f"{has}: see `kubectl config get-contexts{file}`"
+        if not chosen:
+            raise ConfigurationError(f"{self.where} has no current context; {has}")
+        if chosen not in names:
+            raise ConfigurationError(f"{self.where} has no context {chosen!r}; {has}")
+        return chosen
+
+    def _current(self) -> str:
+        files: dict[str, dict[str, Any]] = self.merger.config_files
+        named = (str(each.get("current-context") or "") for each in files.values())
+        return next(filter(None, named), "")
+
+    def _nodes(self, part: str) -> list[ConfigNode]:
+        nodes: list[ConfigNode] = self.merged[part]
+        return nodes
+
+    def _names(self, part: str) -> Iterable[str]:
+        return (str(node.value["name"]) for node in self._nodes(part))
+
+    # -- what it says --------------------------------------------------------------------------
+
+    def chosen(self, name: str) -> Context:
+        """What a context says.
+
+        Args:
+            name: its name, one that ``context()`` has returned.
+
+        Raises:
+            ConfigurationError: the context is incomplete.
+        """
+        try:
+            return self._chosen(name)
+        except LOADER_ERRORS as error:  # a list where a mapping should be, or such
+            said = f"context {name!r} is not what a context should be ({type(error).__name__})"
+            raise ConfigurationError(f"{self.where}: {said}") from error
+
+    def _chosen(self, name: str) -> Context:
+        (node,) = [each for each in self._nodes("contexts") if each.value["name"] == name]
+        context = self._mended("contexts", node)
+        cluster, user = (self._part_of(context, part) for part in ("clusters", "users"))
+        if "server" not in cluster.value["cluster"]:
+            raise ConfigurationError(f"{self.where}: {cluster.name} has no server")
+        return Context(
+            where=f"{self.where}: {context.name}",
+            cluster=cluster.value["cluster"],
+            user=user.value["user"],
+            namespace=str(context.value["context"].get("namespace") or ""),
+        )
+
+    def _mended(self, part: str, node: ConfigNode) -> ConfigNode:
+        """A copy of a part with absolute paths, and under a name that quotes nothing."""
+        kind = PARTS[part]
+        folder = Path(node.path or ".").absolute().parent
+        sent: dict[str, Any] = node.value.get(kind) or {}
+        body = {key: value for key, value in sent.items() if value}
+        for key in PATHS:
+            if key in body:
+                body[key] = str(folder / body[key])
+        command: str = body.get("exec", {}).get("command", "")
+        if os.sep in command:  # like a shell, and client-go: a bare name is looked up in $PATH
+            body["exec"] = {**body["exec"], "command": str(folder / command)}
+        return ConfigNode(f"{kind} {node.value['name']!r}", {**node.value, kind: body})
+
+    def _part_of(self, context: ConfigNode, part: str) -> ConfigNode:
+        """The cluster or the user that a context names."""
+        kind = PARTS[part]
+        if kind == "user" and kind not in context.value["context"]:
+            return ConfigNode("no user", {"name": "", "user": {}})
+        wanted = context.value["context"].get(kind, "")
+        for node in self._nodes(part):
+            if node.value["name"] == wanted:
+                return self._mended(part, node)
+        said = f"{self.where}: {context.name} names {kind} {wanted!r}, which is not there"
+        raise ConfigurationError(said)
+
+    def __repr__(self) -> str:
+        return f"<KubeconfigFiles {self.where}>"
+
+
+def _check_text(path: Path) -> None:
+    """Tell of a file that can't be a kubeconfig before a parser stumbles over it, and quotes it.
+
+    Raises:
+        ConfigurationError: it is empty, or no text.
+        OSError: it can't be read.
+    """
+    content = path.read_bytes()
+    if not content.strip():
+        raise ConfigurationError(f"{path} is empty; put the cluster's kubeconfig there")
+    # Windows' editors write UTF-16, which kubectl can't read either.
+    if b"\0" in content or "\ufffd" in content.decode("utf-8", "replace"):
+        raise ConfigurationError(
+            f"{path} is no text (UTF-8), as a kubeconfig is; is it the right file?"
+        )
+
+
+def _no_mapping(paths: list[Path]) -> Path | None:
+    """The first of these files that is YAML, and something else than a mapping."""
+    with suppress(yaml.YAMLError):  # of one that comes after what has failed
+        for path in paths:
+            if not isinstance(yaml.safe_load(path.read_bytes()), dict):
+                return path
+    return None
+
+
+def _merge(where: str, paths: str) -> KubeConfigMerger:
+    try:
+        return KubeConfigMerger(paths)
+    except yaml.YAMLError as error:
+        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+        line = f": see line {mark.line + 1}" if mark else ""
+    # Raised out here, with no cause or context: that quotes what it stumbled over, such as half
+    # of a password.
+    raise ConfigurationError(f"{where} is not valid YAML{line}")

@@ -1,0 +1,13 @@
+"""Deltas to an indexed cache, and the reads from it.
+
+deltas ──▶ delta_fifo ──▶ indexer ──▶ store + indexes ◀── lister ◀── query
+                             └──▶ events
+
+delta_fifo     deltas in order of arrival, with client-go's lookup by key
+store          the objects and indexes of the cache
+indexes        label indexes, and an index that is built while the cache is in use
+indexer        the only writer of the store; returns the events of a delta or relist
+lister         reads: ``get``, ``list``, ``by_index``
+query          finds the cheapest index for a selector
+verification   compares the cache with a fresh list
+"""

@@ -1,0 +1,12 @@
+"""Bytes from the server to objects, the first stage of the data flow.
+
+bytes ──▶ watch_decoder ─┐
+bytes ──▶ list_decoder ──┼──▶ object_decoder ──▶ shape ──▶ KubeObject
+bytes ──▶ status_decoder  (the server's ``Status`` of an error)
+
+watch_decoder    lines of a watch to deltas, bookmarks and errors
+list_decoder     a streamed list to objects, while its bytes still arrive
+object_decoder   one object's bytes to a ``KubeObject``, without building its body
+status_decoder   a ``Status`` body
+shape            ``model=``, ``transform=`` and ``convert=``: the form in which objects are kept
+"""

@@ -1,0 +1,285 @@
+"""A list response's bytes become objects, one by one, as they arrive.
+
+The body is never held whole: a list from the server's cache ignores the page size, and 100,000
+pods are 300 MB. The first item is measured brace by brace; what stands between it and the next
+is how this server separates items, and the following cuts are made where those bytes come again.
+The decoder's verdict decides: bytes that decode as one object without a rest are exactly that
+item, whatever look-alike stood at the cut. An item that fools it a few times is measured again,
+so that an object full of look-alikes costs time in proportion to its size.
+
+Keys may come in any order: custom resources have ``items`` before ``metadata`` (recording 50),
+and a list may be pretty-printed (recording 44). Which page comes next is ``cursor``'s business.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.json import Decoder
+
+from aioinformer._core.codec.object_decoder import UNREADABLE, Metadata, build, read_body
+from aioinformer._core.codec.status_decoder import one_line
+from aioinformer._core.objects.json_depth import read_nested
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.resources import BUILT_IN, Resource
+from aioinformer.errors import ProtocolError
+
+__all__ = ["ITEM_CAP", "ListDecoder", "ListFrame"]
+
+ITEM_CAP = 64 * 1024 * 1024
+"""Bytes of one item: the number that ``wire.LINE_CAP`` is for one event, for the same reason. An
+item that never ends must not be collected until the memory does."""
+
+FALSE_CUTS = 4
+"""Cuts tried on one item before it is measured: nested objects that begin as items do are rare."""
+PATIENCE = 256 * 1024
+"""Bytes of an item after which it is measured although no cut was found yet: the next item may
+not begin as the others do, and the buffer must not grow to hold the rest of the list. Measuring
+this much takes about 5 ms, in one step."""
+HEAD_CAP = 1024 * 1024
+"""Bytes within which a list's items must begin, and of what may follow them; what a real list has
+there is some hundred."""
+OPENING = 12
+"""Bytes of the next item that belong to the separator: ``{"metadata":`` or ``{"apiVersion``."""
+
+_ITEMS = re.compile(rb'"items"\s*:\s*\[')
+_BETWEEN = re.compile(rb"[\s,]*")
+_OUTSIDE = re.compile(rb'"[^"\\]*"|["{}]')  # a string without escapes is one match
+_INSIDE = re.compile(rb'[\\"]')
+
+
+class _FrameMetadata(Struct, rename={"continue_token": "continue"}):
+    resourceVersion: str = ""  # noqa: N815 - the key in the JSON
+    continue_token: str = ""
+    remainingItemCount: int | None = None  # noqa: N815 - the key in the JSON
+
+
+class ListFrame(Struct):
+    """A list without its items."""
+
+    metadata: _FrameMetadata
+    kind: str = ""
+    items: list[Raw] | UnsetType | None = UNSET
+
+    @property
+    def resource_version(self) -> str:
+        """The state that the list shows; the same on every page."""
+        return self.metadata.resourceVersion
+
+    @property
+    def continue_token(self) -> str:
+        """What to ask the next page with; empty on the last."""
+        return self.metadata.continue_token
+
+    @property
+    def remaining(self) -> int | None:
+        """Items on later pages, if the server says."""
+        return self.metadata.remainingItemCount
+
+
+class _Head(Struct):
+    """A list up to its items: whether they are its own, not some nested object's."""
+
+    items: list[Raw]
+
+
+_read_frame = Decoder(ListFrame).decode
+_read_head = Decoder(_Head).decode
+
+
+class ListDecoder:
+    """Decodes one response to a list."""
+
+    def __init__(
+        self, resource: Resource, *, managed_fields: bool = False, cap: int = ITEM_CAP
+    ) -> None:
+        """Make a decoder.
+
+        Args:
+            resource: what is listed.
+            managed_fields: whether objects keep their managedFields.
+            cap: the longest item, in bytes, that is still put together.
+        """
+        self._resource = resource
+        self._cap = cap
+        self._keep = managed_fields
+        self._buffer = b""
+        self._at = 0  # where in the buffer the current item begins
+        self._head = b""
+        self._in_items = False
+        self._separator = b""
+        self._measure: _Measure | None = None
+        self.count = 0
+        """Items decoded so far."""
+
+    def feed(self, chunk: bytes) -> list[KubeObject]:
+        """The objects that ``chunk`` completes. The last one of the list comes from ``close``.
+
+        Raises:
+            ProtocolError: the bytes are not a list, or an item in it has passed the cap.
+        """
+        self._buffer += chunk
+        if not self._head:
+            self._find_items()
+        objects = self._take_items(final=False) if self._in_items else []
+        self._check_size()
+        return objects
+
+    def close(self) -> tuple[list[KubeObject], ListFrame]:
+        """The response has ended: the objects still due, and what the list says of itself.
+
+        Raises:
+            ProtocolError: it ended in the middle, or is not a list.
+        """
+        rest = self._take_items(final=True) if self._in_items else []
+        if self._in_items:
+            raise self._garbage("it broke off")
+        try:
+            frame = _read_frame(self._head + self._buffer)
+        except UNREADABLE as error:
+            raise self._garbage(str(error)) from error
+        kind = one_line(frame.kind, 80)
+        if frame.items is UNSET or frame.kind == "Table":
+            raise self._garbage(f"it is a {kind or 'JSON object'} without items")
+        if self._resource in BUILT_IN and frame.kind not in self._list_kinds:
+            raise self._garbage(f"it is a {kind}, not a {self._resource.kind}List")
+        return rest, frame
+
+    @property
+    def _list_kinds(self) -> tuple[str, ...]:
+        """What a list of them may be called. Of a custom resource it is anything."""
+        return "", "List", f"{self._resource.kind}List", "PartialObjectMetadataList"
+
+    def _find_items(self) -> None:
+        """Look for the list's own ``items``; what stands up to it becomes the head."""
+        for match in _ITEMS.finditer(self._buffer):
+            head = self._buffer[: match.end()]
+            try:
+                _read_head(head + b"]}")
+            except UNREADABLE:
+                continue  # a look-alike inside something else
+            self._head, self._buffer = head, self._buffer[match.end() :]
+            self._in_items = True
+            return
+
+    def _check_size(self) -> None:
+        """What is held was taken apart as far as it goes: refuse to hold any amount of it."""
+        held = len(self._buffer)
+        if self._in_items and held > self._cap:
+            raise self._garbage(f"item {self.count + 1} is longer than {self._cap} bytes")
+        if not self._in_items and held > HEAD_CAP:
+            behind = f"more than {HEAD_CAP} bytes behind its items"
+            before = f"no items in its first {HEAD_CAP} bytes"
+            raise self._garbage(behind if self._head else before)
+
+    def _take_items(self, *, final: bool) -> list[KubeObject]:
+        objects: list[KubeObject] = []
+        while self._on_item():
+            item = self._cut() or self._measured(final=final)
+            if item is None:
+                break
+            end, metadata = item
+            objects.append(
+                build(self._resource, metadata, self._buffer, self._at, end, keep=self._keep)
+            )
+            self._at = end
+        self.count += len(objects)
+        self._buffer = self._buffer[self._at :]
+        self._at = 0
+        return objects
+
+    def _on_item(self) -> bool:
+        """Go to the next item; whether its first byte is there."""
+        self._at = _skip(self._buffer, self._at)
+        first = self._buffer[self._at : self._at + 1]
+        if first == b"]":
+            self._in_items = False
+        elif first not in (b"{", b""):
+            raise self._garbage(f"an item begins with {first!r}")
+        return first == b"{"
+
+    def _cut(self) -> tuple[int, Metadata] | None:
+        """The current item's end where the separator comes next, if the decoder agrees."""
+        if not self._separator or self._measure:
+            return None
+        end = self._at
+        for _ in range(FALSE_CUTS):
+            end = self._buffer.find(self._separator, end) + 1
+            if not end:
+                return None  # not here yet, perhaps
+            try:
+                return end, read_body(memoryview(self._buffer)[self._at : end]).metadata
+            except UNREADABLE:
+                continue
+        self._measure = _Measure()
+        return None
+
+    def _measured(self, *, final: bool) -> tuple[int, Metadata] | None:
+        """The current item's end by counting braces, where cutting is no way."""
+        if self._measure is None:
+            if self._separator and not final and len(self._buffer) - self._at < PATIENCE:
+                return None
+            self._measure = _Measure()
+        end = self._measure.end(self._buffer, self._at)
+        if end is None:
+            return None
+        self._measure = None
+        try:
+            metadata = read_nested(read_body, memoryview(self._buffer)[self._at : end]).metadata
+        except UNREADABLE as error:
+            raise self._garbage(str(error)) from error
+        self._learn(end)
+        return end, metadata
+
+    def _learn(self, end: int) -> None:
+        """Remember what stands between this item and the next, if that much is here."""
+        begin = _skip(self._buffer, end)
+        opening = self._buffer[begin : begin + OPENING]
+        if len(opening) == OPENING and opening.startswith(b"{"):
+            self._separator = self._buffer[end - 1 : begin] + opening
+
+    def _garbage(self, why: str) -> ProtocolError:
+        return ProtocolError(
+            f"the list of {self._resource} makes no sense after {self.count} items: {why}",
+            phase="list",
+        )
+
+    def __repr__(self) -> str:
+        return f"<ListDecoder {self._resource} items={self.count} held={len(self._buffer)} B>"
+
+
+def _skip(buffer: bytes, at: int) -> int:
+    found = _BETWEEN.match(buffer, at)
+    return found.end() if found else at
+
+
+class _Measure:
+    """Finds the closing brace of one item. Goes on where it stopped when more bytes have come."""
+
+    def __init__(self) -> None:
+        self._scanned = 0
+        self._depth = 0
+        self._in_string = False
+
+    def end(self, buffer: bytes, begin: int) -> int | None:
+        """The offset behind the item that begins at ``begin``, if it is in the buffer."""
+        at = begin + self._scanned
+        while match := (_INSIDE if self._in_string else _OUTSIDE).search(buffer, at):
+            at = match.end()
+            token = match[0]
+            if token == b"\\":
+                if at == len(buffer):  # what it escapes has yet to come
+                    at -= 1
+                    break
+                at += 1
+            elif token == b'"':
+                self._in_string = not self._in_string
+            elif token in (b"{", b"}"):
+                self._depth += 1 if token == b"{" else -1
+                if not self._depth:
+                    return at
+        else:
+            at = len(buffer)
+        self._scanned = at - begin
+        return None

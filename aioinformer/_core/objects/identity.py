@@ -1,0 +1,77 @@
+"""``ObjectKey``: which object is meant, among all of one resource.
+
+Whatever is kept or told of an object is kept and told under its key, whatever its form. A key says
+nothing of the object's identity: one that is deleted and created again has the same key and
+another uid.
+
+resourceVersions: which of two is the older one.
+
+They are decimal numbers of any length on every conformant server, and may be compared (KEP-5504).
+Some aggregated servers have versions of another form; of those nothing is known but whether two
+are equal. Source: client-go's ``resourceversion.CompareResourceVersion``, which refuses the empty
+one, zero and leading zeros too.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from aioinformer.errors import NotComparable
+
+__all__ = ["ObjectKey", "comparable", "number", "older", "reached"]
+
+
+class ObjectKey(Struct, frozen=True, order=True, gc=False):
+    """Which object: its namespace (empty if cluster-scoped) and its name."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @classmethod
+    def parse(cls, text: str) -> ObjectKey:
+        """The key that ``str()`` wrote: ``namespace/name``, or ``name``.
+
+        Raises:
+            ValueError: more than one slash.
+        """
+        namespace, _, name = text.rpartition("/")
+        if "/" in namespace:
+            raise ValueError(f"a key is 'namespace/name' or 'name', not {text!r}")
+        return cls(namespace, name)
+
+
+def comparable(version: str) -> bool:
+    """Whether it is a decimal number, as KEP-5504 demands."""
+    return version.isascii() and version.isdecimal() and not version.startswith("0")
+
+
+def older(version: str, than: str) -> bool:
+    """Whether a resourceVersion is certainly the older one of two."""
+    if not (comparable(version) and comparable(than)):
+        return False
+    return (len(version), version) < (len(than), than)
+
+
+def reached(version: str, wanted: str) -> bool:
+    """Whether ``version`` is ``wanted`` or a later one. The empty one is before all others.
+
+    Raises:
+        NotComparable: they differ, and one is no number.
+    """
+    if not version or version == wanted:
+        return version == wanted
+    return number(version) >= number(wanted)
+
+
+def number(version: str) -> int:
+    """The number that it is.
+
+    Raises:
+        NotComparable: it is none.
+    """
+    if not comparable(version):
+        raise NotComparable(version)
+    return int(version)

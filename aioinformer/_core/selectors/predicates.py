@@ -1,0 +1,279 @@
+"""Predicates: which objects a listener hears of, and which changes of them.
+
+Two questions, two types. An ``ObjectPredicate`` looks at one state of an object: a listener that
+is filtered by it sees objects come and go as they begin and cease to pass. A ``ChangePredicate``
+looks at two states: it decides which updates are told, and nothing else. Both combine with ``&``,
+``|`` and ``~`` among their own kind; ``&`` also joins the two::
+
+    labelled("app=shop") & ~where("status.phase", "Succeeded") & changed("spec", "metadata.labels")
+
+``|`` and ``~`` across the two would have no meaning: a change predicate has no answer for an
+addition. What a listener is told in the end is decided by ``filtering``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeAlias, overload
+
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.stored import ReadsBytes
+from aioinformer._core.selectors.label_parser import LabelMapping
+from aioinformer._core.selectors.projections import field, fields
+from aioinformer._core.selectors.selectors import LabelSelector
+
+__all__ = [
+    "ChangePredicate",
+    "CombinedPredicate",
+    "ObjectPredicate",
+    "Predicate",
+    "annotations_changed",
+    "changed",
+    "generation_changed",
+    "labelled",
+    "labels_changed",
+    "where",
+]
+
+_ONLY_AND = (
+    "a predicate of objects and one of changes can be joined by & alone, and a function only as "
+    "ObjectPredicate(f) or ChangePredicate(f)"
+)
+
+_ObjectTest: TypeAlias = Callable[[KubeObject], object]
+_ChangeTest: TypeAlias = Callable[[KubeObject, KubeObject], object]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ObjectPredicate(ReadsBytes):
+    """A test of one state of an object. It must depend on nothing but that state."""
+
+    test: _ObjectTest
+    """What is true of an object that passes."""
+    text: str = ""
+    """How it is shown; the name of ``test`` by default."""
+    operator: str = ""
+    """The operator at the outside of ``text``, if there is one."""
+
+    def __call__(self, obj: KubeObject) -> bool:
+        """Whether ``obj`` passes."""
+        return bool(self.test(obj))
+
+    @overload
+    def __and__(self, other: ObjectPredicate) -> ObjectPredicate: ...
+    @overload
+    def __and__(self, other: ChangePredicate | CombinedPredicate) -> CombinedPredicate: ...
+    def __and__(self, other: object) -> Predicate:
+        if isinstance(other, ObjectPredicate):
+            return ObjectPredicate(
+                lambda obj: self.test(obj) and other.test(obj), _joined(self, "&", other), "&"
+            )
+        if isinstance(other, ChangePredicate):
+            return CombinedPredicate(self, other)
+        if isinstance(other, CombinedPredicate):
+            return CombinedPredicate(self & other.objects, other.changes)
+        return NotImplemented
+
+    def __or__(self, other: ObjectPredicate) -> ObjectPredicate:
+        _check_kind(self, "|", other)
+        return ObjectPredicate(
+            lambda obj: self.test(obj) or other.test(obj), _joined(self, "|", other), "|"
+        )
+
+    def __invert__(self) -> ObjectPredicate:
+        return ObjectPredicate(lambda obj: not self.test(obj), f"~{_operand(self, '~')}")
+
+    def __repr__(self) -> str:
+        return self.text or _name(self.test)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ChangePredicate:
+    """A test of two states of an object, the old one and the new one.
+
+    Updates that don't pass are not told. Additions, deletions and resyncs always are: there is
+    no change in them to look at. (controller-runtime's predicates drop resyncs too; here a
+    listener that has asked for a resync gets it.)
+    """
+
+    test: _ChangeTest
+    """What is true of the old and the new state of a change that passes."""
+    text: str = ""
+    """How it is shown; the name of ``test`` by default."""
+    operator: str = ""
+    """The operator at the outside of ``text``, if there is one."""
+
+    def __call__(self, old: KubeObject, new: KubeObject) -> bool:
+        """Whether the change from ``old`` to ``new`` passes."""
+        return bool(self.test(old, new))
+
+    @overload
+    def __and__(self, other: ChangePredicate) -> ChangePredicate: ...
+    @overload
+    def __and__(self, other: ObjectPredicate | CombinedPredicate) -> CombinedPredicate: ...
+    def __and__(self, other: object) -> Predicate:
+        if isinstance(other, ChangePredicate):
+            return ChangePredicate(
+                lambda old, new: self.test(old, new) and other.test(old, new),
+                _joined(self, "&", other),
+                "&",
+            )
+        if isinstance(other, ObjectPredicate):
+            return CombinedPredicate(other, self)
+        if isinstance(other, CombinedPredicate):
+            return CombinedPredicate(other.objects, self & other.changes)
+        return NotImplemented
+
+    def __or__(self, other: ChangePredicate) -> ChangePredicate:
+        _check_kind(self, "|", other)
+        return ChangePredicate(
+            lambda old, new: self.test(old, new) or other.test(old, new),
+            _joined(self, "|", other),
+            "|",
+        )
+
+    def __invert__(self) -> ChangePredicate:
+        return ChangePredicate(lambda old, new: not self.test(old, new), f"~{_operand(self, '~')}")
+
+    def __repr__(self) -> str:
+        return self.text or _name(self.test)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CombinedPredicate:
+    """Some objects, and of those some changes: an ``ObjectPredicate & ChangePredicate``."""
+
+    objects: ObjectPredicate
+    changes: ChangePredicate
+
+    def __and__(self, other: object) -> CombinedPredicate:
+        if isinstance(other, CombinedPredicate):
+            return CombinedPredicate(self.objects & other.objects, self.changes & other.changes)
+        if isinstance(other, ObjectPredicate):
+            return CombinedPredicate(self.objects & other, self.changes)
+        if isinstance(other, ChangePredicate):
+            return CombinedPredicate(self.objects, self.changes & other)
+        return NotImplemented
+
+    def __or__(self, other: object) -> NoReturn:
+        raise TypeError(f"{self!r} | {other!r}: {_ONLY_AND}")
+
+    def __invert__(self) -> NoReturn:
+        raise TypeError(f"~({self!r}): {_ONLY_AND}")
+
+    def __repr__(self) -> str:
+        return _joined(self.objects, "&", self.changes)
+
+
+Predicate: TypeAlias = ObjectPredicate | ChangePredicate | CombinedPredicate
+"""What can be combined, and given as ``filter=``."""
+
+
+# -- over objects ------------------------------------------------------------------------------
+
+
+def labelled(selector: str | LabelMapping) -> ObjectPredicate:
+    """Objects that a label selector matches.
+
+    Args:
+        selector: ``app=web,tier in (a, b),!canary``, or a mapping as ``LabelSelector.parse`` takes.
+
+    Raises:
+        InvalidSelector: it doesn't parse. The message marks where.
+    """
+    parsed = LabelSelector.parse(selector)
+    return ObjectPredicate(lambda obj: parsed.matches(obj.labels), f"labelled({str(parsed)!r})")
+
+
+def where(path: str, *values: Any) -> ObjectPredicate:
+    """Objects whose field has one of these values.
+
+    Args:
+        path: as for ``field``.
+        values: strings, numbers, booleans, or ``None`` for a field that is absent.
+
+    Raises:
+        InvalidPath: ``path`` doesn't parse.
+        ValueError: no value is given.
+    """
+    if not values:
+        raise ValueError(f"which values of {path}? `~where({path!r}, None)` is any of them")
+    read = field(path)
+    shown = ", ".join(map(repr, (path, *values)))
+    return ObjectPredicate(lambda obj: read(obj) in values, f"where({shown})")
+
+
+# -- over changes ------------------------------------------------------------------------------
+
+
+def changed(*paths: str) -> ChangePredicate:
+    """Changes in which at least one of these fields is another one than before.
+
+    Args:
+        paths: as for ``field``. A field may be a whole part of the object, such as ``spec``.
+
+    Raises:
+        InvalidPath: one doesn't parse.
+        ValueError: none is given.
+    """
+    if not paths:
+        raise ValueError("which fields? changed('spec') is any change of the specification")
+    read = fields(*paths)
+    return ChangePredicate(
+        lambda old, new: read(old) != read(new), f"changed({', '.join(map(repr, paths))})"
+    )
+
+
+_labels = field("metadata.labels")
+_annotations = field("metadata.annotations")
+_generation = field("metadata.generation")
+
+
+def _generation_differs(old: KubeObject, new: KubeObject) -> bool:
+    before, now = _generation(old), _generation(new)
+    return before is None or now is None or bool(before != now)
+
+
+generation_changed = ChangePredicate(_generation_differs, "generation_changed")
+"""Changes of what is wanted of an object rather than of its status: the server counts them in
+``metadata.generation``. It doesn't for every resource (ConfigMaps, Secrets): there each change
+passes, where controller-runtime's predicate of this name drops them all."""
+
+# An empty map and none are the same to the server.
+labels_changed = ChangePredicate(
+    lambda old, new: (_labels(old) or {}) != (_labels(new) or {}), "labels_changed"
+)
+"""Changes of ``metadata.labels``."""
+
+annotations_changed = ChangePredicate(
+    lambda old, new: (_annotations(old) or {}) != (_annotations(new) or {}), "annotations_changed"
+)
+"""Changes of ``metadata.annotations``."""
+
+
+# -- how they are shown ------------------------------------------------------------------------
+
+
+def _name(test: Callable[..., object]) -> str:
+    name: str = getattr(test, "__qualname__", None) or type(test).__qualname__
+    return name.replace("<locals>.", "")
+
+
+def _operand(predicate: ObjectPredicate | ChangePredicate, operator: str) -> str:
+    """Its text, in parentheses unless it is simple, or joined by the same operator."""
+    text = repr(predicate)
+    return text if predicate.operator in ("", operator) else f"({text})"
+
+
+def _joined(
+    left: ObjectPredicate | ChangePredicate,
+    operator: str,
+    right: ObjectPredicate | ChangePredicate,
+) -> str:
+    return f"{_operand(left, operator)} {operator} {_operand(right, operator)}"
+
+
+def _check_kind(left: Predicate, operator: str, right: object) -> None:
+    if type(left) is not type(right):
+        raise TypeError(f"{left!r} {operator} {right!r}: {_ONLY_AND}")

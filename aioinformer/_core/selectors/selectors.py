@@ -1,0 +1,164 @@
+"""Label selectors: their canonical form, and matching.
+
+One is written as text (``label_text``) or as a mapping (``label_mappings``); either way it is a
+set of ``requirements``.
+
+Field selectors: the grammar with its escapes, and matching.
+
+Source: apimachinery's ``fields`` package. Which fields a resource can be selected by is the
+server's business (recording 22): any path parses here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from aioinformer._core.selectors.label_parser import (
+    LabelMapping,
+    requirements_in_mapping,
+    requirements_in_text,
+)
+from aioinformer._core.selectors.requirements import LabelRequirement, invalid
+
+__all__ = ["FieldOperator", "FieldRequirement", "FieldSelector", "FieldValues", "LabelSelector"]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """Conditions on labels that must all hold; none of them selects everything.
+
+    Two selectors are equal iff their canonical forms are: ``a==b``, ``a in (b)`` and ``{"a": "b"}``
+    are one selector, and the order of conditions doesn't count.
+    """
+
+    requirements: tuple[LabelRequirement, ...] = ()
+
+    @classmethod
+    def parse(cls, selector: str | LabelMapping | None) -> LabelSelector:
+        """The selector that a text or a mapping means.
+
+        Args:
+            selector: ``app=web,tier in (a, b),!canary`` and so on; or labels with the value that
+                each must have, or a list of values; or what objects carry, with ``matchLabels``
+                and ``matchExpressions``. ``None`` and what is empty select everything.
+
+        Raises:
+            InvalidSelector: it doesn't parse, or a key or value can't be a label's. The message
+                is the server's sentence, then the text with the place marked.
+            TypeError: something in the mapping is of another type.
+        """
+        if isinstance(selector, str):
+            found = requirements_in_text(selector)
+        else:
+            found = requirements_in_mapping(selector or {})
+        return cls(tuple(sorted(set(found))))
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels is selected."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+    def __bool__(self) -> bool:
+        return bool(self.requirements)
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.requirements))
+
+
+FieldOperator: TypeAlias = Literal["=", "!="]
+FieldValues: TypeAlias = Mapping[str, str] | Callable[[str], str]
+"""Where the value of a path is found: a mapping (a path without a value has the empty one), or a
+function of the path."""
+
+_TERM = re.compile(r"(?P<path>.*?)(?P<operator>!=|==|=)(?P<value>.*)", re.DOTALL)
+_PIECE = re.compile(r"(?:\\.|[^,\\])*\\?", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_PLAIN = re.compile(r"(?:\\[\\,=]|[^\\,=])*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FieldRequirement:
+    """One condition on one field. Made by ``FieldSelector.parse``."""
+
+    path: str
+    operator: FieldOperator
+    value: str
+
+    def matches(self, values: FieldValues) -> bool:
+        """Whether an object with these field values fulfils the condition."""
+        found = values(self.path) if callable(values) else values.get(self.path, "")
+        return (found == self.value) is (self.operator == "=")
+
+    def __str__(self) -> str:
+        return self.path + self.operator + re.sub(r"([\\,=])", r"\\\1", self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSelector:
+    """Conditions on fields that must all hold; none of them selects everything."""
+
+    requirements: tuple[FieldRequirement, ...] = ()
+
+    @classmethod
+    def parse(cls, selector: str | Mapping[str, str] | None) -> FieldSelector:
+        r"""The selector that a text or a mapping of field values means.
+
+        Args:
+            selector: ``spec.nodeName=a,status.phase!=Running``, with ``\,``, ``\=`` and ``\\`` in
+                values; or values that must be equal; ``None`` and "" select everything.
+
+        Raises:
+            InvalidSelector: it doesn't parse. The message marks where.
+        """
+        if isinstance(selector, str):
+            found = _field_requirements(selector)
+        else:
+            pairs = (selector or {}).items()
+            found = (_field_equality(path, value) for path, value in pairs)
+        return cls(tuple(sorted(set(found))))
+
+    def matches(self, values: FieldValues) -> bool:
+        """Whether an object with these field values is selected."""
+        return all(requirement.matches(values) for requirement in self.requirements)
+
+    def __bool__(self) -> bool:
+        return bool(self.requirements)
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.requirements))
+
+
+def _field_equality(path: str, value: str) -> FieldRequirement:
+    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] # from YAML
+        raise TypeError(f"a field selector maps paths to strings, not {path!r} to {value!r}")
+    if not path or re.search(r"[=!,\\]", path):
+        raise invalid(f"invalid selector: can't understand '{path}' as a path", path, 0)
+    return FieldRequirement(path, "=", value)
+
+
+def _field_requirements(text: str) -> Iterator[FieldRequirement]:
+    start = 0
+    while start <= len(text):
+        found = _PIECE.match(text, start)
+        assert found is not None  # noqa: S101  the empty piece matches everywhere
+        if found[0]:
+            yield _field_requirement(found[0], text, start)
+        start = found.end() + 1
+
+
+def _field_requirement(term: str, text: str, start: int) -> FieldRequirement:
+    found = _TERM.fullmatch(term)
+    if found is None or not found["path"]:
+        raise invalid(f"invalid selector: '{text}'; can't understand '{term}'", text, start)
+    value = found["value"]
+    if (end := _PLAIN.match(value)) and end.end() < len(value):
+        position = start + found.start("value") + end.end()
+        fault = value[end.end() : end.end() + 2]
+        # The server prints the rune's number for a stray '='; the sign itself says more.
+        problem = "invalid escape sequence" if fault[0] == "\\" else "unescaped character in value"
+        shown = fault if fault[0] == "\\" else fault[0]
+        raise invalid(f"invalid field selector: {problem}: {shown}", text, position)
+    operator: FieldOperator = "!=" if found["operator"] == "!=" else "="
+    return FieldRequirement(found["path"], operator, _ESCAPED.sub(r"\1", value))

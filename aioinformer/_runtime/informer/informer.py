@@ -1,0 +1,525 @@
+"""The shared informer: one reflector, one cache, many listeners.
+
+It puts the parts together and is what a program sees of them: the reflector feeds the queue, the
+pump drains it into the cache and the mailboxes, the lister reads.
+
+Who listens is ``subscriptions``' business, what programs read ``readings``'. Tasks: the reflector,
+the pump, the resync timer, and one for each handler, in one task group.
+
+What programs read of an informer: its lister, its indexes, and how to wait for what they need.
+
+A cache shows the past. Who has just written something, and goes on by what is cached, waits for
+it first; who wants to know whether the cache is right has it compared with the server. Who listens
+is ``subscriptions``' business, how somebody is woken ``awaiting``'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from typing_extensions import TypeVar
+
+from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.store import Indexers, IndexFunction
+from aioinformer._core.cache.verification import Verification
+from aioinformer._core.codec.shape import Keep, Shape
+from aioinformer._core.codec.watch_decoder import LINE_CAP
+from aioinformer._core.instrumentation import Levels, Metrics, NoMetrics, Tracing
+from aioinformer._core.listwatch.backoff import BackoffPolicy
+from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
+from aioinformer._core.listwatch.server_profile import Habits
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.resources import Resource
+from aioinformer._core.objects.stored import ReadsBytes
+from aioinformer._runtime.delivery.handlers import Handler, Inside, traced
+from aioinformer._runtime.informer.live_lister import LiveLister
+from aioinformer._runtime.informer.pump import Pump
+from aioinformer._runtime.informer.subscriptions import Subscriptions
+from aioinformer._runtime.informer.verifier import Proofs, verify
+from aioinformer._runtime.informer.waiters import Written
+from aioinformer._runtime.reflector.delta_queue import DeltaQueue
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.reporting.health import Health
+from aioinformer._runtime.reporting.reporter import OnError, Reports
+from aioinformer._runtime.reporting.safe_tracing import handler_spans, informer_trace
+from aioinformer._runtime.tasks.event_loop import STEP, Pace, check_loop
+from aioinformer.errors import FetchError, Stale, UsageError
+
+__all__ = ["Readings", "SharedInformer"]
+
+
+T = TypeVar("T", default=KubeObject)
+R = TypeVar("R")
+
+
+class Readings(Subscriptions[T]):
+    """Gives out what one informer has cached."""
+
+    def __init__(
+        self,
+        name: str,
+        pump: Pump,
+        indexer: Indexer,
+        resource: Resource,
+        source: Callable[[], ListerWatcher],
+        *,
+        namespace: str | None = None,
+        managed_fields: bool = False,
+        keep: Keep | None = None,
+        resync: float = 0.0,
+    ) -> None:
+        """Read from ``indexer``; ``source`` gives what is listed and watched now."""
+        super().__init__(name, pump, indexer, resync=resync)
+        self.resource = resource
+        self.lister: LiveLister[T] = LiveLister(indexer, self.resource, namespace=namespace)
+        """Reads the cache; all but its ``scan`` is safe from any thread."""
+        self._source = source
+        self._namespace = namespace
+        self._managed_fields = managed_fields
+        self._keep = keep
+
+    # -- indexes ---------------------------------------------------------------------------------
+
+    def add_indexers(self, indexers: Indexers[T]) -> None:
+        """Add indexes, before anything is cached. The same ones again are no error.
+
+        Raises:
+            UsageError: a name is taken by another function, or objects are cached already;
+                ``add_index`` can do it then; or a function reads JSON that isn't kept.
+        """
+        self._indexer.add_indexers(indexers)
+
+    async def add_index(self, name: str, function: IndexFunction[T] | ReadsBytes) -> None:
+        """Add an index at any time. It is complete when it can be read for the first time.
+
+        It is built a few objects at a time, so that the event loop isn't held, from the cache as
+        it goes on changing. The same one again is no error. Cancelled, it leaves no trace.
+
+        Args:
+            name: the index's.
+            function: gives the values of an object; see ``IndexFunction``.
+
+        Raises:
+            IndexFailed: the function raised. There is no such index, and nothing else has changed.
+            UsageError: the name is taken by another function, or it reads JSON that isn't kept.
+        """
+        check_loop(self._loop, f"the informer of {self.name}")
+        building = self._indexer.build_index(name, function)
+        if building is None:
+            return
+        pace = Pace()
+        try:
+            while not building.step(STEP):
+                await pace.breathe()
+            building.commit()
+        finally:
+            building.abandon()
+
+    # -- waiting ---------------------------------------------------------------------------------
+
+    async def wait_for(self, obj: Mapping[str, Any], *, timeout: float | None = None) -> T | None:
+        """Wait until the cache shows what was written: ``await pods.wait_for(answer, timeout=5)``.
+
+        That is so when it holds the object, by uid, in that version or a later one; or when it
+        has applied everything up to that version and doesn't hold it: it is gone, or was never
+        selected. The server tells of the latter with the next bookmark, up to a minute later.
+        If what was written was rejected (``health.rejected``) the cache will never hold it: the
+        version before is returned once that is known, or ``None``.
+
+        Args:
+            obj: what the server has answered to a write, as a dict or any mapping; or a
+                ``KubeObject``.
+            timeout: seconds; ``None`` for no limit.
+
+        Returns:
+            The object as it is cached now; ``None`` if it isn't.
+
+        Raises:
+            Stale: not within that time; it says what the informer's health says.
+            NotComparable: its resourceVersion is no number, and the cache doesn't hold that one.
+            ModelMismatch: ``convert=`` raised at what is cached.
+            NotRunning: the informer ended before.
+            UsageError: ``obj`` has no name, uid or resourceVersion, or isn't of this informer's
+                resource and namespace; or this is called by a handler of this informer that has
+                ``overflow="block"``.
+        """
+        written = Written.of(obj)
+        self._check_ours(obj, written)
+        waits = self._pump.waits
+        found = await self._in_time(timeout, str(written), lambda: waits.shown(written))
+        return self._seen(found)
+
+    def _seen(self, obj: KubeObject | None) -> T | None:
+        found: Any = obj
+        seen: T | None = found
+        return seen if obj is None or self._view is None else self._view.of(obj)
+
+    async def wait_until(
+        self,
+        key: ObjectKey | str,
+        predicate: Callable[[T | None], object],
+        *,
+        timeout: float | None = None,
+    ) -> T | None:
+        """Wait until the cached object of that key passes ``predicate``.
+
+        It is asked at once, and again after changes of the object, in this task: a state that
+        lasts for less than a turn of the event loop may be missed.
+
+        Args:
+            key: as for ``lister.get``.
+            predicate: gets the object, or ``None`` if none is cached. What it raises is raised.
+            timeout: seconds; ``None`` for no limit.
+
+        Returns:
+            What passed.
+
+        Raises:
+            Stale: not within that time; it says what the informer's health says.
+            ModelMismatch: ``convert=`` raised at a state that was to be asked about.
+            NotRunning: the informer ended before.
+            UsageError: as for ``lister.get``, and as for ``wait_for`` in a handler.
+        """
+        meant = self.lister.key(key)
+        awaited, waits = f"what was waited for of {meant}", self._pump.waits
+        passes = self._predicate(predicate)
+        found = await self._in_time(timeout, awaited, lambda: waits.passing(meant, passes))
+        return self._seen(found)
+
+    def _predicate(
+        self, predicate: Callable[[T | None], object]
+    ) -> Callable[[KubeObject | None], object]:
+        return lambda obj: predicate(self._seen(obj))
+
+    async def verify(self, *, contents: bool = False, timeout: float | None = None) -> Verification:
+        """Compare the cache with the server, to know whether it is right.
+
+        The server is asked for the state of exactly the version that the cache shows now. Both go
+        on meanwhile. It costs the server a full list, page by page.
+
+        Args:
+            contents: whether to compare what is in the objects as well, and not only which are
+                there in which versions.
+            timeout: seconds; ``None`` for no limit.
+
+        Returns:
+            What differs. It is true if nothing does.
+
+        Raises:
+            NotSynced: the cache doesn't hold its first full state yet.
+            Stale: not within that time.
+            FetchError: the server could not be asked; ``Expired`` if it had forgotten each version
+                that the cache came to show.
+            NotRunning: the informer ended while this waited for a version that isn't forgotten.
+            UsageError: as for ``wait_for`` in a handler.
+        """
+        awaited = "a state that the server has confirmed"
+        return await self._in_time(timeout, awaited, lambda: self._verified(contents))
+
+    async def _verified(self, contents: bool) -> Verification:
+        found = await verify(
+            self._source(),
+            self._indexer,
+            self._pump.waits,
+            contents=contents,
+            managed_fields=self._managed_fields,
+            keep=self._keep,
+        )
+        self._compared(len(found.differences))
+        return found
+
+    def _compared(self, differences: int) -> None:
+        """The cache was compared with the server, and differed in so many objects."""
+
+    async def _in_time(
+        self, timeout: float | None, awaited: str, work: Callable[[], Awaitable[R]]
+    ) -> R:
+        """Have ``work`` done in that time, in the informer's own loop."""
+        check_loop(self._loop, f"the informer of {self.name}")
+        self._check_outside(synced=False)
+        limit = asyncio.timeout(timeout)
+        try:
+            async with limit:
+                return await work()
+        except TimeoutError as error:
+            if timeout is None or not limit.expired():
+                raise  # somebody else's
+            raise self._stale(timeout, awaited) from error
+
+    def _stale(self, timeout: float, awaited: str) -> Stale:
+        version = self._indexer.state.resource_version
+        at = f"it is at resourceVersion {version}" if version else "it holds no state"
+        return Stale(
+            f"the cache of {self.name} doesn't show {awaited} after {timeout:g} s: {at}; "
+            f"{self._why()}",
+            resource_version=version,
+        )
+
+    def _check_ours(self, obj: Mapping[str, Any], written: Written) -> None:
+        kind = obj.get("kind") or self.resource.kind
+        if kind != self.resource.kind:
+            raise UsageError(f"{written} is a {kind}; this is the informer of {self.name}")
+        if self._namespace and written.key.namespace != self._namespace:
+            raise UsageError(f"{written} is in another namespace; this is of {self.name}")
+
+
+log = logging.getLogger("aioinformer.informer")
+
+SHOWN = 100
+"""Keys of rejected objects that health lists: a wrong model or index function rejects them all."""
+
+
+class SharedInformer(Readings[T]):
+    """Keeps a cache of one resource in one scope, and tells listeners what changes.
+
+    Per object and listener: ``Added``, ``Updated``..., ``Deleted``, in the server's order; an
+    object that is re-created under its name is deleted and added, never updated. When a listener
+    hears of something, the cache shows it or something later. Nothing is promised about the
+    order between listeners, nor that every state in between is told after a relist.
+    """
+
+    _told: Callable[[Exception], None] | None = None
+    """What ``run`` is to tell of its failure."""
+
+    def __init__(
+        self,
+        source: ListerWatcher,
+        *,
+        name: str = "",
+        namespace: str | None = None,
+        shape: Shape[T] | None = None,
+        indexers: Indexers[T] | None = None,
+        resync: float = 0.0,
+        verify_every: float = 0.0,
+        backoff: BackoffPolicy | None = None,
+        liveness: LivenessPolicy | None = None,
+        habits: Habits | None = None,
+        watch_list: bool = True,
+        page_size: int = 0,
+        managed_fields: bool = False,
+        line_cap: int = LINE_CAP,
+        label: str = "",
+        metrics: Metrics | None = None,
+        tracing: Tracing | None = None,
+        on_error: OnError | None = None,
+        fail_fast: tuple[type[FetchError], ...] = (),
+    ) -> None:
+        """Make an informer. A factory makes and runs them; alone, await ``run``.
+
+        Args:
+            source: where to list and watch.
+            name: for logs and errors; the resource by default.
+            namespace: the only namespace that ``source`` serves; ``None`` if it may be any.
+            shape: what to make of the objects, as ``Shape.of(model=Pod)``; ``KubeObject``s by
+                default.
+            indexers: index functions by index name.
+            resync: seconds between two times that listeners are told the cached state again as
+                ``Updated(resync=True)``, with no request to the server; 0 for never.
+            verify_every: seconds, a minute at least, between two comparisons of the cache with the
+                server, as by ``verify``: each costs the server a full list. One that finds a
+                difference is a ``Problem`` with ``CacheDiffers``, and in health; 0 for never.
+            backoff: how long to wait after failures.
+            liveness: how long to bear the silence of a watch.
+            habits: what is known of how the server serves the resource; informers of one
+                resource may share it.
+            watch_list: whether to get the state by a WatchList where the server can do that.
+            page_size: items a page of a list; 0 for client-go's rule.
+            managed_fields: whether objects keep ``metadata.managedFields``.
+            line_cap: the longest watch event, in bytes, that is accepted.
+            label: its name in metrics; ``name`` by default.
+            metrics: what to feed with numbers.
+            tracing: what makes spans of its requests, and perhaps of its handlers' calls.
+            on_error: is told of every ``Problem``, in the event loop; must be quick.
+            fail_fast: errors of requests after which it gives up instead of trying again:
+                ``run`` raises them, and so does a factory that runs it.
+        """
+        shape = shape or Shape()
+        keep = shape.keep()
+        found: Any = indexers
+        indexer = Indexer(found, view=shape.view())
+        self._queue = DeltaQueue()
+        name = name or str(source.resource)
+        super().__init__(
+            name,
+            Pump(name, self._queue, indexer),
+            indexer,
+            source.resource,
+            lambda: self._reflector.source,
+            namespace=namespace,
+            managed_fields=managed_fields,
+            keep=keep,
+            resync=resync,
+        )
+        trace = informer_trace(tracing, label or name, str(source.resource))
+        self._tracing = tracing
+        self._reports = Reports(name, label=label, metrics=metrics, trace=trace, on_error=on_error)
+        self._pump.on_rejected = self._reports.rejected
+        self._proofs = Proofs(
+            verify_every, lambda: self._verified(contents=False), self._reports.unproven
+        )
+        make = partial(self._reflect, source, backoff, liveness, habits, watch_list, keep)
+        self._reflector = make(page_size, managed_fields, line_cap, fail_fast)
+
+    def _reflect(
+        self,
+        source: ListerWatcher,
+        backoff: BackoffPolicy | None,
+        liveness: LivenessPolicy | None,
+        habits: Habits | None,
+        watch_list: bool,
+        keep: Keep | None,
+        page_size: int,
+        managed_fields: bool,
+        line_cap: int,
+        fail_fast: tuple[type[FetchError], ...],
+    ) -> Reflector:
+        # The queue can't know what will be cached while a whole state is being staged, so it is
+        # the indexer that ignores the deletion of what it doesn't hold.
+        return Reflector(
+            source,
+            self._queue,
+            backoff=backoff,
+            liveness=liveness,
+            habits=habits,
+            watch_list=watch_list,
+            page_size=page_size,
+            managed_fields=managed_fields,
+            line_cap=line_cap,
+            keep=keep,
+            known=self._indexer.known,
+            fail_fast=fail_fast,
+            reports=self._reports,
+        )
+
+    # -- the program's view --------------------------------------------------------------------
+
+    @property
+    def health(self) -> Health:
+        """What it does, what went wrong last, and how far it is."""
+        condition, state = self._reports.condition, self._indexer.state
+        return Health(
+            state=condition.state,
+            since=condition.since,
+            error=condition.error,
+            retry_in=condition.retry_in,
+            synced=state.synced,
+            resource_version=state.resource_version,
+            objects=len(state.objects),
+            rejected=tuple(map(str, islice(self._indexer.rejected, SHOWN))),
+            rejections=len(self._indexer.rejected),
+            unconverted=0 if self._view is None else self._view.failures,
+            blocked_by=self._pump.blocked_by,
+            fresh=condition.fresh,
+            strategy=self._reflector.strategy,
+            rewinds=self._reports.rewinds,
+            verified=condition.verified,
+            differences=condition.differences,
+        )
+
+    def _levels(self) -> Levels:
+        """What metrics read off it, from another thread perhaps: attributes, and nothing else."""
+        state, fifo, fresh = self._indexer.state, self._queue.fifo, self._reports.condition.fresh
+        version = state.resource_version
+        return Levels(
+            resource_version=int(version) if version.isdecimal() else 0,
+            freshness_seconds=float("inf") if fresh is None else fresh,
+            queue_entries=len(fifo),
+            queue_bytes=fifo.size,
+            objects=len(state.objects),
+            rejected=len(self._indexer.rejected),
+            pending=self._pump.pending,
+            blocking=len(self._pump.blocked_by),
+            synced=state.synced,
+        )
+
+    def _compared(self, differences: int) -> None:
+        self._reports.condition.compared(differences)
+
+    def _handler_failed(self, listener: str, error: Exception) -> None:
+        self._reports.handler_failed(listener, error)
+
+    def _clocked(self, listener: str) -> Callable[[float, int], None] | None:
+        if isinstance(self._reports.metrics, NoMetrics):
+            return None
+        reports = self._reports
+        return partial(reports.metrics.handled, reports.label, reports.listener(listener))
+
+    def _traced(self, handler: Handler[T], name: str) -> Handler[T]:
+        known: object = handler
+        # Not of a controller's triggers: its runs have spans of their own.
+        tracing = None if isinstance(known, Inside) else self._tracing
+        own = name.removesuffix(f" of {self.name}")  # which has the selectors in it
+        begin = handler_spans(tracing, self._reports.label, own)
+        return handler if begin is None else traced(handler, begin)
+
+    def _why(self) -> str:
+        return str(self.health)
+
+    # -- running -------------------------------------------------------------------------------
+
+    async def run(self, *, failed: Callable[[Exception], None] | None = None) -> None:
+        """List, watch, cache and notify until cancelled. Once.
+
+        It ends when the calls in flight have ended, however long that takes; a factory waits for
+        no longer than its ``shutdown_timeout``.
+
+        Args:
+            failed: is told at once of what ends it, while calls may still be in flight.
+
+        Raises:
+            UsageError: it was started before.
+        """
+        if self._loop is not None:
+            raise UsageError(f"the informer of {self.name} was started before; make another one")
+        self._loop = asyncio.get_running_loop()
+        self._told = failed
+        reports = self._reports
+        reports.metrics.informer_started(reports.label, self._levels)
+        try:
+            await self._run_tasks()
+        except (asyncio.CancelledError, BaseExceptionGroup):
+            if (error := self._crew.failure) is not None:
+                raise error from error.__cause__
+            reports.condition.enter("stopped")
+            raise
+        finally:
+            self._ended = True
+            self._pump.end()
+            reports.trace.closed()
+            reports.metrics.informer_ended(reports.label, self._levels)
+
+    def _task_failed(self, error: BaseException) -> None:
+        condition = self._reports.condition
+        condition.enter("failed")
+        log.critical("the informer of %s failed", self.name, exc_info=error)
+        if isinstance(error, Exception):
+            condition.fail(error)
+            if self._told is not None:
+                self._told(error)
+
+    async def _run_tasks(self) -> None:
+        parts = {
+            "reflector": self._reflector.run,
+            "pump": self._pump.run,
+            "resync": self._resyncs.run,
+        }
+        if self._proofs.period:
+            parts["verification"] = self._proofs.run
+        async with self._crew as crew:
+            for registration in self.registrations:
+                self._start(registration)
+            for part, run in parts.items():
+                crew.start(run(), name=f"{part} of {self.name}")
+
+    def __repr__(self) -> str:
+        condition, state = self._reports.condition, self._indexer.state
+        return (
+            f"<SharedInformer {self.name} {condition.state} synced={state.synced} "
+            f"objects={len(state.objects)} listeners={len(self._pump.audience)}>"
+        )

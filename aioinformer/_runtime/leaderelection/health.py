@@ -1,0 +1,98 @@
+"""What an election says about itself: for readiness probes and people.
+
+A ``Standing`` is kept as things change, an ``ElectionHealth`` is a snapshot of it. Times are
+seconds relative to the snapshot, so that they mean something in a log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from aioinformer._core.codec.status_decoder import one_line
+from aioinformer._core.leaderelection.election import Phase
+from aioinformer._runtime.leaderelection.campaign import Campaign
+from aioinformer._runtime.leaderelection.clock import ElapsedClock
+from aioinformer._runtime.reporting.health import shown
+
+__all__ = ["ElectionHealth", "ElectionState", "Standing"]
+
+ElectionState: TypeAlias = Literal["idle", "waiting", "leading", "lost", "releasing"]
+"""``idle``: it doesn't run. ``waiting``: somebody else leads, or the server can't be asked.
+``lost``: leadership was lost, and nobody has asked for it again."""
+
+_STATES: dict[Phase, ElectionState] = {
+    "idle": "idle",
+    "seeking": "waiting",
+    "leading": "leading",
+    "lost": "lost",
+    "releasing": "releasing",
+    "ended": "idle",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectionHealth:
+    """An election at one moment."""
+
+    state: ElectionState
+    since: float
+    """Seconds in this state."""
+    leader: str
+    """Who leads, as far as was seen; empty for nobody."""
+    error: Exception | None
+    """What went wrong last, with the server's own Status in it if it had one; ``None`` once a
+    request has worked again."""
+    renewed: float | None
+    """Seconds since our last renewal that succeeded was sent; ``None`` before the first."""
+    expires_in: float | None
+    """Seconds for which this leads, if nothing is renewed any more; ``None`` if it doesn't."""
+
+    def __str__(self) -> str:
+        leader = one_line(self.leader) or "nobody"
+        parts = [f"{self.state} for {self.since:.1f} s", f"leader: {leader}"]
+        if self.renewed is not None and self.state == "leading":
+            parts.append(f"renewed {self.renewed:.1f} s ago")
+        if self.error is not None:
+            parts.append(f"last error: {shown(self.error)}")
+        return ", ".join(parts)
+
+
+class Standing:
+    """How an election stands, and since when."""
+
+    def __init__(self, campaign: Campaign, clock: ElapsedClock) -> None:
+        """Nothing has happened yet."""
+        self._campaign = campaign
+        self._clock = clock
+        self._state: ElectionState = "idle"
+        self._since = clock.now
+
+    @property
+    def state(self) -> ElectionState:
+        """What it does."""
+        return _STATES[self._campaign.election.phase]
+
+    def note(self) -> None:
+        """Something may have changed."""
+        if self.state != self._state:
+            self._state, self._since = self.state, self._clock.now
+
+    @property
+    def health(self) -> ElectionHealth:
+        """A snapshot."""
+        now, election = self._clock.now, self._campaign.election
+        election.check(now)
+        self.note()
+        renewed = election.renewed_at
+        return ElectionHealth(
+            state=self._state,
+            since=now - self._since,
+            leader=election.leader,
+            error=self._campaign.error,
+            renewed=None if renewed is None else now - renewed,
+            expires_in=election.until - now if election.leads(now) else None,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Standing {self.state} since {self._since:.3f} s>"

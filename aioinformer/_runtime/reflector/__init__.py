@@ -1,0 +1,11 @@
+"""List and watch requests for one resource, into the DeltaFIFO.
+
+ListerWatcher ──▶ reflector ──▶ watch_reader ──▶ delta_queue
+                      └── watchdog (replaces a watch that is idle)
+
+lister_watcher   the protocol of a source of lists and watches
+reflector        carries out what the list/watch state machine decides
+watch_reader     reads one watch: decode, check, queue
+watchdog         the timer of the idle timeout
+delta_queue      the DeltaFIFO with waiting at both ends
+"""

@@ -1,0 +1,77 @@
+"""The DeltaFIFO with somebody waiting at both ends.
+
+The reflector waits for room, the pump waits for entries. Whoever was woken looks again before it
+acts, with no await in between, so that a cancellation can't lose an entry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Container, Sequence
+
+from aioinformer._core.cache.delta_fifo import DeltaFIFO
+from aioinformer._core.objects.deltas import Bookmark, Delta, Entry
+from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
+
+__all__ = ["DeltaQueue"]
+
+
+class DeltaQueue:
+    """One reflector feeds it, one pump drains it."""
+
+    def __init__(self, known: Container[ObjectKey] | None = None) -> None:
+        """Make an empty queue; ``known`` as for ``DeltaFIFO``."""
+        self.fifo = DeltaFIFO(known)
+        self._filled = asyncio.Event()
+        self._drained = asyncio.Event()
+        self._waited_for = False
+
+    def feed(self, entries: Sequence[Delta | Bookmark]) -> None:
+        """Queue what a chunk of a watch brought."""
+        for entry in entries:
+            if isinstance(entry, Delta):
+                self.fifo.push(entry)
+            else:
+                self.fifo.bookmark(entry.resource_version)
+        self._filled.set()
+
+    def replace(
+        self,
+        objects: Sequence[KubeObject],
+        resource_version: str,
+        *,
+        rewound: bool = False,
+        reason: DeleteReason = "vanished",
+    ) -> None:
+        """Queue a whole new state; see ``DeltaFIFO.replace``."""
+        self.fifo.replace(objects, resource_version, rewound=rewound, reason=reason)
+        self._filled.set()
+
+    def resync(self) -> None:
+        """Have the cached state told again."""
+        self.fifo.resync()
+        self._filled.set()
+
+    def pop(self) -> Entry | None:
+        """The oldest entry, or ``None``."""
+        entry = self.fifo.pop()
+        if self._waited_for and not self.fifo.full:
+            self._drained.set()
+        return entry
+
+    async def room(self) -> None:
+        """Wait until the queue is below its high mark."""
+        while self.fifo.full:
+            self._waited_for = True
+            self._drained.clear()
+            await self._drained.wait()
+        self._waited_for = False
+
+    async def ready(self) -> None:
+        """Wait until there is something to pop."""
+        while not self.fifo:
+            self._filled.clear()
+            await self._filled.wait()
+
+    def __repr__(self) -> str:
+        return f"<DeltaQueue {self.fifo!r}>"

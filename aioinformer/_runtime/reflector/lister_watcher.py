@@ -1,0 +1,70 @@
+"""What a reflector reads from: the protocols that a client implements, and a cluster in memory.
+
+Somebody else's network fits too: ``ListerWatcher`` is all that an informer needs. What it may do
+beyond that is found out by looking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol, Self, runtime_checkable
+
+from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
+from aioinformer._core.objects.resources import Resource
+
+__all__ = ["ListerWatcher", "Locatable", "Shared"]
+
+
+class ListerWatcher(Protocol):
+    """Lists and watches one resource in one scope. ``Client.lister_watcher`` makes them.
+
+    Entering a context sends the request; it raises a ``FetchError`` unless the server answers
+    with 200. What is iterated are the bytes of the body, cut as they happened to arrive; a
+    connection that breaks raises a ``TransportError`` there. Leaving the context early closes
+    the connection.
+    """
+
+    @property
+    def resource(self) -> Resource:
+        """What is listed and watched."""
+        ...
+
+    @property
+    def watch_lists(self) -> bool:
+        """Whether it may be asked for a WatchList: a watch that begins with the whole state."""
+        ...
+
+    def list(self, request: ListRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Ask for a page of the list."""
+        ...
+
+    def watch(self, request: WatchRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Ask for the stream of changes."""
+        ...
+
+
+@runtime_checkable
+class Locatable(Protocol):
+    """A ``ListerWatcher`` that knows how to look whether its resource is served."""
+
+    async def served(self) -> Resource | None:
+        """The resource as it is served now, in another version perhaps; ``None`` if it isn't.
+
+        Raises:
+            FetchError: it can't be known.
+        """
+        ...
+
+    def of(self, resource: Resource) -> Self:
+        """The same for the resource in another version."""
+        ...
+
+
+@runtime_checkable
+class Shared(Protocol):
+    """Chunks that come with something others wait for until the initial state is complete."""
+
+    def settled(self) -> None:
+        """The initial state is complete."""
+        ...

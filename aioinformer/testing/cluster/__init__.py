@@ -1,0 +1,15 @@
+"""The model of an API server: objects, versions, pages and watches, without I/O and clock.
+
+write ──▶ registry ──▶ storage ──▶ history ──▶ watches
+list  ──▶ pages ──▶ selection ──▶ storage
+
+cluster       the public model
+registry      single writes: create, update, patch, apply, delete
+storage       the objects of each resource, and snapshots
+history       the changes that a watch can start from
+watches       one watch: the events that pass its selectors
+watch_start   the start of a watch: version, initial events, errors
+pages         lists in pages, and continue tokens
+selection     selectors and shards
+features      the server version and features that a cluster imitates
+"""

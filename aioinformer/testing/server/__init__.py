@@ -1,0 +1,14 @@
+"""A cluster behind HTTP on a loopback port, or in the place of a client.
+
+socket ──▶ server ──▶ handlers ──▶ queries, objects ──▶ Cluster
+informer ──▶ source ──▶ Cluster (no sockets)
+
+server           the listening socket and its lifetime
+handlers         the routes
+queries          query parameters of lists and watches
+objects          requests for single objects
+responses        responses, and errors as responses
+request_driver   the time that passes within a request, with the faults that are on
+source           ``ClusterSource``: a cluster in the place of a client
+clock            the clock of a server, real or moved by a test
+"""

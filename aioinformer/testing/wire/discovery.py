@@ -1,0 +1,166 @@
+"""What a cluster says it serves: discovery in both forms, as documents without HTTP.
+
+The aggregated form (one document for everything) is asked for by ``Accept``; the legacy one is a
+document a group version. Recordings 01 to 03.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+from aioinformer._core.objects.resources import Resource
+from aioinformer.testing.wire.encoding import Encoding
+
+Document = dict[str, Any]
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+"""The content type of the aggregated form."""
+
+VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
+"""What can be done here with any resource."""
+
+STATUS_VERBS = ["get", "patch", "update"]
+"""And with the status of one."""
+
+
+def aggregated(
+    resources: Iterable[Resource], *, core: bool, with_status: Container[Resource] = ()
+) -> Document:
+    """Everything in the core group (``/api``), or in all the others (``/apis``)."""
+    wanted = [resource for resource in resources if (resource.group == "") is core]
+    items = [_group_discovery(group, served, with_status) for group, served in _by_group(wanted)]
+    head = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
+    return head | {"metadata": _document(), "items": items}
+
+
+def core_versions(address: str) -> Document:
+    """The legacy form of ``/api``."""
+    reachable = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
+    head: Document = {"kind": "APIVersions", "versions": ["v1"]}
+    return head | {"serverAddressByClientCIDRs": reachable}
+
+
+def groups(resources: Iterable[Resource]) -> Document:
+    """The legacy form of ``/apis``."""
+    named = [resource for resource in resources if resource.group]
+    listed = [_group(name, served) for name, served in _by_group(named)]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
+
+
+def group(resources: Iterable[Resource], name: str) -> Document | None:
+    """``/apis/GROUP``; ``None`` if nothing of it is served."""
+    served = [resource for resource in resources if resource.group == name]
+    if not served or not name:
+        return None
+    return {"kind": "APIGroup", "apiVersion": "v1"} | _group(name, served)
+
+
+def group_version(
+    resources: Iterable[Resource], api_version: str, with_status: Container[Resource] = ()
+) -> Document | None:
+    """``/api/v1`` or ``/apis/GROUP/VERSION``; ``None`` if nothing of it is served."""
+    served = [resource for resource in resources if resource.api_version == api_version]
+    if not served:
+        return None
+    head: Document = {"kind": "APIResourceList"}
+    if served[0].group:
+        head["apiVersion"] = "v1"  # the core group's document has none (recording 01)
+    entries = [entry for one in served for entry in _entries(one, status=one in with_status)]
+    return head | {"groupVersion": api_version, "resources": entries}
+
+
+def served(resources: Iterable[Resource], wanted: Resource) -> Resource | None:
+    """What these documents say of one resource: it, or the same in its preferred version."""
+    found = [one for one in resources if (one.group, one.plural) == (wanted.group, wanted.plural)]
+    same = [one for one in found if one.version == wanted.version]
+    return next(iter(same or sorted(found, key=_age)), None)
+
+
+def version(minor: int) -> Document:
+    """``/version`` of Kubernetes 1.``minor``."""
+    git = f"v1.{minor}.0"
+    return {"major": "1", "minor": str(minor), "gitVersion": git, "platform": "linux/amd64"}
+
+
+def _by_group(resources: Iterable[Resource]) -> Iterator[tuple[str, list[Resource]]]:
+    ordered = sorted(resources, key=lambda resource: resource.group)
+    for name, served in groupby(ordered, key=lambda resource: resource.group):
+        yield name, list(served)
+
+
+def _by_version(resources: Iterable[Resource]) -> Iterator[tuple[str, list[Resource]]]:
+    """By version, the preferred one first."""
+    versions: dict[str, list[Resource]] = {}
+    for resource in sorted(resources, key=_age):
+        versions.setdefault(resource.version, []).append(resource)
+    yield from versions.items()
+
+
+_STABILITY = {"": 0, "beta": 1, "alpha": 2}
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+
+
+def _age(resource: Resource) -> tuple[int, int, int, str]:
+    """Sorts versions as a server prefers them: v2, v1, v1beta2, v1beta1, v1alpha1, and others by
+    name (apimachinery's ``CompareKubeAwareVersionStrings``).
+    """
+    found = _VERSION.fullmatch(resource.version)
+    if found is None:
+        return len(_STABILITY), 0, 0, resource.version
+    major, stability, minor = found.groups(default="")
+    return _STABILITY[stability], -int(major), -int(minor or 0), ""
+
+
+def _group_discovery(
+    name: str, resources: list[Resource], with_status: Container[Resource]
+) -> Document:
+    versions: list[Document] = []
+    for version, served in _by_version(resources):
+        found = [_found(one, status=one in with_status) for one in served]
+        versions.append({"version": version, "resources": found, "freshness": "Current"})
+    return {"metadata": {"name": name} if name else _document(), "versions": versions}
+
+
+def _found(resource: Resource, *, status: bool) -> Document:
+    # Built-in types don't say their group and version again; custom ones do.
+    custom = Encoding(resource).custom
+    kind = {
+        "group": resource.group if custom else "",
+        "version": resource.version if custom else "",
+        "kind": resource.kind,
+    }
+    entry: Document = {"resource": resource.plural, "responseKind": kind}
+    entry |= {"scope": "Namespaced" if resource.namespaced else "Cluster"}
+    entry |= {"singularResource": resource.singular, "verbs": VERBS}
+    entry |= _short_names(resource)
+    part = {"subresource": "status", "responseKind": kind, "verbs": STATUS_VERBS}
+    return entry | ({"subresources": [part]} if status else {})
+
+
+def _group(name: str, resources: list[Resource]) -> Document:
+    versions = [
+        {"groupVersion": f"{name}/{version}", "version": version}
+        for version, _ in _by_version(resources)
+    ]
+    return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+
+
+def _entries(resource: Resource, *, status: bool) -> Iterator[Document]:
+    """The resource, and its status behind it."""
+    entry: Document = {"name": resource.plural, "singularName": resource.singular}
+    entry |= {"namespaced": resource.namespaced, "kind": resource.kind, "verbs": VERBS}
+    yield entry | _short_names(resource)
+    if status:
+        part = {"name": f"{resource.plural}/status", "singularName": "", "verbs": STATUS_VERBS}
+        yield entry | part
+
+
+def _short_names(resource: Resource) -> Document:
+    return {"shortNames": list(resource.short_names)} if resource.short_names else {}
+
+
+def _document() -> Document:
+    return {}

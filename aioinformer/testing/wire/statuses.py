@@ -1,0 +1,382 @@
+"""What an API server says when it refuses: one function a refusal, in the server's own words.
+
+The texts and details are those of a kube-apiserver 1.36 (recordings 20 to 27, 34, 41, 53 and 61
+to 64); ``document`` is the ``v1.Status`` object that carries them. Who refuses what, and when, is
+decided elsewhere.
+
+What an API server says when it refuses a write: ``statuses`` for patches, applies, deletions.
+
+The texts and details are those of the real server that the tests run, asked the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from aioinformer._core.objects.resources import Resource
+from aioinformer.errors import InvalidSelector, Phase, ServerError, Status, server_error
+
+__all__ = [
+    "apply_conflict",
+    "failed_patch",
+    "immutable_uid",
+    "invalid_options",
+    "new_finalizers",
+    "undecodable_patch",
+    "unsupported_method",
+]
+
+
+_MODIFIED = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+_INCONSISTENT_REST = (
+    "The provided continue parameter is too old to display a consistent list result. You can "
+    "start a new list without the continue parameter, or use the continue token in this response "
+    "to retrieve the remainder of the results. Continuing with the provided token results in an "
+    "inconsistent list - objects that were created, modified, or deleted between the time the "
+    "first chunk was returned and now may show up in the list."
+)
+
+
+def document(status: Status) -> dict[str, Any]:
+    """The ``v1.Status`` object, its keys in the server's order."""
+    metadata = {"continue": status.continue_token} if status.continue_token else {}
+    body: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": metadata}
+    body |= {"status": "Failure", "message": status.message}
+    if status.reason:
+        body["reason"] = status.reason
+    # An empty `details` is left out, except where the server has one (recording 26).
+    if status.details or status.reason in ("NotFound", "Invalid"):
+        body["details"] = dict(status.details)
+    return body | {"code": status.code}
+
+
+def success(resource: Resource, name: str, uid: str) -> dict[str, Any]:
+    """What a finished deletion is answered with."""
+    details = _details(resource, name) | {"uid": uid}
+    head: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
+    return head | {"status": "Success", "details": details}
+
+
+@contextmanager
+def during(phase: Phase) -> Generator[None]:
+    """Note in a refusal what the request was for."""
+    try:
+        yield
+    except ServerError as error:
+        error.phase = phase
+        raise
+
+
+def _details(resource: Resource, name: str, *, kind: str = "") -> dict[str, Any]:
+    details = {"name": name, "group": resource.group, "kind": kind or resource.plural}
+    return {key: value for key, value in details.items() if value}
+
+
+# -- 400, 401, 404, 415 --------------------------------------------------------------------------
+
+
+def bad_request(message: str) -> ServerError:
+    """400, in these words."""
+    return server_error(Status(400, "BadRequest", message))
+
+
+def bad_selector(error: InvalidSelector) -> ServerError:
+    """A selector that doesn't parse: its first line is the server's text (recording 21)."""
+    return bad_request(str(error).partition("\n")[0])
+
+
+def unauthorized() -> ServerError:
+    """No token, or a wrong one (recording 24)."""
+    return server_error(Status(401, "Unauthorized", "Unauthorized"))
+
+
+def forbidden(verb: str, resource: Resource, namespace: str | None) -> ServerError:
+    """RBAC doesn't allow it to those without a name (recordings 25 and 40)."""
+    where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
+    message = (
+        f'{resource} is forbidden: User "system:anonymous" cannot {verb} resource '
+        f'"{resource.plural}" in API group "{resource.group}"{where}'
+    )
+    return server_error(Status(403, "Forbidden", message, _details(resource, "")))
+
+
+def forbidden_path() -> ServerError:
+    """The same for what isn't an object."""
+    message = 'forbidden: User "system:anonymous" cannot get this path'
+    return server_error(Status(403, "Forbidden", message))
+
+
+def object_not_found(resource: Resource, name: str) -> ServerError:
+    """No such object (recording 27)."""
+    message = f'{resource} "{name}" not found'
+    return server_error(Status(404, "NotFound", message, _details(resource, name)))
+
+
+def resource_not_found() -> ServerError:
+    """A group version that is served has no such resource (recording 26)."""
+    message = "the server could not find the requested resource"
+    return server_error(Status(404, "NotFound", message))
+
+
+def page_not_found() -> ServerError:
+    """No such group version, or one that only custom resources had: plain text (recording 53)."""
+    return server_error(Status(404, "", "404 page not found"))
+
+
+def method_not_allowed() -> ServerError:
+    """A verb that the resource doesn't have."""
+    message = "the server does not allow this method on the requested resource"
+    return server_error(Status(405, "MethodNotAllowed", message))
+
+
+def unsupported_media_type(accepted: str) -> ServerError:
+    """A body in a format that isn't read here."""
+    unknown = "the body of the request was in an unknown format"
+    message = f"{unknown} - accepted media types include: {accepted}"
+    return server_error(Status(415, "UnsupportedMediaType", message))
+
+
+def body_too_large(limit: int) -> ServerError:
+    """A body that is longer than a server reads."""
+    message = f"Request entity too large: limit is {limit}"
+    return server_error(Status(413, "RequestEntityTooLarge", message))
+
+
+def not_acceptable(offered: str) -> ServerError:
+    """An answer is wanted in formats that aren't written here."""
+    return _not_acceptable(f"only the following media types are accepted: {offered}")
+
+
+def not_a_list() -> ServerError:
+    """A ``PartialObjectMetadataList`` of one object is wanted: 500, not 406."""
+    return server_error(Status(500, "", "content is not a list"))
+
+
+def a_list(kind: str) -> ServerError:
+    """A ``PartialObjectMetadata`` of many is wanted."""
+    requested = "you requested PartialObjectMetadata, but the requested object"
+    return _not_acceptable(f"{requested} is a list ({kind})")
+
+
+def _not_acceptable(message: str) -> ServerError:
+    return server_error(Status(406, "NotAcceptable", message))
+
+
+# -- 409, 422 ------------------------------------------------------------------------------------
+
+
+def already_exists(resource: Resource, name: str) -> ServerError:
+    """Created twice."""
+    message = f'{resource} "{name}" already exists'
+    return server_error(Status(409, "AlreadyExists", message, _details(resource, name)))
+
+
+def conflict(resource: Resource, name: str, why: str = _MODIFIED) -> ServerError:
+    """Written from a state that is no longer the newest, or a precondition that doesn't hold."""
+    message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
+    return server_error(Status(409, "Conflict", message, _details(resource, name)))
+
+
+def failed_precondition(
+    resource: Resource, name: str, field: str, expected: str, found: str
+) -> ServerError:
+    """Written for another object of that name (``UID``), or another version of it."""
+    held = f"{field} in precondition: {expected}, {field} in object meta: {found}"
+    return conflict(resource, name, f"Precondition failed: {held}")
+
+
+def undeletable(
+    resource: Resource, name: str, field: str, expected: str, found: str
+) -> ServerError:
+    """A deletion that is bound to another object of that name (``UID``), or another version."""
+    why = "deleted and then recreated" if field == "UID" else "modified"
+    qualified = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    message = (
+        f'Operation cannot be fulfilled on {qualified} "{name}": the {field} in the precondition '
+        f"({expected}) does not match the {field} in record ({found}). "
+        f"The object might have been {why}"
+    )
+    details = _details(resource, name, kind=resource.kind)
+    return server_error(Status(409, "Conflict", message, details))
+
+
+def invalid(
+    kind: str, name: str, field: str, reason: str, text: str, *, group: str = ""
+) -> ServerError:
+    """422, for one field (recording 34)."""
+    qualified = f"{kind}.{group}" if group else kind
+    causes = [{"reason": reason, "message": text, "field": field}]
+    details = {"name": name, "group": group, "kind": kind, "causes": causes}
+    message = f'{qualified} "{name}" is invalid: {field}: {text}'
+    kept = {key: value for key, value in details.items() if value}
+    return server_error(Status(422, "Invalid", message, kept))
+
+
+def invalid_option(field: str, text: str) -> ServerError:
+    """A combination of query parameters that the server forbids (recording 34)."""
+    return _options(_forbidden(field, text))
+
+
+def unsupported_option(field: str, value: str, known: tuple[str, ...]) -> ServerError:
+    """A query parameter with a value that the server doesn't know."""
+    return _options(_unsupported(field, value, known))
+
+
+def unmatched_watch_list(match: str) -> ServerError:
+    """A WatchList without the one ``resourceVersionMatch`` that it can have (recording 34)."""
+    name, required = "resourceVersionMatch", "NotOlderThan"
+    causes = [_forbidden(name, f"sendInitialEvents requires setting {name} to {required}")]
+    if match:
+        causes.append(_unsupported(name, match, (required,)))
+    return _options(*causes)
+
+
+def _forbidden(field: str, text: str) -> dict[str, str]:
+    return {"reason": "FieldValueForbidden", "message": f"Forbidden: {text}", "field": field}
+
+
+def _unsupported(field: str, value: str, known: tuple[str, ...]) -> dict[str, str]:
+    listed = ", ".join(f'"{one}"' for one in known)
+    text = f'Unsupported value: "{value}": supported values: {listed}'
+    return {"reason": "FieldValueNotSupported", "message": text, "field": field}
+
+
+def _options(*causes: dict[str, str]) -> ServerError:
+    texts = [f"{cause['field']}: {cause['message']}" for cause in causes]
+    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": list(causes)}
+    message = f'ListOptions.meta.k8s.io "" is invalid: {listed}'
+    return server_error(Status(422, "Invalid", message, details))
+
+
+# -- resource versions ---------------------------------------------------------------------------
+
+
+def malformed_version(text: str, *, watched: bool) -> ServerError:
+    """A resourceVersion that is no number: 400 for a list, 500 for a watch (recording 41)."""
+    parsing = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+    message = f'resourceVersion: Invalid value: "{text}": {parsing}'
+    if watched:
+        return server_error(Status(500, "", message))
+    return bad_request(f"invalid resource version: {message}")
+
+
+def too_large_version(version: int, current: int) -> ServerError:
+    """A resourceVersion that isn't reached yet (recording 20)."""
+    text = "Too large resource version"
+    cause = {"reason": "ResourceVersionTooLarge", "message": text}
+    return server_error(
+        Status(
+            504,
+            "Timeout",
+            f"Timeout: {text}: {version}, current: {current}",
+            {"causes": [cause], "retryAfterSeconds": 1},
+            retry_after=1.0,
+        )
+    )
+
+
+def too_old_version(version: int, oldest: int) -> ServerError:
+    """A watch from before the history that is kept (recordings 61 and 64)."""
+    return server_error(Status(410, "Expired", f"too old resource version: {version} ({oldest})"))
+
+
+def version_gone() -> ServerError:
+    """A list at exactly a resourceVersion that is forgotten (recording 63)."""
+    message = "The resourceVersion for the provided list is too old."
+    return server_error(Status(410, "Expired", message))
+
+
+def token_gone(fresh: str) -> ServerError:
+    """A continue token of a forgotten snapshot; ``fresh`` goes on without one (recording 62)."""
+    return server_error(Status(410, "Expired", _INCONSISTENT_REST, continue_token=fresh))
+
+
+def watch_list_unserved() -> ServerError:
+    """A WatchList from a storage that can't serve one (recording 43)."""
+    message = (
+        "a watch stream was requested by the client but the required storage feature "
+        "RequestWatchProgress is disabled"
+    )
+    return server_error(Status(500, "InternalError", message))
+
+
+def bad_token(why: str) -> ServerError:
+    """A continue token that this server didn't make (recording 23)."""
+    return bad_request(f"invalid continue token: continue key is not valid: {why}")
+
+
+_GO_NAMES: Mapping[type, str] = {dict: "object", list: "array", str: "string", bool: "bool"}
+"""What Go's decoder calls the values of JSON; every number is a ``number``."""
+
+
+def undecodable_patch(found: object, wanted: str) -> ServerError:
+    """JSON of another form than the kind of patch has."""
+    name = _GO_NAMES.get(type(found), "number")
+    return bad_request(
+        f"error decoding patch: json: cannot unmarshal {name} into Go value of type {wanted}"
+    )
+
+
+def failed_patch() -> ServerError:
+    """An operation of a JSON patch failed; it doesn't say which."""
+    message = "the server rejected our request due to an error in our request"
+    return server_error(Status(422, "Invalid", message))
+
+
+def apply_conflict(conflicts: Mapping[str, Sequence[str]]) -> ServerError:
+    """Fields that others own, by whom, as the server writes both."""
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": field}
+        for manager, fields in conflicts.items()
+        for field in fields
+    ]
+    if len(causes) == 1:
+        said = f"1 conflict: {causes[0]['message']}: {causes[0]['field']}"
+    else:
+        lines: list[str] = []
+        for manager, fields in conflicts.items():
+            lines += [f"conflicts with {manager}:", *(f"- {field}" for field in fields)]
+        said = f"{len(causes)} conflicts: {chr(10).join(lines)}"
+    return server_error(Status(409, "Conflict", f"Apply failed with {said}", {"causes": causes}))
+
+
+def immutable_uid(resource: Resource, name: str, uid: str) -> ServerError:
+    """A patch would give an object another uid."""
+    text = f'Invalid value: "{uid}": field is immutable'
+    return _twice(resource, name, "metadata.uid", "FieldValueInvalid", text)
+
+
+def new_finalizers(resource: Resource, name: str, added: Sequence[str]) -> ServerError:
+    """Somebody wants to hold up a deletion that is under way."""
+    listed = ", ".join(f'"{each}"' for each in added)
+    text = (
+        "Forbidden: no new finalizers can be added if the object is being deleted, "
+        f"found new finalizers []string{{{listed}}}"
+    )
+    return _twice(resource, name, "metadata.finalizers", "FieldValueForbidden", text)
+
+
+def _twice(resource: Resource, name: str, field: str, reason: str, text: str) -> ServerError:
+    """Two validations of one object's metadata find the same; the sentence has it once."""
+    refusal = invalid(resource.kind, name, field, reason, text, group=resource.group)
+    details: dict[str, Any] = dict(refusal.status.details)
+    details["causes"] = details["causes"] * 2
+    return server_error(Status(422, "Invalid", refusal.status.message, details))
+
+
+def invalid_options(kind: str, field: str, reason: str, text: str) -> ServerError:
+    """``PatchOptions`` or ``DeleteOptions`` that can't be."""
+    return invalid(kind, "", field, reason, text, group="meta.k8s.io")
+
+
+def unsupported_method(verb: str, resource: Resource) -> ServerError:
+    """A verb that a subresource doesn't have."""
+    message = f'{verb} is not supported on resources of kind "{resource}"'
+    details = {"group": resource.group, "kind": resource.plural}
+    kept = {name: text for name, text in details.items() if text}
+    return server_error(Status(405, "MethodNotAllowed", message, kept))

@@ -1,0 +1,297 @@
+"""Lists and watches as tables for people: ``Accept: application/json;as=Table;g=meta.k8s.io;v=v1``.
+
+A server prints each built-in type in its own way; here pods have their columns (recording 28) and
+everything else has those of a custom resource whose definition names none: name and age. Every
+event of a watch is a table of one row, and only the first one says which columns there are.
+
+The forms other than whole in which objects can be asked for: metadata alone.
+
+``Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1`` and its singular;
+recordings 19 and 32. Unlike the objects themselves these are Go structs for every resource, so
+they are written in one dialect. Tables are ``tables``'s.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
+
+import msgspec
+
+from aioinformer.testing.wire.encoding import (
+    Encoding,
+    EventType,
+    Form,
+    Frame,
+    Stored,
+    bookmark_metadata,
+    event_line,
+    json_bytes,
+    ordered,
+)
+
+__all__ = [
+    "META",
+    "Include",
+    "MetadataForm",
+    "Shape",
+    "TableForm",
+    "age",
+    "form_of",
+    "partial_object",
+]
+
+
+META = "meta.k8s.io/v1"
+"""The group version of these forms."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataForm:
+    """Objects of any resource as ``PartialObjectMetadata``; all of them are alike."""
+
+    def line(self, event: EventType, stored: Stored) -> bytes:
+        """One event of a watch."""
+        return event_line(event, json_bytes(partial_object(stored.body["metadata"])))
+
+    def bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
+        """A bookmark."""
+        metadata = bookmark_metadata(version, initial_events_end)
+        return event_line("BOOKMARK", json_bytes(partial_object(metadata)))
+
+    def first(self, line: bytes) -> bytes:
+        """The event as it is."""
+        return line
+
+    def page(self, rows: Iterable[Stored], frame: Frame) -> bytes:
+        """A list, or one page of it."""
+        head = {"kind": "PartialObjectMetadataList", "apiVersion": META}
+        items = [partial_object(stored.body["metadata"]) for stored in rows]
+        return json_bytes(head | {"metadata": frame.metadata(), "items": items}) + b"\n"
+
+
+def partial_object(metadata: dict[str, Any]) -> dict[str, Any]:
+    """An object's type and metadata."""
+    head = {"kind": "PartialObjectMetadata", "apiVersion": META}
+    return head | {"metadata": ordered(metadata)}
+
+
+Shape: TypeAlias = Literal["whole", "metadata", "table"]
+"""How objects are shown: as they are, by their metadata alone, or as a table for people."""
+
+Include: TypeAlias = Literal["Metadata", "Object", "None"]
+"""What of an object stands beside its cells: the query's ``includeObject``."""
+
+_NO_COLUMNS = b'"columnDefinitions":null'
+
+_NAME = (
+    "Name must be unique within a namespace. Is required when creating resources, although some "
+    "resources may allow a client to request the generation of an appropriate name automatically. "
+    "Name is primarily intended for creation idempotence and configuration definition. Cannot be "
+    "updated. More info: "
+    "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
+)
+_AGE = (
+    "CreationTimestamp is a timestamp representing the server time when this object was created. "
+    "It is not guaranteed to be set in happens-before order across separate operations. Clients "
+    "may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the "
+    "system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel"
+    "/sig-architecture/api-conventions.md#metadata"
+)
+_POD_COLUMNS = (
+    ("Ready", "The aggregate readiness state of this pod for accepting traffic.", 0),
+    ("Status", "The aggregate status of the containers in this pod.", 0),
+    (
+        "Restarts",
+        "The number of times the containers in this pod have been restarted and when the last "
+        "container in this pod has restarted.",
+        0,
+    ),
+    ("Age", _AGE, 0),
+    (
+        "IP",
+        "podIP address allocated to the pod. Routable at least within the cluster. Empty if not "
+        "yet allocated.",
+        1,
+    ),
+    (
+        "Node",
+        "NodeName indicates in which node this pod is scheduled. If empty, this pod is a candidate "
+        "for scheduling by the scheduler defined in schedulerName. Once this field is set, the "
+        "kubelet for this node becomes responsible for the lifecycle of this pod. This field "
+        "should not be used to express a desire for the pod to be scheduled on a specific node. "
+        "https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#nodename",
+        1,
+    ),
+    (
+        "Nominated Node",
+        "nominatedNodeName is set only when this pod preempts other pods on the node, but it "
+        "cannot be scheduled right away as preemption victims receive their graceful termination "
+        "periods. This field does not guarantee that the pod will be scheduled on this node. "
+        "Scheduler may decide to place the pod elsewhere if other nodes become available sooner. "
+        "Scheduler may also decide to give the resources on this node to a higher priority pod "
+        "that is created after preemption. As a result, this field may be different than "
+        "PodSpec.nodeName when the pod is scheduled.",
+        1,
+    ),
+    (
+        "Readiness Gates",
+        "If specified, all readiness gates will be evaluated for pod readiness. A pod is ready "
+        "when all its containers are ready AND all conditions specified in the readiness gates "
+        'have status equal to "True" More info: '
+        "https://git.k8s.io/enhancements/keps/sig-network/580-pod-readiness-gates",
+        1,
+    ),
+)
+_NONE = "<none>"
+
+
+@dataclass(frozen=True, slots=True)
+class TableForm:
+    """One resource as a table."""
+
+    encoding: Encoding
+    clock: Callable[[], dt.datetime]
+    """The time that ages are counted to."""
+    include: Include = "Metadata"
+
+    def page(self, rows: Iterable[Stored], frame: Frame) -> bytes:
+        """A list, or one page of it."""
+        printed = [
+            {"cells": self._cells(stored.body), "object": self._object(stored)} for stored in rows
+        ]
+        return json_bytes(self._table(frame.metadata(), self._columns, printed)) + b"\n"
+
+    def line(self, event: EventType, stored: Stored) -> bytes:
+        """One event of a watch."""
+        row = {"cells": self._cells(stored.body), "object": self._object(stored)}
+        metadata = {"resourceVersion": stored.body["metadata"]["resourceVersion"]}
+        return event_line(event, json_bytes(self._table(metadata, None, [row])))
+
+    def bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
+        """A bookmark: a row of nothing, whose object carries the mark."""
+        body: dict[str, Any] = {"metadata": bookmark_metadata(version, initial_events_end)}
+        shown: Any = None
+        if self.include == "Object":
+            plain = self.encoding.bookmark(version, initial_events_end=initial_events_end)
+            shown = msgspec.json.decode(plain)["object"]
+        elif self.include == "Metadata" or initial_events_end:  # the mark is never left out
+            shown = partial_object(body["metadata"])
+        row = {"cells": self._cells(body), "object": shown}
+        metadata = {"resourceVersion": str(version)}
+        return event_line("BOOKMARK", json_bytes(self._table(metadata, None, [row])))
+
+    def first(self, line: bytes) -> bytes:
+        """The event with the columns, if it is a table."""
+        return line.replace(_NO_COLUMNS, b'"columnDefinitions":%s' % json_bytes(self._columns), 1)
+
+    @property
+    def _columns(self) -> list[dict[str, Any]]:
+        columns = [_column("Name", _NAME, 0, form="name")]
+        if self._pods:
+            return columns + [_column(*column) for column in _POD_COLUMNS]
+        return [*columns, _column("Age", _AGE, 0, kind="date")]
+
+    def _table(self, metadata: dict[str, Any], columns: object, rows: object) -> dict[str, Any]:
+        head: dict[str, Any] = {"kind": "Table", "apiVersion": META, "metadata": metadata}
+        return head | {"columnDefinitions": columns, "rows": rows}
+
+    def _object(self, stored: Stored) -> object:
+        if self.include == "Object":
+            return msgspec.Raw(self.encoding.whole(stored.raw))
+        return None if self.include == "None" else partial_object(stored.body["metadata"])
+
+    @property
+    def _pods(self) -> bool:
+        return str(self.encoding.resource) == "pods"
+
+    def _cells(self, body: dict[str, Any]) -> list[str | None]:
+        name = body["metadata"].get("name", "")
+        created = body["metadata"].get("creationTimestamp")
+        lived = age(self.clock() - dt.datetime.fromisoformat(created)) if created else None
+        if not self._pods:
+            return [name, lived]
+        ready, status, restarts, *wide = _pod_cells(body)
+        return [name, ready, status, restarts, lived or "<unknown>", *wide]
+
+
+def form_of(
+    encoding: Encoding, shape: Shape, include: Include, clock: Callable[[], dt.datetime]
+) -> Form:
+    """How the objects of one resource are shown."""
+    if shape == "table":
+        return TableForm(encoding, clock, include)
+    return encoding if shape == "whole" else MetadataForm()
+
+
+def _column(
+    name: str, description: str, priority: int, *, kind: str = "string", form: str = ""
+) -> dict[str, Any]:
+    column: dict[str, Any] = {"name": name, "type": kind, "format": form}
+    return column | {"description": description, "priority": priority}
+
+
+def _pod_cells(body: dict[str, Any]) -> list[str]:
+    """What is printed of a pod besides name and age (a part of kubernetes' ``printPod``)."""
+    spec, status = _mapping(body.get("spec")), _mapping(body.get("status"))
+    running = [_mapping(one) for one in _items(status.get("containerStatuses"))]
+    ready = sum(bool(one.get("ready")) for one in running)
+    restarts = sum(int(one.get("restartCount") or 0) for one in running)
+    reason = status.get("reason") or status.get("phase") or ""
+    for one in reversed(running):  # the first container that waits has the last word
+        waiting = _mapping(_mapping(one.get("state")).get("waiting"))
+        reason = waiting.get("reason") or reason
+    if "deletionTimestamp" in body["metadata"]:
+        reason = "Terminating"
+    return [
+        f"{ready}/{len(_items(spec.get('containers')))}",
+        str(reason),
+        str(restarts),
+        str(status.get("podIP") or _NONE),
+        str(spec.get("nodeName") or _NONE),
+        str(status.get("nominatedNodeName") or _NONE),
+        _gates(spec, status),
+    ]
+
+
+def _gates(spec: dict[str, Any], status: dict[str, Any]) -> str:
+    wanted = {_mapping(gate).get("conditionType") for gate in _items(spec.get("readinessGates"))}
+    if not wanted:
+        return _NONE
+    conditions = [_mapping(one) for one in _items(status.get("conditions"))]
+    met = {one.get("type") for one in conditions if one.get("status") == "True"}
+    return f"{len(wanted & met)}/{len(wanted)}"
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _items(value: object) -> list[Any]:
+    return list(cast("Iterable[Any]", value)) if isinstance(value, list) else []
+
+
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
+
+
+def age(lived: dt.timedelta) -> str:
+    """A duration as the server prints it: two figures at most (``duration.HumanDuration``)."""
+    seconds = int(lived.total_seconds())
+    if seconds < 0:
+        return "<invalid>" if seconds < -1 else "0s"
+    for below, (unit, letter), (part, smaller) in (
+        (2 * _MINUTE, (1, "s"), (0, "")),
+        (10 * _MINUTE, (_MINUTE, "m"), (1, "s")),
+        (3 * _HOUR, (_MINUTE, "m"), (0, "")),
+        (8 * _HOUR, (_HOUR, "h"), (_MINUTE, "m")),
+        (2 * _DAY, (_HOUR, "h"), (0, "")),
+        (8 * _DAY, (_DAY, "d"), (_HOUR, "h")),
+        (2 * _YEAR, (_DAY, "d"), (0, "")),
+        (8 * _YEAR, (_YEAR, "y"), (_DAY, "d")),
+    ):
+        if seconds < below:
+            rest = seconds % unit // part if part else 0
+            return f"{seconds // unit}{letter}" + (f"{rest}{smaller}" if rest else "")
+    return f"{seconds // _YEAR}y"

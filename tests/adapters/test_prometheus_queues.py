@@ -1,0 +1,130 @@
+"""What Prometheus sees of work queues and controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from aioinformer import WorkQueue
+from aioinformer._core.controllers.queue_items import Priority
+from aioinformer.adapters.prometheus import PrometheusMetrics, WorkMetrics
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def metrics(registry: CollectorRegistry) -> PrometheusMetrics:
+    return PrometheusMetrics(registry)
+
+
+def sample(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
+    return registry.get_sample_value(f"aioinformer_{name}", labels)
+
+
+async def test_a_queue_is_read_at_the_scrape_under_the_names_of_client_go(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    queue = WorkQueue[str](name="pods", metrics=metrics)
+    for key in ("a", "b", "b", "c"):
+        queue.add(key)
+    queue.add("d", priority=Priority.LOW)
+    queue.add_after("e", 3600)
+    queue.add_rate_limited("f")
+    await queue.get()
+
+    assert sample(registry, "workqueue_depth", queue="pods", priority="normal") == 2
+    assert sample(registry, "workqueue_depth", queue="pods", priority="low") == 1
+    assert sample(registry, "workqueue_delayed", queue="pods") == 2
+    assert sample(registry, "workqueue_processing", queue="pods") == 1
+    assert sample(registry, "workqueue_adds_total", queue="pods") == 4
+    assert sample(registry, "workqueue_retries_total", queue="pods") == 1
+    longest = sample(registry, "workqueue_longest_running_processor_seconds", queue="pods")
+    assert longest is not None
+    assert 0 <= longest < 60
+    assert (sample(registry, "workqueue_unfinished_work_seconds", queue="pods") or 0) >= longest
+    queue.shut_down()
+
+
+async def test_keys_are_timed_as_they_are_done(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    queue = WorkQueue[str](name="pods", metrics=metrics)
+    queue.add("a")
+    key = await queue.get()
+    assert sample(registry, "workqueue_work_duration_seconds_count", queue="pods") is None
+    queue.done(key)
+    assert sample(registry, "workqueue_work_duration_seconds_count", queue="pods") == 1
+    assert sample(registry, "workqueue_queue_duration_seconds_count", queue="pods") == 1
+    queue.shut_down()
+
+
+async def test_counts_outlive_their_queue_and_gauges_do_not(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    first, second = (WorkQueue[str](name="pods", metrics=metrics) for _ in range(2))
+    for queue in (first, second):
+        queue.add("a")
+        async with queue.work():
+            pass
+    assert sample(registry, "workqueue_adds_total", queue="pods") == 2
+    first.shut_down()
+    assert sample(registry, "workqueue_adds_total", queue="pods") == 2
+    second.shut_down()
+    second.shut_down()
+    assert sample(registry, "workqueue_adds_total", queue="pods") == 2
+    assert sample(registry, "workqueue_depth", queue="pods", priority="normal") is None
+
+
+async def test_a_queue_that_still_works_is_shown_after_its_shutdown(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    queue = WorkQueue[str](name="pods", metrics=metrics)
+    queue.add("a")
+    async with queue.work():
+        queue.shut_down()
+        assert sample(registry, "workqueue_processing", queue="pods") == 1
+    assert sample(registry, "workqueue_processing", queue="pods") is None
+
+
+def test_reconciles_are_counted_by_result(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    for result in ("success", "error", "error"):
+        metrics.reconciled("foo", result, 0.02)
+    assert sample(registry, "reconcile_total", controller="foo", result="error") == 2
+    assert sample(registry, "reconcile_time_seconds_count", controller="foo") == 3
+
+
+def test_who_leads_is_a_gauge(registry: CollectorRegistry, metrics: PrometheusMetrics) -> None:
+    metrics.leadership("web/controller", False)
+    assert sample(registry, "leader", lease="web/controller") == 0
+    metrics.leadership("web/controller", True)
+    assert sample(registry, "leader", lease="web/controller") == 1
+
+
+async def test_no_metric_names_a_key(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    queue = WorkQueue[str](name="pods", metrics=metrics)
+    queue.add("web-of-secrets")
+    async with queue.work():
+        shown: Iterator[str] = (
+            value
+            for family in registry.collect()
+            for each in family.samples
+            for value in each.labels.values()
+        )
+        assert "web-of-secrets" not in set(shown)
+    queue.shut_down()
+
+
+async def test_its_repr_says_how_many_queues_it_knows() -> None:
+    metrics = WorkMetrics(CollectorRegistry())
+    assert repr(metrics) == "<WorkMetrics of 0 queues>"
+    metrics.queue_started("pods", WorkQueue[str]().statistics)
+    assert repr(metrics) == "<WorkMetrics of 1 queues>"

@@ -1,0 +1,252 @@
+"""``aioinformer health``: what is found, how it is told, and the exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from aioinformer import Client
+from aioinformer._cli.health.checks import Finding, ServerReport, check_resource, check_server
+from aioinformer._cli.health.command import lines_of
+from aioinformer._cli.terminal.style import plain
+from aioinformer.errors import RequestTimedOut
+from aioinformer.testing import ApiServer, Cluster, Features
+from tests.cli.processes import environment, started
+
+
+def filled(*, watch_list: bool = True) -> Cluster:
+    cluster = Cluster(features=Features(watch_list=watch_list))
+    for name in ("a", "b"):
+        cluster.create("pods", {"metadata": {"name": name, "namespace": "web"}})
+    return cluster
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer(filled(), token="secret-1") as server:
+        yield server
+
+
+async def found(server: ApiServer, name: str, namespace: str = "", timeout: float = 5) -> Finding:
+    async with Client(server.url, token="secret-1") as client:
+        return await check_resource(client, name, namespace, timeout=timeout)
+
+
+# -- what is found -----------------------------------------------------------------------------
+
+
+async def test_what_works_is_listed_watched_and_synced(server: ApiServer) -> None:
+    finding = await found(server, "po")
+
+    assert finding.ok
+    assert (finding.resource, finding.scope, finding.error) == ("pods", "all", "")
+    assert (finding.lists, finding.watches, finding.bookmarks) == (True, True, True)
+    assert (finding.strategy, finding.objects) == ("watchlist", 2)
+    assert finding.size is not None
+    assert finding.size > 500
+
+
+async def test_a_server_without_watch_lists_is_listed() -> None:
+    async with ApiServer(filled(watch_list=False)) as server:
+        finding = await found(server, "pods", "web")
+
+    assert finding.ok
+    assert (finding.scope, finding.strategy, finding.objects) == ("web", "list", 2)
+    assert finding.bookmarks is None, "none has come yet"
+
+
+async def test_cluster_scoped_resources_have_no_namespace(server: ApiServer) -> None:
+    assert (await found(server, "nodes", "web")).scope == "all"
+
+
+async def test_a_group_is_part_of_the_name(server: ApiServer) -> None:
+    assert (await found(server, "deploy")).resource == "deployments.apps"
+
+
+async def test_what_must_not_be_listed_says_what_to_do(server: ApiServer) -> None:
+    with server.faults.forbid(resource="pods"):
+        finding = await found(server, "pods")
+
+    assert not finding.ok
+    assert (finding.lists, finding.watches, finding.synced) == (False, None, None)
+    assert "403 Forbidden: pods is forbidden: " in finding.error
+    assert "cannot list" in finding.error
+    assert finding.error.endswith("log in again, or get a fresh kubeconfig")
+
+
+async def test_what_must_not_be_watched_is_told_from_that(server: ApiServer) -> None:
+    with server.faults.forbid(verb="watch"):
+        finding = await found(server, "pods")
+
+    assert (finding.lists, finding.watches, finding.ok) == (True, False, False)
+    assert "cannot watch" in finding.error
+
+
+async def test_what_is_not_served_is_no_crash(server: ApiServer) -> None:
+    finding = await found(server, "podz")
+
+    assert (finding.resource, finding.lists, finding.ok) == ("podz", None, False)
+    assert "did you mean pods?" in finding.error
+
+
+async def test_a_server_that_ignores_what_makes_a_watch_list_is_listed_and_noted(
+    server: ApiServer,
+) -> None:
+    """As Kubernetes before 1.27 does: the stream never says where the state ends."""
+    with server.faults.endless_watch_list():
+        finding = await found(server, "pods", timeout=0.2)
+
+    assert (finding.ok, finding.strategy, finding.objects) == (True, "list", 2)
+    assert "watch_list=False" in finding.note
+    assert plain(lines_of(ServerReport(url=server.url), [finding])[-1]) == f"pods: {finding.note}"
+
+
+async def test_a_watch_list_that_is_merely_slow_is_not_taken_for_an_endless_one(
+    server: ApiServer,
+) -> None:
+    with server.faults.drip(size=20, every=0.05, verb="watch"):
+        finding = await found(server, "pods", timeout=0.4)
+
+    assert (finding.ok, finding.strategy, finding.note) == (False, "watchlist", "")
+    assert "0.4 s" in finding.error
+
+
+async def test_a_first_state_that_takes_too_long_says_for_how_long(server: ApiServer) -> None:
+    server.cluster.create(
+        "pods", {"metadata": {"name": "c", "namespace": "web"}, "data": "x" * 9000}
+    )
+    # Lists of one object and the opened watch get through; whole states don't.
+    with server.faults.endless_watch_list(), server.faults.stall(verb="list", after=5000):
+        finding = await found(server, "pods", timeout=0.2)
+
+    assert (finding.lists, finding.watches, finding.synced, finding.ok) == (True, True, None, False)
+    assert "0.2 s" in finding.error
+
+
+async def test_a_server_that_takes_requests_and_says_nothing_is_not_waited_for(
+    server: ApiServer,
+) -> None:
+    report = ServerReport(url=server.url)
+    with server.faults.stall(verb="list"):
+        finding = await found(server, "pods", timeout=0.1)
+    with server.faults.stall(verb="get"):
+        async with Client(server.url, token="secret-1") as client:
+            with pytest.raises(RequestTimedOut, match=r"not answered within 0.1 s"):
+                await check_server(client, report, timeout=0.1)
+
+    assert (finding.lists, finding.ok) == (False, False)
+    assert finding.error == "the server has not answered within 0.1 s"
+
+
+async def test_a_server_is_asked_for_its_version_some_times(server: ApiServer) -> None:
+    report = ServerReport(url=server.url)
+    async with Client(server.url, token="secret-1") as client:
+        await check_server(client, report, timeout=5)
+
+    assert report.version == "v1.36.0"
+    assert report.latency is not None
+    assert report.slowest is not None
+    assert 0 < report.latency <= report.slowest
+
+
+async def test_who_may_not_read_the_version_is_told_so_and_no_more(server: ApiServer) -> None:
+    report = ServerReport(url=server.url)
+    with server.faults.status(403, reason="Forbidden", verb="get", times=1):
+        async with Client(server.url, token="secret-1") as client:
+            await check_server(client, report, timeout=5)
+
+    assert (report.version, report.latency) == ("(version not to be read)", None)
+
+
+# -- how it is told ----------------------------------------------------------------------------
+
+
+def test_the_report_is_facts_a_table_and_a_line_for_each_failure() -> None:
+    report = ServerReport(
+        url="https://10.0.0.1:6443",
+        version="v1.36.0",
+        credentials="token (context main)",
+        first=0.0121,
+        latency=0.0014,
+        slowest=0.002,
+    )
+    good = Finding(
+        resource="pods",
+        scope="web",
+        lists=True,
+        watches=True,
+        strategy="watchlist",
+        bookmarks=True,
+        synced=0.125,
+        objects=12345,
+        size=1_100_000,
+    )
+    bad = Finding(resource="nodes", scope="all", lists=False, error="403 Forbidden: no\x1b")
+
+    assert "\n".join(plain(line).rstrip() for line in lines_of(report, [good, bad])) == (
+        "server       https://10.0.0.1:6443 v1.36.0\n"
+        "credentials  token (context main)\n"
+        "latency      median 1.4 ms, slowest 2.0 ms, first 12.1 ms\n"
+        "\n"
+        "RESOURCE   SCOPE   LIST   WATCH   STRATEGY    BOOKMARKS   OBJECTS   SIZE     SYNC\n"
+        "pods       web     yes    yes     watchlist   yes         12,345    1.1 MB   125 ms\n"
+        "nodes      all     no     -       -           -           -         -        -\n"
+        "\n"
+        "nodes: 403 Forbidden: no\N{REPLACEMENT CHARACTER}"
+    )
+
+
+# -- as a process ------------------------------------------------------------------------------
+
+
+async def checked(*argv: str, home: Path) -> tuple[int, str, str]:
+    async with started("health", *argv, env=environment(home)) as run:
+        return await run.end()
+
+
+async def test_a_usual_selection_is_looked_at(server: ApiServer, tmp_path: Path) -> None:
+    config = str(server.kubeconfig(tmp_path / "config"))
+    code, out, err = await checked("--kubeconfig", config, "-n", "web", home=tmp_path)
+
+    assert (code, err) == (0, "")
+    rows = [line.split() for line in out.splitlines()]
+    assert [row[0] for row in rows[5:]] == [
+        "pods",
+        "services",
+        "deployments.apps",
+        "namespaces",
+        "nodes",
+    ]
+    assert rows[5][:6] == ["pods", "web", "yes", "yes", "watchlist", "yes"]
+    assert rows[1][:2] == ["credentials", "token"]
+    assert "secret-1" not in out
+
+
+async def test_json_is_one_document_and_a_failure_is_code_1(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    config = str(server.kubeconfig(tmp_path / "config"))
+    argv = ("pods", "podz", "-A", "-o", "json", "--kubeconfig", config)
+    code, out, _ = await checked(*argv, home=tmp_path)
+    document = json.loads(out)
+
+    assert code == 1
+    assert document["ok"] is False
+    assert [each["ok"] for each in document["resources"]] == [True, False]
+    assert document["resources"][0]["strategy"] == "watchlist"
+    assert document["server"]["version"] == "v1.36.0"
+    assert "secret-1" not in out
+
+
+async def test_a_server_that_is_not_there_is_a_finding_too(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    config = str(server.kubeconfig(tmp_path / "config"))
+    await server.stop()
+    code, out, err = await checked("--kubeconfig", config, home=tmp_path)
+
+    assert (code, err) == (1, "")
+    assert "Connection refused; nothing listens there" in out.splitlines()[-1]

@@ -1,0 +1,122 @@
+"""What is said on stderr."""
+
+from __future__ import annotations
+
+import io
+import logging
+
+from aioinformer._cli.terminal.messages import Notices
+
+
+class Tty(io.StringIO):
+    """A terminal, as far as one can write to it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_notice_is_one_line_under_the_programs_name() -> None:
+    stream = io.StringIO()
+    Notices(stream).say("no such\nthing\x1b[2J")
+
+    assert stream.getvalue() == "aioinformer: no such thing\ufffd[2J\n"
+
+
+def test_a_status_is_for_terminals_only() -> None:
+    stream = io.StringIO()
+    notices = Notices(stream)
+    notices.status("waiting")
+    notices.say("b")
+
+    assert stream.getvalue() == "aioinformer: b\n"
+
+
+def test_a_status_is_painted_over_and_stays_below_notices() -> None:
+    stream = Tty()
+    notices = Notices(stream)
+    notices.status("waiting 1")
+    notices.status("waiting 2")
+    notices.say("b")
+    notices.status("")
+    notices.say("c")
+
+    erase = "\r\x1b[K"
+    assert stream.getvalue() == (
+        f"waiting 1{erase}waiting 2{erase}aioinformer: b\nwaiting 2{erase}aioinformer: c\n"
+    )
+
+
+def test_a_status_fits_into_one_line() -> None:
+    stream = Tty()
+    Notices(stream).status("x" * 1000)
+
+    assert len(stream.getvalue()) < 1000
+
+
+def test_diverted_notices_go_to_the_listener_until_the_end() -> None:
+    stream, heard = io.StringIO(), list[str]()
+    notices = Notices(stream)
+    with notices.diverted(heard.append):
+        notices.say("a")
+        notices.log("b")
+    notices.say("c")
+
+    assert heard == ["a", "b"]
+    assert stream.getvalue() == "aioinformer: c\n"
+
+
+def test_a_warning_is_a_line_and_its_exception_too() -> None:
+    stream, log = io.StringIO(), logging.getLogger("aioinformer.tests")
+    with Notices(stream).logging(verbose=False):
+        log.info("nothing")
+        log.warning("pods: %s", "late")
+        try:
+            raise ValueError("boom")
+        except ValueError:
+            log.exception("handler raised")
+
+    assert stream.getvalue() == (
+        "aioinformer: pods: late\naioinformer: handler raised: ValueError: boom\n"
+    )
+
+
+def test_a_warning_that_comes_twice_at_once_is_said_once() -> None:
+    stream = io.StringIO()
+    with Notices(stream).logging(verbose=False):
+        for text, seconds in (("a", 0.0), ("a", 0.1), ("b", 0.2), ("a", 0.3), ("a", 0.9)):
+            record = logging.makeLogRecord({"msg": text, "levelno": 30, "created": 100 + seconds})
+            logging.getLogger().handle(record)
+
+    assert "".join(stream.getvalue().split("aioinformer: ")) == "a\nb\na\na\n"
+
+
+def test_verbose_shows_everything_with_tracebacks() -> None:
+    stream, log = io.StringIO(), logging.getLogger("aioinformer.tests")
+    with Notices(stream).logging(verbose=True):
+        log.debug("next step")
+        try:
+            raise ValueError("boom")
+        except ValueError:
+            log.exception("handler raised")
+
+    first, second, *rest = stream.getvalue().splitlines()
+    assert first.endswith(" DEBUG aioinformer.tests: next step")
+    assert second.endswith(" ERROR aioinformer.tests: handler raised")
+    assert rest[0] == "Traceback (most recent call last):"
+
+
+def test_logging_is_as_before_afterwards() -> None:
+    root, library = logging.getLogger(), logging.getLogger("aioinformer")
+    before = (list(root.handlers), library.level)
+    with Notices(io.StringIO()).logging(verbose=True):
+        assert library.level == logging.DEBUG
+
+    assert (list(root.handlers), library.level) == before
+
+
+def test_a_stream_that_is_closed_does_no_harm() -> None:
+    stream = io.StringIO()
+    notices = Notices(stream)
+    stream.close()
+
+    notices.say("nobody hears this")

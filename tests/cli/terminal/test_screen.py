@@ -1,0 +1,88 @@
+"""Painting in place."""
+
+from __future__ import annotations
+
+import os
+import pty
+from collections.abc import Iterator
+
+import pytest
+
+from aioinformer._cli.terminal.output import Output
+from aioinformer._cli.terminal.screen import Screen
+from aioinformer._cli.terminal.style import Span
+
+SIZE = os.terminal_size((10, 5))
+FIRST, SECOND = (Span("pods", "bold"),), (Span("a line too long"),)
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    """Where a terminal's picture can be read, and where it is painted."""
+    master, slave = pty.openpty()
+    yield master, slave
+    os.close(master)
+    os.close(slave)
+
+
+def seen(master: int, end: str = "\x1b[J") -> str:
+    """What was painted, up to ``end``; a terminal hands it on in pieces."""
+    text = ""
+    while not text.endswith(end):
+        text += os.read(master, 65_536).decode().replace("\r\n", "\n")
+    return text
+
+
+async def test_lines_are_cut_and_painted_over_the_last_ones(terminal: tuple[int, int]) -> None:
+    master, slave = terminal
+    with Screen(Output(slave, {"NO_COLOR": "1"})) as screen:
+        await screen.paint([FIRST, SECOND], SIZE)
+        assert seen(master) == "\x1b[?25l\r\x1b[Kpods\n\r\x1b[Ka line to\x1b[J"
+
+        await screen.paint([SECOND, FIRST], SIZE)
+        assert seen(master).startswith("\x1b[?25l\x1b[1A\r\x1b[Ka line to\n")
+
+    assert seen(master, "\n") == "\x1b[?25h\n"
+
+
+async def test_messages_stay_above_the_picture(terminal: tuple[int, int]) -> None:
+    master, slave = terminal
+    with Screen(Output(slave, {"NO_COLOR": "1"})) as screen:
+        await screen.paint([FIRST, FIRST], SIZE)
+        seen(master)
+        await screen.paint([FIRST, FIRST], SIZE, above=["late"])
+        assert seen(master) == ("\x1b[?25l\x1b[1A\r\x1b[Klate\n\r\x1b[Kpods\n\r\x1b[Kpods\x1b[J")
+        await screen.paint([FIRST, FIRST], SIZE)
+        assert seen(master).startswith("\x1b[?25l\x1b[1A\r")
+
+
+async def test_another_size_paints_everything_anew(terminal: tuple[int, int]) -> None:
+    master, slave = terminal
+    with Screen(Output(slave, {})) as screen:
+        await screen.paint([FIRST], SIZE)
+        seen(master)
+        await screen.paint([FIRST], os.terminal_size((20, 5)))
+        assert seen(master) == "\x1b[?25l\x1b[H\x1b[2J\r\x1b[K\x1b[1mpods\x1b[0m\x1b[J"
+
+
+async def test_the_cursor_comes_back_when_something_goes_wrong(terminal: tuple[int, int]) -> None:
+    master, slave = terminal
+
+    async def fail() -> None:
+        with Screen(Output(slave, {})) as screen:
+            await screen.paint([FIRST], SIZE)
+            raise ValueError("boom")
+
+    with pytest.raises(ValueError, match="boom"):
+        await fail()
+
+    assert seen(master, "\x1b[?25h\n")
+
+
+def test_nothing_painted_leaves_the_terminal_alone(terminal: tuple[int, int]) -> None:
+    master, slave = terminal
+    with Screen(Output(slave, {})):
+        pass
+    os.write(slave, b"$")
+
+    assert seen(master, "$") == "$"

@@ -1,0 +1,67 @@
+"""Lines, cut and coloured."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer._cli.terminal.style import Span, compact_bytes, plain, printable, render, tone
+
+LINE = (Span("pods ", "bold"), Span("watching", "green"))
+
+
+def test_colours_are_left_out_unless_wanted() -> None:
+    assert render(LINE, 80, colour=False) == "pods watching"
+
+
+def test_colours_end_with_their_span() -> None:
+    assert render(LINE, 80, colour=True) == "\x1b[1mpods \x1b[0m\x1b[32mwatching\x1b[0m"
+
+
+def test_a_line_is_cut_by_what_is_seen_of_it() -> None:
+    assert render(LINE, 7, colour=True) == "\x1b[1mpods \x1b[0m\x1b[32mwa\x1b[0m"
+
+
+def test_a_span_that_is_cut_off_whole_leaves_no_escape() -> None:
+    assert render(LINE, 5, colour=True) == "\x1b[1mpods \x1b[0m"
+
+
+def test_plain_is_the_text_alone() -> None:
+    assert plain(LINE) == "pods watching"
+
+
+def test_escapes_and_line_breaks_of_others_are_made_harmless() -> None:
+    assert printable("a\nb\x1b[2Jc\x07") == "a b\ufffd[2Jc\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (1_104_000, "1.1 MB"),
+        (5_000_000_000_000, "5000.0 GB"),
+    ],
+)
+def test_bytes_are_written_for_people(count: int, text: str) -> None:
+    assert compact_bytes(count) == text
+
+
+@pytest.mark.parametrize(
+    ("word", "style"),
+    [
+        ("Running", "green"),
+        ("CrashLoopBackOff", "red"),
+        ("ErrImagePull", "red"),
+        ("Failed", "red"),
+        ("Pending", "yellow"),
+        ("Terminating", "yellow"),
+        ("Init:0/1", "yellow"),
+        ("-", ""),
+        ("<none>", ""),
+    ],
+)
+def test_a_status_is_good_news_or_bad_or_none_yet(word: str, style: str) -> None:
+    assert tone(word) == style

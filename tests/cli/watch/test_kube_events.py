@@ -1,0 +1,79 @@
+"""Kubernetes Events: what they say, and whose they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aioinformer import Added, Deleted, Event, ObjectKey, Resource, Updated
+from aioinformer._cli.watch.kube_events import Note, Notebook
+from tests.cli.objects import PODS, pod
+
+EVENTS = Resource("", "v1", "events", "Event")
+ABOUT = {"apiVersion": "v1", "kind": "Pod", "namespace": "shop", "name": "web-0"}
+
+
+def said(**body: Any) -> Any:
+    whole: dict[str, Any] = {
+        "involvedObject": ABOUT,
+        "type": "Warning",
+        "reason": "BackOff",
+        "message": "again",
+    }
+    return pod("web-0.1", resource=EVENTS, **(whole | body))
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ({}, "BackOff: again"),
+        ({"count": 1}, "BackOff: again"),
+        ({"count": 3}, "BackOff: again (x3)"),
+        ({"series": {"count": 4}}, "BackOff: again (x4)"),
+        ({"count": "odd", "reason": None}, "-: again"),
+    ],
+)
+def test_a_note_is_a_reason_a_message_and_how_often(body: dict[str, Any], text: str) -> None:
+    note = Note.read(said(**body))
+
+    assert (note.type, note.namespace, note.name, note.text) == ("Warning", "shop", "web-0", text)
+    assert note.warns
+
+
+def test_what_has_no_type_is_normal() -> None:
+    assert not Note.read(said(type=None)).warns
+
+
+def test_an_event_about_nothing_is_shown_without_a_name() -> None:
+    assert Note.read(said(involvedObject="odd")).name == ""
+
+
+BOOK = Notebook(PODS, lambda key: key == ObjectKey("shop", "web-0"))
+
+
+def test_the_server_is_spared_events_of_other_kinds() -> None:
+    assert BOOK.selector == "involvedObject.kind=Pod"
+
+
+@pytest.mark.parametrize(
+    ("event", "taken"),
+    [
+        (Added(said()), True),
+        (Updated(said(), said(count=2)), True),
+        (Added(said(), initial=True), False),
+        (Deleted(said()), False),
+        (Added(said(involvedObject=ABOUT | {"name": "other"})), False),
+        (Added(said(involvedObject=ABOUT | {"apiVersion": "example.com/v1"})), False),
+    ],
+)
+def test_news_of_what_is_watched_is_taken(event: Event, taken: bool) -> None:
+    assert BOOK.takes(event) is taken
+
+
+def test_events_of_cluster_scoped_objects_have_a_namespace_and_those_have_none() -> None:
+    nodes = Resource("", "v1", "nodes", "Node", namespaced=False)
+    book = Notebook(nodes, lambda key: key == ObjectKey("", "node-1"))
+    about = {"kind": "Node", "name": "node-1", "namespace": "default"}
+
+    assert book.takes(Added(said(involvedObject=about)))

@@ -1,0 +1,167 @@
+"""Rows under each other, and what is marked in them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from aioinformer import Added, Deleted, Event, KubeObject, Updated
+from aioinformer._cli.watch.columns import Printed
+from aioinformer._cli.watch.kube_events import Note
+from aioinformer._cli.watch.server_tables import Column, Columns
+from aioinformer._cli.watch.table import Table
+from tests.cli.objects import pod
+
+NOW = dt.datetime(2026, 1, 1, 0, 2, 30, tzinfo=dt.UTC)
+RUNNING: dict[str, Any] = {"status": {"phase": "Running"}}
+COLUMNS = (Column("Name"), Column("Ready"), Column("Status"), Column("Age"), Column("Node", 1))
+
+
+def plain(*, namespaces: bool = False, colour: bool = False) -> Table:
+    """Of a server that prints nothing."""
+    return Table(Printed(lambda: ()), namespaces=namespaces, colour=colour)
+
+
+def printed(columns: Columns = COLUMNS, *, colour: bool = False) -> Table:
+    return Table(Printed(lambda: columns), namespaces=False, colour=colour)
+
+
+def row(*cells: str, **more: Any) -> KubeObject:
+    return pod(cells[0], tableCells=list(cells), **more)
+
+
+def test_a_table_has_a_header_and_a_row_for_each_event() -> None:
+    table = plain(namespaces=True)
+    events: list[Event] = [
+        Added(pod("web-0", **RUNNING), initial=True),
+        Updated(pod("web-0", **RUNNING), pod("web-0", version="8", deleted="2026-01-01T00:00:00Z")),
+        Deleted(pod("web-0", version="9", **RUNNING)),
+    ]
+
+    drawn = table.opening([], NOW) + "".join(table.change(event, NOW) for event in events)
+
+    assert drawn == (
+        "EVENT      NAMESPACE   NAME                       STATUS      AGE\n"
+        "ADDED      shop        web-0                      Running     2m30s\n"
+        "MODIFIED   shop        web-0                      Terminating   2m30s\n"
+        "DELETED    shop        web-0                      Running       2m30s\n"
+    )
+
+
+def test_one_namespace_needs_no_column() -> None:
+    assert plain().opening([], NOW).split() == ["EVENT", "NAME", "STATUS", "AGE"]
+
+
+def test_the_columns_are_those_that_the_server_prints() -> None:
+    table = printed()
+    header = table.opening([], NOW)
+    line = table.change(Added(row("web-0", "1/1", "Running", "5s", "node-1")), NOW)
+
+    assert header.split() == ["EVENT", "NAME", "READY", "STATUS", "AGE"]
+    assert line.split() == ["ADDED", "web-0", "1/1", "Running", "5s"]
+
+
+def test_what_is_there_at_first_sets_the_widths() -> None:
+    table = plain()
+    header = table.opening([pod("a-name-that-is-longer-than-24-letters")], NOW)
+    line = table.change(Added(pod("web-0", **RUNNING)), NOW)
+
+    assert header.index("STATUS") == line.index("Running")
+
+
+def test_other_columns_bring_another_header() -> None:
+    columns: list[Columns] = [COLUMNS]
+    table = Table(Printed(lambda: columns[0]), namespaces=False)
+    table.opening([], NOW)
+    columns[0] = (Column("Name"), Column("Colour"))
+
+    first = table.change(Added(row("a", "red")), NOW)
+    second = table.change(Added(row("b", "blue")), NOW)
+
+    assert [line.split() for line in first.splitlines()] == [
+        ["EVENT", "NAME", "COLOUR"],
+        ["ADDED", "a", "red"],
+    ]
+    assert second.split() == ["ADDED", "b", "blue"]
+
+
+def test_a_cell_without_a_value_is_a_dash() -> None:
+    table = plain(namespaces=True)
+    table.opening([], NOW)
+
+    assert table.change(Added(pod("n1", namespace="", created=None, status={})), NOW).split() == [
+        "ADDED",
+        "-",
+        "n1",
+        "-",
+        "-",
+    ]
+
+
+def test_a_row_with_fewer_cells_than_columns_is_filled_up() -> None:
+    table = printed()
+    table.opening([], NOW)
+
+    assert table.change(Added(row("web-0", "1/1")), NOW).split() == [
+        "ADDED",
+        "web-0",
+        "1/1",
+        "-",
+        "-",
+    ]
+
+
+def test_escapes_in_a_status_do_not_reach_the_terminal() -> None:
+    table = plain(colour=True)
+    table.opening([], NOW)
+    line = table.change(Added(pod(status={"phase": "\x1b[31mRed"})), NOW)
+
+    assert "\x1b[31mRed" not in line
+    assert "\N{REPLACEMENT CHARACTER}[31mRed" in line
+
+
+# -- colours -----------------------------------------------------------------------------------
+
+
+def test_what_has_changed_is_bold_and_the_age_is_not_news() -> None:
+    table = printed(colour=True)
+    table.opening([], NOW)
+    before, after = row("web-0", "0/1", "Running", "5s"), row("web-0", "1/1", "Running", "9s")
+
+    line = table.change(Updated(before, after), NOW)
+
+    assert "\x1b[1m1/1\x1b[0m" in line
+    assert line.count("\x1b[1m") == 1
+
+
+def test_good_and_bad_news_have_colours() -> None:
+    table = printed(colour=True)
+    table.opening([], NOW)
+
+    assert "\x1b[32mRunning\x1b[0m" in table.change(Added(row("a", "1/1", "Running")), NOW)
+    assert "\x1b[31mCrashLoopBackOff\x1b[0m" in table.change(
+        Added(row("b", "0/1", "CrashLoopBackOff")), NOW
+    )
+
+
+def test_what_was_there_at_first_is_told_from_what_comes() -> None:
+    table = printed(colour=True)
+    table.opening([], NOW)
+
+    assert table.change(Added(row("a"), initial=True), NOW).startswith("\x1b[2mADDED")
+    assert table.change(Added(row("b")), NOW).startswith("\x1b[32mADDED")
+    assert table.change(Deleted(row("b")), NOW).startswith("\x1b[31mDELETED")
+
+
+# -- notes -------------------------------------------------------------------------------------
+
+
+def test_a_note_stands_in_the_columns_that_it_has() -> None:
+    table = plain(namespaces=True)
+    header = table.opening([], NOW)
+    note = Note(type="Warning", namespace="shop", name="web-0", text="BackOff: again (x3)")
+
+    line = table.note(note)
+
+    assert line.startswith("WARNING    shop        web-0 ")
+    assert line.index("BackOff: again (x3)\n") == header.index("STATUS")

@@ -1,0 +1,287 @@
+"""Writes over HTTP: what goes out, what comes back, and that nothing is sent twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from aioinformer import Client, ResourceWriter, Timeouts
+from aioinformer._client.http.request import CAP, Call
+from aioinformer._client.http.transport import REQUESTS_AT_ONCE
+from aioinformer._core.objects.resources import find_built_in
+from aioinformer.errors import (
+    AlreadyExists,
+    Conflict,
+    ConnectionFailed,
+    ConnectionLost,
+    Forbidden,
+    Invalid,
+    NotRunning,
+    ProtocolError,
+    RequestTimedOut,
+    TransportError,
+)
+from aioinformer.testing import ApiServer, Cluster
+from tests.client.exchanges import read, transport_to
+from tests.client.servers import free_address, serving, talking
+
+PODS = find_built_in("pods")
+WEB_0: dict[str, Any] = {"metadata": {"name": "web-0"}, "spec": {"nodeName": "n"}}
+STORED = {"metadata": {"name": "web-0", "namespace": "web", "uid": "u", "resourceVersion": "7"}}
+
+
+def status(code: int, reason: str, message: str = "", **details: Any) -> web.Response:
+    body = {"kind": "Status", "code": code, "reason": reason, "message": message}
+    return web.json_response(body | {"details": details}, status=code)
+
+
+@dataclass
+class Ears:
+    """A server that notes what it is sent, and answers the same to everything."""
+
+    answer: web.Response | None = None
+    heard: list[web.Request] = field(default_factory=list[web.Request])
+    bodies: list[bytes] = field(default_factory=list[bytes])
+
+    async def hear(self, request: web.Request) -> web.Response:
+        self.heard.append(request)
+        self.bodies.append(await request.read())
+        code = 201 if request.method == "POST" else 200
+        return self.answer or web.json_response(STORED, status=code)
+
+
+@asynccontextmanager
+async def writing(server: str, **options: Any) -> AsyncGenerator[ResourceWriter]:
+    async with Client(server, **options) as client:
+        yield client.writer(PODS, namespace="web")
+
+
+# -- what goes out -----------------------------------------------------------------------------
+
+
+async def test_a_write_has_its_method_its_type_and_its_body() -> None:
+    ears = Ears()
+    async with serving(ears.hear) as server, writing(server) as pods:
+        await pods.create(WEB_0)
+        await pods.apply(WEB_0, manager="me", force=True)
+        await pods.delete("web-0", uid="u")
+        await pods.get("web-0")
+    created, applied, deleted, read = ears.heard
+    assert (created.method, created.path) == ("POST", "/api/v1/namespaces/web/pods")
+    assert created.headers["Content-Type"] == "application/json"
+    assert created.headers["Accept"] == "application/json"
+    assert json.loads(ears.bodies[0])["spec"] == {"nodeName": "n"}
+    assert dict(applied.query) == {"fieldManager": "me", "force": "true"}
+    assert applied.headers["Content-Type"] == "application/apply-patch+yaml"
+    assert json.loads(ears.bodies[2])["preconditions"] == {"uid": "u"}
+    assert (deleted.method, read.method) == ("DELETE", "GET")
+    assert (ears.bodies[3], "Content-Type" in read.headers) == (b"", False)
+
+
+async def test_a_whole_life_against_a_server() -> None:
+    cluster = Cluster()
+    async with ApiServer(cluster) as server, writing(server.url) as pods:
+        made = await pods.create(WEB_0)
+        with pytest.raises(AlreadyExists) as caught:
+            await pods.create(WEB_0)
+        assert caught.value.phase == "write"
+        changed = await pods.update({**made.to_dict(), "spec": {"nodeName": "m"}})
+        with pytest.raises(Conflict, match="retry_on_conflict"):
+            await pods.update(made)
+        told = await pods.update_status({**changed.to_dict(), "status": {"phase": "Running"}})
+        assert told["status"]["phase"] == "Running"
+        patched = await pods.patch("web-0", [{"op": "add", "path": "/spec/x", "value": 1}])
+        assert patched["spec"] == {"nodeName": "m", "x": 1}
+        applied = await pods.apply({"metadata": {"name": "web-0"}, "spec": {"y": 1}}, manager="me")
+        assert applied["spec"]["y"] == 1
+        assert await pods.get("web-0") == applied
+        assert await pods.delete("web-0", uid=made.uid) is None
+
+
+async def test_what_a_finalizer_holds_comes_back_from_a_deletion() -> None:
+    cluster = Cluster()
+    cluster.create("pods", {"metadata": {"name": "a", "namespace": "web", "finalizers": ["x/y"]}})
+    async with ApiServer(cluster) as server, writing(server.url) as pods:
+        left = await pods.delete("a")
+        assert left is not None
+        assert left.deletion_timestamp is not None
+
+
+# -- once, and no more -------------------------------------------------------------------------
+
+
+async def test_a_refused_token_is_renewed_and_the_write_sent_again() -> None:
+    """Nothing was done by a server that doesn't know who asks."""
+    heard: list[tuple[str, bytes]] = []
+
+    async def hear(request: web.Request) -> web.Response:
+        heard.append((request.headers["Authorization"], await request.read()))
+        known = request.headers["Authorization"] == "Bearer new"
+        return web.json_response(STORED) if known else status(401, "Unauthorized")
+
+    class Renewed:
+        async def header(self, *, refused: str | None = None) -> str:
+            return "Bearer new" if refused else "Bearer old"
+
+        async def aclose(self) -> None: ...
+
+    call = Call("write", "/api/v1/pods", method="POST", body=b"{}", content_type="x/y")
+    async with serving(hear) as server, transport_to(server, authorization=Renewed()) as transport:
+        assert json.loads(await read(transport, call)) == STORED
+    assert heard == [("Bearer old", b"{}"), ("Bearer new", b"{}")]
+
+
+@pytest.mark.parametrize("verb", ["create", "update", "patch", "delete"])
+async def test_a_write_on_a_connection_that_breaks_is_not_sent_again(verb: str) -> None:
+    """Aiohttp would send PUT and DELETE once more: the connection has carried a request before."""
+    requests: list[bytes] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            requests.append(head.split()[0])
+            if not head.startswith(b"GET"):
+                return  # it hangs up; perhaps it has done it
+            body = json.dumps(STORED).encode()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            await writer.drain()
+
+    async with talking(talk) as address, writing(f"http://{address}") as pods:
+        writes: dict[str, Callable[[], Awaitable[object]]] = {
+            "create": lambda: pods.create(WEB_0),
+            "update": lambda: pods.update(WEB_0),
+            "patch": lambda: pods.patch("web-0", {}),
+            "delete": lambda: pods.delete("web-0"),
+        }
+        await pods.get("web-0")
+        with pytest.raises(ConnectionLost, match="whether it was done is unknown") as caught:
+            await writes[verb]()
+    assert caught.value.phase == "write"
+    assert len(requests) == 2
+
+
+async def test_a_write_that_reached_nobody_leaves_no_doubt() -> None:
+    async with writing(f"http://{await free_address()}") as pods:
+        with pytest.raises(ConnectionFailed) as caught:
+            await pods.create(WEB_0)
+    assert "unknown" not in str(caught.value)
+    assert caught.value.phase == "write"
+
+
+async def test_a_write_without_an_answer_in_time_says_that_it_may_have_been_done() -> None:
+    async def silent(request: web.Request) -> web.Response:
+        await asyncio.sleep(10)
+        return web.Response()
+
+    brisk = Timeouts(silence=0.05)
+    async with serving(silent) as server, writing(server, timeouts=brisk) as pods:
+        with pytest.raises(RequestTimedOut, match="whether it was done is unknown") as caught:
+            await pods.update(WEB_0)
+    assert str(caught.value).startswith("PUT http://")
+
+
+async def test_an_answer_that_drips_on_ends_with_the_time_for_all_of_it() -> None:
+    async def drip(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b" ")
+            await asyncio.sleep(0.005)
+
+    async with serving(drip) as server, writing(server, timeouts=Timeouts(whole=0.05)) as pods:
+        with pytest.raises(RequestTimedOut, match=r"did not end in 0\.05 s; whether"):
+            await pods.create(WEB_0)
+
+
+async def test_an_answer_without_end_is_given_up() -> None:
+    async def endless(request: web.Request) -> web.Response:
+        return web.Response(body=b" " * (CAP + 1))
+
+    async with serving(endless) as server, writing(server) as pods:
+        with pytest.raises(ProtocolError, match="longer than"):
+            await pods.create(WEB_0)
+
+
+async def test_an_answer_that_is_no_object_is_an_error_of_the_write() -> None:
+    for answer in (web.Response(text="<html>", content_type="text/html"), web.Response(status=204)):
+        async with serving(Ears(answer).hear) as server, writing(server) as pods:
+            with pytest.raises(ProtocolError) as caught:
+                await pods.create(WEB_0)
+        assert caught.value.phase == "write"
+
+
+async def test_writes_do_not_wait_behind_lists() -> None:
+    """As many lists as there are places for hang; a lease is read and renewed all the same."""
+    full = asyncio.Event()
+    hanging: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.path == "/api/v1/pods":
+            hanging.append(request.path)
+            if len(hanging) == REQUESTS_AT_ONCE:
+                full.set()
+            await asyncio.sleep(60)
+        return web.json_response(STORED)
+
+    async def lists(client: Client) -> None:
+        asked = (client.get("/api/v1/pods") for _ in range(REQUESTS_AT_ONCE + 1))
+        await asyncio.gather(*asked)
+
+    async with serving(answer) as server, Client(server) as client:
+        listing = asyncio.create_task(lists(client))
+        await full.wait()
+        pods = client.writer(PODS, namespace="web")
+        async with asyncio.timeout(5):
+            await pods.update(await pods.get("web-0"))
+        listing.cancel()
+        await asyncio.gather(listing, return_exceptions=True)
+
+
+async def test_a_client_that_is_not_open_writes_nothing() -> None:
+    pods = Client("http://127.0.0.1:1").writer(PODS, namespace="web")
+    with pytest.raises(NotRunning):
+        await pods.create(WEB_0)
+
+
+def test_a_writer_says_what_it_writes_and_where() -> None:
+    client = Client("http://127.0.0.1:1")
+    writer = client.writer(PODS, namespace="web")
+    assert (writer.resource, writer.namespace) == (PODS, "web")
+    assert repr(writer) == "<ObjectWriter of pods in web>"
+    with pytest.raises(ValueError, match="cluster-scoped"):
+        client.writer(find_built_in("nodes"), namespace="web")
+
+
+# -- refusals ----------------------------------------------------------------------------------
+
+
+async def test_a_forbidden_write_says_what_to_allow() -> None:
+    ears = Ears(status(403, "Forbidden", 'pods is forbidden: User "jane" cannot patch'))
+    async with serving(ears.hear) as server, writing(server) as pods:
+        with pytest.raises(Forbidden) as caught:
+            await pods.patch("web-0", {}, subresource="status")
+    command = "kubectl auth can-i patch pods/web-0 -n web --subresource=status --as=jane"
+    assert f"must allow patch on pods/status: check with `{command}`" in str(caught.value)
+
+
+async def test_the_fields_that_a_server_found_wrong_are_told() -> None:
+    causes = [{"field": "spec.size", "message": "must be positive", "reason": "FieldValueInvalid"}]
+    ears = Ears(status(422, "Invalid", "Pod is invalid", causes=causes))
+    async with serving(ears.hear) as server, writing(server) as pods:
+        with pytest.raises(Invalid, match=r"Pod is invalid; spec\.size: must be positive"):
+            await pods.create(WEB_0)
+
+
+async def test_a_lost_handshake_of_a_write_is_a_transport_error_of_it() -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None: ...
+
+    async with talking(hang_up) as address, writing(f"https://{address}") as pods:
+        with pytest.raises(TransportError) as caught:
+            await pods.create(WEB_0)
+    assert caught.value.phase == "write"

@@ -1,0 +1,511 @@
+"""Who waits for what, in simulated time, and what becomes of those who are cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import aclosing
+from typing import TypeVar
+
+import pytest
+
+from aioinformer._client.api.scheduler import BETWEEN_PAGES, Lane, Stream, Traffic
+from aioinformer._client.client import Client
+from aioinformer._core.listwatch.rate_limit import Limits
+from aioinformer._core.listwatch.requests import (
+    AnyRequest,
+    ListRequest,
+    LookupRequest,
+    WatchRequest,
+)
+from aioinformer._core.objects.resources import find_built_in
+from aioinformer.errors import ConnectionLost, FetchError, Forbidden, Status, server_error
+from aioinformer.testing import ApiServer
+from aioinformer.testing.simulation import run
+
+T = TypeVar("T")
+
+PODS = find_built_in("pods")
+FIRST = ListRequest()
+PAGE = ListRequest("", 500, "token")
+WATCH = WatchRequest("7", 300)
+WATCH_LIST = WatchRequest("", 300, initial=True)
+RELIST = ListRequest("7", restart=True)
+REWATCH = WatchRequest("7", 300, restart=True)
+PROBE = ListRequest("", 1, probe=True)
+LOOKUP = LookupRequest()
+
+
+def simulated(story: Callable[[], Coroutine[object, object, T]]) -> T:
+    return run(story(), seed=7, horizon=10_000)
+
+
+async def nothing() -> AsyncGenerator[bytes]:
+    for chunk in list[bytes]():
+        yield chunk
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def send(lane: Lane, request: AnyRequest, *, lasting: float = 0.0) -> float:
+    """A request that succeeds; when it was sent."""
+    async with lane.turn(request) as turn:
+        sent = now()
+        async with aclosing(nothing()) as chunks:
+            turn.answered(chunks)
+            await asyncio.sleep(lasting)
+    return sent
+
+
+async def fail(traffic: Traffic, error: FetchError, request: AnyRequest = FIRST) -> float:
+    """A request that ends so; when it was sent."""
+    sent: list[float] = []
+
+    async def attempt() -> None:
+        async with traffic.lane().turn(request):
+            sent.append(now())
+            raise error
+
+    with pytest.raises(type(error)) as raised:
+        await attempt()
+    assert raised.value is error
+    return sent[0]
+
+
+async def at_once(sendings: list[Awaitable[float]]) -> list[float]:
+    return await asyncio.gather(*sendings)
+
+
+LOST = ConnectionLost("reset")
+
+
+def busy(seconds: float) -> FetchError:
+    return server_error(Status(429, retry_after=seconds))
+
+
+# -- places ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("request_", [FIRST, WATCH_LIST], ids=["list", "watchlist"])
+def test_eight_initial_states_are_under_way_at_once(request_: AnyRequest) -> None:
+    async def story() -> list[float]:
+        traffic = Traffic()
+        return await at_once([send(traffic.lane(), request_, lasting=5.0) for _ in range(20)])
+
+    sent = simulated(story)
+    # A list keeps its place for a moment more, for its next page.
+    step = 5.0 + (BETWEEN_PAGES if request_ is FIRST else 0.0)
+    assert sorted(sent) == pytest.approx([0.0] * 8 + [step] * 8 + [2 * step] * 4)
+
+
+@pytest.mark.parametrize("request_", [WATCH, PROBE], ids=["watch", "probe"])
+def test_what_carries_no_initial_state_needs_no_place(request_: AnyRequest) -> None:
+    async def story() -> list[float]:
+        traffic = Traffic(Limits(lists=1))
+        return await at_once([send(traffic.lane(), request_, lasting=5.0) for _ in range(20)])
+
+    assert simulated(story) == [0.0] * 20
+
+
+def test_looking_whether_a_resource_is_served_needs_no_place_and_keeps_none() -> None:
+    async def story() -> list[object]:
+        traffic = Traffic(Limits(lists=1))
+        lane = traffic.lane()
+        await send(lane, FIRST)  # keeps its place for a next page
+        held = traffic.initial
+        await send(lane, LOOKUP)
+        return [held, traffic.initial, await send(traffic.lane(), FIRST)]
+
+    assert simulated(story) == [1, 0, 0.0]
+
+
+def test_places_go_to_those_who_came_first() -> None:
+    async def story() -> list[int]:
+        traffic, order = Traffic(Limits(lists=2)), list[int]()
+
+        async def one(number: int) -> None:
+            async with traffic.lane().turn(WATCH_LIST):
+                order.append(number)
+                await asyncio.sleep(1.0)
+
+        tasks: list[asyncio.Task[None]] = []
+        for number in range(12):
+            tasks.append(asyncio.create_task(one(number)))
+            await asyncio.sleep(0.001)
+        await asyncio.gather(*tasks)
+        return order
+
+    assert simulated(story) == list(range(12))
+
+
+def test_a_watch_list_gives_its_place_back_when_it_is_settled() -> None:
+    async def story() -> tuple[float, int]:
+        traffic = Traffic(Limits(lists=1))
+
+        async def stream() -> None:
+            async with traffic.lane().turn(WATCH_LIST) as turn:
+                chunks = turn.answered(nothing())
+                await asyncio.sleep(2.0)
+                chunks.settled()
+                chunks.settled()  # once more is no second place
+                await asyncio.sleep(100.0)
+
+        streaming = asyncio.create_task(stream())
+        await asyncio.sleep(0)
+        sent = await send(traffic.lane(), WATCH_LIST)
+        streaming.cancel()
+        await asyncio.wait([streaming])
+        return sent, traffic.initial
+
+    assert simulated(story) == (2.0, 0)
+
+
+def test_the_pages_of_a_list_keep_its_place() -> None:
+    """Otherwise every page of one list would let another begin."""
+
+    async def story() -> tuple[list[float], float]:
+        traffic = Traffic(Limits(lists=1))
+
+        async def pages() -> list[float]:
+            lane = traffic.lane()
+            sent = [await send(lane, FIRST, lasting=1.0)]
+            for _ in range(3):
+                await asyncio.sleep(BETWEEN_PAGES / 2)
+                sent.append(await send(lane, PAGE, lasting=1.0))
+            sent.append(await send(lane, WATCH, lasting=100.0))
+            return sent
+
+        paging = asyncio.create_task(pages())
+        await asyncio.sleep(0.1)
+        other = await send(traffic.lane(), FIRST)
+        return await paging, other
+
+    pages, other = simulated(story)
+    assert pages == pytest.approx([0.0, 1.5, 3.0, 4.5, 5.5])
+    assert other == pytest.approx(5.5)  # the watch after the last page gave the place back
+
+
+def test_a_list_that_says_that_it_is_settled_keeps_nothing() -> None:
+    async def story() -> float:
+        traffic = Traffic(Limits(lists=1))
+        async with traffic.lane().turn(FIRST) as turn:
+            turn.answered(nothing()).settled()
+        return await send(traffic.lane(), FIRST)
+
+    assert simulated(story) == 0.0
+
+
+def test_a_place_that_waits_for_a_page_in_vain_is_free_after_a_second() -> None:
+    async def story() -> list[float]:
+        traffic = Traffic(Limits(lists=1))
+        return [await send(traffic.lane(), FIRST), await send(traffic.lane(), FIRST)]
+
+    assert simulated(story) == [0.0, BETWEEN_PAGES]
+
+
+def test_a_list_that_never_ends_does_not_keep_the_others_from_starting() -> None:
+    async def story() -> tuple[float, int]:
+        traffic = Traffic(Limits(lists=1))
+        dripping = asyncio.create_task(send(traffic.lane(), FIRST, lasting=1000.0))
+        await asyncio.sleep(0)
+        sent = await send(traffic.lane(), WATCH_LIST)
+        await dripping
+        return sent, traffic.initial
+
+    assert simulated(story) == (60.0, 0)
+
+
+@pytest.mark.parametrize("error", [LOST, RuntimeError("a bug"), asyncio.CancelledError()])
+def test_a_request_that_fails_gives_its_place_back(error: BaseException) -> None:
+    async def story() -> int:
+        traffic = Traffic(Limits(lists=1))
+        with pytest.raises(type(error)):
+            async with traffic.lane().turn(FIRST):
+                raise error
+        return traffic.initial
+
+    assert simulated(story) == 0
+
+
+# -- restarts ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("request_", [REWATCH, RELIST, LOOKUP], ids=["watch", "list", "lookup"])
+def test_restarts_come_twenty_a_second_after_a_burst_of_five(request_: AnyRequest) -> None:
+    async def story() -> list[float]:
+        traffic = Traffic(Limits(lists=1000))
+        return await at_once([send(traffic.lane(), request_) for _ in range(45)])
+
+    sent = sorted(simulated(story))
+    assert sent == pytest.approx([0.0] * 5 + [0.05 * n for n in range(1, 41)])
+
+
+def test_tokens_go_to_those_who_came_first() -> None:
+    async def story() -> list[float]:
+        traffic, line = Traffic(Limits(lists=1000)), list[asyncio.Task[float]]()
+        for number in range(30):
+            request: AnyRequest = RELIST if number % 3 == 0 else REWATCH
+            line.append(asyncio.create_task(send(traffic.lane(), request)))
+            await asyncio.sleep(0.001)
+        return [await each for each in line]
+
+    sent = simulated(story)
+    assert sent == sorted(sent)
+    assert sent[-1] > 1.0
+
+
+def test_what_follows_a_success_takes_no_token() -> None:
+    async def story() -> list[float]:
+        traffic = Traffic()
+        await at_once([send(traffic.lane(), REWATCH) for _ in range(5)])
+        requests: list[AnyRequest] = [FIRST, PAGE, WATCH] * 10
+        return await at_once([send(traffic.lane(), each) for each in requests])
+
+    assert simulated(story)[:3] == [0.0, 0.0, 0.0]
+
+
+def test_the_first_requests_to_a_server_in_trouble_take_tokens_too() -> None:
+    async def story() -> list[float]:
+        traffic = Traffic(Limits(lists=1000))
+        await fail(traffic, LOST)
+        return await at_once([fail(traffic, LOST) for _ in range(24)])
+
+    sent = sorted(simulated(story))
+    assert sent[:4] == [0.0] * 4  # the first one was let through before anybody knew
+    assert sent == pytest.approx([0.0] * 5 + [0.05 * n for n in range(1, 20)])
+
+
+def test_first_requests_are_free_again_once_the_server_has_answered() -> None:
+    async def story() -> list[float]:
+        traffic = Traffic(Limits(lists=1000))
+        await fail(traffic, LOST)
+        await send(traffic.lane(), REWATCH)
+        return await at_once([send(traffic.lane(), FIRST) for _ in range(25)])
+
+    assert simulated(story) == [0.0] * 25
+
+
+def test_the_pages_of_a_list_take_no_tokens_even_then() -> None:
+    """A long list would come to no end if each of its pages went behind five hundred restarts."""
+
+    async def story() -> list[float]:
+        traffic = Traffic()
+        await fail(traffic, LOST)
+        requests: list[AnyRequest] = [WATCH, PAGE] * 4
+        return await at_once([send(traffic.lane(), each) for each in requests])
+
+    assert simulated(story) == [0.0] * 8
+
+
+def test_who_was_in_line_in_times_of_trouble_is_not_let_loose_at_its_end() -> None:
+    async def story() -> list[float]:
+        traffic = Traffic(Limits(lists=1))
+
+        async def hold() -> None:
+            async with traffic.lane().turn(WATCH_LIST):
+                await asyncio.sleep(1.0)
+
+        holding = asyncio.create_task(hold())
+        await asyncio.sleep(0)
+        line = [asyncio.create_task(send(traffic.lane(), WATCH_LIST)) for _ in range(25)]
+        await asyncio.sleep(0)
+        await fail(traffic, LOST, WATCH)
+        await send(traffic.lane(), WATCH)
+        assert not traffic.rates.troubled
+        await holding
+        return [await each for each in line]
+
+    sent = sorted(simulated(story))
+    assert sent[:5] == pytest.approx([1.0] * 5)
+    assert sent[-1] == pytest.approx(2.0)
+
+
+def test_an_error_inside_an_answer_counts() -> None:
+    async def story() -> bool:
+        traffic = Traffic()
+
+        async def broken() -> None:
+            async with traffic.lane().turn(WATCH) as turn:
+                turn.answered(nothing())
+                raise LOST
+
+        with pytest.raises(ConnectionLost):
+            await broken()
+        return traffic.rates.troubled
+
+    assert simulated(story)
+
+
+# -- the gate ----------------------------------------------------------------------------------
+
+
+def test_a_retry_after_stops_every_list_and_watch_and_the_bucket_spreads_them_afterwards() -> None:
+    async def story() -> dict[str, list[float]]:
+        traffic = Traffic(Limits(lists=1000))
+        await fail(traffic, busy(3.0))
+        requests: dict[str, AnyRequest] = {
+            "first": FIRST,
+            "page": PAGE,
+            "watch": WATCH,
+            "again": REWATCH,
+        }
+        line = {
+            name: [asyncio.create_task(send(traffic.lane(), each)) for _ in range(10)]
+            for name, each in requests.items()
+        }
+        return {name: sorted([await each for each in tasks]) for name, tasks in line.items()}
+
+    sent = simulated(story)
+    assert min(map(min, sent.values())) == 3.0
+    assert sent["page"] == sent["watch"] == [3.0] * 10
+    tokens = sorted(sent["first"] + sent["again"])
+    assert tokens == pytest.approx([3.0] * 5 + [3.0 + 0.05 * n for n in range(1, 16)])
+
+
+def test_a_gate_that_is_closed_for_longer_meanwhile_opens_later() -> None:
+    async def story() -> list[float]:
+        traffic = Traffic()
+        await fail(traffic, busy(3.0))
+        requests: list[AnyRequest] = [WATCH, REWATCH]
+        line = [asyncio.create_task(send(traffic.lane(), each)) for each in requests]
+        await asyncio.sleep(2.0)
+        traffic.failed(busy(10.0))
+        return [await each for each in line]
+
+    assert simulated(story) == [12.0, 12.0]
+
+
+def test_closing_the_gate_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        traffic = Traffic()
+        for seconds in (3.0, 5.0):
+            traffic.failed(busy(seconds))
+
+    with caplog.at_level("INFO", logger="aioinformer.traffic"):
+        simulated(story)
+    assert caplog.messages == ["the server asks for patience: no list or watch for 3.0 s"]
+
+
+# -- cancelled ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_those_who_are_cancelled_in_line_cost_the_others_nothing(seed: int) -> None:
+    """Each second one goes, at every kind of wait; the others are sent as if it had never been."""
+
+    async def story(leaving: bool) -> list[float]:
+        traffic = Traffic(Limits(lists=4))
+        kinds: list[AnyRequest] = [RELIST, REWATCH, FIRST]
+        await fail(traffic, busy(2.0))
+        staying = [
+            asyncio.create_task(send(traffic.lane(), kinds[n % 3], lasting=0.1)) for n in range(60)
+        ]
+        others = [
+            asyncio.create_task(send(traffic.lane(), kinds[n % 3])) for n in range(60 * leaving)
+        ]
+        for number, task in enumerate(others):
+            if number % 7 == seed % 7:
+                await asyncio.sleep(0.03)
+            task.cancel()
+        await asyncio.wait(others) if others else None
+        sent = sorted([await each for each in staying])
+        await asyncio.sleep(BETWEEN_PAGES)
+        assert (traffic.waiting, traffic.initial) == (0, 0)
+        return sent
+
+    alone = run(story(leaving=False), seed=seed, horizon=10_000)
+    crowded = run(story(leaving=True), seed=seed, horizon=10_000)
+    assert crowded[-1] <= alone[-1] + 0.5
+
+
+def test_the_head_of_the_line_may_go() -> None:
+    async def story() -> tuple[list[float], int]:
+        traffic = Traffic(Limits(restarts=1.0, burst=1))
+        line = [asyncio.create_task(send(traffic.lane(), REWATCH)) for _ in range(5)]
+        await asyncio.sleep(0.5)
+        line[1].cancel()  # it sleeps until its token is there
+        line[3].cancel()  # it stands behind it
+        await asyncio.wait(line)
+        return [each.result() for each in line if not each.cancelled()], traffic.waiting
+
+    sent, waiting = run(story(), seed=1, order="fifo", horizon=100)
+    assert sent == pytest.approx([0.0, 1.0, 2.0])
+    assert waiting == 0
+
+
+# -- what it shows -----------------------------------------------------------------------------
+
+
+def test_the_state_shows_in_the_repr() -> None:
+    async def story() -> list[str]:
+        traffic = Traffic(Limits(lists=1))
+        lane, shown = traffic.lane(), [repr(traffic)]
+        async with lane.turn(FIRST) as turn:
+            waiting = asyncio.create_task(send(traffic.lane(), FIRST))
+            await asyncio.sleep(0)
+            traffic.failed(LOST)
+            shown.append(repr(traffic))
+            turn.answered(nothing())
+        shown.append(repr(lane))
+        await send(lane, WATCH)
+        await waiting
+        return shown
+
+    assert simulated(story) == [
+        "<Traffic 0 of 1 initial states, 0 waiting>",
+        "<Traffic 1 of 1 initial states, 1 waiting, server in trouble>",
+        "<Lane with a place of <Traffic 1 of 1 initial states, 1 waiting>>",
+    ]
+
+
+# -- a client ----------------------------------------------------------------------------------
+
+
+async def read(chunks: AsyncIterator[bytes]) -> bytes:
+    return b"".join([chunk async for chunk in chunks])
+
+
+async def test_the_readers_of_a_client_share_its_limits() -> None:
+    async with (
+        ApiServer() as server,
+        Client(server.url, limits=Limits(lists=1)) as client,
+    ):
+        one, other = client.lister_watcher(PODS), client.lister_watcher(PODS)
+        async with one.list(FIRST) as chunks:
+            assert isinstance(chunks, Stream)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.02), other.list(FIRST):
+                    raise AssertionError("two at once")
+            assert await client.get("/api/v1/pods") == await read(chunks)
+            chunks.settled()
+            async with other.list(FIRST) as others:
+                assert b"PodList" in await read(others)
+
+
+async def test_a_retry_after_from_a_server_closes_the_gate_for_its_client_alone() -> None:
+    async with (
+        ApiServer() as server,
+        Client(server.url) as client,
+        Client(server.url) as other,
+    ):
+        server.faults.status(429, retry_after=5, times=1)
+        with pytest.raises(FetchError):
+            async with client.lister_watcher(PODS).list(FIRST):
+                pass
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.02), client.lister_watcher(PODS).watch(WATCH):
+                raise AssertionError("sent")
+        await client.get("/api/v1/pods")
+        assert (await client.resource("po")).plural == "pods"
+        async with other.lister_watcher(PODS).list(FIRST) as chunks:
+            await read(chunks)
+
+
+async def test_a_refusal_reaches_the_caller_unchanged() -> None:
+    async with ApiServer() as server, Client(server.url) as client:
+        server.faults.forbid()
+        with pytest.raises(Forbidden, match="cannot list resource"):
+            async with client.lister_watcher(PODS).list(FIRST):
+                pass

@@ -1,0 +1,171 @@
+"""Explicit servers, and what never changes."""
+
+from __future__ import annotations
+
+import ssl
+
+import pytest
+from yarl import URL
+
+from aioinformer._client.auth.credentials import (
+    Credentials,
+    ExplicitServer,
+    FixedAuthorization,
+    FixedTls,
+    proxy_url,
+    secure_context,
+    server_url,
+)
+from aioinformer.errors import ConfigurationError
+from tests.client.conftest import Certificates
+from tests.client.kubeconfigs import CANARY, chain_of_errors
+
+SERVER = URL("https://10.0.0.1:6443")
+
+
+async def test_an_explicit_token_is_a_bearer_token() -> None:
+    credentials = await ExplicitServer(SERVER, "abc").load()
+
+    assert await credentials.authorization.header() == "Bearer abc"
+    assert await credentials.authorization.header(refused="Bearer abc") == "Bearer abc"
+
+
+async def test_no_token_is_no_header() -> None:
+    credentials = await ExplicitServer(SERVER).load()
+
+    assert await credentials.authorization.header() == ""
+
+
+async def test_https_without_a_context_trusts_what_the_system_trusts() -> None:
+    tls = (await ExplicitServer(SERVER).load()).tls
+
+    assert tls is not None
+    context = await tls.context()
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert await tls.context(failed=context) is context
+
+
+async def test_plain_http_needs_no_certificates() -> None:
+    assert (await ExplicitServer(URL("http://10.0.0.1"), "abc").load()).tls is None
+
+
+@pytest.mark.parametrize("token", ["abc\n", "abc def", "a\r\nX-Evil: 1", "abc\0"])
+def test_a_token_of_several_words_is_refused_without_being_shown(token: str) -> None:
+    with pytest.raises(ValueError, match="a token is one word") as caught:
+        ExplicitServer(SERVER, token)
+    assert "abc" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "10.0.0.1:6443", "ftp://host", "https://", "unix:///run/api", "http://[bad"]
+)
+def test_a_server_is_the_url_of_an_http_server(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"a server is a URL such as https://10\.0\.0\.1"):
+        server_url(text)
+
+
+def test_what_is_no_server_is_quoted() -> None:
+    with pytest.raises(ConfigurationError, match=r"6443, not '10\.0\.0\.1:6443'$"):
+        server_url("10.0.0.1:6443")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("ftp://admin:canary@host.example", "not what was given for host.example"),
+        ("ftp://host.example?token=canary", "not what was given for host.example"),
+        ("http://admin:canary@[bad", "not what was given"),
+        ("admin:canary@host", "not what was given"),
+    ],
+)
+def test_what_is_no_server_is_not_quoted_if_a_secret_is_in_it(text: str, shown: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        server_url(text)
+    assert str(caught.value).endswith(shown)
+    assert "canary" not in str(caught.value)
+
+
+def test_a_password_in_a_server_url_is_refused_without_being_shown() -> None:
+    with pytest.raises(ConfigurationError, match=r"server host\.example has a user") as caught:
+        server_url("https://admin:canary@host.example")
+    assert "canary" not in str(caught.value)
+
+
+def test_a_slash_at_the_end_of_a_server_url_means_nothing() -> None:
+    assert str(server_url("https://host/k8s/")) == "https://host/k8s"
+
+
+@pytest.mark.parametrize("port", ["99999", "x"])
+def test_a_port_that_is_none_is_told(port: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^the port of 'https://a:\w+' is no number"):
+        server_url(f"https://a:{port}")
+
+
+def test_a_port_that_is_none_shows_no_password() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        server_url(f"https://me:{CANARY}@a:99999")
+
+    assert CANARY not in chain_of_errors(caught.value)
+
+
+def test_credentials_say_where_the_server_is_and_who_named_it() -> None:
+    fixed = FixedAuthorization()
+
+    assert Credentials(SERVER, fixed).where == str(SERVER).rstrip("/")
+    assert CANARY not in Credentials(SERVER.with_query(token=CANARY), fixed).where
+    assert Credentials(SERVER, fixed, origin="config").where.endswith(" (config)")
+
+
+def test_the_password_of_a_proxy_is_parted_from_its_url() -> None:
+    url, header = proxy_url("http://user:pa%3Ass@proxy.example:3128")
+
+    assert str(url) == "http://proxy.example:3128"
+    assert header == "Basic dXNlcjpwYTpzcw=="  # user:pa:ss
+
+
+def test_a_proxy_without_a_user_needs_no_header() -> None:
+    assert proxy_url("http://proxy.example:3128") == (URL("http://proxy.example:3128"), "")
+
+
+@pytest.mark.parametrize("text", ["socks5://proxy:1080", "proxy:3128", "http://[bad"])
+def test_a_proxy_that_is_no_http_proxy_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="a proxy is a URL such as"):
+        proxy_url(text)
+
+
+def test_no_repr_shows_a_secret() -> None:
+    fixed = FixedAuthorization("Bearer canary")
+    shown = [
+        fixed,
+        ExplicitServer(SERVER, "canary"),
+        Credentials(SERVER, fixed, proxy_authorization="Basic canary"),
+    ]
+
+    assert not any("canary" in repr(each) for each in shown)
+    assert "10.0.0.1" in repr(shown[-1])
+
+
+async def test_closing_what_never_changes_changes_nothing() -> None:
+    tls = FixedTls(secure_context())
+    credentials = Credentials(SERVER, FixedAuthorization("Bearer abc"), tls)
+
+    await credentials.aclose()
+
+    assert await credentials.authorization.header() == "Bearer abc"
+    assert await tls.context() is tls.value
+
+
+def test_a_clusters_own_certificate_is_not_checked_more_strictly_than_by_kubectl(
+    certificates: Certificates,
+) -> None:
+    context = secure_context(certificates.authority_pem)
+
+    assert not context.verify_flags & ssl.VERIFY_X509_STRICT
+    assert len(context.get_ca_certs()) == 1
+
+
+@pytest.mark.parametrize("authority", [b"", "§".encode(), b"nonsense"])
+def test_an_authority_without_certificates_is_not_taken_for_the_systems(authority: bytes) -> None:
+    with pytest.raises(ssl.SSLError):
+        secure_context(authority)

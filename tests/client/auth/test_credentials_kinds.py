@@ -1,0 +1,247 @@
+"""Every kind of credentials over TLS: it is known, it rotates, and it is never told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trustme
+
+from aioinformer._client.http.transport import Timeouts, Transport
+from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer.errors import (
+    ConfigurationError,
+    ConnectionFailed,
+    FetchError,
+    InformerError,
+    Unauthorized,
+)
+from tests.client.conftest import Certificates
+from tests.client.exchanges import WATCH, everything_said, read, refused
+from tests.client.guards import Guard, door, replace_certificate
+from tests.client.kinds import (
+    KINDS,
+    NAMES,
+    TOKENS,
+    Configured,
+    Kind,
+    certificate_files,
+    in_cluster,
+    token,
+)
+from tests.client.servers import serving
+
+every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+
+RENEWED_DIFFERENTLY = (
+    "token",
+    "tokenFile",
+    "certificate in files",
+    "exec v1 token",
+    "exec v1 certificate",
+    "exec token and certificate",
+)
+every_way = pytest.mark.parametrize(
+    "kind", [KINDS[name] for name in RENEWED_DIFFERENTLY], ids=RENEWED_DIFFERENTLY
+)
+
+
+@pytest.fixture(scope="session")
+def leaves(certificates: Certificates) -> tuple[trustme.LeafCert, trustme.LeafCert]:
+    one, two = map(certificates.authority.issue_cert, NAMES)
+    return one, two
+
+
+@pytest.fixture
+def it(
+    tmp_path: Path,
+    certificates: Certificates,
+    leaves: tuple[trustme.LeafCert, trustme.LeafCert],
+) -> Configured:
+    return Configured(tmp_path, certificates, leaves)
+
+
+@asynccontextmanager
+async def connected(
+    source: Kubeconfig, timeouts: Timeouts | None = None
+) -> AsyncGenerator[Transport]:
+    credentials = await source.load()
+    transport = Transport(credentials, headers={}, timeouts=Timeouts())
+    try:
+        yield transport
+    finally:
+        await transport.close()
+
+
+@asynccontextmanager
+async def guarded(it: Configured, kind: Kind) -> AsyncGenerator[tuple[Guard, Transport]]:
+    """A server that knows the first turn, and a client configured for it."""
+    guard = Guard()
+    async with serving(guard.answer, tls=door(it.certificates)) as it.server:
+        guard.known.add(kind(it, 0))
+        async with connected(it.source()) as transport:
+            yield guard, transport
+
+
+# -- what each kind does -----------------------------------------------------------------------
+
+
+@every_kind
+async def test_it_is_known_to_the_server(it: Configured, kind: Kind) -> None:
+    async with guarded(it, kind) as (guard, transport):
+        assert (await read(transport)).decode() in guard.known
+        assert guard.asked == [kind(it, 0)]
+
+
+@every_kind
+async def test_a_revoked_one_is_renewed_by_the_request_that_was_refused(
+    it: Configured, kind: Kind
+) -> None:
+    async with guarded(it, kind) as (guard, transport):
+        first = kind(it, 0)
+        await read(transport)
+
+        second = kind(it, 1)
+        guard.known = {second}
+
+        assert (await read(transport)).decode() == second
+        assert (await read(transport)).decode() == second
+        assert guard.asked == [first, first, second, second]
+
+
+@every_way
+async def test_a_rotation_does_not_cut_a_stream(it: Configured, kind: Kind) -> None:
+    async with guarded(it, kind) as (guard, transport), transport.request(WATCH) as body:
+        assert await anext(body) == b"one"
+        guard.known = {kind(it, 1)}
+        await read(transport)
+
+        guard.more.set()
+
+        assert [chunk async for chunk in body] == [b"two"]
+
+
+@every_way
+async def test_requests_that_are_refused_at_once_are_one_renewal(
+    it: Configured, kind: Kind
+) -> None:
+    async with guarded(it, kind) as (guard, transport):
+        await read(transport)
+        second = kind(it, 1)
+        guard.known = {second}
+
+        answers = await asyncio.gather(*(read(transport) for _ in range(8)))
+
+        assert [answer.decode() for answer in answers] == [second] * 8
+        assert it.plugin is None or it.plugin.runs == 2
+
+
+@every_way
+async def test_a_server_that_refuses_everything_is_asked_with_others_once(
+    it: Configured, kind: Kind
+) -> None:
+    async with guarded(it, kind) as (guard, transport):
+        await read(transport)
+        guard.known = set()
+        kind(it, 1)
+
+        for _ in range(4):
+            assert type(await refused(transport)) is Unauthorized
+
+        assert len(guard.asked) == 1 + 4 + 1  # one of the four was sent twice
+        assert it.plugin is None or it.plugin.runs == 2
+
+
+@every_kind
+async def test_nothing_of_it_is_ever_told(
+    it: Configured, kind: Kind, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    errors: list[InformerError] = []
+    shown: list[str] = []
+    async with guarded(it, kind) as (guard, transport):
+        shown += [repr(it.source()), repr(await it.source().load()), repr(transport)]
+        await read(transport)
+        guard.known = set()
+        kind(it, 1)
+        errors.append(await refused(transport))
+        errors += await broken(it, transport)
+    errors.append(await unreachable(it))
+
+    said = "\n".join([caplog.text, *shown, *(line for e in errors for line in everything_said(e))])
+    assert len(it.secrets) >= 2
+    assert [secret for secret in it.secrets if secret in said] == []
+
+
+async def broken(it: Configured, transport: Transport) -> list[InformerError]:
+    """What is said when the files, and the plugin, hold nothing usable any more."""
+    for path in it.folder.iterdir():
+        if path.suffix != ".runs" and path.name != "plugin":
+            path.write_text(f"a: [{TOKENS[0]}\n{TOKENS[1]}: *x")
+    if it.plugin is not None:
+        it.plugin.script(f"echo 'your token {TOKENS[1]} has expired' >&2; exit 1")
+    errors: list[InformerError] = [await refused(transport)]
+    try:
+        await it.source().load()
+    except ConfigurationError as error:
+        errors.append(error)
+    return errors
+
+
+async def unreachable(it: Configured) -> FetchError:
+    """What is said of a server that isn't there."""
+    for name in ("config", "ca.crt"):
+        (it.folder / name).unlink(missing_ok=True)
+    it.plugin = None
+    it.server = "https://127.0.0.1:1"
+    token(it, 0)
+    async with connected(it.source()) as transport:
+        error = await refused(transport)
+    assert type(error) is ConnectionFailed
+    return error
+
+
+# -- authorities -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [token, in_cluster])
+async def test_an_authority_that_was_replaced_is_trusted_by_the_request_that_failed(
+    it: Configured, kind: Kind
+) -> None:
+    """The stream that goes on was opened with the authority of before."""
+    guard, tls = Guard(), door(it.certificates)
+    async with serving(guard.answer, tls=tls) as it.server:
+        guard.known.add(kind(it, 0))
+        async with connected(it.source()) as transport, transport.request(WATCH) as body:
+            assert await anext(body) == b"one"
+            other = trustme.CA()
+            replace_certificate(tls, other.issue_cert("127.0.0.1"))
+
+            error = await refused(transport)
+            assert type(error) is ConnectionFailed
+            it.put("ca.crt", other.cert_pem.bytes())
+            assert (await read(transport)).decode() in guard.known
+
+            guard.more.set()
+            assert [chunk async for chunk in body] == [b"two"]
+
+
+async def test_a_client_certificate_that_the_handshake_rejects_is_read_again(
+    it: Configured,
+) -> None:
+    guard, tls = Guard(), door(it.certificates)
+    other = trustme.CA()
+    tls.verify_mode = tls.verify_mode.CERT_REQUIRED
+    async with serving(guard.answer, tls=tls) as it.server:
+        foreign = other.issue_cert(NAMES[0])
+        it.leaves = (foreign, it.leaves[1])
+        certificate_files(it, 0)
+        async with connected(it.source()) as transport:
+            await refused(transport)
+            guard.known.add(certificate_files(it, 1))
+
+            assert (await read(transport)).decode() == NAMES[1]

@@ -1,0 +1,305 @@
+"""Exec plugins: what they are told, what they yield, and what is said when they fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aioinformer._client.auth.exec_plugin import ExecPlugin, plugin_command
+from aioinformer._client.auth.token_refresh import Grant, Pair
+from aioinformer.errors import ConfigurationError, FetchError
+from tests.client.kubeconfigs import CANARY, chain_of_errors
+from tests.client.plugins import V1, V1BETA1, FakePlugin, in_seconds
+
+NOTHING: Mapping[str, Any] = {}
+CHECK = "run it in a terminal to see what is wrong: perhaps a login has ended"
+
+
+def made(fake: FakePlugin, cluster: Mapping[str, Any] = NOTHING, **more: Any) -> ExecPlugin:
+    return ExecPlugin(plugin_command(fake.user(**more)["exec"], cluster), "here")
+
+
+async def failure(plugin: ExecPlugin) -> str:
+    with pytest.raises(FetchError) as caught:
+        await plugin()
+    assert caught.value.phase == "credentials"
+    assert CANARY not in chain_of_errors(caught.value)
+    return str(caught.value)
+
+
+# -- what it yields ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [V1, V1BETA1])
+async def test_a_token_without_an_end_is_good_until_it_is_refused(
+    tmp_path: Path, version: str
+) -> None:
+    fake = FakePlugin(tmp_path, version=version)
+    fake.yields(token="abc\n")
+
+    assert await made(fake)() == Grant("Bearer abc")
+
+
+async def test_a_token_and_a_certificate_may_come_together(tmp_path: Path) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.yields(token="abc", clientCertificateData="C", clientKeyData="K")
+
+    assert await made(fake)() == Grant("Bearer abc", Pair(b"C", b"K"))
+
+
+@pytest.mark.parametrize(("life", "fresh"), [(100, 80), (3600, 3480)])
+async def test_it_is_run_again_before_what_it_yielded_expires(
+    tmp_path: Path, life: float, fresh: float
+) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.yields(token="abc", expirationTimestamp=in_seconds(life))
+
+    grant = await made(fake)()
+
+    assert grant.valid == pytest.approx(life, abs=5)
+    assert grant.fresh == pytest.approx(fresh, abs=5)
+
+
+async def test_what_has_expired_already_is_used_until_the_server_says_so(tmp_path: Path) -> None:
+    """One of the two clocks is wrong; running the plugin for every request would help nobody."""
+    fake = FakePlugin(tmp_path)
+    fake.yields(token="abc", expirationTimestamp=in_seconds(-5))
+
+    assert await made(fake)() == Grant("Bearer abc")
+
+
+# -- what it is told ---------------------------------------------------------------------------
+
+
+async def test_it_is_told_nothing_of_the_cluster_unless_it_asks(tmp_path: Path) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.yields(token="abc")
+
+    await made(fake, {"server": "https://10.0.0.1"})()
+
+    assert fake.told == {
+        "apiVersion": V1,
+        "kind": "ExecCredential",
+        "spec": {"interactive": False},
+    }
+
+
+async def test_it_is_told_of_the_cluster_if_it_asks(tmp_path: Path) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.yields(token="abc")
+    cluster = {"server": "https://10.0.0.1", "config": {"audience": "x"}}
+
+    await made(fake, cluster, provideClusterInfo=True)()
+
+    assert fake.told["spec"] == {"interactive": False, "cluster": cluster}
+
+
+async def test_arguments_and_variables_reach_it(tmp_path: Path) -> None:
+    fake = FakePlugin(tmp_path)
+    answer = json.dumps(
+        {"apiVersion": V1, "kind": "ExecCredential", "status": {"token": "$1-$WORD"}}
+    )
+    fake.script(f"cat <<END\n{answer}\nEND")
+    plugin = made(fake, args=["one"], env=[{"name": "WORD", "value": "two"}])
+
+    assert (await plugin()).header == "Bearer one-two"
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+async def test_a_plugin_that_is_not_installed_says_how_to_install_it() -> None:
+    section = {"apiVersion": V1, "command": "no-such-tool", "installHint": "brew install\n  it"}
+
+    assert await failure(ExecPlugin(plugin_command(section, {}), "here")) == (
+        "here: the exec plugin 'no-such-tool' can't be run: No such file or directory. "
+        "To install it: brew install it"
+    )
+
+
+async def test_a_path_to_no_plugin_has_nothing_to_do_with_the_search_path(tmp_path: Path) -> None:
+    section = {"apiVersion": V1, "command": str(tmp_path / "login")}
+
+    assert await failure(ExecPlugin(plugin_command(section, {}), "here")) == (
+        f"here: the exec plugin '{tmp_path}/login' can't be run: No such file or directory: is it "
+        "installed, and `command:` in the kubeconfig right?"
+    )
+
+
+async def test_a_plugin_that_may_not_be_executed_says_how_to_change_that(tmp_path: Path) -> None:
+    (tmp_path / "login").write_text("#!/bin/sh")
+    section = {"apiVersion": V1, "command": str(tmp_path / "login")}
+
+    told = await failure(ExecPlugin(plugin_command(section, {}), "here"))
+
+    assert told.endswith("can't be run: Permission denied: may it be executed (chmod +x)?")
+
+
+async def test_the_end_of_what_it_complains_of_is_told(tmp_path: Path) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.script("echo first >&2; echo run: aws sso login >&2; exit 3")
+
+    said = await failure(made(fake))
+
+    assert said.endswith("failed with code 3: run: aws sso login")
+    assert "first" not in said
+
+
+@pytest.mark.parametrize(
+    "complaint",
+    [
+        f"token={CANARY}",
+        f'{{"refresh_token": "{CANARY}"}}',
+        f"Authorization: Bearer {CANARY}",
+        f"password {CANARY} is wrong",
+        f"what is {CANARY}-0123456789abcdef",
+        "what is hunter2 or swordfish or tr0ub4dor",
+    ],
+)
+async def test_no_secret_in_what_it_complains_of_is_told(tmp_path: Path, complaint: str) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.script(f"echo '{complaint}' >&2; exit 1")
+    variables = [{"name": "WORD", "value": "hunter2"}]
+
+    said = await failure(
+        made(fake, args=["--client-secret", "swordfish", "--k=tr0ub4dor"], env=variables)
+    )
+
+    assert "[credential]" in said
+    assert not any(word in said for word in ("hunter2", "swordfish", "tr0ub4dor", CANARY))
+
+
+async def test_a_plugin_killed_by_a_signal_says_so(tmp_path: Path) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.script("kill -9 $$")
+
+    assert (await failure(made(fake))).endswith(f"failed by signal 9; {CHECK}")
+
+
+async def test_a_plugin_that_hangs_says_for_how_long(tmp_path: Path) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.script("sleep 60")
+    plugin = ExecPlugin(plugin_command(fake.user()["exec"], {}), "here", seconds=0.1)
+
+    assert (await failure(plugin)).endswith("did not end in 0.1 s, and was killed")
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        (CANARY, "printed no ExecCredential"),
+        (f'["{CANARY}"]', "printed no ExecCredential"),
+        ("[" * 100_000, "printed no ExecCredential"),
+        (f'{{"kind": "ExecCredential", "apiVersion": "{CANARY}"}}', "printed no ExecCredential of"),
+        (f'{{"kind": "ExecCredential", "apiVersion": "{V1}"}}', "without a status"),
+    ],
+    ids=["no JSON", "a list", "deep", "another version", "no status"],
+)
+async def test_a_plugin_that_prints_something_else_says_so(
+    tmp_path: Path, printed: str, said: str
+) -> None:
+    fake = FakePlugin(tmp_path)
+    (tmp_path / "printed").write_text(printed)
+    fake.script(f"cat {tmp_path / 'printed'}")
+
+    told = await failure(made(fake))
+
+    assert said in told
+    assert told.endswith(f"; {CHECK}")
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ({}, "neither a token nor a certificate"),
+        ({"clientCertificateData": CANARY}, "a certificate without its key"),
+        ({"clientKeyData": CANARY}, "a key without its certificate"),
+        ({"token": f"{CANARY} x"}, "a token that can't be used: it has a space"),
+        ({"token": CANARY, "expirationTimestamp": "soon"}, "an expirationTimestamp that is no"),
+    ],
+)
+async def test_a_plugin_that_yields_nothing_usable_says_so(
+    tmp_path: Path, status: Mapping[str, str], said: str
+) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.yields(**status)
+
+    assert said in await failure(made(fake))
+
+
+async def test_a_plugin_that_prints_without_end_says_so(tmp_path: Path) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.script("head -c 1100000 /dev/zero")
+
+    assert (await failure(made(fake))).endswith(f"printed more than 1048576 bytes; {CHECK}")
+
+
+async def test_a_run_that_failed_is_not_repeated_at_once(tmp_path: Path) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.script("exit 1")
+    plugin = made(fake)
+
+    assert await failure(plugin) == await failure(plugin)
+    assert fake.runs == 1
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"apiVersion": V1}, "names no command"),
+        ({"apiVersion": "client.authentication.k8s.io/v1alpha1", "command": "x"}, "v1alpha1"),
+        ({"apiVersion": V1, "command": "x", "interactiveMode": "Always"}, "wants a terminal"),
+        ({"apiVersion": V1, "command": "x", "env": [{"value": CANARY}]}, "args or env"),
+        ({"apiVersion": V1, "command": "x", "env": [CANARY]}, "args or env"),
+        ({"apiVersion": V1, "command": "x", "args": 5}, "args or env"),
+    ],
+)
+def test_a_section_that_is_wrong_says_what_is(section: Mapping[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said) as caught:
+        plugin_command(section, {})
+    assert CANARY not in chain_of_errors(caught.value)
+
+
+@pytest.mark.parametrize("mode", ["Never", "IfAvailable", None])
+def test_a_plugin_that_can_do_without_a_terminal_gets_none(mode: str | None) -> None:
+    section = {"apiVersion": V1, "command": "x", "interactiveMode": mode}
+
+    environment = plugin_command(section, {}).environment()
+
+    assert json.loads(environment["KUBERNETES_EXEC_INFO"])["spec"]["interactive"] is False
+
+
+def test_no_repr_shows_a_secret() -> None:
+    section = {
+        "apiVersion": V1,
+        "command": "x",
+        "args": ["--token", CANARY],
+        "env": [{"name": "TOKEN", "value": CANARY}],
+    }
+
+    assert CANARY not in repr(ExecPlugin(plugin_command(section, {}), "here"))
+
+
+@pytest.mark.parametrize("behind", [f"?token={CANARY}", f" --token={CANARY}"])
+async def test_what_stands_behind_a_programs_name_is_not_told(tmp_path: Path, behind: str) -> None:
+    section = {"apiVersion": V1, "command": f"{tmp_path}/nothing{behind}"}
+
+    said = await failure(ExecPlugin(plugin_command(section, NOTHING), "here"))
+
+    assert said.startswith(f"here: the exec plugin '{tmp_path}/nothing' can't be run: No such file")
+    with pytest.raises(ConfigurationError) as caught:
+        plugin_command({**section, "apiVersion": "v0"}, NOTHING)
+    assert CANARY not in chain_of_errors(caught.value)
+
+
+async def test_a_password_that_a_program_tells_is_hidden(tmp_path: Path) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.script(f"echo 'login failed: the password is {CANARY}' >&2; exit 1")
+
+    said = await failure(made(fake))
+
+    assert "failed with code 1: login failed: the password is [credential]" in said

@@ -1,0 +1,116 @@
+"""Programs that are run: output, floods, deadlines, cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from aioinformer._client.auth.exec_plugin import OUTPUT_CAP, TAIL, run
+
+LONG = 30.0
+
+
+async def shell(script: str, seconds: float = LONG) -> tuple[int, bytes, bytes]:
+    outcome = await run(("/bin/sh", "-c", script), os.environ, seconds)
+    return outcome.code, outcome.output, outcome.complaint
+
+
+async def test_output_and_diagnostics_and_the_exit_code_are_taken() -> None:
+    assert await shell("echo out; echo err >&2; exit 3") == (3, b"out\n", b"err\n")
+
+
+async def test_a_program_has_no_input() -> None:
+    assert await shell("cat; echo done") == (0, b"done\n", b"")
+
+
+async def test_a_megabyte_of_diagnostics_before_the_output_is_no_deadlock() -> None:
+    code, output, complaint = await shell("head -c 1048576 /dev/zero >&2; echo out; echo end >&2")
+
+    assert (code, output) == (0, b"out\n")
+    assert len(complaint) == TAIL
+    assert complaint.endswith(b"\0end\n")
+
+
+async def test_endless_output_is_cut_off_in_memory() -> None:
+    _, output, _ = await shell(f"head -c {3 * OUTPUT_CAP} /dev/zero")
+
+    assert len(output) == OUTPUT_CAP + 1
+
+
+async def test_a_program_that_is_not_there_is_an_error_of_the_system() -> None:
+    with pytest.raises(FileNotFoundError):
+        await run(("/no/such/program",), os.environ, LONG)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs, and is no zombie that nobody has buried."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def written(path: Path) -> str:
+    """What a program has written about itself by now."""
+    return path.read_text() if path.exists() else ""
+
+
+async def pid_in(path: Path) -> int:
+    """The number of a process, when it is written."""
+    while not (line := written(path)).endswith("\n"):  # noqa: ASYNC110  # a file has no event
+        await asyncio.sleep(0.001)
+    return int(line)
+
+
+HANGING = "sleep 60 & echo $! > {}; wait"
+"""A program that hangs in another one: killing the shell alone would leave that running."""
+
+
+async def test_a_program_that_hangs_is_killed_at_its_deadline_with_all_it_started(
+    tmp_path: Path,
+) -> None:
+    began = time.monotonic()
+
+    with pytest.raises(TimeoutError):
+        await shell(HANGING.format(tmp_path / "pid"), 0.2)
+
+    assert time.monotonic() - began < 5
+    assert not alive(await pid_in(tmp_path / "pid"))
+
+
+async def test_a_cancellation_kills_the_program_with_all_it_started(tmp_path: Path) -> None:
+    running = asyncio.create_task(shell(HANGING.format(tmp_path / "pid")))
+    pid = await pid_in(tmp_path / "pid")
+    assert alive(pid)
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert not alive(pid)
+
+
+async def test_what_a_program_leaves_running_behind_is_not_waited_for(tmp_path: Path) -> None:
+    """It holds the pipes: waiting for their end would take a minute."""
+    began = time.monotonic()
+
+    script = f"(setsid sleep 60 & echo $! > {tmp_path / 'pid'}); echo out"
+    assert (await shell(script))[:2] == (0, b"out\n")
+
+    assert time.monotonic() - began < 10
+    os.kill(await pid_in(tmp_path / "pid"), 9)
+
+
+async def test_the_loop_goes_on_while_a_program_runs() -> None:
+    running = asyncio.create_task(shell("sleep 0.1; echo out"))
+    turns = 0
+    while not running.done():
+        await asyncio.sleep(0.001)
+        turns += 1
+
+    assert turns > 20
+    await running

@@ -1,0 +1,101 @@
+"""Who a kubeconfig's user acts as, in the headers of every request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from aioinformer._client.auth.impersonation import impersonation
+from aioinformer._client.client import Client
+from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer.errors import ConfigurationError
+from tests.client.kubeconfigs import CANARY, NO_POD, chain_of_errors, document, refusal, written
+from tests.client.servers import serving
+
+ACTING = {
+    "token": "abc",
+    "as": "jane@example.com",
+    "as-uid": "06f6",
+    "as-groups": ["developers", "admins"],
+    "as-user-extra": {"scopes": ["view", "edit"], "example.com/Team%": ["shop"]},
+}
+HEADERS = [
+    ("Impersonate-User", "jane@example.com"),
+    ("Impersonate-Uid", "06f6"),
+    ("Impersonate-Group", "developers"),
+    ("Impersonate-Group", "admins"),
+    ("Impersonate-Extra-scopes", "view"),
+    ("Impersonate-Extra-scopes", "edit"),
+    ("Impersonate-Extra-example.com%2FTeam%25", "shop"),
+]
+
+
+class Ears:
+    """A server that notes the headers which say whom a request is from."""
+
+    def __init__(self) -> None:
+        self.heard: list[list[tuple[str, str]]] = []
+
+    async def answer(self, request: web.Request) -> web.Response:
+        sent = request.headers.items()
+        self.heard.append([each for each in sent if each[0].lower().startswith("impersonate-")])
+        return web.Response(text="pong")
+
+
+def test_headers_follow_from_what_a_user_says() -> None:
+    assert list(impersonation(ACTING)) == HEADERS
+    assert impersonation({"token": "abc"}) == ()
+    assert impersonation({"as": "jane"}) == (("Impersonate-User", "jane"),)
+
+
+async def test_every_request_is_asked_in_the_name_of_whom_the_user_acts_as(tmp_path: Path) -> None:
+    ears = Ears()
+    async with serving(ears.answer) as server:
+        path = written(tmp_path, document(cluster={"server": server}, user=ACTING))
+        async with Client.connect(kubeconfig=path) as client:
+            await client.get("/version")
+            await client.get("/version")
+
+    assert [sorted(each) for each in ears.heard] == [sorted(HEADERS)] * 2
+
+
+async def test_the_programs_own_headers_win(tmp_path: Path) -> None:
+    ears, own = Ears(), {"impersonate-user": "joe"}
+    async with serving(ears.answer) as server:
+        path = written(tmp_path, document(cluster={"server": server}, user=ACTING))
+        async with Client.connect(kubeconfig=path, headers=own) as client:
+            await client.get("/version")
+
+    assert ears.heard == [[("impersonate-user", "joe")]]
+
+
+@pytest.mark.parametrize("key", ["as-groups", "as-uid", "as-user-extra"])
+async def test_groups_of_nobody_are_an_error(tmp_path: Path, key: str) -> None:
+    path = written(tmp_path, document(user={key: ACTING[key]}))
+
+    said = await refusal(Kubeconfig(path, environment=NO_POD))
+
+    assert f"{path}: context 'main': its user impersonates groups" in said
+    assert "needs `as:`" in said
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        {"as": [CANARY]},
+        {"as": f"{CANARY}\r\nX: y"},
+        {"as": "jane", "as-groups": CANARY},
+        {"as": "jane", "as-groups": [CANARY, 5]},
+        {"as": "jane", "as-user-extra": [CANARY]},
+        {"as": "jane", "as-user-extra": {"scopes": CANARY}},
+    ],
+    ids=["a list", "two lines", "no list", "a number", "no mapping", "no list in it"],
+)
+def test_what_can_not_be_a_header_is_an_error_that_does_not_quote_it(user: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="are not what they should be") as caught:
+        impersonation(user)
+
+    assert CANARY not in chain_of_errors(caught.value)

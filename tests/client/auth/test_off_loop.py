@@ -1,0 +1,111 @@
+"""Work in a thread of its own: its end, its error, and what becomes of it when nobody waits."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from contextvars import ContextVar
+from pathlib import Path
+
+import pytest
+
+from aioinformer._client.auth.off_loop import off_loop
+
+HANGS = """
+import asyncio, sys
+from aioinformer._client.auth.off_loop import off_loop
+
+async def main():
+    try:
+        async with asyncio.timeout(0.05):
+            await off_loop(lambda: open(sys.argv[1]).read())
+    except TimeoutError:
+        print("gave up")
+
+asyncio.run(main())
+"""
+
+
+async def test_what_is_returned_or_raised_arrives() -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    assert await off_loop(lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        await off_loop(fail)
+
+
+async def test_it_runs_beside_the_loop_and_knows_its_context() -> None:
+    variable = ContextVar("variable", default="outside")
+    variable.set("inside")
+
+    thread, value = await off_loop(lambda: (threading.current_thread(), variable.get()))
+
+    assert thread is not threading.main_thread()
+    assert thread.daemon
+    assert value == "inside"
+
+
+async def test_as_many_run_at_once_as_are_asked_for() -> None:
+    """A pool whose threads all hang would let nobody through."""
+    everybody = threading.Barrier(50)
+
+    places = await asyncio.gather(*(off_loop(everybody.wait) for _ in range(50)))
+
+    assert sorted(places) == list(range(50))
+
+
+async def test_a_cancellation_leaves_it_behind() -> None:
+    go_on, ended = threading.Event(), threading.Event()
+
+    def blocking() -> None:
+        go_on.wait()
+        ended.set()
+
+    waiting = asyncio.create_task(off_loop(blocking))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    go_on.set()
+    assert await off_loop(lambda: ended.wait(5))
+    await asyncio.sleep(0.001)  # what comes of it is dropped without a word
+
+
+def test_what_ends_after_the_loop_is_dropped() -> None:
+    began, go_on, thread = threading.Event(), threading.Event(), list[threading.Thread]()
+
+    def blocking() -> None:
+        thread.append(threading.current_thread())
+        began.set()
+        go_on.wait()
+
+    async def give_up() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await off_loop(blocking)
+        await off_loop(began.wait)
+
+    asyncio.run(give_up())
+    go_on.set()
+    thread[0].join(5)
+    assert not thread[0].is_alive()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="makes a FIFO")
+def test_a_file_that_hangs_does_not_keep_the_program_from_ending(tmp_path: Path) -> None:
+    hanging = tmp_path / "fifo"
+    os.mkfifo(hanging)
+
+    done = subprocess.run(
+        [sys.executable, "-c", HANGS, str(hanging)],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+
+    assert done.stdout == "gave up\n"

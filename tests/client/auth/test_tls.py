@@ -1,0 +1,243 @@
+"""TLS contexts whose certificates rotate, and keys that are left nowhere."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import stat
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+import trustme
+
+from aioinformer._client.auth.tls import (
+    Material,
+    RotatingTls,
+    certificate_pair,
+    in_memory,
+    in_private_folder,
+)
+from aioinformer._client.auth.token_refresh import Pair
+from aioinformer.errors import ConfigurationError
+from tests.client.conftest import Certificates
+
+
+def pair_of(leaf: trustme.LeafCert) -> Pair:
+    chain = b"".join(blob.bytes() for blob in leaf.cert_chain_pems)
+    return Pair(chain, leaf.private_key_pem.bytes())
+
+
+class Files:
+    """What there is to be read, and how often it was."""
+
+    def __init__(self, authority: bytes, pair: Pair | None = None) -> None:
+        self.authority = authority
+        self.pair = pair
+        self.reads = 0
+        self.fails = False
+
+    def __call__(self) -> Material:
+        self.reads += 1
+        if self.fails:
+            raise FileNotFoundError(2, "No such file or directory", "/there/ca.crt")
+        return Material(self.authority, self.pair)
+
+    def tls(self, granted: Callable[[], Pair | None] = lambda: None) -> RotatingTls:
+        return RotatingTls(self, where="here", granted=granted)
+
+
+@pytest.fixture
+def files(certificates: Certificates) -> Files:
+    return Files(certificates.authority_pem)
+
+
+async def end_of_reading() -> None:
+    """Return when nothing reads certificates any more."""
+    tasks = [each for each in asyncio.all_tasks() if each.get_name() == "renewal of certificates"]
+    await asyncio.gather(*tasks)
+
+
+# -- rotation ----------------------------------------------------------------------------------
+
+
+async def test_files_that_have_not_changed_are_read_once_a_minute_at_most(files: Files) -> None:
+    tls = files.tls()
+
+    first = await tls.context()
+    assert await tls.context() is first
+    await end_of_reading()
+    assert files.reads == 1
+
+
+async def test_after_a_while_they_are_read_beside_the_request(
+    files: Files,
+) -> None:
+    tls = RotatingTls(files, where="here", every=0)
+    first = await tls.context()
+    files.authority = trustme.CA().cert_pem.bytes()
+
+    assert await tls.context() is first  # nobody waited
+    await end_of_reading()
+
+    assert await tls.context() is not first
+    await end_of_reading()
+
+
+async def test_requests_at_once_are_one_reading(files: Files) -> None:
+    tls = files.tls()
+
+    contexts = await asyncio.gather(*(tls.context() for _ in range(10)))
+
+    assert len({id(each) for each in contexts}) == 1
+    assert files.reads == 1
+
+
+async def test_a_failed_handshake_has_them_read_at_once(files: Files) -> None:
+    tls = files.tls()
+    first = await tls.context()
+
+    assert await tls.context(failed=first) is first  # nothing has changed
+    files.authority = trustme.CA().cert_pem.bytes()
+    second = await tls.context(failed=first)
+
+    assert second is not first
+    assert await tls.context(failed=first) is second  # it has been by now
+    assert files.reads == 3
+
+
+async def test_a_certificate_that_a_plugin_has_yielded_is_used_at_once(
+    files: Files, certificates: Certificates
+) -> None:
+    pairs = [pair_of(certificates.user)]
+    tls = files.tls(lambda: pairs[-1])
+    first = await tls.context()
+    assert await tls.context() is first
+
+    pairs.append(pair_of(certificates.authority.issue_cert("other@example.com")))
+
+    assert await tls.context() is not first
+
+
+async def test_a_certificate_of_the_kubeconfig_goes_before_that_of_a_plugin(
+    certificates: Certificates,
+) -> None:
+    """As client-go has it."""
+    mine = pair_of(certificates.user)
+    tls = Files(certificates.authority_pem, mine).tls(lambda: Pair(b"never", b"used"))
+
+    assert (await tls.context()).verify_mode is ssl.CERT_REQUIRED
+
+
+async def test_what_can_not_be_read_leaves_the_context_in_use_and_is_told(
+    files: Files, caplog: pytest.LogCaptureFixture
+) -> None:
+    tls = files.tls()
+    first = await tls.context()
+    files.fails = True
+
+    for _ in range(2):
+        assert await tls.context(failed=first) is first
+    assert caplog.messages == [
+        "here: a certificate or its key can't be used: /there/ca.crt: No such file or directory; "
+        "those of before are used on"
+    ]
+
+
+async def test_half_a_rotation_is_no_rotation(
+    certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The certificate is written already, and its key not yet."""
+    before, after = pair_of(certificates.user), pair_of(certificates.authority.issue_cert("x@y.z"))
+    files = Files(certificates.authority_pem, before)
+    tls = files.tls()
+    first = await tls.context()
+
+    files.pair = Pair(after.certificate, before.key)
+    assert await tls.context(failed=first) is first
+    assert "KEY_VALUES_MISMATCH; authority, client certificate and" in caplog.text
+
+    files.pair = after
+    assert await tls.context(failed=first) is not first
+
+
+async def test_what_can_not_be_read_at_first_is_an_error(files: Files) -> None:
+    files.fails = True
+    tls = files.tls()
+
+    with pytest.raises(ConfigurationError, match=r"^here: a certificate or its key can't be used"):
+        await tls.context()
+    files.fails = False
+    assert (await tls.context()).verify_mode is ssl.CERT_REQUIRED
+
+
+async def test_unchecked_certificates_are_not_checked(files: Files) -> None:
+    context = Material(files.authority, verify=False).context()
+
+    assert context.verify_mode is ssl.CERT_NONE
+
+
+async def test_closing_ends_a_reading(files: Files) -> None:
+    tls = files.tls()
+    await tls.context()
+
+    await tls.aclose()
+
+    assert repr(tls) == "<RotatingTls of here>"
+
+
+# -- keys as files -----------------------------------------------------------------------------
+
+Place = Callable[[bytes], AbstractContextManager[Path]]
+places = pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param(
+            in_memory, marks=pytest.mark.skipif(sys.platform != "linux", reason="Linux has it")
+        ),
+        in_private_folder,
+    ],
+)
+
+
+@places
+def test_a_key_is_a_file_for_as_long_as_it_is_needed(
+    place: Place, certificates: Certificates
+) -> None:
+    pair = pair_of(certificates.user)
+
+    with place(pair.certificate + pair.key) as path:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(path)
+        assert path.read_bytes() == pair.certificate + pair.key
+
+    assert not path.exists()
+
+
+@places
+def test_a_key_is_left_nowhere_by_a_failure(place: Place) -> None:
+    paths: list[Path] = []
+
+    def load() -> None:
+        with place(b"no key") as path:
+            paths.append(path)
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(path)
+
+    with pytest.raises(ssl.SSLError):
+        load()
+    assert not paths[0].exists()
+
+
+def test_nobody_else_can_read_a_key_in_a_folder() -> None:
+    with in_private_folder(b"key") as path:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert not path.parent.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux has it")
+def test_where_there_are_files_in_memory_a_key_touches_no_disk() -> None:
+    with certificate_pair(Pair(b"certificate", b"key")) as path:
+        assert "memfd" in str(path.readlink())
+        assert path.read_bytes() == b"certificate\nkey"

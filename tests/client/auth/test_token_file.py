@@ -1,0 +1,106 @@
+"""Tokens in files that somebody else rewrites."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from aioinformer._client.auth.token_file import CAP, TokenFile, bearer
+from aioinformer._client.auth.token_refresh import Grant
+from aioinformer.errors import FetchError
+from tests.client.kubeconfigs import CANARY, chain_of_errors
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "token"
+
+
+def put(path: Path, content: str | bytes) -> None:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+async def test_a_token_is_used_for_a_minute(path: Path) -> None:
+    put(path, "abc\n")
+
+    assert await TokenFile(path, "here")() == Grant("Bearer abc", valid=60)
+
+
+async def test_a_file_that_was_rewritten_has_another_token(path: Path) -> None:
+    source = TokenFile(path, "here")
+    put(path, "one")
+    await source()
+
+    put(path, "two")
+
+    assert (await source()).header == "Bearer two"
+
+
+async def test_a_file_that_can_not_be_read_leaves_the_token_of_before_in_use(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = TokenFile(path, "here")
+    put(path, CANARY)
+    await source()
+
+    remove(path)
+
+    for _ in range(2):
+        assert await source() == Grant(f"Bearer {CANARY}", valid=10)
+    assert caplog.messages == [
+        f"here: the token file {path} can't be used: No such file or directory; "
+        "the token of before is used on"
+    ]
+    assert CANARY not in repr(source)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "No such file or directory"),
+        (b" \n", "it is empty"),
+        (f"{CANARY}\nX-Evil: 1".encode(), "it has a space, newline or control character in it"),
+        (CANARY.encode() + b"\xff", "it has a space, newline or control character in it"),
+    ],
+    ids=["missing", "empty", "two lines", "no text"],
+)
+async def test_a_file_without_a_usable_token_says_what_is_wrong_and_not_what_is_in_it(
+    path: Path, content: bytes | None, said: str
+) -> None:
+    if content is not None:
+        put(path, content)
+
+    with pytest.raises(FetchError) as caught:
+        await TokenFile(path, "here")()
+
+    assert str(caught.value) == f"here: the token file {path} can't be used: {said}"
+    assert caught.value.phase == "credentials"
+    assert CANARY not in chain_of_errors(caught.value)
+
+
+def test_a_bearer_token_is_one_word() -> None:
+    assert bearer(b"\n abc \r\n") == "Bearer abc"
+
+
+@pytest.mark.parametrize("too_many", [0, 1])
+async def test_a_file_without_an_end_is_not_read_to_it(path: Path, too_many: int) -> None:
+    put(path, "a" * (CAP + too_many))
+    token = TokenFile(path, "here")
+
+    if too_many:
+        with pytest.raises(FetchError, match="can't be used: it has more than 1048576 bytes"):
+            await token()
+    else:
+        assert len((await token()).header) == len("Bearer ") + CAP
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such device")
+async def test_a_device_without_an_end_is_no_token() -> None:
+    with pytest.raises(FetchError, match="/dev/zero can't be used: it has more than"):
+        await TokenFile(Path("/dev/zero"), "here")()

@@ -1,0 +1,153 @@
+"""When a source of credentials is asked again; in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from aioinformer._client.auth.token_refresh import Grant, Pair, RenewedAuthorization
+from aioinformer.errors import FetchError
+from tests.client.virtual import virtually
+
+
+class Source:
+    """Yields what the test says, and counts."""
+
+    def __init__(self, grant: Callable[[int], Grant] = lambda n: Grant(f"Bearer {n}")) -> None:
+        self.runs = 0
+        self.takes = 0.0
+        self.fails = False
+        self._grant = grant
+
+    async def __call__(self) -> Grant:
+        self.runs += 1
+        await asyncio.sleep(self.takes)
+        if self.fails:
+            raise FetchError("no luck", phase="credentials")
+        return self._grant(self.runs)
+
+
+def granted(fresh: float, valid: float) -> Source:
+    return Source(lambda n: Grant(f"Bearer {n}", fresh=fresh, valid=valid))
+
+
+@virtually
+async def test_requests_at_once_are_one_renewal() -> None:
+    source = Source()
+    source.takes = 3
+    authorization = RenewedAuthorization(source.__call__)
+
+    assert await asyncio.gather(*(authorization.header() for _ in range(20))) == ["Bearer 1"] * 20
+    assert source.runs == 1
+
+
+@virtually
+async def test_a_grant_without_an_end_is_used_until_it_is_refused() -> None:
+    source = Source()
+    authorization = RenewedAuthorization(source.__call__)
+    await authorization.header()
+    await asyncio.sleep(1e6)
+
+    assert await authorization.header() == "Bearer 1"
+    assert await authorization.header(refused="Bearer 1") == "Bearer 2"
+    assert await authorization.header(refused="Bearer 1") == "Bearer 2"  # it has been by now
+    assert source.runs == 2
+
+
+@virtually
+async def test_a_grant_is_renewed_in_the_background_before_it_ends() -> None:
+    source = granted(fresh=80, valid=100)
+    authorization = RenewedAuthorization(source.__call__)
+    await authorization.header()
+    source.takes = 5
+
+    await asyncio.sleep(79)
+    assert await authorization.header() == "Bearer 1"
+    assert source.runs == 1
+    await asyncio.sleep(2)
+    asked = asyncio.get_running_loop().time()
+    assert await authorization.header() == "Bearer 1"
+    assert asyncio.get_running_loop().time() == asked  # nobody waited for the five seconds
+    await asyncio.sleep(6)
+    assert await authorization.header() == "Bearer 2"
+
+
+@virtually
+async def test_a_grant_that_has_ended_is_waited_for() -> None:
+    source = granted(fresh=80, valid=100)
+    authorization = RenewedAuthorization(source.__call__)
+    await authorization.header()
+    await asyncio.sleep(101)
+
+    assert await authorization.header() == "Bearer 2"
+
+
+@virtually
+async def test_a_renewal_that_fails_leaves_what_is_valid_in_use_and_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    source = granted(fresh=80, valid=100)
+    authorization = RenewedAuthorization(source.__call__)
+    await authorization.header()
+    source.fails = True
+
+    await asyncio.sleep(90)
+    for _ in range(2):
+        assert await authorization.header() == "Bearer 1"
+        await asyncio.sleep(1)
+    assert source.runs == 3
+    assert caplog.messages == ["no luck"]
+    await asyncio.sleep(20)
+    with pytest.raises(FetchError, match="no luck"):
+        await authorization.header()
+    source.fails = False
+    assert (await authorization.header()).startswith("Bearer")
+
+
+@virtually
+async def test_those_who_waited_for_a_failed_renewal_get_an_error_of_their_own() -> None:
+    source = Source()
+    source.fails = True
+    authorization = RenewedAuthorization(source.__call__)
+
+    first, second = await asyncio.gather(
+        authorization.header(), authorization.header(), return_exceptions=True
+    )
+
+    assert isinstance(first, FetchError)
+    assert isinstance(second, FetchError)
+    assert first is not second
+    assert first.phase == "credentials"
+    assert source.runs == 1
+
+
+@virtually
+async def test_a_request_that_gave_up_leaves_the_renewal_to_the_next() -> None:
+    source = Source()
+    source.takes = 15
+    authorization = RenewedAuthorization(source.__call__)
+
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(7):
+                await authorization.header()
+
+    assert await authorization.header() == "Bearer 1"
+    assert source.runs == 1
+
+
+@virtually
+async def test_its_repr_shows_its_state_and_no_secret() -> None:
+    pair = Pair(b"canary", b"canary")
+    source = Source(lambda n: Grant("Bearer canary", pair))
+    authorization = RenewedAuthorization(source.__call__)
+    assert repr(authorization) == "<RenewedAuthorization new>"
+
+    await authorization.header()
+
+    assert repr(authorization) == "<RenewedAuthorization granted>"
+    assert authorization.pair == pair
+    assert "canary" not in f"{pair!r} {Grant('Bearer canary', pair)!r}"
+    await authorization.aclose()

@@ -1,0 +1,75 @@
+"""One run at a time, shared by all who ask for it meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from aioinformer._client.auth.token_refresh import SingleFlight
+from aioinformer.errors import NotRunning
+
+
+class Slow:
+    """Runs until it is let, and counts."""
+
+    def __init__(self) -> None:
+        self.let = asyncio.Event()
+        self.runs = 0
+
+    async def __call__(self) -> int:
+        self.runs += 1
+        await self.let.wait()
+        return self.runs
+
+
+async def test_those_who_ask_during_a_run_share_it() -> None:
+    slow = Slow()
+    flight = SingleFlight(slow.__call__, name="slow")
+
+    asking = [asyncio.create_task(flight()) for _ in range(3)]
+    await asyncio.sleep(0)
+    slow.let.set()
+
+    assert await asyncio.gather(*asking) == [1, 1, 1]
+    assert await flight() == 2
+
+
+async def test_a_run_outlives_whoever_started_it() -> None:
+    slow = Slow()
+    flight = SingleFlight(slow.__call__, name="slow")
+    first = asyncio.create_task(flight())
+    await asyncio.sleep(0)
+
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    slow.let.set()
+
+    assert await flight() == 1
+
+
+async def test_a_failure_that_nobody_waited_for_is_no_complaint_of_asyncio() -> None:
+    async def fail() -> None:
+        raise ValueError
+
+    flight = SingleFlight(fail, name="failing")
+    await asyncio.wait({flight.start()})
+
+    with pytest.raises(ValueError, match=r"^$"):
+        await flight()
+
+
+async def test_closing_ends_the_run_and_tells_who_waits() -> None:
+    slow = Slow()
+    flight = SingleFlight(slow.__call__, name="slow")
+    waiting = asyncio.create_task(flight())
+    await asyncio.sleep(0)
+    assert repr(flight) == "<SingleFlight slow running>"
+
+    await flight.aclose()
+
+    with pytest.raises(NotRunning, match="closed before the request was sent"):
+        await waiting
+    with pytest.raises(NotRunning):
+        flight.start()
+    assert repr(flight) == "<SingleFlight slow idle>"

@@ -1,0 +1,314 @@
+"""What a name means, and what is said of one that isn't there."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from aioinformer._client.discovery.catalogue import Catalogue, places, remembered
+from aioinformer._client.discovery.documents import Served, aggregated_resources, legacy_resources
+from aioinformer._core.objects.resources import BUILT_IN, Resource
+from aioinformer.errors import (
+    AmbiguousResource,
+    Forbidden,
+    NotFound,
+    ProtocolError,
+    ServerFailure,
+    Status,
+    UnknownResource,
+    UnwatchableResource,
+    server_error,
+)
+from tests.client.recordings import recorded
+
+
+def catalogue() -> Catalogue:
+    core = legacy_resources(recorded("01-core-v1-resources").body, "/api/v1", "v1")
+    groups = aggregated_resources(recorded("02-aggregated-discovery").body, "/apis")
+    assert groups is not None
+    return Catalogue((*core, *groups.served))
+
+
+def resource(plural: str, group: str, version: str = "v1", *short_names: str) -> Resource:
+    return Resource(group, version, plural, plural[:-1].title(), short_names=short_names)
+
+
+def similar(catalogue: Catalogue, name: str) -> tuple[tuple[str, ...], int]:
+    """The names like this one, and the steps that it took to find them."""
+    steps = catalogue.similar(name)
+    for number in count():
+        try:
+            next(steps)
+        except StopIteration as end:
+            near: tuple[str, ...] = end.value
+            return near, number
+    raise AssertionError("unreachable")
+
+
+def of(*resources: Resource) -> Catalogue:
+    return Catalogue(tuple(map(Served, resources)))
+
+
+# -- names -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "deployments",
+        "deployment",
+        "deploy",
+        "Deployment",
+        "DEPLOYMENTS",
+        "deployments.apps",
+        "deploy.apps",
+        "Deployment.apps",
+        "deployments.v1.apps",
+        "deploy.v1.apps",
+    ],
+)
+def test_a_resource_has_many_names(name: str) -> None:
+    found = catalogue().find(name)
+
+    assert found is not None
+    assert (found.group, found.version, found.plural) == ("apps", "v1", "deployments")
+
+
+@pytest.mark.parametrize("name", ["pods", "po", "pod", "pods.v1"])
+def test_the_core_group_is_named_by_its_version_alone(name: str) -> None:
+    found = catalogue().find(name)
+
+    assert found is not None
+    assert (found.group, found.plural) == ("", "pods")
+
+
+@pytest.mark.parametrize("name", ["widgets", "deployments.batch", "deployments.v2.apps", ""])
+def test_what_is_not_there_is_not_found(name: str) -> None:
+    assert catalogue().find(name) is None
+
+
+def test_the_core_group_wins() -> None:
+    """Events are in two groups, and metrics-server serves pods of its own."""
+    found = catalogue().find("events")
+
+    assert found is not None
+    assert found.group == ""
+    grouped = catalogue().find("events.events.k8s.io")
+    assert grouped is not None
+    assert grouped.group == "events.k8s.io"
+
+
+def test_two_other_groups_are_an_ambiguity_that_lists_both() -> None:
+    two = of(resource("gateways", "istio.io"), resource("gateways", "gateway.io"))
+
+    with pytest.raises(AmbiguousResource) as caught:
+        two.find("Gateways")
+    assert str(caught.value) == (
+        "several resources are called 'Gateways': say gateways.gateway.io or gateways.istio.io"
+    )
+    assert caught.value.candidates == ("gateways.gateway.io", "gateways.istio.io")
+    for candidate in caught.value.candidates:
+        found = two.find(candidate)
+        assert str(found) == candidate
+
+
+def test_a_plural_wins_over_the_short_name_of_another_group() -> None:
+    two = of(resource("thinglets", "a.io", "v1", "things"), resource("things", "b.io"))
+
+    assert two.find("things") == two.served[1].resource
+
+
+def test_the_first_version_of_a_group_is_the_preferred_one() -> None:
+    two = of(resource("things", "a.io", "v2"), resource("things", "a.io", "v1"))
+
+    assert two.find("things") == two.served[0].resource
+    assert two.find("things.a.io") == two.served[0].resource
+    assert two.find("things.v1.a.io") == two.served[1].resource
+
+
+def test_a_resource_that_can_not_be_watched_hides_none_that_can() -> None:
+    only_created = Served(resource("reviews", "a.io"), frozenset({"create"}))
+    watchable = Served(resource("reviews", "b.io"), frozenset({"list", "watch"}))
+
+    assert Catalogue((only_created, watchable)).find("reviews") == watchable.resource
+
+
+def test_a_resource_that_can_not_be_watched_is_no_unknown_one() -> None:
+    error = catalogue().missing("componentstatuses")
+
+    assert isinstance(error, UnwatchableResource)
+    assert error.lacks == ("watch",)
+    assert str(error) == (
+        "'componentstatuses' (componentstatuses in v1) can't be kept in a cache: the server "
+        "doesn't let anybody watch it (it allows get, list)"
+    )
+
+
+# -- names that carry a group ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs"),
+    [
+        ("widgets", []),
+        ("pods.v1", [("", "v1")]),
+        ("widgets.example.com", [("example.com", ""), ("com", "example")]),
+        ("Widgets.V1.example.com", [("example.com", "v1"), ("v1.example.com", "")]),
+        ("deploy.apps", [("apps", "")]),
+        ("widgets..", []),
+        ("widgets.a/b.c", [("c", "a/b")][1:]),
+    ],
+)
+def test_a_name_may_carry_its_group_and_version(name: str, pairs: list[tuple[str, str]]) -> None:
+    assert list(places(name)) == pairs
+
+
+# -- what is not found -------------------------------------------------------------------------
+
+
+def test_an_unknown_name_suggests_the_near_ones() -> None:
+    near, _ = similar(catalogue(), "Deploymets")
+    error = catalogue().missing("Deploymets", near)
+
+    assert isinstance(error, UnknownResource)
+    assert str(error) == (
+        "the server has no resource called 'Deploymets' (did you mean deployments?); "
+        "`kubectl api-resources` lists what it has"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("podz", "pods"),
+        ("svcs", "services"),
+        ("deployment.app", "deployments.apps"),
+        ("pod.v2", "pods.v1"),
+    ],
+)
+def test_what_is_suggested_can_be_asked_for(name: str, first: str) -> None:
+    near, _ = similar(catalogue(), name)
+
+    assert near[0] == first
+    assert all(catalogue().find(each) for each in near)
+
+
+def test_a_resource_is_suggested_once_by_its_plural_and_three_at_most() -> None:
+    names = [resource(f"thing{each}s", "a.io", "v1", f"thing{each}") for each in "abcde"]
+    near, _ = similar(of(*names), "things")
+
+    assert len(near) == 3
+    assert all(each.endswith("s") for each in near)
+
+
+def test_a_message_of_many_candidates_names_five_and_counts_the_rest() -> None:
+    many = of(*(resource("gateways", f"g{each}.io") for each in range(9)))
+
+    with pytest.raises(AmbiguousResource) as caught:
+        many.find("gateways")
+    assert str(caught.value).endswith("gateways.g3.io or gateways.g4.io or one of 4 more")
+    assert len(caught.value.candidates) == 9
+
+
+def test_the_core_group_may_be_written_as_nothing_after_a_dot() -> None:
+    """As kubectl takes it: ``pods.``, and with the version ``pods.v1.``."""
+    for name in ("pods.", "pod.", "pods.v1.", "pod.v1."):
+        found = catalogue().find(name)
+        assert found is not None
+        assert str(found) == "pods"
+    assert catalogue().find("deployments.v1.") is None
+
+
+def test_a_server_that_is_known_is_named() -> None:
+    said = str(catalogue().missing("x", where="https://10.0.0.1 (config: context 'main')"))
+
+    assert said.startswith(
+        "the server https://10.0.0.1 (config: context 'main') has no resource called 'x'; "
+    )
+
+
+def test_a_server_that_lists_nothing_may_be_none_of_kubernetes() -> None:
+    assert str(Catalogue((), {"/apis": LOST}).missing("widgets.a.io")).endswith(
+        "it lists nothing at all: is it a Kubernetes API server?"
+    )
+
+
+def test_nothing_is_suggested_that_could_not_be_used() -> None:
+    near, _ = similar(catalogue(), "componentstatusez")
+
+    assert near == ()
+
+
+def test_a_thousand_names_are_compared_in_steps() -> None:
+    many = of(*(resource(f"things{number}", "a.io") for number in range(1000)))
+
+    (first, *_), steps = similar(many, "thing777")
+
+    assert (first, steps) == ("things777", 5)
+
+
+DOWN = server_error(Status(503, message="the backend is down"), phase="discovery")
+NOT_ALLOWED = server_error(Status(403, "Forbidden"), phase="discovery")
+LOST = server_error(Status(404, "NotFound"), phase="discovery")
+
+
+def test_an_unknown_name_tells_which_groups_did_not_answer() -> None:
+    dark = Catalogue((), {"/apis/metrics.k8s.io/v1beta1": DOWN, "/apis/a.io/v1": None})
+
+    assert str(dark.missing("x")) == (
+        "the server has no resource called 'x'; it did not describe metrics.k8s.io/v1beta1, "
+        "a.io/v1; `kubectl api-resources` lists what it has"
+    )
+
+
+def test_a_name_in_a_group_that_did_not_answer_is_not_unknown() -> None:
+    dark = Catalogue((), {"/apis/metrics.k8s.io/v1beta1": DOWN})
+
+    for name in ("pods.metrics.k8s.io", "pods.v1beta1.metrics.k8s.io"):
+        assert isinstance(dark.missing(name), ServerFailure)
+    assert isinstance(dark.missing("pods.other.io"), UnknownResource)
+
+
+@pytest.mark.parametrize("path", ["/apis", "/api/v1"])
+def test_a_bare_name_is_not_unknown_if_much_could_not_be_read(path: str) -> None:
+    blind = Catalogue((), {path: NOT_ALLOWED})
+
+    assert isinstance(blind.missing("widgets"), Forbidden)
+    assert isinstance(blind.missing("widgets.example.com"), UnknownResource)
+
+
+def test_a_server_without_a_list_of_groups_wants_the_group_named() -> None:
+    assert str(Catalogue((), {"/apis": LOST}).missing("widgets")) == (
+        "the server has no resource called 'widgets'; it has no list of its groups, so ask for "
+        "widgets.GROUP, if it is a Kubernetes API server at all"
+    )
+
+
+def test_what_was_dark_is_light_when_it_was_read() -> None:
+    dark = Catalogue((), {"/apis/a.io/v1": DOWN, "/apis/b.io/v1": DOWN})
+    lighter = dark.with_more(of(resource("things", "a.io")))
+
+    assert not dark.knows("a.io")
+    assert lighter.knows("a.io")
+    assert not lighter.knows("b.io")
+    assert lighter.knows("")
+    assert lighter.find("things") == resource("things", "a.io")
+
+
+def test_an_error_is_remembered_without_where_it_was_raised() -> None:
+    try:
+        raise DOWN
+    except ServerFailure as error:
+        kept = remembered(error)
+
+    assert (type(kept), str(kept), kept.phase) == (ServerFailure, str(DOWN), "discovery")
+    assert kept.__traceback__ is None
+    other = remembered(ProtocolError("nonsense", phase="discovery"))
+    assert (type(other), str(other), other.phase) == (ProtocolError, "nonsense", "discovery")
+    assert isinstance(remembered(LOST), NotFound)
+
+
+def test_a_catalogue_shows_how_much_is_in_it() -> None:
+    assert repr(of(*BUILT_IN[:3])) == "<Catalogue of 3 resources>"
+    assert repr(Catalogue((), {"/apis": None})) == "<Catalogue of 0 resources, 1 documents unread>"

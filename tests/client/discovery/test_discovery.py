@@ -1,0 +1,247 @@
+"""How long an answer holds, and who shares it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from aioinformer._client.discovery.discovery import ABSENT, FRESH, Discovery
+from aioinformer._client.discovery.served_check import AGAIN
+from aioinformer._core.objects.resources import Resource
+from aioinformer.errors import (
+    ConnectionFailed,
+    Forbidden,
+    ServerFailure,
+    UnknownResource,
+    UnwatchableResource,
+)
+from tests.client.servings import (
+    APPS,
+    CORE,
+    GROUPS,
+    VERSIONS,
+    Documents,
+    group,
+    legacy,
+    modern,
+    resources,
+    standalone,
+)
+from tests.client.virtual import virtually
+
+EVERYTHING = ["/api", "/apis"]
+
+
+# -- how long ----------------------------------------------------------------------------------
+
+
+@virtually
+async def test_the_answer_is_used_again() -> None:
+    documents = modern()
+    discovery = Discovery(documents)
+
+    await discovery.find("deploy")
+    assert (await discovery.find("jobs")).group == "batch"
+
+    assert documents.asked == EVERYTHING
+
+
+@virtually
+async def test_an_answer_is_used_for_ten_minutes() -> None:
+    documents = modern()
+    discovery = Discovery(documents)
+    await discovery.find("deploy")
+
+    await asyncio.sleep(FRESH - 1)
+    await discovery.find("deploy")
+    assert documents.asked == EVERYTHING
+    await asyncio.sleep(2)
+    await discovery.find("deploy")
+    assert documents.asked == EVERYTHING * 2
+
+
+@virtually
+async def test_a_name_that_is_missing_is_asked_for_again_after_a_moment() -> None:
+    """The custom resource may have been installed a second ago."""
+    documents = modern()
+    discovery = Discovery(documents)
+    await discovery.find("deploy")
+    documents.served["/apis"] = GROUPS.replace(b'"deployments"', b'"widgets"')
+
+    with pytest.raises(UnknownResource):
+        await discovery.find("widgets")
+    assert documents.asked == EVERYTHING, "a name that is asked for in a loop is no flood"
+    await asyncio.sleep(ABSENT)
+    assert (await discovery.find("widgets")).plural == "widgets"
+    assert documents.asked == EVERYTHING * 2
+
+
+@virtually
+async def test_a_name_that_stays_missing_is_unknown_after_one_question() -> None:
+    documents = modern()
+
+    with pytest.raises(UnknownResource, match="did you mean"):
+        await Discovery(documents).find("deploymets")
+
+    assert documents.asked == EVERYTHING
+
+
+@virtually
+async def test_a_resource_that_can_not_be_watched_is_an_error_that_says_so() -> None:
+    with pytest.raises(UnwatchableResource, match="doesn't let anybody list or watch it"):
+        await Discovery(legacy()).find("bindings")
+
+
+@virtually
+async def test_a_failed_question_is_asked_again_the_next_time() -> None:
+    documents = modern()
+    discovery = Discovery(documents)
+    documents.served["/apis"] = ConnectionFailed("refused", phase="discovery")
+
+    with pytest.raises(ConnectionFailed):
+        await discovery.find("deploy")
+    documents.served["/apis"] = GROUPS
+
+    assert (await discovery.find("deploy")).plural == "deployments"
+
+
+# -- at once -----------------------------------------------------------------------------------
+
+
+@virtually
+async def test_names_asked_for_at_once_are_one_question() -> None:
+    documents = modern()
+    discovery = Discovery(documents)
+
+    await asyncio.gather(*(discovery.find(name) for name in ("deploy", "jobs", "leases")))
+
+    assert documents.asked == EVERYTHING
+
+
+@virtually
+async def test_all_who_wait_for_an_answer_share_its_failure() -> None:
+    """Else ten informers at a server that is not there would wait for ten timeouts in a row."""
+    documents = Documents({"/api": ConnectionFailed("refused", phase="discovery")})
+    discovery = Discovery(documents)
+
+    ended = await asyncio.gather(
+        *(discovery.find(name) for name in ("deploy", "jobs", "leases")), return_exceptions=True
+    )
+
+    assert [type(each) for each in ended] == [ConnectionFailed] * 3
+    assert len(set(map(id, ended))) == 3, "each its own: tracebacks grow"
+    assert documents.asked == ["/api"]
+
+
+@virtually
+async def test_whoever_gives_up_while_asking_leaves_the_question_to_the_next() -> None:
+    documents = modern()
+    discovery = Discovery(documents)
+    first = asyncio.create_task(discovery.find("deploy"))
+    second = asyncio.create_task(discovery.find("jobs"))
+    await asyncio.sleep(0)
+    first.cancel()
+
+    assert (await second).plural == "jobs"
+    assert documents.asked == ["/api", *EVERYTHING]
+    assert first.cancelled()
+
+
+# -- what could not be read --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["widgets.example.com", "wi.example.com", "Widget.v1.example.com"])
+@virtually
+async def test_a_name_with_its_group_is_found_without_a_list_of_groups(name: str) -> None:
+    found = await Discovery(standalone()).find(name)
+
+    assert (found.group, found.version, found.plural) == ("example.com", "v1", "widgets")
+
+
+@virtually
+async def test_a_name_with_its_group_is_found_where_the_list_of_groups_is_forbidden() -> None:
+    documents = Documents({"/api": VERSIONS, "/api/v1": CORE, "/apis": 403, "/apis/apps/v1": APPS})
+    discovery = Discovery(documents)
+
+    assert (await discovery.find("pods")).plural == "pods"
+    assert (await discovery.find("deploy.v1.apps")).plural == "deployments"
+    assert documents.asked == ["/api", "/api/v1", "/apis", "/apis/apps/v1"]
+    with pytest.raises(Forbidden):
+        await discovery.find("ingresses")
+
+
+@virtually
+async def test_a_group_that_was_down_is_found_when_it_is_back() -> None:
+    documents = legacy(**{"/apis/metrics.io/v1": 503})
+    discovery = Discovery(documents)
+
+    assert (await discovery.find("sts")).plural == "statefulsets"
+    with pytest.raises(UnknownResource, match=r"did not describe metrics\.io/v1"):
+        await discovery.find("podmetrics")
+    with pytest.raises(ServerFailure):
+        await discovery.find("podmetrics.metrics.io")
+    documents.served["/apis/metrics.io/v1"] = resources("podmetrics")
+    await asyncio.sleep(ABSENT)
+
+    assert (await discovery.find("podmetrics.metrics.io")).group == "metrics.io"
+
+
+@virtually
+async def test_a_name_in_a_group_that_is_down_is_asked_for_once_in_a_while() -> None:
+    documents = Documents({"/apis": 503, "/apis/a.io": group("a.io", "v1"), "/apis/a.io/v1": 503})
+    discovery = Discovery(documents)
+
+    for _ in range(3):
+        with pytest.raises(ServerFailure):
+            await discovery.find("things.a.io")
+
+    assert documents.asked.count("/apis/a.io/v1") == 1
+
+
+@virtually
+async def test_a_server_without_a_list_of_groups_knows_no_bare_names() -> None:
+    documents = standalone()
+
+    with pytest.raises(UnknownResource, match=r"no list of its groups, so ask for widgets\.GROUP"):
+        await Discovery(documents).find("widgets")
+
+    assert documents.asked == EVERYTHING
+
+
+@pytest.mark.parametrize("name", ["widgets..", "widgets.a/../b", "widgets.%2e"])
+@virtually
+async def test_a_name_whose_group_no_url_can_name_is_unknown(name: str) -> None:
+    documents = standalone()
+
+    with pytest.raises(UnknownResource):
+        await Discovery(documents).find(name)
+    assert not any(".." in path or "%" in path for path in documents.asked)
+
+
+# -- one resource ------------------------------------------------------------------------------
+
+
+@virtually
+async def test_whether_a_resource_is_served_is_asked_afresh_after_a_moment() -> None:
+    documents = standalone()
+    discovery = Discovery(documents)
+    widgets = await discovery.find("widgets.example.com")
+    assert await discovery.served(widgets) == widgets
+    documents.served.clear()
+    asked = len(documents.asked)
+
+    assert await discovery.served(widgets) == widgets
+    assert len(documents.asked) == asked
+    await asyncio.sleep(AGAIN)
+    assert await discovery.served(widgets) is None
+    assert await discovery.served(Resource("example.com", "v1", "gadgets", "Gadget")) is None
+
+
+@virtually
+async def test_a_discovery_shows_what_it_knows() -> None:
+    discovery = Discovery(standalone())
+    assert repr(discovery) == "<Discovery <Catalogue of 0 resources>>"
+    await discovery.find("widgets.example.com")
+
+    assert repr(discovery) == "<Discovery <Catalogue of 1 resources, 1 documents unread>>"

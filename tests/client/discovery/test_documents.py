@@ -1,0 +1,213 @@
+"""Discovery documents, understood."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer._client.discovery.documents import (
+    Served,
+    aggregated_resources,
+    core_versions,
+    group_versions,
+    legacy_groups,
+    legacy_resources,
+    version_path,
+)
+from aioinformer._core.objects.resources import BUILT_IN, Resource
+from aioinformer.errors import ProtocolError
+from tests.client.recordings import recorded
+
+AGGREGATED = recorded("02-aggregated-discovery").body
+CORE = recorded("01-core-v1-resources").body
+APPS = recorded("03-group-version-resources").body
+
+
+def aggregated() -> tuple[Served, ...]:
+    found = aggregated_resources(AGGREGATED, "/apis")
+    assert found is not None
+    return found.served
+
+
+def test_the_aggregated_document_describes_every_group() -> None:
+    found = [each.resource for each in aggregated()]
+
+    (deployments,) = [each for each in found if each.plural == "deployments"]
+    assert deployments == Resource(
+        "apps", "v1", "deployments", "Deployment", short_names=("deploy",)
+    )
+    assert {"apps", "batch", "rbac.authorization.k8s.io"} < {each.group for each in found}
+
+
+def test_a_legacy_document_describes_one_group_version() -> None:
+    found = legacy_resources(APPS, "/apis/apps/v1", "apps/v1")
+
+    assert [each.resource.plural for each in found] == [
+        "controllerrevisions",
+        "daemonsets",
+        "deployments",
+        "replicasets",
+        "statefulsets",
+    ]
+
+
+def test_the_legacy_and_the_aggregated_form_say_the_same() -> None:
+    assert legacy_resources(APPS, "/apis/apps/v1", "apps/v1") == tuple(
+        each for each in aggregated() if each.resource.group == "apps"
+    )
+
+
+def test_the_built_in_table_agrees_with_what_a_server_says() -> None:
+    everything = [*legacy_resources(CORE, "/api/v1", "v1"), *aggregated()]
+    found = [each.resource for each in everything]
+    served = {(each.group, each.version, each.plural): each for each in found}
+    both = [each for each in BUILT_IN if (each.group, each.version, each.plural) in served]
+
+    assert len(both) > 40
+    assert [served[each.group, each.version, each.plural] for each in both] == both
+
+
+def test_subresources_are_left_out() -> None:
+    everything = [*legacy_resources(CORE, "/api/v1", "v1"), *aggregated()]
+
+    assert not any("/" in each.resource.plural for each in everything)
+
+
+def test_a_cluster_scoped_resource_is_one() -> None:
+    (nodes,) = [
+        each.resource
+        for each in legacy_resources(CORE, "/api/v1", "v1")
+        if each.resource.plural == "nodes"
+    ]
+
+    assert not nodes.namespaced
+
+
+def test_a_resource_says_what_it_lacks_to_be_kept_in_a_cache() -> None:
+    """Recording 01: bindings can only be created, componentstatuses not be watched."""
+    lacking = {
+        each.resource.plural: each.lacks
+        for each in legacy_resources(CORE, "/api/v1", "v1")
+        if each.lacks
+    }
+
+    assert lacking == {"bindings": ("list", "watch"), "componentstatuses": ("watch",)}
+    assert not any(each.lacks for each in aggregated() if each.resource.group == "apps")
+    assert Served(BUILT_IN[0]).lacks == (), "a server that doesn't say forbids nothing"
+
+
+def test_versions_of_an_aggregated_api_that_is_down_are_stale() -> None:
+    document = AGGREGATED.replace(
+        b'"freshness":"Current"}]},{"metadata":{"name":"apps"}',
+        b'"freshness":"Stale"}]},{"metadata":{"name":"apps"}',
+    )
+    found = aggregated_resources(document, "/apis")
+
+    assert found is not None
+    assert found.stale == ("apiregistration.k8s.io/v1",)
+
+
+def test_the_document_of_a_group_version_has_its_place() -> None:
+    assert version_path("v1") == "/api/v1"
+    assert version_path("apps/v1") == "/apis/apps/v1"
+
+
+def test_the_legacy_answer_to_an_aggregated_question_is_noticed() -> None:
+    assert aggregated_resources(b'{"kind":"APIGroupList","groups":[]}', "/apis") is None
+
+
+def test_the_preferred_version_of_a_legacy_group_comes_first() -> None:
+    group = (
+        b'{"kind":"APIGroup","name":"example.com",'
+        b'"versions":[{"groupVersion":"example.com/v2alpha1"},'
+        b'{"groupVersion":"example.com/v1"}],'
+        b'"preferredVersion":{"groupVersion":"example.com/v1"}}'
+    )
+
+    assert list(group_versions(group, "")) == ["example.com/v1", "example.com/v2alpha1"]
+    groups = b'{"kind":"APIGroupList","groups":[%s]}' % group
+    assert list(legacy_groups(groups, "")) == list(group_versions(group, ""))
+    assert list(core_versions(b'{"kind":"APIVersions","versions":["v1"]}')) == ["v1"]
+
+
+@pytest.mark.parametrize("document", [b"{}", b'{"kind":"Status"}', b'{"kind":"List","items":[]}'])
+def test_a_document_of_another_kind_is_no_empty_one(document: bytes) -> None:
+    """Else a proxy that answers 200 to everything would say that a resource is gone."""
+    with pytest.raises(ProtocolError, match="no discovery document: its kind is"):
+        legacy_resources(document, "/apis/a/v1", "a/v1")
+    with pytest.raises(ProtocolError, match="no discovery document: its kind is"):
+        legacy_groups(document, "/apis")
+    with pytest.raises(ProtocolError, match="no discovery document: "):
+        group_versions(b'{"name":"a",' + document[1:].replace(b"}", b" }"), "/apis/a")
+    with pytest.raises(ProtocolError, match="no discovery document: its kind is"):
+        core_versions(document)
+
+
+def test_the_document_of_another_group_version_is_not_the_one_asked_for() -> None:
+    document = b'{"kind":"APIResourceList","groupVersion":"b/v1","resources":[]}'
+
+    with pytest.raises(ProtocolError, match="it describes something else than"):
+        legacy_resources(document, "/apis/a/v1", "a/v1")
+
+
+@pytest.mark.parametrize(
+    "document", [b"<html>", b"[]", b'{"kind":"APIGroupDiscoveryList","items":3}', b"\xff"]
+)
+def test_something_else_is_no_discovery_document(document: bytes) -> None:
+    with pytest.raises(ProtocolError, match="/apis is no discovery document") as caught:
+        aggregated_resources(document, "/apis")
+    assert caught.value.phase == "discovery"
+
+
+def test_a_group_version_that_is_empty_has_no_resources() -> None:
+    assert (
+        legacy_resources(b'{"kind":"APIResourceList","resources":null}', "/apis/a/v1", "a/v1") == ()
+    )
+
+
+AGGREGATED_OF = (
+    b'{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"%s"},"versions":[{"version":'
+    b'"%s","resources":[{"resource":"%s"}]}]}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("group", "version", "plural"),
+    [
+        (b"a.io", b"v1", b""),
+        (b"a.io", b"", b"pods"),
+        (b"..", b"v1", b"pods"),
+        (b"", b"v1", b".."),
+        (b"a.io", b"v1", b"Bearer pods"),
+        (b"a.io", b"v1\\u001b[31m", b"pods"),
+        (b"a\\nb", b"v1", b"pods"),
+    ],
+)
+def test_a_resource_that_no_url_can_name_is_the_servers_fault(
+    group: bytes, version: bytes, plural: bytes
+) -> None:
+    with pytest.raises(ProtocolError, match="/apis is no discovery document: a resource's"):
+        aggregated_resources(AGGREGATED_OF % (group, version, plural), "/apis")
+
+
+def test_a_legacy_resource_without_a_name_is_the_servers_fault() -> None:
+    document = (
+        b'{"kind":"APIResourceList","resources":[{"name":"","kind":"Pod","namespaced":true}]}'
+    )
+
+    with pytest.raises(ProtocolError, match="plural is one URL segment") as caught:
+        legacy_resources(document, "/api/v1", "v1")
+    assert caught.value.phase == "discovery"
+
+
+@pytest.mark.parametrize("name", ["", "../api/v1", "a.io/..", "a.io/v1/x", "a.io/"])
+def test_a_group_version_that_no_url_can_name_is_the_servers_fault(name: str) -> None:
+    group = b'{"kind":"APIGroup","name":"a.io","versions":[{"groupVersion":"%s"}]}'
+    group %= name.encode()
+
+    with pytest.raises(ProtocolError, match="it has a group version"):
+        list(group_versions(group, "/apis/a.io"))
+
+
+def test_a_document_nested_too_deeply_is_the_servers_fault() -> None:
+    with pytest.raises(ProtocolError, match="no discovery document"):
+        aggregated_resources(b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "/apis")

@@ -1,0 +1,372 @@
+"""Which documents are asked for, and what a part that doesn't come may hide."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from aioinformer._client.discovery.fetcher import SHORT, Survey
+from aioinformer._core.objects.resources import Resource, find_built_in
+from aioinformer.errors import (
+    ConnectionFailed,
+    FetchError,
+    Forbidden,
+    NotFound,
+    ProtocolError,
+    ServerFailure,
+    Unauthorized,
+    server_error,
+)
+from tests.client.servings import (
+    CORE,
+    EMPTY,
+    GROUPS,
+    LOST_404,
+    VERSIONS,
+    Documents,
+    aggregated,
+    group,
+    groups,
+    legacy,
+    modern,
+    resources,
+    standalone,
+)
+
+WIDGETS = Resource("example.com", "v1", "widgets", "Widget", short_names=("wi",))
+PODS = find_built_in("pods")
+
+
+# -- everything --------------------------------------------------------------------------------
+
+
+async def test_two_aggregated_documents_describe_everything() -> None:
+    documents = modern()
+
+    catalogue = await Survey(documents).everything()
+
+    assert catalogue.find("deploy") == find_built_in("deploy")
+    assert documents.asked == ["/api", "/apis"]
+
+
+async def test_an_older_server_is_asked_group_by_group() -> None:
+    documents = legacy()
+
+    catalogue = await Survey(documents).everything()
+
+    assert catalogue.find("sts") == find_built_in("sts")
+    assert catalogue.find("po") == PODS
+    assert documents.asked == [
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/apis/metrics.io/v1",
+        "/apis/apps/v1",
+    ]
+
+
+@pytest.mark.parametrize(
+    "broken", [503, 403, 404, b"<html>down</html>"], ids=["503", "403", "404", "a page"]
+)
+async def test_a_group_that_is_broken_hides_no_other(broken: bytes | int) -> None:
+    catalogue = await Survey(legacy(**{"/apis/metrics.io/v1": broken})).everything()
+
+    assert catalogue.find("sts") == find_built_in("sts")
+    assert list(catalogue.unread) == ["/apis/metrics.io/v1"]
+
+
+@pytest.mark.parametrize("broken", [503, 403])
+async def test_a_list_of_groups_that_is_refused_hides_no_core_resource(broken: int) -> None:
+    documents = Documents({"/api": VERSIONS, "/api/v1": CORE, "/apis": broken})
+
+    catalogue = await Survey(documents).everything()
+
+    assert catalogue.find("pods") == PODS
+    assert list(catalogue.unread) == ["/apis"]
+
+
+async def test_a_core_group_that_is_refused_hides_no_other() -> None:
+    documents = Documents({"/api": 403, "/api/v1": 403, "/apis": GROUPS})
+
+    catalogue = await Survey(documents).everything()
+
+    assert catalogue.find("deploy") == find_built_in("deploy")
+    assert list(catalogue.unread) == ["/api/v1"]
+
+
+async def test_an_aggregated_api_that_is_down_is_unread() -> None:
+    documents = Documents({"/api": EMPTY, "/apis": aggregated("metrics.io", v1=())})
+
+    assert (await Survey(documents).everything()).unread == {"/apis/metrics.io/v1": None}
+
+
+async def test_a_server_that_does_not_know_who_asks_is_an_error() -> None:
+    with pytest.raises(Unauthorized):
+        await Survey(Documents({"/api": 401})).everything()
+
+
+async def test_a_server_that_can_not_be_reached_is_an_error() -> None:
+    gone = ConnectionFailed("refused", phase="discovery")
+
+    with pytest.raises(ConnectionFailed):
+        await Survey(Documents({"/api": EMPTY, "/apis": gone})).everything()
+
+
+async def test_a_server_that_knows_no_path_and_is_none_of_kubernetes_is_an_error() -> None:
+    lost = server_error(LOST_404, phase="discovery", target="GET /apis")
+
+    with pytest.raises(NotFound, match="default backend"):
+        await Survey(Documents({"/api": lost, "/apis": lost})).everything()
+    assert (await Survey(Documents({"/api": lost})).everything()).served == ()
+
+
+async def test_a_document_that_makes_no_sense_is_named_with_its_server() -> None:
+    survey = Survey(Documents({"/apis": b"{}"}), lambda: "https://10.0.0.1 (config)")
+
+    with pytest.raises(ProtocolError, match=r"^/apis of https://10\.0\.0\.1 \(config\) is no"):
+        await survey.everything()
+
+
+async def test_a_document_that_makes_no_sense_is_the_servers_fault() -> None:
+    with pytest.raises(ProtocolError, match="/apis is no discovery document"):
+        await Survey(Documents({"/apis": b"<html>"})).everything()
+
+
+# -- one group ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["widgets.example.com", "wi.example.com", "Widget.v1.example.com"])
+async def test_the_group_in_a_name_is_asked_for_directly(name: str) -> None:
+    assert (await Survey(standalone()).groups_in(name)).find(name) == WIDGETS
+
+
+async def test_a_name_with_a_version_needs_that_one_document() -> None:
+    documents = standalone()
+
+    await Survey(documents).groups_in("widgets.v1.example.com")
+
+    assert documents.asked == ["/apis/example.com/v1"]
+
+
+async def test_the_core_group_is_asked_for_by_its_version() -> None:
+    documents = Documents({"/api": 403, "/api/v1": CORE})
+
+    assert (await Survey(documents).groups_in("po.v1")).find("po.v1") == PODS
+    assert documents.asked == ["/api/v1"]
+
+
+async def test_a_group_that_does_not_answer_is_noted() -> None:
+    documents = Documents({"/apis/a.io": group("a.io", "v1"), "/apis/a.io/v1": 503})
+
+    found = await Survey(documents).groups_in("things.a.io")
+
+    assert isinstance(found.missing("things.a.io"), ServerFailure)
+
+
+# -- whether one is served ---------------------------------------------------------------------
+
+
+def served(**documents: bytes | int | FetchError) -> Documents:
+    """A server of today whose only group of note is ``example.com``."""
+    return Documents({"/api": EMPTY, "/apis": EMPTY, **documents})
+
+
+async def test_a_resource_that_is_where_it_was_is_one_request() -> None:
+    documents = served(**{"/apis/example.com/v1": resources("widgets")})
+
+    assert await Survey(documents).served(WIDGETS) == WIDGETS
+    assert documents.asked == ["/apis/example.com/v1"]
+
+
+async def test_a_core_resource_is_one_request_too() -> None:
+    documents = Documents({"/api/v1": CORE})
+
+    assert await Survey(documents).served(PODS) == PODS
+    assert documents.asked == ["/api/v1"]
+
+
+async def test_a_resource_is_gone_if_two_documents_say_so() -> None:
+    """The plain 404 of a removed group version (recording 53), and the list of all groups."""
+    documents = served()
+
+    assert await Survey(documents).served(WIDGETS) is None
+    assert documents.asked == ["/apis/example.com/v1", "/apis"]
+
+
+async def test_a_404_as_a_status_is_the_same() -> None:
+    assert await Survey(served(**{"/apis/example.com/v1": 404})).served(WIDGETS) is None
+
+
+async def test_a_resource_is_gone_from_a_group_version_that_stays() -> None:
+    documents = served(
+        **{
+            "/apis/example.com/v1": resources("gadgets"),
+            "/apis": aggregated("example.com", v1=("gadgets",)),
+        }
+    )
+
+    assert await Survey(documents).served(WIDGETS) is None
+
+
+async def test_a_resource_in_another_version_is_found_there() -> None:
+    both = aggregated("example.com", v2=("widgets",), v1beta1=("widgets",))
+
+    found = await Survey(served(**{"/apis": both})).served(WIDGETS)
+
+    assert found is not None
+    assert (found.version, found.plural) == ("v2", "widgets")
+
+
+async def test_a_replica_that_still_lists_it_is_believed() -> None:
+    documents = served(**{"/apis": aggregated("example.com", v2=("widgets",), v1=("widgets",))})
+
+    found = await Survey(documents).served(WIDGETS)
+
+    assert found is not None
+    assert found.version == "v1"
+
+
+async def test_an_older_server_is_asked_for_the_other_versions_of_the_group() -> None:
+    documents = Documents(
+        {
+            "/apis": groups(("a.io", "v1"), ("example.com", "v1", "v2", "v3")),
+            "/apis/example.com/v2": resources("gadgets"),
+            "/apis/example.com/v3": resources("widgets"),
+        }
+    )
+
+    found = await Survey(documents).served(WIDGETS)
+
+    assert found is not None
+    assert found.version == "v3"
+    assert documents.asked == [
+        "/apis/example.com/v1",
+        "/apis",
+        "/apis/example.com/v2",
+        "/apis/example.com/v3",
+    ]
+
+
+@pytest.mark.parametrize("refusal", [404, 403])
+async def test_without_a_list_of_groups_the_group_itself_is_asked(refusal: int) -> None:
+    documents = Documents({"/apis": refusal})
+
+    assert await Survey(documents).served(WIDGETS) is None
+    assert documents.asked[-1] == "/apis/example.com"
+
+    documents.served["/apis/example.com"] = group("example.com", "v2")
+    documents.served["/apis/example.com/v2"] = resources("widgets")
+    found = await Survey(documents).served(WIDGETS)
+    assert found is not None
+    assert found.version == "v2"
+
+
+async def test_a_core_resource_is_gone_if_its_version_has_it_no_more() -> None:
+    other = Resource("", "v1", "podz", "Podz")
+
+    for core in (VERSIONS, EMPTY):
+        assert await Survey(Documents({"/api": core, "/api/v1": CORE})).served(other) is None
+    assert await Survey(Documents({})).served(other) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("/apis/example.com/v1", 401),
+        ("/apis/example.com/v1", 403),
+        ("/apis/example.com/v1", 503),
+        ("/apis/example.com/v1", b"{}"),
+        ("/apis/example.com/v1", b'{"kind":"APIResourceList","groupVersion":"other/v1"}'),
+        ("/apis", 401),
+        ("/apis", 500),
+        ("/apis", b"{}"),
+        ("/apis", b"<html>"),
+        ("/apis", aggregated("example.com", v2=())),
+        ("/apis", groups(("example.com", "v2"))),  # and v2 answers 503
+    ],
+)
+async def test_no_absence_follows_from_an_answer_that_says_nothing_of_it(
+    path: str, answer: bytes | int
+) -> None:
+    documents = served(**{"/apis/example.com/v2": 503, path: answer})
+
+    with pytest.raises(FetchError) as caught:
+        await Survey(documents).served(WIDGETS)
+    assert caught.value.phase == "discovery"
+
+
+async def test_no_absence_follows_from_a_network_that_fails() -> None:
+    documents = served(**{"/apis": ConnectionFailed("refused", phase="discovery")})
+
+    with pytest.raises(ConnectionFailed):
+        await Survey(documents).served(WIDGETS)
+
+
+async def test_no_absence_follows_from_the_404s_of_a_proxy() -> None:
+    lost = server_error(LOST_404, phase="discovery")
+    paths = ("/apis/example.com/v1", "/apis", "/apis/example.com")
+
+    with pytest.raises(ProtocolError, match=r"whether the server has /apis/example\.com can't be"):
+        await Survey(Documents(dict.fromkeys(paths, lost))).served(WIDGETS)
+    with pytest.raises(ProtocolError, match="can't be known"):
+        await Survey(Documents({"/api": lost, "/api/v1": lost})).served(PODS)
+
+
+async def test_a_group_that_may_not_be_looked_at_is_not_gone() -> None:
+    documents = Documents({"/apis": 403, "/apis/example.com": 403})
+
+    with pytest.raises(Forbidden):
+        await Survey(documents).served(WIDGETS)
+
+
+async def test_an_aggregated_api_that_is_down_elsewhere_does_not_matter() -> None:
+    documents = served(**{"/apis": aggregated("metrics.io", v1=())})
+
+    assert await Survey(documents).served(WIDGETS) is None
+
+
+# -- long documents ----------------------------------------------------------------------------
+
+
+def long_list(groups: int) -> bytes:
+    """An aggregated document of many groups with ten resources each."""
+
+    def described(name: str) -> dict[str, object]:
+        found = [{"resource": f"{name}{n}", "responseKind": {"kind": "T"}} for n in range(10)]
+        versions = [{"version": "v1", "resources": found}]
+        return {"metadata": {"name": f"{name}.io"}, "versions": versions}
+
+    items = [described(f"g{number}") for number in range(groups)]
+    return msgspec.json.encode({"kind": "APIGroupDiscoveryList", "items": items})
+
+
+async def turns_while_reading(groups: int) -> int:
+    """How often the loop turns while a document of so many groups is read."""
+    document, turns = long_list(groups), 0
+    assert (len(document) > SHORT) is (groups > 5)
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    catalogue = await Survey(Documents({"/api": EMPTY, "/apis": document})).everything()
+    beside.cancel()
+    assert catalogue.find("g40") is not None
+    return turns
+
+
+async def test_a_long_document_is_read_beside_the_loop() -> None:
+    assert await turns_while_reading(2000) > await turns_while_reading(5)
+
+
+@pytest.mark.parametrize("wrong", [b"[", b'{"kind":"x"}'])
+async def test_a_long_document_that_is_none_is_the_servers_fault(wrong: bytes) -> None:
+    documents = Documents({"/api": EMPTY, "/apis": wrong + b" " * SHORT})
+
+    with pytest.raises(ProtocolError, match="/apis is no discovery document"):
+        await Survey(documents).everything()

@@ -1,0 +1,64 @@
+"""Headers that a program adds to requests, fixed or asked for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+
+import pytest
+from aiohttp import web
+
+from aioinformer import Client
+from aioinformer._client.http.headers import checked, current
+from aioinformer.errors import FetchError
+from tests.client.servers import serving
+
+CANARY = "hunter2"
+
+
+def test_fixed_ones_are_those_of_the_beginning() -> None:
+    given = {"X-Team": "shop"}
+    kept = checked(given)
+    given["X-Team"] = "other"
+
+    assert current(kept) == {"X-Team": "shop"}
+
+
+async def test_a_function_is_asked_for_each_request() -> None:
+    async def number(request: web.Request) -> web.Response:
+        return web.Response(text=request.headers["X-Number"])
+
+    numbers = count(1)
+    headers = lambda: {"X-Number": str(next(numbers))}  # noqa: E731 - as programs write it
+    async with serving(number) as server, Client(server, headers=headers) as client:
+        assert [await client.get("/"), await client.get("/")] == [b"1", b"2"]
+
+
+async def test_what_a_request_needs_is_not_overwritten() -> None:
+    async def shown(request: web.Request) -> web.Response:
+        return web.Response(text=request.headers["Authorization"])
+
+    def headers() -> Mapping[str, str]:
+        return {"authorization": "Bearer other", "accept": "text/html"}
+
+    async with serving(shown) as server, Client(server, token="mine", headers=headers) as client:
+        assert await client.get("/") == b"Bearer mine"
+
+
+@pytest.mark.parametrize("returned", [{"X-Key": f"{CANARY}\r\nX-Evil: 1"}, None, {"X-Key": 1}])
+async def test_a_function_that_fails_keeps_the_request_from_being_sent(returned: object) -> None:
+    asked: list[str] = []
+
+    async def ask(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response()
+
+    def headers() -> Mapping[str, str]:
+        return returned  # type: ignore[return-value]  # what a program without types may do
+
+    async with serving(ask) as server, Client(server, headers=headers) as client:
+        with pytest.raises(FetchError, match=r"headers= failed with \w+Error; nothing was") as told:
+            await client.get("/")
+
+    assert (asked, told.value.phase) == ([], "credentials")
+    assert CANARY not in str(told.value)

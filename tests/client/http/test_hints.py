@@ -1,0 +1,172 @@
+"""What is advised. The common mistakes are in ``test_beginners_errors``, made for real."""
+
+from __future__ import annotations
+
+import errno
+import ssl
+
+import pytest
+
+from aioinformer._client.auth.redaction import MASK
+from aioinformer._client.http.hints import (
+    about_certificate,
+    about_network,
+    about_refusal,
+    about_tls,
+    is_tls_only,
+)
+from aioinformer._core.codec.status_decoder import read_status
+from aioinformer.errors import Phase, Status
+from tests.client.recordings import recorded
+
+PODS = "/api/v1/namespaces/web/pods"
+
+
+def forbidden(user: str) -> Status:
+    return Status(403, "Forbidden", f'pods is forbidden: User "{user}" cannot list resource "pods"')
+
+
+def recorded_status(name: str) -> Status:
+    return read_status(recorded(name).body)
+
+
+# -- refusals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "phase", "command"),
+    [
+        (PODS, "list", "kubectl auth can-i list pods -n web --as=shop"),
+        (PODS, "watch", "kubectl auth can-i watch pods -n web --as=shop"),
+        ("/api/v1/pods", "list", "kubectl auth can-i list pods -A --as=shop"),
+        ("/api/v1/namespaces", "list", "kubectl auth can-i list namespaces -A --as=shop"),
+        (
+            "/apis/apps/v1/namespaces/web/deployments",
+            "list",
+            "kubectl auth can-i list deployments.apps -n web --as=shop",
+        ),
+        (
+            "/k8s/clusters/c-1/apis/example.com/v1/widgets",
+            "watch",
+            "kubectl auth can-i watch widgets.example.com -A --as=shop",
+        ),
+        ("/apis", "discovery", "kubectl auth can-i get /apis --as=shop"),
+        (
+            "/apis/example.com/v1",
+            "discovery",
+            "kubectl auth can-i get /apis/example.com/v1 --as=shop",
+        ),
+    ],
+)
+def test_what_is_forbidden_can_be_checked_with_a_command(
+    path: str, phase: Phase, command: str
+) -> None:
+    assert f"check with `{command}`" in about_refusal(forbidden("shop"), path, phase)
+
+
+def test_what_others_chose_is_quoted_for_the_shell() -> None:
+    advice = about_refusal(forbidden("shop; rm -rf ~"), "/api/v1/namespaces/$(x)/pods", "list")
+
+    assert advice.endswith("can-i list pods -n '$(x)' --as='shop; rm -rf ~'`")
+
+
+def test_a_user_who_is_hidden_stays_so() -> None:
+    """``Impersonate-User`` is a header that went out, and so masked in the answer."""
+    advice = about_refusal(forbidden(MASK), PODS, "list")
+
+    assert advice.endswith("can-i list pods -n web`")
+
+
+def test_a_refusal_that_is_no_api_servers_gets_no_advice_on_roles() -> None:
+    assert about_refusal(Status(403, "", "<html>blocked</html>"), PODS, "list") == ""
+
+
+def test_nobody_is_told_to_log_in() -> None:
+    for name in ("25-list-forbidden", "40-watch-forbidden"):
+        advice = about_refusal(recorded_status(name), PODS, "list")
+        assert advice.startswith("nobody is logged in: ")
+    assert about_refusal(recorded_status("24-list-unauthorized"), PODS, "list").endswith(
+        "log in again, or get a fresh kubeconfig"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("/apis/example.com/v1/widgets", "`kubectl api-resources --api-group=example.com`"),
+        ("/api/v1/podz", "`kubectl api-resources`"),
+    ],
+)
+def test_a_resource_that_is_not_there_may_not_be_installed(path: str, command: str) -> None:
+    assert f"{command} lists what there is" in about_refusal(Status(404), path, "list")
+
+
+def test_selectors_are_suspected_of_a_bad_request() -> None:
+    advised = {
+        name: about_refusal(recorded_status(name), PODS, "list")
+        for name in (
+            "21-list-bad-label-selector",
+            "22-list-bad-field-selector",
+            "23-list-bad-continue",
+        )
+    }
+
+    assert advised == {
+        "21-list-bad-label-selector": "look at the label and field selectors",
+        "22-list-bad-field-selector": (
+            "servers select by metadata.name, metadata.namespace and few other fields: leave the "
+            "rest to a filter"
+        ),
+        "23-list-bad-continue": "",
+    }
+
+
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_what_passes_by_itself_gets_no_advice(code: int) -> None:
+    assert about_refusal(Status(code, "x"), PODS, "list") == ""
+
+
+def test_nginx_says_in_its_own_words_that_it_wants_https() -> None:
+    page = "<html><head><title>400 The plain HTTP request was sent to HTTPS port</title></head>"
+
+    assert is_tls_only(Status(400, "", page))
+    assert not is_tls_only(Status(400, "BadRequest", "unable to parse requirement"))
+
+
+# -- connections -------------------------------------------------------------------------------
+
+
+def test_a_network_that_is_unreachable_may_be_the_wrong_one() -> None:
+    assert about_network(OSError(errno.ENETUNREACH, "")) == (
+        "is this machine on the right network, or VPN?"
+    )
+    assert about_network(OSError(errno.EPIPE, "")) == ""
+
+
+def verification(code: int, message: str) -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    error.verify_code, error.verify_message = code, message
+    return error
+
+
+def test_a_certificate_of_tomorrow_makes_the_clock_suspect() -> None:
+    assert about_certificate(verification(9, "certificate is not yet valid")).endswith(
+        "not yet valid; is the clock of this machine right?"
+    )
+
+
+def test_another_fault_of_a_certificate_is_told_as_openssl_does() -> None:
+    assert about_certificate(verification(26, "unsuitable certificate purpose")) == (
+        "its certificate was not accepted: unsuitable certificate purpose"
+    )
+    assert about_certificate(ssl.SSLCertVerificationError(1, "odd")) == (
+        "its certificate was not accepted: odd"
+    )
+
+
+def test_another_alert_is_told_as_openssl_does() -> None:
+    error = ssl.SSLError(1, "handshake")
+    error.reason = "TLSV1_ALERT_PROTOCOL_VERSION"
+
+    assert about_tls(error) == "the TLS handshake failed: protocol version"
+    assert about_tls(OSError("odd")) == "the TLS handshake failed: odd"

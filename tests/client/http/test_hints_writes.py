@@ -1,0 +1,80 @@
+"""What to do about a write that was refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aioinformer._client.http.hints import about_refused_write
+from aioinformer._core.writing.write_requests import Method
+from aioinformer.errors import Status
+
+POD = "/api/v1/namespaces/web/pods/web-0"
+FOO = "/apis/example.com/v1/namespaces/web/foos/a"
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "command"),
+    [
+        (POD, "GET", "get pods/web-0 -n web"),
+        ("/api/v1/namespaces/web/pods", "POST", "create pods -n web"),
+        (POD, "PUT", "update pods/web-0 -n web"),
+        (f"{FOO}/status", "PUT", "update foos.example.com/a -n web --subresource=status"),
+        ("/api/v1/nodes/n", "DELETE", "delete nodes/n"),
+        ("/api/v1/namespaces/web", "PATCH", "patch namespaces/web"),
+        ("/k8s/clusters/c/api/v1/nodes/n", "PATCH", "patch nodes/n"),
+    ],
+)
+def test_who_may_not_write_is_told_how_to_check(path: str, method: Method, command: str) -> None:
+    said = about_refused_write(Status(403, "Forbidden"), path, method)
+    assert f"`kubectl auth can-i {command}`" in said
+
+
+def test_names_are_quoted_for_a_shell() -> None:
+    path = "/api/v1/namespaces/web/pods/$(rm)"
+    said = about_refused_write(Status(403, "Forbidden"), path, "PUT", "a b")
+    assert "'pods/$(rm)' -n web --as='a b'" in said
+
+
+@pytest.mark.parametrize(
+    ("status", "path", "said"),
+    [
+        (Status(404, "NotFound", details={"kind": "namespaces", "name": "web"}), POD, "namespace"),
+        (Status(404, "NotFound", details={"name": "a"}), f"{FOO}/status", "'status'? A Custom"),
+        (Status(404, "NotFound"), FOO, "kubectl api-resources --api-group=example.com"),
+        (Status(405, "MethodNotAllowed"), POD, "can't be asked to update"),
+        (Status(409, "AlreadyExists"), POD, "or apply, which does either"),
+        (Status(409, "Conflict", "the UID in the precondition"), POD, "the one that was meant"),
+        (Status(409, "Conflict", "the object has been modified"), POD, "retry_on_conflict"),
+        (
+            Status(409, "Conflict", details={"causes": [{"reason": "FieldManagerConflict"}]}),
+            POD,
+            "force=True",
+        ),
+    ],
+)
+def test_what_can_be_done_is_said(status: Status, path: str, said: str) -> None:
+    assert said in about_refused_write(status, path, "PUT")
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        Status(404, "NotFound", 'pods "a" not found', {"name": "a", "kind": "pods"}),
+        Status(403, "", "<html>blocked</html>"),
+        Status(500, "InternalError"),
+        Status(422, "Invalid", details={"causes": [{"message": 5}, "x", {"field": "a"}]}),
+        Status(422, "Invalid", details={"causes": "none"}),
+    ],
+)
+def test_where_there_is_nothing_to_say_nothing_is_said(status: Status) -> None:
+    assert about_refused_write(status, POD, "PUT") in ("", "5")
+
+
+def test_causes_that_the_sentence_has_are_not_told_again_and_few_of_the_others() -> None:
+    causes: list[dict[str, Any]] = [{"field": "a", "message": "bad"}]
+    causes += [{"field": f"f{n}", "message": f"m{n}"} for n in range(8)]
+    status = Status(422, "Invalid", "it is invalid: a: bad", {"causes": causes})
+    said = about_refused_write(status, POD, "PUT")
+    assert said == "f0: m0, f1: m1, f2: m2, f3: m3, f4: m4, and 3 more"

@@ -1,0 +1,229 @@
+"""Requests and their answers, on real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+import sys
+
+import pytest
+from aiohttp import web
+from yarl import URL
+
+from aioinformer._client.http.sessions import READ_BUFFER, open_socket
+from aioinformer._client.http.transport import Call
+from tests.client.exchanges import (
+    CANARY,
+    LIST,
+    WATCH,
+    read,
+    sockets_of_the_system,
+    transport_to,
+)
+from tests.client.servers import serving, streamed
+
+# -- what is sent ------------------------------------------------------------------------------
+
+
+async def headers_of(call: Call) -> dict[str, str]:
+    seen: dict[str, str] = {}
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.update(request.headers)
+        return web.Response()
+
+    async with serving(answer) as server, transport_to(server) as transport:
+        await read(transport, call)
+    return seen
+
+
+async def test_a_request_says_who_asks_and_what_it_accepts() -> None:
+    headers = await headers_of(LIST)
+
+    assert headers["Authorization"] == f"Bearer {CANARY}"
+    assert headers["Accept"] == "application/json"
+    assert headers["User-Agent"].startswith("aioinformer/")
+
+
+async def test_lists_may_be_compressed_and_watches_may_not() -> None:
+    assert (await headers_of(LIST))["Accept-Encoding"] == "gzip"
+    assert (await headers_of(WATCH))["Accept-Encoding"] == "identity"
+
+
+async def test_a_path_in_the_server_url_goes_before_every_path() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text=str(request.rel_url))
+
+    async with serving(answer) as server, transport_to(f"{server}/k8s/clusters/c-1") as transport:
+        assert await read(transport) == b"/k8s/clusters/c-1/api/v1/pods?limit=500"
+
+
+async def test_a_query_arrives_as_it_was_meant() -> None:
+    query = {"labelSelector": "app in (a, b),x!=y", "continue": "a+b/c=="}
+
+    async def answer(request: web.Request) -> web.Response:
+        assert dict(request.query) == query
+        return web.Response()
+
+    async with serving(answer) as server, transport_to(server) as transport:
+        await read(transport, Call("list", "/api/v1/pods", query))
+
+
+async def test_cookies_are_not_kept() -> None:
+    """Those of a name, that is: aiohttp never keeps the cookies of an address."""
+
+    async def answer(request: web.Request) -> web.Response:
+        assert not request.cookies
+        response = web.Response()
+        response.set_cookie("sticky", "backend-1")
+        return response
+
+    async with (
+        serving(answer) as server,
+        transport_to(server.replace("127.0.0.1", "localhost")) as transport,
+    ):
+        await read(transport)
+        await read(transport)
+
+
+# -- what is received --------------------------------------------------------------------------
+
+
+async def test_chunks_are_handed_out_as_they_arrive() -> None:
+    handed = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = await streamed(request, b"one")
+        await handed.wait()
+        await response.write(b"two")
+        return response
+
+    async with (
+        serving(answer) as server,
+        transport_to(server) as transport,
+        transport.request(WATCH) as body,
+    ):
+        assert await anext(body) == b"one"
+        handed.set()
+        assert [chunk async for chunk in body] == [b"two"]
+
+
+async def test_a_compressed_list_arrives_decompressed() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(
+            body=gzip.compress(b"item " * 50_000), headers={"Content-Encoding": "gzip"}
+        )
+
+    async with serving(answer) as server, transport_to(server) as transport:
+        assert await read(transport) == b"item " * 50_000
+
+
+async def test_a_line_far_longer_than_the_buffer_arrives_whole() -> None:
+    line = b"x" * (40 * READ_BUFFER) + b"\n"
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=line)
+
+    async with serving(answer) as server, transport_to(server) as transport:
+        assert await read(transport) == line
+
+
+async def test_a_list_read_to_its_end_gives_its_connection_to_the_next() -> None:
+    peers: set[object] = set()
+
+    async def answer(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        peers.add(request.transport.get_extra_info("peername"))
+        return web.Response(text="all")
+
+    async with serving(answer) as server, transport_to(server) as transport:
+        await read(transport)
+        await read(transport)
+
+    assert len(peers) == 1
+
+
+async def test_150_watches_are_open_at_once() -> None:
+    """Aiohttp's default limit of 100 connections would let the 101st wait for ever."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = await streamed(request, b"event\n")
+        await asyncio.Event().wait()
+        return response
+
+    async with serving(answer) as server, transport_to(server) as transport:
+        all_open = asyncio.Barrier(151)
+
+        async def watch() -> None:
+            async with transport.request(WATCH) as body:
+                await anext(body)
+                await all_open.wait()
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(150):
+                group.create_task(watch())
+            await all_open.wait()
+
+
+async def test_lists_beyond_the_limit_wait_for_their_turn() -> None:
+    open_now = most = 0
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal open_now, most
+        open_now += 1
+        most = max(most, open_now)
+        await asyncio.sleep(0.01)
+        open_now -= 1
+        return web.Response()
+
+    async with serving(answer) as server, transport_to(server) as transport:
+        await asyncio.gather(*(read(transport) for _ in range(130)))
+
+    assert most <= 100
+
+
+# -- sockets -----------------------------------------------------------------------------------
+
+
+def test_a_socket_notices_that_its_peer_is_gone() -> None:
+    opened = open_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 0)))
+    with opened:
+        assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        if sys.platform == "linux":
+            tcp = socket.IPPROTO_TCP
+            assert opened.getsockopt(tcp, socket.TCP_KEEPIDLE) == 30
+            assert opened.getsockopt(tcp, socket.TCP_KEEPINTVL) == 10
+            assert opened.getsockopt(tcp, socket.TCP_KEEPCNT) == 3
+            assert opened.getsockopt(tcp, socket.TCP_USER_TIMEOUT) == 60_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_the_connection_of_a_watch_is_probed() -> None:
+    """``/proc/net/tcp`` shows the timer of each socket; 2 is that of keepalive."""
+    ports: list[int] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        ports.append(request.transport.get_extra_info("peername")[1])
+        response = await streamed(request, b"event\n")
+        await asyncio.Event().wait()
+        return response
+
+    async with (
+        serving(answer) as server,
+        transport_to(server) as transport,
+        transport.request(WATCH) as body,
+    ):
+        await anext(body)
+        table = sockets_of_the_system()
+
+    here, there = (f":{port:04X}" for port in (ports[0], URL(server).port or 0))
+    (found,) = (line for line in table if line[1].endswith(here) and line[2].endswith(there))
+    assert found[5].startswith("02:")
+
+
+async def test_a_transport_shows_where_it_goes_to_and_no_secret() -> None:
+    async with transport_to("https://10.0.0.1:6443/") as transport:
+        assert repr(transport) == "<Transport to https://10.0.0.1:6443, 0 answers open>"
+    assert repr(transport) == "<Transport to https://10.0.0.1:6443, closed>"

@@ -1,0 +1,448 @@
+"""Refusals, broken networks, silence; and what an error never says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+
+import pytest
+from aiohttp import web
+
+from aioinformer._client.auth.credentials import FixedAuthorization
+from aioinformer._client.auth.token_refresh import Grant, RenewedAuthorization
+from aioinformer._client.http.error_responses import ERROR_CAP
+from aioinformer._client.http.transport import Call
+from aioinformer.errors import (
+    BadRequest,
+    ConnectionFailed,
+    ConnectionLost,
+    FetchError,
+    Forbidden,
+    ProtocolError,
+    RequestTimedOut,
+    ServerError,
+    ServerFailure,
+)
+from tests.client.conftest import Certificates
+from tests.client.exchanges import (
+    BRISK,
+    CANARY,
+    LIST,
+    WATCH,
+    eventually_closed,
+    everything_said,
+    read,
+    refused,
+    transport_to,
+)
+from tests.client.recordings import recorded
+from tests.client.servers import free_address, replay, serving, streamed, talking
+
+# -- refusals ----------------------------------------------------------------------------------
+
+
+async def test_a_refusal_has_the_servers_status_and_what_was_asked() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return replay(recorded("25-list-forbidden"))
+
+    async with serving(answer) as server, transport_to(server) as transport:
+        error = await refused(transport, WATCH)
+
+    assert isinstance(error, Forbidden)
+    assert error.phase == "watch"
+    assert error.status.reason == "Forbidden"
+    assert str(error).startswith(f"GET {server}/api/v1/pods: 403 Forbidden: pods is forbidden")
+
+
+async def test_an_endless_refusal_is_read_up_to_a_cap() -> None:
+    sent = 0
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse(status=500)
+        await response.prepare(request)
+        while True:
+            await response.write(b"x" * ERROR_CAP)
+            sent += ERROR_CAP
+
+    async with serving(answer) as server, transport_to(server) as transport:
+        error = await refused(transport)
+
+    assert isinstance(error, ServerFailure)
+    assert error.status.message.startswith("xxx")
+    assert sent < 1000 * ERROR_CAP  # what the sockets between them hold, and no more
+
+
+async def test_a_refusal_that_breaks_off_is_still_that_refusal() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 100\r\n\r\nthe sel")
+        await writer.drain()
+        writer.write_eof()
+
+    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
+        error = await refused(transport)
+
+    assert isinstance(error, BadRequest)
+    assert error.status.message == "the sel"
+
+
+async def test_a_redirection_is_an_error_and_is_not_followed() -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        raise web.HTTPFound("https://login.example.com/?next=/api")
+
+    async with serving(answer) as server, transport_to(server) as transport:
+        error = await refused(transport)
+
+    assert isinstance(error, ServerError)
+    assert error.status.code == 302
+    assert "login.example.com" in str(error)
+    assert "credentials are not sent there" in str(error)
+    assert "next=" not in str(error)
+    assert asked == ["/api/v1/pods"]
+
+
+async def test_a_success_other_than_200_makes_no_sense() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=204)
+
+    async with serving(answer) as server, transport_to(server) as transport:
+        error = await refused(transport)
+
+    assert type(error) is ProtocolError
+    assert "204" in str(error)
+
+
+# -- a network that fails ----------------------------------------------------------------------
+
+
+async def test_a_refused_connection_names_host_and_reason() -> None:
+    address = await free_address()
+
+    async with transport_to(f"http://{address}") as transport:
+        error = await refused(transport)
+
+    assert type(error) is ConnectionFailed
+    assert str(error).startswith(f"{address}: Connection refused; nothing listens there")
+    assert error.phase == "list"
+    assert error.__cause__ is not None
+
+
+async def test_an_unknown_host_is_called_unknown() -> None:
+    async with transport_to("http://no-such-host.invalid:6443") as transport:
+        error = await refused(transport)
+
+    assert type(error) is ConnectionFailed
+    assert str(error).startswith("no-such-host.invalid:6443: the name is not known: ")
+
+
+async def test_a_server_that_hangs_up_without_an_answer_lost_the_connection() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+
+    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
+        assert type(await refused(transport)) is ConnectionLost
+
+
+async def test_a_list_that_breaks_off_lost_the_connection() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+        await writer.drain()
+        writer.write_eof()
+
+    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
+        error = await refused(transport)
+
+    assert type(error) is ConnectionLost
+    assert str(error).endswith(
+        "/api/v1/pods: the answer broke off: the connection broke in the middle of it"
+    )
+
+
+async def test_a_body_that_can_not_be_decompressed_is_called_so() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 8\r\n\r\nnot gzip"
+        )
+        await writer.drain()
+        await eventually_closed(reader)
+
+    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
+        error = await refused(transport)
+
+    assert type(error) is ConnectionLost
+    assert str(error).endswith("the answer broke off: it can't be decompressed")
+
+
+async def test_a_reset_in_the_middle_of_a_watch_lost_the_connection() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n")
+        await writer.drain()
+
+    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
+        error = await refused(transport, WATCH)
+
+    assert type(error) is ConnectionLost
+    assert str(error).endswith("the connection broke in the middle of it")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n", b"Content-Encoding: gzip\r\n\r\nnot gzip"],
+    ids=["chunk size", "gzip"],
+)
+async def test_a_body_that_makes_no_sense_ends_in_one_of_our_errors(body: bytes) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n" + body)
+        await writer.drain()
+        writer.write_eof()
+
+    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
+        assert isinstance(await refused(transport), ProtocolError | ConnectionLost)
+
+
+async def test_bytes_that_are_no_http_are_called_so() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.6\r\n")
+        await writer.drain()
+        await eventually_closed(reader)
+
+    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
+        error = await refused(transport)
+
+    assert type(error) is ProtocolError
+    assert "is not HTTP" in str(error)
+
+
+# -- time --------------------------------------------------------------------------------------
+
+
+async def test_a_handshake_that_stalls_is_a_timeout(certificates: Certificates) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await eventually_closed(reader)
+
+    async with talking(talk) as address:
+        trust = certificates.client_context()
+        async with transport_to(f"https://{address}", tls=trust, timeouts=BRISK) as transport:
+            error = await refused(transport)
+
+    assert type(error) is RequestTimedOut
+    assert str(error).startswith(f"{address}: no connection in the time allowed; ")
+
+
+@pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
+async def test_a_server_that_says_nothing_is_a_timeout(call: Call) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        return web.Response()
+
+    async with serving(answer) as server, transport_to(server, timeouts=BRISK) as transport:
+        error = await refused(transport, call)
+
+    assert type(error) is RequestTimedOut
+    assert error.phase == call.phase
+
+
+async def test_a_list_that_stops_coming_is_a_timeout() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = await streamed(request, b"half")
+        await asyncio.Event().wait()
+        return response
+
+    async with serving(answer) as server, transport_to(server, timeouts=BRISK) as transport:
+        error = await refused(transport)
+
+    assert type(error) is RequestTimedOut
+    assert "stopped coming" in str(error)
+
+
+async def test_a_silent_watch_is_ended_at_its_own_time_and_the_grace() -> None:
+    """It may be silent that long: what bookmarks promise is the reflector's to judge."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = await streamed(request)
+        await asyncio.Event().wait()
+        return response
+
+    short = Call("watch", "/api/v1/pods", watch=0)
+    async with serving(answer) as server, transport_to(server, timeouts=BRISK) as transport:
+        error = await refused(transport, short)
+
+    assert type(error) is RequestTimedOut
+    assert "outlived its 0 s by 0.05 s" in str(error)
+
+
+async def test_what_had_arrived_before_the_deadline_is_still_read() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=b"x" * 1000)
+
+    short = Call("watch", "/api/v1/pods", watch=0)
+    async with (
+        serving(answer) as server,
+        transport_to(server, timeouts=BRISK) as transport,
+        transport.request(short) as body,
+    ):
+        await asyncio.sleep(0.08)
+        assert [len(chunk) async for chunk in body] == [1000]
+
+
+async def test_a_watch_outlives_the_silence_allowed_to_a_list() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = await streamed(request, b"one")
+        await asyncio.sleep(0.08)
+        await response.write(b"two")
+        return response
+
+    async with serving(answer) as server, transport_to(server, timeouts=BRISK) as transport:
+        assert await read(transport, WATCH) == b"onetwo"
+
+
+@pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
+async def test_credentials_that_are_never_renewed_are_a_timeout(call: Call) -> None:
+    """A token on a file system that hangs: the informer must not list for ever."""
+
+    async def renew() -> Grant:
+        await asyncio.Event().wait()
+        return Grant()
+
+    hanging = RenewedAuthorization(renew)
+    async with transport_to("http://10.0.0.1", timeouts=BRISK, authorization=hanging) as transport:
+        first, second = await asyncio.gather(refused(transport, call), refused(transport, call))
+
+    assert type(first) is type(second) is RequestTimedOut
+    assert first.phase == "credentials"
+    assert str(first) == "http://10.0.0.1: the credentials were not renewed in 0.05 s"
+
+
+# -- secrets -----------------------------------------------------------------------------------
+
+
+async def test_no_token_in_any_exception_repr_or_log(
+    certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    errors: list[FetchError] = []
+
+    async def echo(request: web.Request) -> web.Response:
+        return web.Response(status=500, text=f"you sent {request.headers['Authorization']}")
+
+    async def nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"nonsense\r\n\r\n")
+        await eventually_closed(reader)
+
+    async with serving(echo) as echoing, talking(nonsense) as talker:
+        tls = certificates.client_context()
+        https = echoing.replace("http://", "https://")
+        gone = f"http://{await free_address()}"
+        for server in (echoing, https, f"http://{talker}", gone):
+            async with transport_to(server, tls=tls) as transport:
+                errors.append(await refused(transport))
+                errors.append(await refused(transport, WATCH))
+                assert CANARY not in repr(vars(transport)["_credentials"])
+
+    assert "you sent Bearer [credential]" in str(errors[0])
+    assert not any(CANARY in said for error in errors for said in everything_said(error))
+    assert CANARY not in caplog.text
+
+
+SECRETS = {
+    "X-Api-Key": 'c4n"<&ary-key/+==',
+    "Authorization": "Token c4nary-own",
+    "X-Pin": "7q",
+    "X-Words": "Key c4nary-word",
+    "Cookie": "session=c4nary-cookie",
+}
+"""Headers of the program; the one for Authorization goes where there is no other."""
+
+Echo = Callable[[dict[str, str]], str]
+
+
+def as_text(headers: dict[str, str]) -> str:
+    return "\n".join(f"{name}: {value}" for name, value in headers.items())
+
+
+def as_status(headers: dict[str, str]) -> str:
+    said = f"you sent {as_text(headers)}"
+    details = {"sent": [headers], "causes": [{"message": said}]}
+    return json.dumps({"kind": "Status", "code": 403, "message": said, "details": details})
+
+
+def as_json(headers: dict[str, str]) -> str:
+    return json.dumps([headers])
+
+
+def broken_off_status(headers: dict[str, str]) -> str:
+    return as_status(headers)[:-1]
+
+
+@pytest.mark.parametrize("echo", [as_text, as_status, as_json, broken_off_status])
+@pytest.mark.parametrize("own", ["", "Bearer c4nary-token"], ids=["none", "token"])
+async def test_no_header_that_was_sent_is_in_an_exception(echo: Echo, own: str) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=403, text=echo(dict(request.headers)))
+
+    async with (
+        serving(answer) as server,
+        transport_to(server, authorization=FixedAuthorization(own), headers=SECRETS) as transport,
+    ):
+        error = await refused(transport)
+
+    assert isinstance(error, Forbidden)
+    said = " ".join([*everything_said(error), repr(error.status)])
+    assert not any(secret in said for secret in ("c4n", "7q"))
+    assert "[credential]" in said
+    assert "X-Api-Key" in said
+    assert "aioinformer/" in said, "what is no secret is told"
+
+
+async def test_what_a_plain_proxy_is_told_is_in_no_exception() -> None:
+    async def echo(request: web.Request) -> web.Response:
+        return web.Response(status=403, text=as_text(dict(request.headers)))
+
+    async with (
+        serving(echo) as proxy,
+        transport_to(
+            "http://10.0.0.1", proxy=proxy, proxy_authorization="Basic c4nary"
+        ) as transport,
+    ):
+        error = await refused(transport)
+
+    assert "Proxy-Authorization: Basic [credential]" in str(error)
+    assert not any("c4nary" in said for said in everything_said(error))
+
+
+@pytest.mark.parametrize("before", range(ERROR_CAP - len(CANARY) - 1, ERROR_CAP + 1))
+async def test_a_credential_across_the_cap_is_in_no_exception(before: int) -> None:
+    async def echo(request: web.Request) -> web.Response:
+        credential = request.headers["Authorization"].split()[1]
+        return web.Response(status=403, text=f"sent:{credential}".rjust(before + len(credential)))
+
+    async with serving(echo) as server, transport_to(server) as transport:
+        error = await refused(transport)
+
+    assert isinstance(error, Forbidden)
+    said = error.status.message
+    assert said in ("sent:[credential]", "sent:")
+
+
+async def test_a_credential_that_breaks_off_is_in_no_exception() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\nsent:")
+        writer.write(CANARY[:-1].encode())
+        await writer.drain()
+        writer.write_eof()
+
+    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
+        error = await refused(transport)
+
+    assert str(error).endswith("403: sent:")

@@ -1,0 +1,287 @@
+"""Who asks, and which certificates are shown and trusted."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import ssl
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from aiohttp import web
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from aioinformer._client.auth.credentials import Credentials
+from aioinformer._client.http.transport import Call, Timeouts, Transport
+from aioinformer._client.kubeconfig.source import Kubeconfig
+from tests.client.conftest import Certificates
+from tests.client.kubeconfigs import (
+    CANARY,
+    document,
+    encoded,
+    load,
+    refusal,
+    written,
+)
+from tests.client.servers import serving
+
+# -- who asks ----------------------------------------------------------------------------------
+
+
+async def header(folder: Path, user: Mapping[str, Any]) -> str:
+    return await (await load(written(folder, document(user=user)))).authorization.header()
+
+
+async def test_a_token_is_a_bearer_token(tmp_path: Path) -> None:
+    assert await header(tmp_path, {"token": "abc"}) == "Bearer abc"
+
+
+async def test_a_token_file_is_read_from_beside_the_kubeconfig(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("abc\n")
+
+    assert await header(tmp_path, {"tokenFile": "token"}) == "Bearer abc"
+
+
+async def test_a_user_and_password_are_basic_authorization(tmp_path: Path) -> None:
+    assert await header(tmp_path, {"username": "me", "password": "pw"}) == "Basic bWU6cHc="
+
+
+async def test_a_token_of_two_lines_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, document(user={"token": f"{CANARY}\nX-Evil: 1"}))
+
+    message = await refusal(Kubeconfig(path))
+
+    assert message == (
+        f"{path}: context 'main': the token has a space, newline or control character in it"
+    )
+
+
+def plugin(folder: Path, status: Mapping[str, Any], command: str = "") -> dict[str, Any]:
+    """A user whose exec plugin yields ``status``."""
+    version = "client.authentication.k8s.io/v1"
+    output = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": dict(status)})
+    program = folder / "plugin"
+    program.write_text(f"#!{sys.executable}\nprint({output!r})\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return {"exec": {"apiVersion": version, "command": command or str(program)}}
+
+
+@pytest.mark.parametrize("command", ["", "./plugin"], ids=["absolute", "beside the kubeconfig"])
+async def test_an_exec_plugin_yields_a_token(tmp_path: Path, command: str) -> None:
+    assert await header(tmp_path, plugin(tmp_path, {"token": "abc"}, command)) == "Bearer abc"
+
+
+async def test_an_exec_plugin_that_fails_says_so(tmp_path: Path) -> None:
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "false"}}
+    path = written(tmp_path, document(user=user))
+
+    assert await refusal(Kubeconfig(path)) == (
+        f"{path}: context 'main': the exec plugin 'false' failed with code 1; run it in a "
+        "terminal to see what is wrong: perhaps a login has ended"
+    )
+
+
+async def test_an_exec_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-tool"}}
+
+    assert "no-such-tool" in await refusal(Kubeconfig(written(tmp_path, document(user=user))))
+
+
+def identity(expires: dt.datetime, issuer: str = "") -> dict[str, Any]:
+    """A user with an id-token of OpenID Connect."""
+    claims = encoded(json.dumps({"exp": int(expires.timestamp())}).encode()).rstrip("=")
+    config = {
+        "client-id": "me",
+        "client-secret": CANARY,
+        "id-token": f"head.{claims}.signature",
+        "idp-issuer-url": issuer,
+        "refresh-token": CANARY,
+    }
+    return {"auth-provider": {"name": "oidc", "config": config}}
+
+
+async def test_an_id_token_that_is_valid_is_used(tmp_path: Path) -> None:
+    tomorrow = dt.datetime.now(dt.UTC) + dt.timedelta(days=1)
+
+    assert (await header(tmp_path, identity(tomorrow))).startswith("Bearer head.")
+
+
+async def test_an_id_token_that_has_expired_is_not_renewed_over_unchecked_tls(
+    tmp_path: Path,
+) -> None:
+    """kubernetes_asyncio would send the client's secret without looking at a certificate."""
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response()
+
+    async with serving(answer) as issuer:
+        yesterday = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
+        path = written(tmp_path, document(user=identity(yesterday, issuer)))
+        message = await refusal(Kubeconfig(path))
+
+    assert f"its id-token expired at {yesterday:%Y-%m-%d %H:%M:%S} UTC" in message
+    assert "run kubectl once" in message
+    assert CANARY not in message
+    assert asked == []
+
+
+# -- TLS ---------------------------------------------------------------------------------------
+
+
+async def whoami(request: web.Request) -> web.Response:
+    """The names in the certificate that the client showed."""
+    shown: dict[str, Any] = request.get_extra_info("peercert") or {}
+    return web.Response(text=",".join(name for _, name in shown.get("subjectAltName", ())))
+
+
+async def ask(credentials: Credentials) -> bytes:
+    transport = Transport(credentials, headers={}, timeouts=Timeouts())
+    try:
+        async with transport.request(Call("list", "/")) as body:
+            return b"".join([chunk async for chunk in body])
+    finally:
+        await transport.close()
+
+
+def asking_for_certificates(certificates: Certificates) -> ssl.SSLContext:
+    context = certificates.server_context()
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(cadata=certificates.authority_pem.decode())
+    return context
+
+
+def key_of(leaf: trustme.LeafCert) -> bytes:
+    return leaf.private_key_pem.bytes()
+
+
+def chain_of(leaf: trustme.LeafCert) -> bytes:
+    return b"".join(blob.bytes() for blob in leaf.cert_chain_pems)
+
+
+def temporary_folders() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob("aioinformer-*"))
+
+
+async def test_certificates_inside_the_file_are_used_and_left_nowhere(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    before = temporary_folders()
+    async with serving(whoami, tls=asking_for_certificates(certificates)) as server:
+        cluster = {
+            "server": server,
+            "certificate-authority-data": encoded(certificates.authority_pem),
+        }
+        user = {
+            "client-certificate-data": encoded(chain_of(certificates.user)),
+            "client-key-data": encoded(key_of(certificates.user)),
+        }
+        credentials = await load(written(tmp_path, document(cluster=cluster, user=user)))
+
+        assert await ask(credentials) == b"user@example.com"
+    assert temporary_folders() <= before
+
+
+async def test_paths_of_certificates_are_meant_from_the_file_that_names_them(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """The cluster and the user are in different folders; kubernetes_asyncio looks in one."""
+    clusters, users = tmp_path / "clusters", tmp_path / "users"
+    clusters.mkdir()
+    users.mkdir()
+    certificates.write_authority(clusters)
+    (users / "me.crt").write_bytes(chain_of(certificates.user))
+    (users / "me.key").write_bytes(key_of(certificates.user))
+    async with serving(whoami, tls=asking_for_certificates(certificates)) as server:
+        content = document(
+            cluster={"server": server, "certificate-authority": "ca.crt"},
+            user={"client-certificate": "me.crt", "client-key": "me.key"},
+        )
+        user = {"users": content.pop("users")}
+        first, second = written(clusters, content), written(users, user)
+        listed = f"{first}{os.pathsep}{second}"
+
+        assert await ask(await Kubeconfig(environment={"KUBECONFIG": listed}).load())
+
+
+async def test_an_exec_plugin_may_yield_a_certificate_more_than_once(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    status = {
+        "clientCertificateData": chain_of(certificates.user).decode(),
+        "clientKeyData": key_of(certificates.user).decode(),
+    }
+    async with serving(whoami, tls=asking_for_certificates(certificates)) as server:
+        authority = str(certificates.write_authority(tmp_path))
+        cluster = {"server": server, "certificate-authority": authority}
+        content = document(cluster=cluster, user=plugin(tmp_path, status))
+        path = written(tmp_path, content)
+
+        assert await ask(await load(path)) == b"user@example.com"
+        assert await ask(await load(path)) == b"user@example.com"
+
+
+async def test_insecure_skip_tls_verify_trusts_anybody(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    async with serving(whoami, tls=certificates.server_context()) as server:
+        cluster = {"server": server, "insecure-skip-tls-verify": True}
+
+        assert await ask(await load(written(tmp_path, document(cluster=cluster)))) == b""
+
+
+async def test_a_tls_server_name_is_what_the_certificate_is_checked_for(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    other = certificates.authority.issue_cert("kubernetes.example")
+    async with serving(whoami, tls=certificates.server_context(other)) as server:
+        cluster = {
+            "server": server,
+            "tls-server-name": "kubernetes.example",
+            "certificate-authority-data": encoded(certificates.authority_pem),
+        }
+
+        assert await ask(await load(written(tmp_path, document(cluster=cluster)))) == b""
+
+
+async def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_password(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    key = load_pem_private_key(key_of(certificates.user), password=None)
+    encrypted = key.private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"password")
+    )
+    user = {
+        "client-certificate-data": encoded(chain_of(certificates.user)),
+        "client-key-data": encoded(encrypted),
+    }
+    cluster = {
+        "server": "https://10.0.0.1",
+        "certificate-authority-data": encoded(certificates.authority_pem),
+    }
+    path = written(tmp_path, document(cluster=cluster, user=user))
+
+    assert "the client key is encrypted" in await refusal(Kubeconfig(path))
+
+
+async def test_a_proxy_is_taken_with_its_password_apart(tmp_path: Path) -> None:
+    cluster = {"proxy-url": f"http://me:{CANARY}@proxy.example:3128"}
+
+    credentials = await load(written(tmp_path, document(cluster=cluster)))
+
+    assert str(credentials.proxy) == "http://proxy.example:3128"
+    assert credentials.proxy_authorization.startswith("Basic ")
+    assert CANARY not in repr(credentials)

@@ -1,0 +1,400 @@
+"""Which server is meant: files, contexts, a pod's mount; and what is said when none is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aioinformer._client.client import Client
+from aioinformer._client.http.transport import Timeouts
+from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer.errors import ConfigurationError
+from tests.client.conftest import Certificates
+from tests.client.kubeconfigs import (
+    CANARY,
+    NO_POD,
+    chain_of_errors,
+    document,
+    encoded,
+    load,
+    refusal,
+    written,
+)
+
+# -- which file --------------------------------------------------------------------------------
+
+
+async def test_a_path_wins_over_the_environment(tmp_path: Path) -> None:
+    named = written(tmp_path, document(cluster={"server": "http://named"}))
+    other = written(tmp_path, document(), "other")
+
+    source = Kubeconfig(named, environment={"KUBECONFIG": str(other)})
+
+    assert str((await source.load()).server) == "http://named"
+
+
+async def test_the_environment_may_list_files_of_which_some_are_missing(tmp_path: Path) -> None:
+    first = written(tmp_path, document(name="first"), "first")
+    second = written(tmp_path, document(name="second"), "second")
+    listed = os.pathsep.join([str(tmp_path / "missing"), str(first), "", str(second)])
+    source = Kubeconfig(environment={"KUBECONFIG": listed})
+
+    assert str((await source.load()).server) == "http://10.0.0.1"
+    assert str((await replace(source, context="second").load()).server) == "http://10.0.0.1"
+    assert await refusal(replace(source, context="third")) == (
+        f"{first}, {second} has no context 'third'; it has first, second: see "
+        "`kubectl config get-contexts`"
+    )
+
+
+def test_the_environment_is_read_when_it_is_needed_and_home_is_the_default(tmp_path: Path) -> None:
+    """kubernetes_asyncio reads ``$KUBECONFIG`` once, when it is imported."""
+    folder = tmp_path / ".kube"
+    folder.mkdir()
+    written(folder, document(cluster={"server": "http://home"}))
+    named = written(tmp_path, document(cluster={"server": "http://named"}), "named")
+    program = f"""
+import asyncio, os
+import kubernetes_asyncio.config
+from aioinformer._client.client import Client
+async def main():
+    async with Client.connect() as client:
+        print(client.server)
+    os.environ["KUBECONFIG"] = {str(named)!r}
+    async with Client.connect() as client:
+        print(client.server)
+asyncio.run(main())
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
+
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={**environment, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout.split() == ["http://home", "http://named"]
+    assert done.stderr == ""
+
+
+async def test_a_path_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+
+    said = await refusal(Kubeconfig(missing))
+
+    assert said.startswith(f"kubeconfig {missing} does not exist: is the path right?")
+
+
+async def test_when_nothing_is_found_everything_tried_is_named(tmp_path: Path) -> None:
+    missing, mount = tmp_path / "missing", tmp_path / "mount"
+    source = Kubeconfig(environment={"KUBECONFIG": str(missing)}, mount=mount)
+
+    assert await refusal(source) == (
+        f"no cluster is configured: $KUBECONFIG names no file that exists ({missing}), and this "
+        f"is no pod; put your cluster's kubeconfig into ~/.kube/config, or name its file in "
+        f"$KUBECONFIG"
+    )
+    at_home = replace(source, environment={"HOME": str(tmp_path)})
+    assert (await refusal(at_home)).startswith(
+        f"no cluster is configured: $KUBECONFIG is not set, {tmp_path}/.kube/config does not "
+        f"exist, and this is no pod"
+    )
+    homeless = replace(source, environment=NO_POD)
+    assert "~/.kube/config does not exist" in await refusal(homeless)
+
+
+async def test_a_path_may_begin_at_home(tmp_path: Path) -> None:
+    written(tmp_path, document())
+
+    credentials = await Kubeconfig("~/config", environment={"HOME": str(tmp_path)}).load()
+
+    assert str(credentials.server) == "http://10.0.0.1"
+
+
+async def test_a_context_is_not_silently_ignored_in_a_pod(tmp_path: Path) -> None:
+    source = Kubeconfig(None, "staging", {"KUBECONFIG": str(tmp_path / "missing")}, tmp_path)
+
+    assert (await refusal(source)).startswith("there is no context 'staging': $KUBECONFIG names")
+
+
+# -- which context -----------------------------------------------------------------------------
+
+
+async def test_a_context_is_chosen_by_name(tmp_path: Path) -> None:
+    both = document(name="one")
+    for part, items in document(name="two", cluster={"server": "http://two"}).items():
+        if isinstance(items, list):
+            both[part] += items
+    path = written(tmp_path, both)
+
+    assert str((await load(path)).server) == "http://10.0.0.1"
+    assert str((await load(path, "two")).server) == "http://two"
+
+
+async def test_the_namespace_is_the_chosen_contexts(tmp_path: Path) -> None:
+    content = document()
+    content["contexts"][0]["context"]["namespace"] = "web"
+    content["contexts"].append({"name": "bare", "context": {"cluster": "main", "user": "main"}})
+    path = written(tmp_path, content)
+
+    assert (await load(path)).namespace == "web"
+    assert (await load(path, "bare")).namespace == ""
+
+
+async def test_the_first_file_that_sets_a_current_context_wins(tmp_path: Path) -> None:
+    """As for kubectl; for kubernetes_asyncio the last one does."""
+    first = written(tmp_path, document(name="a", cluster={"server": "http://a"}), "a")
+    second = written(tmp_path, document(name="b", cluster={"server": "http://b"}), "b")
+    source = Kubeconfig(environment={"KUBECONFIG": f"{first}{os.pathsep}{second}"})
+
+    assert str((await source.load()).server) == "http://a"
+
+
+async def test_the_first_file_that_has_a_part_wins_whole(tmp_path: Path) -> None:
+    """As kubectl's rules have it: what a second file adds to the same user is not taken."""
+    first = written(tmp_path, document(user={"username": "me"}), "a")
+    second = written(tmp_path, document(user={"password": "pw", "token": CANARY}), "b")
+    source = Kubeconfig(environment={"KUBECONFIG": f"{first}{os.pathsep}{second}"})
+
+    assert await (await source.load()).authorization.header() == ""
+
+
+async def test_a_cluster_may_be_in_one_file_and_its_user_in_another(tmp_path: Path) -> None:
+    content = document()
+    users = {"users": document(user={"token": "abc"})["users"]}
+    content["users"] = None
+    first, empty = written(tmp_path, content, "a"), written(tmp_path, "", "b")
+    second = written(tmp_path, users, "c")
+    listed = os.pathsep.join(map(str, [empty, first, second]))
+
+    credentials = await Kubeconfig(environment={"KUBECONFIG": listed}).load()
+
+    assert await credentials.authorization.header() == "Bearer abc"
+
+
+async def test_without_a_current_context_one_must_be_chosen(tmp_path: Path) -> None:
+    content = document()
+    del content["current-context"]
+    path = written(tmp_path, content)
+
+    assert await refusal(Kubeconfig(path)) == (
+        f"{path} has no current context; it has main: see `kubectl config get-contexts "
+        f"--kubeconfig={path}`"
+    )
+    assert str((await load(path, "main")).server) == "http://10.0.0.1"
+
+
+@pytest.mark.parametrize("part", ["cluster", "user"])
+async def test_a_context_that_names_what_is_not_there_says_so(tmp_path: Path, part: str) -> None:
+    content = document()
+    content["contexts"][0]["context"][part] = "nobody"
+    path = written(tmp_path, content)
+
+    assert await refusal(Kubeconfig(path)) == (
+        f"{path}: context 'main' names {part} 'nobody', which is not there"
+    )
+
+
+async def test_a_context_without_a_user_is_anonymous(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """kubernetes_asyncio fails with a TypeError here."""
+    authority = certificates.write_authority(tmp_path)
+    content = document(
+        cluster={"server": "https://10.0.0.1", "certificate-authority": str(authority)}
+    )
+    del content["contexts"][0]["context"]["user"]
+
+    credentials = await load(written(tmp_path, content))
+
+    assert await credentials.authorization.header() == ""
+
+
+# -- what is wrong with a file -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "is empty; put the cluster's kubeconfig there"),
+        (" \n", "is empty"),
+        ("[1, 2]", "is no YAML mapping, as a kubeconfig is; is it the right file?"),
+        ("# canary-7c21", "is no YAML mapping"),
+        ("canary-7c21\0", "is no text (UTF-8), as a kubeconfig is; is it the right file?"),
+        ("users: [{user: {token: canary-7c21}}]", "is no kubeconfig"),
+        ("a: [\nb: *canary-7c21", "is not valid YAML: see line 2"),
+        ("{}", "has no current context; it has none at all"),
+    ],
+    ids=[
+        "empty",
+        "blank",
+        "a list",
+        "a comment",
+        "binary",
+        "a user without name",
+        "no YAML",
+        "nothing in it",
+    ],
+)
+async def test_a_file_that_is_no_kubeconfig_is_named_and_not_quoted(
+    tmp_path: Path, content: str, said: str
+) -> None:
+    path = written(tmp_path, content)
+
+    with pytest.raises(ConfigurationError) as caught:
+        await Kubeconfig(path).load()
+
+    assert str(caught.value).startswith(f"{path} {said}")
+    assert CANARY not in chain_of_errors(caught.value)
+
+
+async def test_a_cluster_without_a_server_is_no_cluster(tmp_path: Path) -> None:
+    path = written(tmp_path, document(cluster={"server": ""}))
+
+    assert await refusal(Kubeconfig(path)) == f"{path}: cluster 'main' has no server"
+    path = written(tmp_path, document(cluster={"server": "10.0.0.1"}))
+    assert (await refusal(Kubeconfig(path))).startswith(f"{path}: context 'main': a server is")
+
+
+async def test_what_is_missing_in_a_user_is_told_without_the_rest_of_it(tmp_path: Path) -> None:
+    """The names that kubernetes_asyncio gives to parts of a file quote them, tokens included."""
+    user = {"password": CANARY, "auth-provider": {"name": "oidc", "config": {"id-token": None}}}
+    source = Kubeconfig(written(tmp_path, document(user=user)))
+
+    with pytest.raises(ConfigurationError, match="context 'main'") as caught:
+        await source.load()
+
+    assert CANARY not in chain_of_errors(caught.value)
+
+
+@pytest.mark.parametrize("key", ["certificate-authority", "client-certificate", "client-key"])
+async def test_data_that_is_not_base64_is_named(tmp_path: Path, key: str) -> None:
+    content = document(cluster={"server": "https://10.0.0.1"})
+    owner = content["clusters"][0]["cluster"] if "auth" in key else content["users"][0]["user"]
+    owner[f"{key}-data"] = "-----BEGIN"
+    path = written(tmp_path, content)
+
+    assert await refusal(Kubeconfig(path)) == (
+        f"{path}: context 'main': a certificate or its key can't be used: {key}-data is not base64"
+    )
+
+
+async def test_a_certificate_that_is_none_is_named(tmp_path: Path) -> None:
+    cluster = {"server": "https://10.0.0.1", "certificate-authority-data": encoded(b"nonsense")}
+    path = written(tmp_path, document(cluster=cluster))
+
+    assert "a certificate or its key can't be used" in await refusal(Kubeconfig(path))
+
+
+# -- a pod -------------------------------------------------------------------------------------
+
+
+def mounted(folder: Path, certificates: Certificates, token: str = f"{CANARY}\n") -> Kubeconfig:
+    certificates.write_authority(folder)
+    (folder / "token").write_text(token)
+    environment = {
+        "KUBECONFIG": str(folder / "missing"),
+        "KUBERNETES_SERVICE_HOST": "fd00::1",
+        "KUBERNETES_SERVICE_PORT": "443",
+    }
+    return Kubeconfig(environment=environment, mount=folder)
+
+
+async def test_a_pod_uses_its_service_account(tmp_path: Path, certificates: Certificates) -> None:
+    credentials = await mounted(tmp_path, certificates).load()
+
+    assert str(credentials.server) == "https://[fd00::1]"
+    assert credentials.namespace == ""
+    assert await credentials.authorization.header() == f"Bearer {CANARY}"
+    assert credentials.tls is not None
+
+
+async def test_a_pods_namespace_is_its_own(tmp_path: Path, certificates: Certificates) -> None:
+    source = mounted(tmp_path, certificates)
+    (tmp_path / "namespace").write_text("shop")
+
+    assert (await source.load()).namespace == "shop"
+
+
+async def test_a_mount_without_a_token_is_told(tmp_path: Path, certificates: Certificates) -> None:
+    source = mounted(tmp_path, certificates)
+    (tmp_path / "token").unlink()
+
+    assert "): Service token file does not exist; " in await refusal(source)
+
+
+async def test_a_token_that_is_no_text_is_told_unseen(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """A UnicodeDecodeError shows all the bytes in its repr."""
+    source = mounted(tmp_path, certificates)
+    (tmp_path / "token").write_bytes(CANARY.encode() + b"\xff")
+
+    with pytest.raises(ConfigurationError, match="the token is no text") as caught:
+        await source.load()
+    assert CANARY not in chain_of_errors(caught.value)
+
+
+async def test_nothing_of_it_shows_a_secret(tmp_path: Path, certificates: Certificates) -> None:
+    source = mounted(tmp_path, certificates)
+    credentials = await source.load()
+    await credentials.authorization.header()
+
+    environment = {"SECRET": CANARY}
+    shown = f"{source!r} {credentials!r} {credentials.authorization!r}"
+    assert CANARY not in shown + repr(replace(source, environment=environment))
+
+
+# -- a file system that hangs ------------------------------------------------------------------
+
+
+@contextmanager
+def hanging(path: Path) -> Generator[Path]:
+    """A FIFO that nobody writes to: whoever opens it waits. In the end, nobody does any more."""
+    os.mkfifo(path)
+    try:
+        yield path
+    finally:
+        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="makes a FIFO")
+@pytest.mark.parametrize("context", [None, "prod"])
+async def test_a_kubeconfig_that_can_not_be_read_in_time_is_named(
+    tmp_path: Path, context: str | None
+) -> None:
+    with hanging(tmp_path / "config") as path:
+        said = await refusal(Kubeconfig(path, context, environment=NO_POD, patience=0.02))
+
+    where = f"{path}: context 'prod'" if context else f"{path}"
+    assert said.startswith(f"{where}: the files were not read in 0.02 s: does the file system hang")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="makes a FIFO")
+@pytest.mark.parametrize("key", ["tokenFile", "client-key"])
+async def test_a_file_that_a_kubeconfig_names_is_not_waited_for_for_ever(
+    tmp_path: Path, key: str
+) -> None:
+    with hanging(tmp_path / "secret") as secret:
+        user = {"client-certificate": __file__, "client-key": __file__, key: str(secret)}
+        path = written(tmp_path, document(cluster={"server": "https://10.0.0.1"}, user=user))
+        said = await refusal(Kubeconfig(path, environment=NO_POD, patience=0.5))
+
+    assert said.startswith(f"{path}: context 'main': the files were not read in 0.5 s")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="makes a FIFO")
+async def test_the_patience_of_a_client_is_that_of_its_timeouts(tmp_path: Path) -> None:
+    with hanging(tmp_path / "config") as path:
+        client = Client.connect(kubeconfig=path, timeouts=Timeouts(connect=0.02))
+        with pytest.raises(ConfigurationError, match=r"not read in 0\.02 s"):
+            await client.__aenter__()

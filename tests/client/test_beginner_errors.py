@@ -1,0 +1,115 @@
+"""What the library says of a beginner's mistakes: a typed exception, and all that helps."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from aioinformer._client.client import Client
+from aioinformer._client.http.transport import Timeouts
+from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer._core.listwatch.requests import ListRequest
+from aioinformer._core.selectors.selectors import LabelSelector
+from aioinformer.errors import (
+    ConfigurationError,
+    Forbidden,
+    InformerError,
+    InvalidSelector,
+    RequestTimedOut,
+)
+from aioinformer.testing import ApiServer
+from tests.client.conftest import Certificates
+from tests.client.exchanges import eventually_closed, everything_said
+from tests.client.mistakes import MISTAKES, Mistake
+from tests.client.servers import talking
+from tests.client.situations import CANARY, Situation, Stage
+
+ANY = MISTAKES[0]
+
+
+async def listing(mistake: Mistake, situation: Situation, timeouts: Timeouts | None = None) -> None:
+    """List, as a program would."""
+    file, context = situation.file, mistake.context
+    async with Client.connect(kubeconfig=file, context=context, timeouts=timeouts) as client:
+        resource = await client.resource(mistake.resource)
+        reader = client.lister_watcher(resource, namespace="web", fields=mistake.fields)
+        async with reader.list(ListRequest()):
+            pytest.fail("it works")
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=str)
+async def test_a_beginners_mistake_is_explained(
+    mistake: Mistake, tmp_path: Path, certificates: Certificates
+) -> None:
+    async with mistake.setup(Stage(tmp_path, certificates)) as situation:
+        with pytest.raises(InformerError) as caught:
+            await listing(mistake, situation)
+
+    error = caught.value
+    assert str(error) == mistake.said(situation)
+    assert type(error) is mistake.error
+    assert not any(CANARY in said for said in everything_said(error))
+
+
+async def test_a_host_that_does_not_answer_is_explained(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """A firewall that drops packets looks like a handshake that never goes on."""
+    async with talking(silent) as address:
+        file = Stage(tmp_path, certificates).kubeconfig(f"https://{address}")
+        with pytest.raises(RequestTimedOut) as caught:
+            await listing(ANY, Situation(file), Timeouts(connect=0.05))
+
+    assert str(caught.value) == (
+        f"{address}: no connection in the time allowed; is the host up, and does a firewall, or a "
+        f"VPN that is off, keep this machine from it? ({file}: context 'main')"
+    )
+
+
+async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await eventually_closed(reader)
+
+
+async def test_no_kubeconfig_at_all_is_explained(tmp_path: Path) -> None:
+    source = Kubeconfig(environment={"HOME": str(tmp_path)}, mount=tmp_path / "mount")
+
+    with pytest.raises(ConfigurationError) as caught:
+        await source.load()
+    assert str(caught.value) == (
+        f"no cluster is configured: $KUBECONFIG is not set, {tmp_path}/.kube/config does not "
+        "exist, and this is no pod; put your cluster's kubeconfig into ~/.kube/config, or name "
+        "its file in $KUBECONFIG"
+    )
+
+
+async def test_a_context_without_any_kubeconfig_is_explained(tmp_path: Path) -> None:
+    source = Kubeconfig(None, "mars", {"HOME": str(tmp_path)}, tmp_path / "mount")
+
+    with pytest.raises(ConfigurationError) as caught:
+        await source.load()
+    assert str(caught.value) == (
+        f"there is no context 'mars': $KUBECONFIG is not set, {tmp_path}/.kube/config does not "
+        "exist; put your cluster's kubeconfig into ~/.kube/config, or name its file in $KUBECONFIG"
+    )
+
+
+def test_a_selector_with_a_mistake_is_explained() -> None:
+    with pytest.raises(InvalidSelector) as caught:
+        LabelSelector.parse("app in (shop")
+    assert str(caught.value).splitlines() == [
+        "unable to parse requirement: found '', expected: ',' or ')'",
+        "    app in (shop",
+        "                ^ at the end",
+    ]
+
+
+async def test_a_refusal_with_nothing_to_advise_names_the_configuration(tmp_path: Path) -> None:
+    async with ApiServer() as server:
+        server.faults.status(403, message="not by this proxy")
+        path = server.kubeconfig(tmp_path / "config")
+        async with Client.connect(kubeconfig=path) as client:
+            with pytest.raises(Forbidden) as caught:
+                await client.get("/api/v1/pods")
+    assert str(caught.value).endswith(f"403: not by this proxy; ({path}: context 'test')")

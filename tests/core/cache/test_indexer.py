@@ -1,0 +1,724 @@
+"""The cache's only writer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioinformer._core.cache.delta_fifo import DeltaFIFO
+from aioinformer._core.cache.indexer import Indexer, Replacement
+from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind, Replaced
+from aioinformer._core.objects.kube_object import (
+    Added,
+    Deleted,
+    Event,
+    KubeObject,
+    ObjectKey,
+    Updated,
+)
+from aioinformer.errors import UsageError
+from tests.core import strategies
+from tests.core.builders import (
+    PODS,
+    WIDGETS,
+    added,
+    cached,
+    deleted,
+    delta,
+    encode,
+    key,
+    pod,
+    pod_body,
+    replaced,
+    updated,
+)
+
+
+def by_node(obj: KubeObject) -> str:
+    """Raises for a node that is called so."""
+    node: str = obj["spec"]["nodeName"]
+    if node == "raise":
+        raise ValueError(f"no such node, in {obj.name} at {obj.resource_version}")
+    return node
+
+
+def applied(indexer: Indexer, *deltas: Delta) -> list[Event]:
+    """What listeners hear of these changes."""
+    events: list[Event] = []
+    for each in deltas:
+        assert indexer.apply(each, events) is None
+    return events
+
+
+def relisted(indexer: Indexer, objects: Iterable[KubeObject], rv: str = "100") -> list[Event]:
+    """What listeners hear of a new state."""
+    replacement = indexer.replace(replaced(objects, rv))
+    finish(replacement)
+    events = replacement.commit()
+    finish(replacement)
+    return events
+
+
+def finish(replacement: Replacement) -> None:
+    """Step until done."""
+    while not replacement.step(1):
+        pass
+
+
+def holding(*objects: KubeObject) -> Indexer:
+    """A synced cache, with an index by node, of these objects."""
+    indexer = Indexer({"node": by_node})
+    relisted(indexer, objects, "10")
+    return indexer
+
+
+def held(indexer: Indexer) -> dict[str, str]:
+    """Versions by name."""
+    return {obj.name: obj.resource_version for obj in indexer.state.objects.values()}
+
+
+def nodes(indexer: Indexer) -> dict[str, set[ObjectKey]]:
+    """The keys in the index by node; what it files is what is held."""
+    state = indexer.state
+    buckets = state.indexes["node"].buckets
+    assert all(state.objects[key] is obj for each in buckets.values() for key, obj in each.items())
+    return {value: set(bucket) for value, bucket in buckets.items()}
+
+
+# -- one change ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["Added", "Updated"])
+def test_what_is_absent_is_added_whatever_the_server_called_it(kind: DeltaKind) -> None:
+    """client-go's processDeltas decides by presence."""
+    indexer, obj = holding(), pod("a", rv="11")
+
+    assert applied(indexer, delta(kind, obj)) == [Added(obj)]
+    assert held(indexer) == {"a": "11"}
+
+
+@pytest.mark.parametrize("kind", ["Added", "Updated"])
+def test_what_is_present_is_updated_whatever_the_server_called_it(kind: DeltaKind) -> None:
+    old, new = pod("a", rv="1"), pod("a", rv="11")
+    indexer = holding(old)
+
+    (event,) = applied(indexer, delta(kind, new))
+
+    assert isinstance(event, Updated)
+    assert event.old is old
+    assert event.new is new
+    assert not event.resync
+    assert indexer.state.objects[key("a")] is new
+
+
+def test_what_is_present_is_deleted_in_the_state_that_the_server_sent() -> None:
+    last = pod("a", rv="11")
+    indexer = holding(pod("a", rv="1"))
+
+    (event,) = applied(indexer, deleted(last))
+
+    assert event == Deleted(last, "deleted")
+    assert event.obj is last
+    assert held(indexer) == {}
+    assert nodes(indexer) == {}
+
+
+def test_the_deletion_of_what_is_absent_is_no_event() -> None:
+    """client-go tells it; a listener that never heard of the object has nothing to delete."""
+    indexer = holding()
+
+    assert applied(indexer, deleted(pod("a", rv="11"))) == []
+    assert indexer.state.resource_version == "11"
+
+
+@pytest.mark.parametrize("kind", ["Added", "Updated"])
+def test_a_re_created_object_is_a_deletion_and_an_addition(kind: DeltaKind) -> None:
+    """client-go tells one update across two uids."""
+    old, new = pod("a", rv="1", uid="first"), pod("a", rv="11", uid="second")
+    indexer = holding(old)
+
+    assert applied(indexer, delta(kind, new)) == [Deleted(old), Added(new)]
+    assert indexer.state.objects[key("a")] is new
+
+
+def test_the_deletion_of_another_uid_tells_of_the_object_that_was_held() -> None:
+    old = pod("a", rv="1", uid="first")
+    indexer = holding(old)
+
+    (event,) = applied(indexer, deleted(pod("a", rv="11", uid="second")))
+
+    assert event.obj is old
+    assert held(indexer) == {}
+
+
+@pytest.mark.parametrize("kind", ["Added", "Updated"])
+def test_a_state_that_is_held_already_is_no_event_and_the_old_object_stays(
+    kind: DeltaKind,
+) -> None:
+    old = pod("a", rv="11")
+    indexer = holding(old)
+
+    assert applied(indexer, delta(kind, pod("a", rv="11"))) == []
+    assert indexer.state.objects[key("a")] is old
+
+
+def test_objects_without_a_version_are_never_the_same() -> None:
+    old, new = pod("a", rv="", node="n1"), pod("a", rv="", node="n2")
+    indexer = holding(old)
+
+    assert applied(indexer, updated(new)) == [Updated(old, new)]
+
+
+def test_an_equal_version_of_another_uid_is_not_the_same() -> None:
+    """A cluster restored from a backup may count anew."""
+    old, new = pod("a", rv="5", uid="first"), pod("a", rv="5", uid="second")
+
+    assert applied(holding(old), added(new)) == [Deleted(old), Added(new)]
+
+
+def test_events_are_appended_in_the_order_of_the_changes() -> None:
+    indexer, first, second = holding(), pod("a", rv="11"), pod("a", rv="12")
+
+    assert applied(indexer, added(first), updated(second), deleted(second)) == [
+        Added(first),
+        Updated(first, second),
+        Deleted(second),
+    ]
+
+
+def test_live_additions_are_not_initial() -> None:
+    (event,) = applied(Indexer(), added(pod("a")))
+
+    assert event == Added(pod("a"), initial=False)
+
+
+# -- the applied version -------------------------------------------------------------------------
+
+
+def test_every_change_moves_the_applied_version() -> None:
+    indexer = holding()
+    for number, each in enumerate([added, updated, deleted], start=11):
+        applied(indexer, each(pod("a", rv=str(number))))
+        assert indexer.state.resource_version == str(number)
+
+
+def test_a_bookmark_moves_the_applied_version() -> None:
+    indexer = holding(pod("a"))
+    indexer.bookmark(Bookmark("50"))
+
+    assert indexer.state.resource_version == "50"
+    assert held(indexer) == {"a": "1"}
+
+
+def test_an_older_bookmark_moves_nothing() -> None:
+    indexer = holding(pod("a", rv="5"))
+    indexer.bookmark(Bookmark("19"))
+    indexer.bookmark(Bookmark("17"))
+
+    assert indexer.state.resource_version == "19"
+
+
+def test_a_change_or_bookmark_without_a_version_moves_nothing() -> None:
+    indexer = holding()
+    applied(indexer, added(pod("a", rv="")))
+    indexer.bookmark(Bookmark(""))
+
+    assert indexer.state.resource_version == "10"
+
+
+def test_a_list_moves_the_applied_version_to_its_own() -> None:
+    indexer = holding(pod("a", rv="3"))
+
+    assert indexer.state.resource_version == "10"
+
+
+# -- index functions that raise ------------------------------------------------------------------
+
+
+def test_an_object_that_an_index_function_refuses_leaves_the_one_before() -> None:
+    old = pod("a", rv="1", node="n1")
+    indexer, events = holding(old), list[Event]()
+
+    error = indexer.apply(updated(pod("a", rv="11", node="raise")), events)
+
+    assert isinstance(error, ValueError)
+    assert events == []
+    assert indexer.state.objects == {key("a"): old}
+    assert nodes(indexer) == {"n1": {key("a")}}
+    assert indexer.rejected == {key("a"): error}
+    assert indexer.state.resource_version == "11", "it was dealt with"
+
+
+def test_a_new_object_that_an_index_function_refuses_is_absent() -> None:
+    indexer = holding()
+    indexer.apply(added(pod("a", rv="11", node="raise")), [])
+
+    assert held(indexer) == {}
+    assert list(indexer.rejected) == [key("a")]
+
+
+def test_a_version_that_is_accepted_ends_the_rejection() -> None:
+    old, new = pod("a", rv="1"), pod("a", rv="12", node="n2")
+    indexer = holding(old)
+    indexer.apply(updated(pod("a", rv="11", node="raise")), [])
+
+    assert applied(indexer, updated(new)) == [Updated(old, new)]
+    assert indexer.rejected == {}
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_deletion_ends_the_rejection(*, known: bool) -> None:
+    indexer = holding(*[pod("a")] * known)
+    indexer.apply(updated(pod("a", rv="11", node="raise")), [])
+    applied(indexer, deleted(pod("a", rv="12")))
+
+    assert indexer.rejected == {}
+
+
+def test_the_deletion_of_a_new_object_that_was_refused_reaches_the_indexer() -> None:
+    """The queue in front asks what is known; dropped there, it would be rejected for ever."""
+    indexer = holding()
+    fifo = DeltaFIFO(indexer)
+    indexer.apply(added(pod("a", rv="11", node="raise")), [])
+    assert key("a") in indexer
+    assert key("b") not in indexer
+
+    fifo.push(deleted(pod("a", rv="12")))
+    assert fifo.pop() == deleted(pod("a", rv="12"))
+
+
+def test_a_list_with_an_object_that_is_refused_keeps_the_one_before() -> None:
+    old = pod("a", rv="1", node="n1")
+    indexer = holding(old)
+    replacement = indexer.replace(
+        replaced([pod("a", rv="11", node="raise"), pod("b", rv="12", node="raise"), pod("c")])
+    )
+    finish(replacement)
+    events = replacement.commit()
+
+    assert events == [Added(pod("c"))]
+    assert indexer.state.objects[key("a")] is old
+    assert held(indexer) == {"a": "1", "c": "1"}
+    assert nodes(indexer) == {"n1": {key("a")}, "node-1": {key("c")}}
+    assert set(replacement.rejected) == set(indexer.rejected) == {key("a"), key("b")}
+
+
+def test_a_list_that_is_accepted_ends_all_rejections() -> None:
+    indexer = holding()
+    indexer.apply(added(pod("a", rv="11", node="raise")), [])
+    indexer.apply(added(pod("b", rv="12", node="raise")), [])
+    relisted(indexer, [pod("a", rv="13")])
+
+    assert indexer.rejected == {}
+
+
+def test_what_is_still_refused_is_refused_again_by_a_list() -> None:
+    indexer = holding(pod("a", rv="1"))
+    refused = pod("a", rv="11", node="raise")
+    indexer.apply(updated(refused), [])
+
+    assert relisted(indexer, [refused]) == []
+    assert held(indexer) == {"a": "1"}
+    assert list(indexer.rejected) == [key("a")]
+
+
+# -- a whole new state ---------------------------------------------------------------------------
+
+
+def test_the_first_state_is_initial_additions_in_the_order_of_the_list() -> None:
+    indexer = Indexer()
+    objects = [pod("b"), pod("a"), pod("c")]
+
+    assert relisted(indexer, objects) == [Added(obj, initial=True) for obj in objects]
+    assert indexer.state.synced
+
+
+def test_a_relist_tells_deletions_first_then_the_rest_in_its_own_order() -> None:
+    """client-go's processReplacedAllInfo."""
+    a1, b1, c1, d1 = (pod(name, rv="1") for name in "abcd")
+    indexer = holding(a1, b1, c1, d1)
+    b2, e2, a2 = pod("b", rv="11"), pod("e", rv="12"), pod("a", rv="13")
+
+    assert relisted(indexer, [b2, e2, a2]) == [
+        Deleted(c1, "vanished"),
+        Deleted(d1, "vanished"),
+        Updated(b1, b2),
+        Added(e2),
+        Updated(a1, a2),
+    ]
+    assert held(indexer) == {"b": "11", "e": "12", "a": "13"}
+
+
+def test_an_unchanged_object_yields_nothing_and_stays_the_same_object() -> None:
+    old = pod("a", rv="7")
+    indexer = holding(old)
+
+    assert relisted(indexer, [pod("a", rv="7")]) == []
+    assert indexer.state.objects[key("a")] is old
+    assert nodes(indexer) == {"node-1": {key("a")}}
+
+
+def test_a_relist_without_versions_tells_every_object() -> None:
+    old, new = pod("a", rv=""), pod("a", rv="")
+
+    assert relisted(holding(old), [new]) == [Updated(old, new)]
+
+
+def test_a_relist_tells_a_re_created_object_as_deletion_and_addition() -> None:
+    old, new = pod("a", rv="7", uid="first"), pod("a", rv="11", uid="second")
+
+    assert relisted(holding(old), [new]) == [Deleted(old), Added(new)]
+
+
+def test_a_relist_at_an_older_version_still_tells_what_differs() -> None:
+    """A server that was set back: versions are not compared, only told apart."""
+    new, old = pod("a", rv="50"), pod("a", rv="7")
+
+    assert relisted(holding(new), [old], rv="8") == [Updated(new, old)]
+
+
+def test_of_duplicates_in_a_list_the_last_counts() -> None:
+    indexer = holding(pod("a", rv="1", node="n1"))
+    first, last = pod("a", rv="11", node="n2"), pod("a", rv="12", node="n3")
+
+    assert relisted(indexer, [first, last]) == [Updated(pod("a", rv="1", node="n1"), last)]
+    assert indexer.state.objects == {key("a"): last}
+    assert nodes(indexer) == {"n3": {key("a")}}
+
+
+def test_equal_duplicates_are_told_once() -> None:
+    obj = pod("a", rv="11")
+
+    assert relisted(holding(), [obj, pod("a", rv="11")]) == [Added(obj)]
+
+
+def test_an_empty_list_empties_the_cache_and_syncs_it() -> None:
+    indexer = holding(pod("a"))
+
+    assert relisted(indexer, []) == [Deleted(pod("a"), "vanished")]
+    assert held(indexer) == {}
+    assert relisted(Indexer(), []) == []
+
+
+def test_the_cache_shows_the_old_state_until_the_commit() -> None:
+    indexer = holding(pod("a", rv="1"))
+    before = indexer.state
+    replacement = indexer.replace(replaced([pod("b", rv="11")]))
+    finish(replacement)
+
+    assert indexer.state is before
+    assert held(indexer) == {"a": "1"}
+    assert indexer.state.resource_version == "10"
+    replacement.commit()
+    assert held(indexer) == {"b": "11"}
+    assert indexer.state.resource_version == "100"
+
+
+def test_a_reader_of_the_old_state_keeps_it_whole_while_it_is_freed() -> None:
+    """Threads may read: what they picked up must not be taken apart under them."""
+    objects = [pod(name, node=f"n-{name}") for name in "abcdef"]
+    indexer = holding(*objects)
+    reader = indexer.state
+    replacement = indexer.replace(replaced([]))
+    finish(replacement)
+    replacement.commit()
+
+    for _ in range(20):
+        replacement.step(1)
+        assert list(reader.objects.values()) == objects
+        filed = reader.indexes["node"].buckets
+        assert {node: [*bucket.values()] for node, bucket in filed.items()} == {
+            f"n-{obj.name}": [obj] for obj in objects
+        }
+        assert reader.resource_version == "10"
+
+
+def test_steps_are_as_large_as_asked_for() -> None:
+    """The shell reads its clock between them."""
+    indexer = holding(*(pod(f"old-{number}") for number in range(50)))
+    replacement = indexer.replace(replaced([pod(f"new-{number}") for number in range(100)]))
+    steps = 0
+    while not replacement.step(10):
+        steps += 1
+        if steps <= 10:
+            assert f"staged={10 * steps}/100" in repr(replacement)
+    assert steps == 15
+    replacement.commit()
+    freeing = 0
+    while not replacement.step(10):
+        freeing += 1
+    assert freeing >= 5
+
+
+def test_one_step_may_do_it_all() -> None:
+    indexer = Indexer()
+    replacement = indexer.replace(replaced([pod("a"), pod("b")]))
+
+    assert replacement.step(1000)
+    assert len(replacement.commit()) == 2
+    assert replacement.step(1000)
+
+
+def test_only_the_first_full_state_is_initial() -> None:
+    indexer = Indexer()
+    first = indexer.replace(replaced([]))
+    assert first.initial
+    finish(first)
+    first.commit()
+    assert first.initial, "asked for after the commit"
+    second = indexer.replace(replaced([pod("a")]))
+    finish(second)
+
+    assert not second.initial
+    assert second.commit() == [Added(pod("a"), initial=False)]
+
+
+# -- indexes -------------------------------------------------------------------------------------
+
+
+def test_indexes_are_added_to_an_empty_cache() -> None:
+    indexer = Indexer()
+    indexer.add_indexers({"node": by_node})
+    indexer.add_indexers({"name": lambda obj: obj.name})
+    applied(indexer, added(pod("a")))
+
+    assert set(indexer.state.indexes) == {"node", "name"}
+    assert nodes(indexer) == {"node-1": {key("a")}}
+
+
+def test_the_same_function_under_the_same_name_is_no_error() -> None:
+    indexer = holding(pod("a"))
+    indexer.add_indexers({"node": by_node})
+
+    assert nodes(indexer) == {"node-1": {key("a")}}
+
+
+def test_a_method_that_is_named_twice_is_the_same_function() -> None:
+    """``self.by_node`` is another object each time, and equal."""
+
+    class Owner:
+        def by_node(self, obj: KubeObject) -> str:
+            return str(obj["spec"]["nodeName"])
+
+    owner = Owner()
+    indexer = Indexer({"node": owner.by_node})
+    applied(indexer, added(pod("a")))
+
+    indexer.add_indexers({"node": owner.by_node})
+    assert indexer.build_index("node", owner.by_node) is None
+    with pytest.raises(UsageError, match="'node' already"):
+        indexer.add_indexers({"node": Owner().by_node})
+
+
+def test_a_name_that_is_taken_is_an_error_and_nothing_is_added() -> None:
+    indexer = Indexer({"node": by_node})
+
+    with pytest.raises(UsageError, match="'node' already"):
+        indexer.add_indexers({"other": by_node, "node": lambda obj: obj.name})
+    assert list(indexer.state.indexes) == ["node"]
+
+
+@pytest.mark.parametrize("objects", [[], [pod("a")]], ids=["synced", "holding"])
+def test_an_index_is_not_added_in_one_step_later(objects: list[KubeObject]) -> None:
+    with pytest.raises(UsageError, match=r"holds objects already.*await informer\.add_index"):
+        holding(*objects).add_indexers({"other": by_node})
+
+
+def test_the_mapping_of_functions_is_copied() -> None:
+    functions = {"node": by_node}
+    indexer = Indexer(functions)
+    functions.clear()
+
+    assert list(indexer.state.indexes) == ["node"]
+
+
+# -- looking -------------------------------------------------------------------------------------
+
+
+def test_the_keys_in_the_cache_are_in_it() -> None:
+    indexer = holding(pod("a"))
+
+    assert key("a") in indexer
+    assert key("b") not in indexer
+    assert "a" not in indexer
+
+
+def test_an_object_is_held_by_uid_in_whatever_version() -> None:
+    indexer = holding(pod("a", rv="1", uid="first"))
+
+    assert indexer.holds(pod("a", rv="99", uid="first"))
+    assert not indexer.holds(pod("a", rv="1", uid="second"))
+    assert not indexer.holds(pod("b", uid="first"))
+
+
+def test_the_repr_shows_size_and_version() -> None:
+    assert repr(Indexer()) == "<Indexer objects=0 rv=none>"
+    assert repr(holding(pod("a"))) == "<Indexer objects=1 rv=10>"
+
+
+# -- any sequence --------------------------------------------------------------------------------
+
+Change = tuple[DeltaKind, str, str, str]
+
+CHANGES = st.tuples(
+    strategies.kinds, strategies.few_names, strategies.few_uids, st.sampled_from(["n1", "raise"])
+)
+STATES = st.dictionaries(
+    strategies.few_names, st.tuples(strategies.few_uids, st.sampled_from(["n1", "n2", "raise"]))
+)
+
+
+@given(st.lists(CHANGES | STATES, max_size=25))
+def test_what_is_told_adds_up_to_what_is_held(
+    operations: list[Change | dict[str, tuple[str, str]]],
+) -> None:
+    """A listener that only knows the events holds the very objects of the cache."""
+    indexer, told = Indexer({"node": by_node}), dict[ObjectKey, KubeObject]()
+    for version, operation in enumerate(operations, start=1):
+        events: list[Event] = []
+        if isinstance(operation, dict):
+            objects = [
+                pod(name, rv=str(version), uid=uid, node=node)
+                for name, (uid, node) in operation.items()
+            ]
+            events = relisted(indexer, objects, str(version))
+        else:
+            kind, name, uid, node = operation
+            indexer.apply(delta(kind, pod(name, rv=str(version), uid=uid, node=node)), events)
+        for event in events:
+            hear(told, event)
+        assert {name: id(obj) for name, obj in told.items()} == {
+            name: id(obj) for name, obj in indexer.state.objects.items()
+        }
+        assert nodes(indexer) == nodes(holding(*indexer.state.objects.values()))
+        assert indexer.state.resource_version == str(version)
+
+
+def hear(told: dict[ObjectKey, KubeObject], event: Event) -> None:
+    """What a listener makes of an event, with the order of events checked."""
+    match event:
+        case Added(obj):
+            assert obj.key not in told
+            told[obj.key] = obj
+        case Updated(old, new):
+            assert told[new.key] is old
+            assert old.uid == new.uid
+            told[new.key] = new
+        case Deleted(obj):
+            assert told.pop(obj.key).uid == obj.uid
+
+
+def test_of_duplicates_in_the_first_list_one_is_told() -> None:
+    first, last = pod("a", rv="11", node="n2"), pod("a", rv="12", node="n3")
+
+    assert relisted(Indexer(), [first, last]) == [Added(last, initial=True)]
+
+
+def test_a_duplicate_that_is_accepted_takes_back_the_rejection() -> None:
+    def picky(obj: KubeObject) -> str:
+        if obj.resource_version == "11":
+            raise ValueError("not this one")
+        return "fine"
+
+    indexer = Indexer({"picky": picky})
+    first, last = pod("a", rv="11"), pod("a", rv="12")
+
+    assert relisted(indexer, [first, last]) == [Added(last, initial=True)]
+    assert not indexer.rejected
+
+
+# -- a server that has gone back in time, or reads in another version ----------------------------
+
+
+def restored(indexer: Indexer, objects: Iterable[KubeObject]) -> list[Event]:
+    """What is told when a state is read whose versions were given before."""
+    replacement = indexer.replace(Replaced(list(objects), "50", rewound=True))
+    finish(replacement)
+    events = replacement.commit()
+    finish(replacement)
+    return events
+
+
+def test_after_a_restored_backup_equal_versions_don_t_hide_a_change() -> None:
+    old, new = pod("a", rv="5", node="node-1"), pod("a", rv="5", node="node-2")
+    indexer = holding(old)
+
+    assert restored(indexer, [new]) == [Updated(old, new)]
+    assert relisted(indexer, [pod("a", rv="5", node="node-3")]) == [], "else versions decide"
+
+
+def test_after_a_restored_backup_what_is_the_same_is_told_no_more_than_else() -> None:
+    """The items of a list lack the kind and apiVersion that a watch sends."""
+    watched = cached({"kind": "Pod", "apiVersion": "v1", **pod_body("a", rv="5")})
+    indexer = holding(watched)
+
+    assert restored(indexer, [pod("a", rv="5")]) == []
+    assert indexer.state.objects[ObjectKey("web", "a")] is watched
+
+
+def test_after_a_restored_backup_versions_may_go_back() -> None:
+    old, new = pod("a", rv="9"), pod("a", rv="5")
+    indexer = holding(old)
+
+    assert restored(indexer, [new]) == [Updated(old, new)]
+
+
+def test_a_body_that_can_not_be_decoded_is_compared_as_it_is() -> None:
+    def broken(tail: bytes) -> KubeObject:
+        raw = b'{"metadata":{"name":"a","namespace":"web","uid":"u","resourceVersion":"5"},' + tail
+        return KubeObject(ObjectKey("web", "a"), "u", "5", raw, PODS)
+
+    indexer = Indexer()
+    restored(indexer, [broken(b'"x":"\xff"}')])
+
+    assert restored(indexer, [broken(b'"x":"\xff"}')]) == []
+    assert len(restored(indexer, [broken(b'"x":"\xfe"}')])) == 1
+
+
+def test_an_object_in_another_version_of_its_resource_is_another_state() -> None:
+    raw = encode(pod_body("a", rv="5"))
+    v2 = replace(WIDGETS, version="v2")
+    old, new = (
+        KubeObject(ObjectKey("web", "a"), "uid-a", "5", raw, resource) for resource in (WIDGETS, v2)
+    )
+    indexer = holding(old)
+
+    assert restored(indexer, [new]) == [Updated(old, new)]
+
+
+def test_what_isn_t_in_a_state_any_more_is_gone_for_the_reason_that_comes_with_it() -> None:
+    gone = pod("a")
+    indexer = holding(gone)
+    replacement = indexer.replace(Replaced([], "50", reason="resource_gone"))
+    finish(replacement)
+
+    assert replacement.commit() == [Deleted(gone, "resource_gone")]
+
+
+# -- what is in memory already -------------------------------------------------------------------
+
+
+def test_of_the_same_version_the_object_in_memory_is_known() -> None:
+    held_ = pod("a", rv="5")
+    indexer = holding(held_)
+
+    assert indexer.known(pod("a", rv="5")) is held_
+
+
+@pytest.mark.parametrize(
+    "other", [pod("a", rv="6"), pod("a", rv="5", uid="another"), pod("b", rv="5"), pod("a", rv="")]
+)
+def test_anything_else_is_itself(other: KubeObject) -> None:
+    assert holding(pod("a", rv="5")).known(other) is other
+
+
+def test_an_index_function_is_not_async() -> None:
+    async def node(obj: KubeObject) -> str:
+        return obj.name
+
+    with pytest.raises(TypeError, match="function of the index 'node' is async"):
+        Indexer({"node": node})  # type: ignore[dict-item]

@@ -1,0 +1,109 @@
+"""Whether a version of an object says anything new, and what that means for listeners."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import Struct
+
+from aioinformer._core.cache.indexer import append_change, parted, same, same_content, untraced
+from aioinformer._core.objects.kube_object import (
+    Added,
+    Deleted,
+    DeleteReason,
+    Event,
+    KubeObject,
+    Updated,
+)
+from aioinformer._core.objects.stored import Modelled, Withheld
+from tests.core.builders import PODS, cached, key, pod, pod_body, unreadable
+from tests.core.models import Metadata, Pod, Spec
+
+
+def held(node: str) -> Modelled:
+    model = Pod(Metadata("a"), Spec(node))
+    return Modelled(key("a"), "uid-a", "1", b"", PODS, model=model)
+
+
+def test_equal_versions_are_equal_objects() -> None:
+    assert same(pod("a"), pod("a", node="node-2"))
+    assert not same(pod("a"), pod("a", rv="2"))
+    assert not same(pod("a"), pod("a", uid="another"))
+    assert not same(pod("a", rv=""), pod("a", rv=""))
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        (pod("a"), True),
+        (cached(pod_body("a") | {"kind": "Pod", "apiVersion": "v1"}), True),
+        (pod("a", node="node-2"), False),
+        (pod("a", rv="2"), False),
+        (Withheld.of(pod("a")), False),
+    ],
+)
+def test_where_versions_prove_nothing_contents_are_compared(
+    new: KubeObject, expected: bool
+) -> None:
+    assert same_content(pod("a"), new) is expected
+
+
+def test_models_are_compared_with_each_other() -> None:
+    assert same_content(held("node-1"), held("node-1"))
+    assert not same_content(held("node-1"), held("node-2"))
+
+
+class Touchy(Struct):
+    """A model that can't be compared."""
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("not comparable")
+
+
+def test_models_that_can_not_be_compared_are_taken_to_differ() -> None:
+    one, two = (Modelled(key("a"), "uid-a", "1", b"", PODS, model=Touchy()) for _ in "12")
+
+    assert not same_content(one, two)
+
+
+def test_what_can_not_be_opened_is_compared_by_its_bytes() -> None:
+    assert same_content(unreadable(), unreadable())
+
+
+@pytest.mark.parametrize(
+    ("withheld", "reason"),
+    [
+        (Withheld.of(pod("a", rv="2"), ValueError()), None),
+        (Withheld.of(pod("a", rv="2")), "dropped"),
+        (Withheld.of(pod("a", uid="another"), ValueError()), "vanished"),
+        (Withheld.of(pod("a", uid="another")), "vanished"),
+    ],
+)
+def test_what_was_held_stays_if_a_newer_version_of_it_is_rejected(
+    withheld: Withheld, reason: DeleteReason | None
+) -> None:
+    assert parted(pod("a"), withheld) == reason
+
+
+def test_another_object_is_no_update() -> None:
+    old, newer, another = pod("a"), pod("a", rv="2"), pod("a", uid="another")
+    events: list[Event] = []
+    append_change(old, newer, events)
+    append_change(newer, another, events)
+
+    assert events == [Updated(old, newer), Deleted(newer), Added(another)]
+
+
+def test_an_error_without_its_tracebacks_keeps_nothing_alive() -> None:
+    def fail() -> None:
+        try:
+            raise ValueError
+        except ValueError as error:
+            raise TypeError from error
+
+    with pytest.raises(TypeError) as caught:
+        fail()
+    error = untraced(caught.value)
+
+    assert error.__traceback__ is None
+    assert error.__cause__ is not None
+    assert error.__cause__.__traceback__ is None

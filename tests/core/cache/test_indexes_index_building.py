@@ -1,0 +1,292 @@
+"""An index that comes late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioinformer import Delta, Event, Indexer, IndexFunction, KubeObject
+from aioinformer._core.cache.indexer import Replacement
+from aioinformer._core.cache.indexes import IndexBuilding
+from aioinformer.errors import IndexFailed, UsageError
+from tests.core.builders import added, deleted, key, pod, replaced, updated
+
+
+def by_node(obj: KubeObject) -> str:
+    node: str = obj["spec"]["nodeName"]
+    if node == "raise":
+        raise ValueError("no such node")
+    return node
+
+
+def holding(*objects: KubeObject) -> Indexer:
+    indexer = Indexer()
+    relist(indexer, objects)
+    return indexer
+
+
+def relist(indexer: Indexer, objects: Sequence[KubeObject], rv: str = "10") -> Replacement:
+    """Staged and swapped in, but what was held before is not freed yet."""
+    replacement = indexer.replace(replaced(objects, rv))
+    finish(replacement)
+    replacement.commit()
+    return replacement
+
+
+def finish(work: IndexBuilding | Replacement) -> None:
+    while not work.step(1):
+        pass
+
+
+def building(indexer: Indexer, function: IndexFunction = by_node) -> IndexBuilding:
+    made = indexer.build_index("node", function)
+    assert made is not None
+    return made
+
+
+def nodes(indexer: Indexer) -> dict[str, list[str]]:
+    """What it holds, sorted; and that is what is held."""
+    state = indexer.state
+    filed = state.indexes["node"].buckets
+    for bucket in filed.values():
+        assert bucket
+        assert all(state.objects[key] is obj for key, obj in bucket.items())
+    return {node: sorted(obj.name for obj in bucket.values()) for node, bucket in filed.items()}
+
+
+def expected(indexer: Indexer) -> dict[str, list[str]]:
+    """What a new index would hold."""
+    held = sorted(indexer.state.objects.values(), key=lambda obj: obj.name)
+    return {node: [o.name for o in held if by_node(o) == node] for node in map(by_node, held)}
+
+
+PODS = [pod(name, node=f"n{number % 2}") for number, name in enumerate("abcdef")]
+
+
+# -- growing -----------------------------------------------------------------------------------
+
+
+def test_it_is_visible_at_once_when_it_is_complete() -> None:
+    indexer = holding(*PODS)
+    work = building(indexer)
+    steps = 0
+    while not work.step(2):
+        assert "node" not in indexer.state.indexes
+        steps += 1
+    assert steps == 3
+    assert "node" not in indexer.state.indexes
+    work.commit()
+
+    assert nodes(indexer) == {"n0": ["a", "c", "e"], "n1": ["b", "d", "f"]}
+    assert indexer.state.building == ()
+
+
+def test_it_goes_on_hearing_of_changes_when_it_is_visible() -> None:
+    indexer = holding(*PODS)
+    work = building(indexer)
+    finish(work)
+    work.commit()
+    events: list[Event] = []
+    indexer.apply(updated(pod("a", rv="20", node="n7")), events)
+    assert nodes(indexer)["n7"] == ["a"]
+    assert indexer.apply(updated(pod("a", rv="21", node="raise")), events) is not None
+    assert set(indexer.rejected) == {key("a")}, "as with any index"
+
+
+def test_changes_meanwhile_are_in_it() -> None:
+    indexer = holding(*PODS)
+    work, events = building(indexer), list[Event]()
+    work.step(2)
+    for change in (
+        updated(pod("a", rv="20", node="n7")),  # filed by now
+        updated(pod("f", rv="21", node="n7")),  # not yet
+        deleted(pod("b", rv="22", node="n1")),
+        deleted(pod("e", rv="23", node="n0")),
+        added(pod("g", rv="24", node="n1")),
+        added(pod("e", rv="25", node="n7")),
+    ):
+        assert indexer.apply(change, events) is None
+    finish(work)
+    work.commit()
+
+    assert nodes(indexer) == {"n0": ["c"], "n1": ["d", "g"], "n7": ["a", "e", "f"]}
+    assert len(events) == 6
+
+
+def test_a_state_that_is_swapped_in_meanwhile_is_indexed_instead() -> None:
+    indexer = holding(*PODS)
+    work = building(indexer)
+    work.step(2)
+    freeing = relist(indexer, [pod("x", rv="30", node="n9"), PODS[0]], "30")
+    finish(work)
+    finish(freeing)
+    work.commit()
+
+    assert nodes(indexer) == expected(indexer) == {"n9": ["x"], "n0": ["a"]}
+
+
+@pytest.mark.parametrize("staged", [0, 1, 3])
+def test_a_state_that_is_being_staged_is_indexed_too(staged: int) -> None:
+    """Else the index would be gone with the swap."""
+    indexer = holding(*PODS)
+    replacement = indexer.replace(replaced([pod("x", rv="30", node="n9"), *PODS[1:4]], "30"))
+    if staged:
+        replacement.step(staged)
+    work = building(indexer)
+    finish(work)
+    work.commit()
+    assert nodes(indexer) == expected(indexer)
+    finish(replacement)
+    replacement.commit()
+
+    assert nodes(indexer) == expected(indexer)
+    assert len(indexer.state.objects) == 4
+
+
+def test_what_a_dead_state_held_is_let_go_in_steps() -> None:
+    indexer = holding(*PODS)
+    work = building(indexer)
+    work.step(3)
+    relist(indexer, [], "30")
+    steps = 0
+    while not work.step(1):
+        steps += 1
+    assert steps >= len(PODS)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["put", "delete", "step", "stage", "swap"]),
+            st.sampled_from("abcd"),
+            st.sampled_from(["n1", "n2"]),
+        ),
+        max_size=25,
+    )
+)
+def test_it_is_what_a_new_index_would_be_whatever_happens_meanwhile(
+    steps: list[tuple[str, str, str]],
+) -> None:
+    indexer = holding(*PODS)
+    work, staging = building(indexer), None
+    for number, (what, name, node) in enumerate(steps, start=100):
+        obj = pod(name, rv=str(number), node=node)
+        if what == "step":
+            work.step(1)
+        elif what == "stage":
+            staging = staging or indexer.replace(replaced([obj, *PODS[3:]], str(number)))
+            staging.step(2)
+        elif what == "swap" and staging is not None:
+            finish(staging)
+            staging.commit()
+            staging = None
+        elif staging is None:  # nothing else is applied while a state is staged
+            kind = deleted(obj) if what == "delete" else updated(obj)
+            indexer.apply(kind, [])
+    finish(work)
+    work.commit()
+    if staging is not None:
+        finish(staging)
+        staging.commit()
+
+    assert nodes(indexer) == expected(indexer)
+    assert all(state.building == () for state in indexer.states)
+
+
+# -- failing -----------------------------------------------------------------------------------
+
+
+def test_a_function_that_raises_is_named_with_the_object_and_leaves_everything_as_it_was() -> None:
+    indexer = holding(*PODS, pod("z", node="raise"))
+    indexer_before = dict(indexer.state.objects)
+    work = building(indexer)
+
+    with pytest.raises(IndexFailed) as caught:
+        finish(work)
+    work.abandon()
+
+    assert str(caught.value) == (
+        "the index 'node' was not added: its function raised at pods web/z: "
+        "ValueError: no such node"
+    )
+    assert (caught.value.index, caught.value.key) == ("node", "web/z")
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert indexer.state.indexes == {}
+    assert indexer.state.building == ()
+    assert indexer.state.objects == indexer_before
+    assert indexer.rejected == {}
+
+
+def test_a_function_that_raises_at_a_change_meanwhile_does_not_keep_it_out_of_the_cache() -> None:
+    indexer = holding(*PODS)
+    work, events = building(indexer), list[Event]()
+    work.step(1)
+    assert indexer.apply(Delta("Updated", pod("c", rv="20", node="raise")), events) is None
+    assert len(events) == 1
+    with pytest.raises(IndexFailed, match="web/c"):
+        work.step(1)
+    work.abandon()
+
+    assert indexer.rejected == {}
+    assert indexer.apply(Delta("Updated", pod("c", rv="21", node="raise")), events) is None
+
+
+def test_an_abandoned_one_leaves_no_trace() -> None:
+    indexer = holding(*PODS)
+    work = building(indexer)
+    work.step(2)
+    work.abandon()
+
+    assert indexer.state.building == ()
+    assert indexer.state.indexes == {}
+    work.abandon()
+
+
+# -- names -------------------------------------------------------------------------------------
+
+
+def test_the_same_index_again_is_nothing_to_build() -> None:
+    indexer = holding(*PODS)
+    work = building(indexer)
+    finish(work)
+    work.commit()
+
+    assert indexer.build_index("node", by_node) is None
+    with pytest.raises(UsageError, match="'node' already, with another function"):
+        indexer.build_index("node", lambda obj: obj.name)
+
+
+def test_of_two_that_are_built_under_one_name_the_first_to_be_ready_wins() -> None:
+    indexer = holding(*PODS)
+    first, second = building(indexer), building(indexer, lambda obj: obj.name)
+    finish(first)
+    finish(second)
+    first.commit()
+    with pytest.raises(UsageError, match="'node' by now"):
+        second.commit()
+    second.abandon()
+
+    assert nodes(indexer) == expected(indexer)
+    assert indexer.state.building == ()
+
+
+def test_of_two_that_are_the_same_one_is_enough() -> None:
+    indexer = holding(*PODS)
+    first, second = building(indexer), building(indexer)
+    finish(first)
+    finish(second)
+    first.commit()
+    index = indexer.state.indexes["node"]
+    second.commit()
+
+    assert indexer.state.indexes["node"] is index
+    assert indexer.state.building == ()
+
+
+def test_the_repr_shows_how_far_it_is() -> None:
+    work = building(holding(*PODS))
+    work.step(2)
+    assert repr(work) == "<IndexBuilding node filed=2>"

@@ -1,0 +1,377 @@
+"""Reading the cache."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer import label_index, labelled, where
+from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.lister import Lister
+from aioinformer._core.objects.deltas import Delta
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.selectors.selectors import LabelSelector
+from aioinformer.errors import (
+    IndexFailed,
+    InvalidSelector,
+    NotCached,
+    NotSynced,
+    ObjectDecodeError,
+    UsageError,
+)
+from tests.core.builders import (
+    NODES,
+    PODS,
+    added,
+    cached,
+    deleted,
+    key,
+    pod,
+    pod_body,
+    replaced,
+    updated,
+)
+
+A = pod("a", labels={"app": "shop"}, node="n1")
+B = pod("b", labels={"app": "blog"}, node="n1")
+OTHER = pod("a", namespace="other", labels={"app": "shop", "tier": "web"}, node="n2")
+
+
+def node_of(obj: KubeObject) -> str:
+    node: str = obj["spec"]["nodeName"]
+    return node
+
+
+def holding(*objects: KubeObject, indexer: Indexer | None = None) -> Indexer:
+    """A synced cache of these objects."""
+    indexer = indexer or Indexer({"node": node_of})
+    replacement = indexer.replace(replaced(objects))
+    replacement.step(1000)
+    replacement.commit()
+    return indexer
+
+
+def pods(*, namespace: str | None = None) -> Lister:
+    """A reader of three pods."""
+    return Lister(holding(A, B, OTHER), PODS, namespace=namespace)
+
+
+def change(indexer: Indexer, delta: Delta) -> None:
+    indexer.apply(delta, [])
+
+
+# -- one object ----------------------------------------------------------------------------------
+
+
+def test_an_object_is_found_by_key_by_text_and_by_name_and_namespace() -> None:
+    lister = pods()
+
+    assert lister.get(key("a")) is A
+    assert lister.get("web/a") is A
+    assert lister.get("a", namespace="web") is A
+    assert lister.get("a", namespace="other") is OTHER
+
+
+def test_what_is_not_there_is_none() -> None:
+    lister = pods()
+
+    assert lister.get(key("z")) is None
+    assert lister.get("web/z") is None
+    assert lister.get("b", namespace="other") is None
+
+
+def test_a_name_alone_is_enough_where_one_namespace_is_cached() -> None:
+    assert pods(namespace="other").get("a") is OTHER
+    assert pods(namespace="other").get("a", namespace="web") is A
+
+
+def test_a_name_alone_is_enough_for_a_cluster_scoped_resource() -> None:
+    node = cached({"metadata": {"name": "node-1", "uid": "u", "resourceVersion": "1"}})
+
+    assert Lister(holding(node, indexer=Indexer()), NODES).get("node-1") is node
+
+
+def test_a_name_alone_does_not_say_which_of_many_namespaces() -> None:
+    with pytest.raises(UsageError, match=r"which pod 'a'.*namespace="):
+        pods().get("a")
+
+
+def test_a_key_of_three_parts_is_none() -> None:
+    with pytest.raises(ValueError, match="a/b/c"):
+        pods().get("a/b/c")
+
+
+# -- many ----------------------------------------------------------------------------------------
+
+
+def test_all_objects_are_listed() -> None:
+    assert pods().list() == [A, B, OTHER]
+
+
+def test_a_namespace_narrows_the_list() -> None:
+    assert pods().list(namespace="web") == [A, B]
+    assert pods().list(namespace="nowhere") == []
+
+
+@pytest.mark.parametrize(
+    "labels",
+    ["app=shop", {"app": "shop"}, LabelSelector.parse("app=shop")],
+    ids=["text", "mapping", "selector"],
+)
+def test_labels_narrow_the_list(labels: str | dict[str, str] | LabelSelector) -> None:
+    assert pods().list(labels=labels) == [A, OTHER]
+    assert pods().list(labels=labels, namespace="other") == [OTHER]
+
+
+@pytest.mark.parametrize("labels", [None, "", {}], ids=repr)
+def test_no_labels_mean_every_object(labels: str | dict[str, str] | None) -> None:
+    assert len(pods().list(labels=labels)) == 3
+
+
+def test_labels_that_do_not_parse_are_an_error() -> None:
+    with pytest.raises(InvalidSelector):
+        pods().list(labels="app in (")
+
+
+def test_a_list_is_ones_own() -> None:
+    lister = pods()
+    lister.list().clear()
+
+    assert len(lister.list()) == 3
+
+
+# -- indexes -------------------------------------------------------------------------------------
+
+
+def test_an_index_finds_objects_by_value() -> None:
+    lister = pods()
+
+    assert sorted(lister.by_index("node", "n1"), key=lambda obj: obj.name) == [A, B]
+    assert lister.by_index("node", "n2") == [OTHER]
+    assert lister.by_index("node", "n3") == []
+
+
+def test_the_values_and_names_of_indexes_are_told() -> None:
+    lister = pods()
+
+    assert sorted(lister.index_values("node")) == ["n1", "n2"]
+    assert lister.indexers == ("node",)
+
+
+def test_an_unknown_index_is_an_error_that_names_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=r"pods has no index 'nodes'; its indexes: node$"):
+        pods().by_index("nodes", "n1")
+    with pytest.raises(UsageError, match="its indexes: none"):
+        Lister(holding(indexer=Indexer()), PODS).index_values("node")
+
+
+# -- one or an error -----------------------------------------------------------------------------
+
+
+def test_brackets_give_the_object_or_an_error_with_resource_and_name() -> None:
+    lister = pods(namespace="web")
+    assert lister["a"] is A
+    assert lister[OTHER.key] is OTHER
+
+    with pytest.raises(NotCached) as caught:
+        lister["z"]
+    assert str(caught.value) == "web/z is not among the cached pods"
+    assert (caught.value.resource, caught.value.key) == ("pods", "web/z")
+    with pytest.raises(KeyError):
+        lister["web/z"]
+
+
+# -- selections ----------------------------------------------------------------------------------
+
+
+def test_fields_and_a_predicate_narrow_the_list_too() -> None:
+    lister = pods()
+    assert lister.list(fields="spec.nodeName=n1,metadata.name!=a") == [B]
+    assert lister.list(fields={"metadata.namespace": "other"}) == [OTHER]
+    assert lister.list(where=lambda obj: obj.name == "a") == [A, OTHER]
+    assert lister.list(where=where("spec.nodeName", "n1") & labelled("app=blog")) == [B]
+    assert lister.list(labels="app=shop", namespace="web", where=lambda obj: False) == []
+
+
+def test_a_selection_can_be_counted() -> None:
+    assert pods().count() == 3
+    assert pods().count(labels="app=shop") == 2
+    assert pods().count(labels="app=shop", fields="spec.nodeName=n2") == 1
+
+
+def test_a_label_index_is_made_use_of_without_being_named() -> None:
+    indexer = holding(A, B, OTHER, indexer=Indexer({"labels": label_index("app")}))
+    lister = Lister(indexer, PODS)
+    assert lister.list(labels="app=shop") == [A, OTHER]
+
+    indexer.state.indexes["labels"].buckets["app=shop"].pop(A.key)
+    assert lister.list(labels="app=shop") == [OTHER], "it is the index that was asked"
+
+
+# -- more of indexes -----------------------------------------------------------------------------
+
+
+def shared(obj: KubeObject) -> list[str]:
+    """Several values."""
+    return ["all", node_of(obj)]
+
+
+def test_objects_that_share_a_value_with_another_one_are_found_once_each() -> None:
+    lister = Lister(holding(A, B, OTHER, indexer=Indexer({"some": shared})), PODS)
+    assert lister.index("some", A) == [A, B, OTHER]
+    assert pods().index("node", A) == [A, B]
+    assert pods().index("node", pod("x", node="n2")) == [OTHER], "it need not be cached"
+    assert pods().index("node", pod("x", node="n3")) == []
+
+
+def test_an_object_that_the_index_function_raises_at_is_named() -> None:
+    with pytest.raises(IndexFailed, match=r"'node'.*pods web/x: KeyError") as caught:
+        pods().index("node", cached(pod_body("x") | {"spec": {}}))
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_the_keys_under_a_value_are_sorted() -> None:
+    indexer = holding(B, OTHER, A)
+    lister = Lister(indexer, PODS)
+    assert lister.index_keys("node", "n1") == [A.key, B.key]
+    assert lister.index_keys("node", "n3") == []
+
+
+def test_the_objects_under_each_value_can_be_counted() -> None:
+    assert pods().index_counts("node") == {"n1": 2, "n2": 1}
+
+
+def test_an_index_shows_the_newest_version_where_nothing_has_moved() -> None:
+    indexer = holding(A, B)
+    lister = Lister(indexer, PODS)
+    newer = pod("a", rv="200", node="n1")
+    change(indexer, updated(newer))
+
+    assert sorted(lister.by_index("node", "n1"), key=lambda obj: obj.name) == [newer, B]
+
+
+# -- as a collection -----------------------------------------------------------------------------
+
+
+def test_a_lister_is_a_sized_iterable_container() -> None:
+    lister = pods()
+
+    assert len(lister) == 3
+    assert list(lister) == [A, B, OTHER]
+    assert lister.keys() == [A.key, B.key, OTHER.key]
+    assert key("a") in lister
+    assert key("z") not in lister
+    assert "web/a" in lister
+    assert "web/z" not in lister
+    assert pod("a", rv="99") in lister, "an object is looked up by its key"
+    assert 7 not in lister
+
+
+# -- now and before ------------------------------------------------------------------------------
+
+
+def test_a_read_shows_each_change_at_once() -> None:
+    indexer = holding(A)
+    lister = Lister(indexer, PODS)
+    change(indexer, updated(pod("a", rv="200")))
+    change(indexer, added(pod("c", rv="201")))
+    assert sorted(f"{obj.name} {obj.resource_version}" for obj in lister) == ["a 200", "c 201"]
+    change(indexer, deleted(pod("a", rv="202")))
+    assert [obj.name for obj in lister] == ["c"]
+    assert lister.resource_version == "202"
+
+
+def test_iterating_goes_on_undisturbed_while_the_cache_changes() -> None:
+    indexer = holding(A, B)
+    names: list[str] = []
+    for obj in Lister(indexer, PODS):
+        names.append(obj.name)
+        change(indexer, deleted(A))
+        change(indexer, added(pod("c", rv="200")))
+
+    assert names == ["a", "b"]
+
+
+def test_a_relist_is_seen_whole_by_the_same_lister() -> None:
+    indexer = holding(A)
+    lister = Lister(indexer, PODS)
+    holding(B, OTHER, indexer=indexer)
+
+    assert lister.list() == [B, OTHER]
+    assert lister.by_index("node", "n1") == [B]
+
+
+def test_reading_before_the_first_full_state_is_an_error_that_says_what_to_do() -> None:
+    """An empty answer would be taken for an empty cluster."""
+    indexer = Indexer({"node": node_of})
+    change(indexer, added(A))
+    lister = Lister(indexer, PODS)
+
+    for read in (
+        lambda: lister.get("web/a"),
+        lister.list,
+        lister.keys,
+        lambda: len(lister),
+        lambda: "web/a" in lister,
+        lambda: list(lister),
+        lambda: lister.by_index("node", "n1"),
+        lambda: lister.index_values("node"),
+        lambda: lister.index_keys("node", "n1"),
+        lambda: lister.index_counts("node"),
+        lambda: lister.index("node", A),
+        lambda: lister["web/a"],
+        lister.count,
+    ):
+        with pytest.raises(NotSynced, match=r"cache of pods.*wait_synced.*lister\.unsynced"):
+            read()
+
+
+def test_reading_unsynced_shows_what_there_is() -> None:
+    indexer = Indexer({"node": node_of})
+    change(indexer, added(A))
+    early = Lister(indexer, PODS, namespace="web").unsynced
+
+    assert early.list() == [A]
+    assert early.get("a") is A
+    assert early.by_index("node", "n1") == [A]
+    assert early.unsynced.list() == [A]
+
+
+def test_version_and_index_names_can_be_read_at_any_time() -> None:
+    lister = Lister(Indexer({"node": node_of}), PODS)
+
+    assert lister.resource_version == ""
+    assert lister.indexers == ("node",)
+
+
+def test_a_lister_has_no_way_to_write() -> None:
+    assert not {"add", "apply", "replace", "delete", "update"} & set(dir(pods()))
+
+
+def test_the_repr_shows_size_and_whether_it_is_synced() -> None:
+    assert repr(Lister(Indexer(), PODS)) == "<Lister pods objects=0 synced=False>"
+    assert repr(pods()) == "<Lister pods objects=3 synced=True>"
+
+
+# -- what can't be read ----------------------------------------------------------------------------
+
+
+def odd() -> KubeObject:
+    """A pod with labels that are none."""
+    body = pod_body("odd")
+    return cached(body | {"metadata": body["metadata"] | {"labels": {"app": 7}}})
+
+
+def test_an_object_of_which_nobody_knows_whether_it_is_meant_is_not_left_out() -> None:
+    lister = Lister(holding(A, odd(), indexer=Indexer()), PODS)
+
+    with pytest.raises(ObjectDecodeError, match="pods web/odd"):
+        lister.list(labels="app=shop")
+    assert len(lister.list()) == 2
+
+
+def test_a_label_index_has_rejected_it_before() -> None:
+    indexer = Indexer({"labels": label_index("app")})
+    lister = Lister(holding(A, odd(), indexer=indexer), PODS)
+
+    assert lister.list(labels="app=shop") == [A]
+    assert [*indexer.rejected] == [key("odd")]

@@ -1,0 +1,327 @@
+"""The cache's data: objects by key, and the indexes over them."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from collections.abc import Iterable
+from itertools import islice
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aioinformer._core.cache.store import FULL, GROWING, Index, State, Values
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer.errors import UsageError
+from tests.core import strategies
+from tests.core.builders import key, pod
+
+
+def by_node(obj: KubeObject) -> str:
+    """One value."""
+    node: str = obj["spec"]["nodeName"]
+    return node
+
+
+def by_labels(obj: KubeObject) -> Iterable[str]:
+    """Several values, or none."""
+    return (f"{name}={value}" for name, value in obj.labels.items())
+
+
+def indexed(*names: str) -> State:
+    """An empty state with these indexes."""
+    functions = {"node": by_node, "labels": by_labels}
+    return State(indexes={name: Index(name, functions[name]) for name in names})
+
+
+def held(index: Index) -> dict[str, list[KubeObject]]:
+    """What an index holds, having checked the keys."""
+    for bucket in index.buckets.values():
+        assert bucket, "no bucket is empty"
+        assert all(obj.key == key for key, obj in bucket.items())
+    return {value: list(bucket.values()) for value, bucket in index.buckets.items()}
+
+
+def keys(state: State, index: str) -> dict[str, set[ObjectKey]]:
+    """The keys that an index holds, whose objects are those that are held."""
+    found = held(state.indexes[index])
+    assert all(state.objects[obj.key] is obj for objects in found.values() for obj in objects)
+    return {value: {obj.key for obj in objects} for value, objects in found.items()}
+
+
+# -- an index ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "values"),
+    [
+        (None, ()),
+        ("node-1", ("node-1",)),
+        ("", ("",)),
+        ([], ()),
+        (["a", "b", "a"], ("a", "b")),
+        (("a",), ("a",)),
+        (iter("ab"), ("a", "b")),
+    ],
+    ids=["none", "text", "empty text", "empty", "list", "tuple", "iterator"],
+)
+def test_an_index_function_gives_several_values_one_or_none(
+    found: Iterable[str] | str | None, values: Values
+) -> None:
+    assert Index("x", lambda _: found).values(pod("a")) == values
+
+
+def test_an_index_passes_on_what_its_function_raises() -> None:
+    with pytest.raises(KeyError, match="nodeNam"):
+        Index("x", lambda obj: str(obj["nodeNam"])).values(pod("a"))
+
+
+def test_an_object_moves_between_values() -> None:
+    index, a, b, newer = Index("x", by_node), pod("a"), pod("b"), pod("a", rv="2")
+    index.move(a, (), ("1", "2"))
+    index.move(b, (), ("2",))
+    assert held(index) == {"1": [a], "2": [a, b]}
+    index.move(newer, ("1", "2"), ("2", "3"))
+    assert held(index) == {"2": [newer, b], "3": [newer]}
+
+
+def test_a_newer_version_takes_the_place_of_the_older_one_where_nothing_moves() -> None:
+    index, old, new = Index("x", by_node), pod("a"), pod("a", rv="2")
+    index.move(old, (), ("1",))
+    index.move(new, ("1",), ("1",))
+
+    (found,) = held(index)["1"]
+    assert found is new
+
+
+def test_a_value_that_nothing_has_any_more_does_not_stay() -> None:
+    """client-go: values such as uids would pile up for ever."""
+    index = Index("x", by_node)
+    index.move(pod("a"), (), ("1",))
+    index.move(pod("a"), ("1",), ())
+
+    assert index.buckets == {}
+
+
+def test_a_reader_in_a_thread_never_finds_a_bucket_empty() -> None:
+    index, obj = Index("x", by_node), pod("a")
+    index.move(obj, (), ("1",))
+    picked_up = index.buckets["1"]
+    index.move(obj, ("1",), ())
+
+    assert list(picked_up.values()) == [obj]
+
+
+def test_taking_an_object_from_a_value_that_it_never_had_is_no_error() -> None:
+    index, b = Index("x", by_node), pod("b")
+    index.move(b, (), ("1",))
+    index.move(pod("a"), ("1", "2"), ())
+
+    assert held(index) == {"1": [b]}
+
+
+def test_an_empty_index_has_the_same_name_and_function() -> None:
+    index, obj = Index("x", by_node), pod("a")
+    index.move(obj, (), ("1",))
+    empty = index.empty()
+
+    assert (empty.name, empty.function, empty.buckets) == ("x", by_node, {})
+    assert held(index) == {"1": [obj]}
+
+
+# -- a state -------------------------------------------------------------------------------------
+
+
+def test_an_object_is_filed_in_every_index() -> None:
+    state = indexed("node", "labels")
+    obj = pod("a", node="n1", labels={"app": "shop", "tier": "web"})
+    state.put(obj, None)
+
+    assert state.objects == {key("a"): obj}
+    assert keys(state, "node") == {"n1": {key("a")}}
+    assert keys(state, "labels") == {"app=shop": {key("a")}, "tier=web": {key("a")}}
+
+
+def test_a_new_version_is_filed_under_its_own_values_alone() -> None:
+    state = indexed("node", "labels")
+    old = pod("a", node="n1", labels={"app": "shop", "tier": "web"})
+    new = pod("a", rv="2", node="n2", labels={"app": "shop"})
+    state.put(old, None)
+    state.put(pod("b", node="n1"), None)
+    state.put(new, old)
+
+    assert state.objects[key("a")] is new
+    assert keys(state, "node") == {"n1": {key("b")}, "n2": {key("a")}}
+    assert keys(state, "labels") == {"app=shop": {key("a")}}
+
+
+def test_all_versions_of_an_object_have_one_key_in_memory() -> None:
+    """Else each object that was ever changed would hold its name twice: in a dict, and itself."""
+    state = indexed("node")
+    old, new = pod("a", node="n1"), pod("a", rv="2", node="n2")
+    state.put(old, None)
+    state.put(new, old)
+
+    assert new.key is old.key
+    assert [*state.objects, *state.indexes["node"].buckets["n2"]] == [key("a")] * 2
+    assert all(each is old.key for each in state.objects)
+
+
+def test_a_removed_object_is_in_no_index() -> None:
+    state = indexed("node")
+    obj = pod("a", node="n1")
+    state.put(obj, None)
+    state.remove(obj)
+
+    assert state.objects == {}
+    assert keys(state, "node") == {}
+
+
+def moody(obj: KubeObject) -> str:
+    """Raises for version 2."""
+    if obj.resource_version == "2":
+        raise RuntimeError("moody")
+    return by_node(obj)
+
+
+def test_an_index_function_can_not_cancel_who_files_an_object() -> None:
+    def cancelled(obj: KubeObject) -> Iterable[str]:
+        yield obj.name
+        raise asyncio.CancelledError
+
+    with pytest.raises(UsageError, match="'odd' raised a CancelledError"):
+        Index("odd", cancelled).values(pod("a"))
+
+
+def test_nothing_has_changed_when_an_index_function_raises() -> None:
+    """client-go's store is left inconsistent here."""
+    state = State(indexes={"node": Index("node", by_node), "moody": Index("moody", moody)})
+    old = pod("a", node="n1")
+    state.put(old, None)
+
+    with pytest.raises(RuntimeError, match="moody"):
+        state.put(pod("a", rv="2", node="n2"), old)
+    assert state.objects == {key("a"): old}
+    assert keys(state, "node") == keys(state, "moody") == {"n1": {key("a")}}
+
+
+def test_a_function_that_raises_later_for_what_it_once_filed_leaves_no_trace() -> None:
+    """It was told to give the same answer every time; the index must not rot if it doesn't."""
+    broken: set[str] = set()
+
+    def fickle(obj: KubeObject) -> str:
+        if obj.resource_version in broken:
+            raise RuntimeError("fickle")
+        return by_node(obj)
+
+    state = State(indexes={"node": Index("node", fickle)})
+    old, other = pod("a", node="n1"), pod("b", node="n1")
+    state.put(old, None)
+    state.put(other, None)
+    broken.add("1")
+    state.put(pod("a", rv="2", node="n2"), old)
+    assert keys(state, "node") == {"n1": {key("b")}, "n2": {key("a")}}
+    state.remove(other)
+    assert keys(state, "node") == {"n2": {key("a")}}
+
+
+def test_an_empty_state_has_the_same_indexes_over_nothing() -> None:
+    state = indexed("node", "labels")
+    state.put(pod("a"), None)
+    state.resource_version, state.synced = "5", True
+    empty = state.empty()
+
+    assert (empty.objects, empty.resource_version, empty.synced) == ({}, "", False)
+    assert {name: held(index) for name, index in empty.indexes.items()} == {
+        "node": {},
+        "labels": {},
+    }
+    empty.put(pod("b"), None)
+    assert keys(state, "node") == {"node-1": {key("a")}}
+
+
+def test_the_residue_is_all_that_dropping_the_state_would_free() -> None:
+    state = indexed("node")
+    objects = [pod("a", node="n1"), pod("b", node="n2")]
+    for obj in objects:
+        state.put(obj, None)
+
+    held_, keys_, buckets, containers = state.residue()
+    assert (held_, keys_) == (objects, [key("a"), key("b")])
+    assert buckets == [{key("a"): objects[0]}, {key("b"): objects[1]}]
+    assert containers == [state.objects, state.indexes["node"].buckets]
+    assert len(state.objects) == 2, "nothing was taken apart"
+
+
+def test_an_index_that_is_being_built_hears_of_every_change_and_cannot_be_read() -> None:
+    state, growing = indexed("node"), Index("labels", by_labels)
+    old, other = pod("a", labels={"n": "1"}), pod("b", labels={"n": "1"})
+    state.put(old, None)
+    state.building = (growing,)
+    new = pod("a", rv="2", labels={"n": "2"})
+    state.put(new, old)
+    assert held(growing) == {"n=2": [new]}, "though the old one was never filed"
+    state.put(other, None)
+    state.remove(new)
+    assert held(growing) == {"n=1": [other]}
+    assert list(state.indexes) == ["node"]
+    assert list(state.empty().building) == []
+    assert [{key("b"): other}] in list(state.residue())
+
+
+CHANGES = st.lists(
+    st.tuples(strategies.few_names, st.sampled_from(["n1", "n2", ""]), st.booleans()), max_size=30
+)
+
+
+@given(CHANGES)
+@settings(deadline=None)
+def test_indexes_are_always_what_a_new_index_would_be(
+    changes: list[tuple[str, str, bool]],
+) -> None:
+    state = indexed("node", "labels")
+    for number, (name, node, stays) in enumerate(changes):
+        old = state.objects.get(key(name))
+        if stays:
+            obj = pod(name, rv=str(number), node=node, labels={"n": node} if node else None)
+            state.put(obj, old)
+        elif old is not None:
+            state.remove(old)
+        again = indexed("node", "labels")
+        for obj in state.objects.values():
+            again.put(obj, None)
+        assert keys(state, "node") == keys(again, "node")
+        assert keys(state, "labels") == keys(again, "labels")
+
+
+# -- growing -----------------------------------------------------------------------------------
+
+
+def test_what_is_full_grows_before_the_next_object_and_one_after_the_other() -> None:
+    """An object with a label that every object has would make two large dicts grow at once."""
+    obj, count = pod("a"), min(FULL)
+    state = State(indexes={"all": Index("all", lambda _: "x"), "few": Index("few", lambda _: None)})
+    state.objects = {key(str(number)): obj for number in range(count)}
+    state.indexes["all"].buckets["x"] = bucket = dict(state.objects)
+    sizes = [sys.getsizeof(each) for each in (state.objects, bucket)]
+
+    work = state.grow()
+    assert sum(1 for _ in islice(work, GROWING)) == GROWING
+    assert sys.getsizeof(state.objects) > sizes[0]
+    assert sys.getsizeof(bucket) == sizes[1], "not in the same step"
+    assert sum(1 for _ in work) == GROWING
+    grown = [sys.getsizeof(each) for each in (state.objects, bucket)]
+    state.put(pod("next"), None)
+
+    assert [sys.getsizeof(each) for each in (state.objects, bucket)] == grown
+    assert len(state.objects) == len(bucket) == count + 1
+    assert not gc.is_tracked(state.objects)
+
+
+def test_nothing_grows_that_is_not_full() -> None:
+    state = State(indexes={"all": Index("all", lambda _: "x")})
+    state.put(pod("a"), None)
+
+    assert list(state.grow()) == []

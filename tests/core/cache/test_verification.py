@@ -1,0 +1,93 @@
+"""Comparing a cache with the server."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer import KubeObject
+from aioinformer._core.cache.verification import Comparison, Verification
+from tests.core.builders import cached, key, pod, pod_body
+
+A, B, C = pod("a", rv="1"), pod("b", rv="2"), pod("c", rv="3")
+
+
+def comparing(
+    *objects: KubeObject, rejected: tuple[str, ...] = (), contents: bool = False
+) -> Comparison:
+    refused = frozenset(map(key, rejected))
+    held = {obj.key: obj for obj in objects}
+    return Comparison(held, "10", rejected=refused, contents=contents)
+
+
+def result(comparison: Comparison, *objects: KubeObject) -> Verification:
+    for obj in objects:
+        comparison.saw(obj)
+    while not comparison.step(1):
+        pass
+    return comparison.close()
+
+
+def test_two_states_that_agree() -> None:
+    found = result(comparing(A, B), pod("b", rv="2"), pod("a", rv="1"))
+
+    assert found
+    assert found.differences == {}
+    assert str(found) == "the cache agrees with the server: 2 objects at resourceVersion 10"
+
+
+def test_each_kind_of_difference_is_told_with_its_key() -> None:
+    found = result(
+        comparing(A, B, C, pod("e")),
+        pod("a", rv="1", uid="another"),
+        pod("b", rv="9"),
+        pod("d", rv="4"),
+        pod("e"),
+    )
+
+    assert not found
+    assert found.differences == {
+        key("a"): "uid",
+        key("b"): "version",
+        key("d"): "missing",
+        key("c"): "surplus",
+    }
+    assert str(found) == (
+        "the cache differs in 4 of 4 objects at resourceVersion 10: "
+        "web/a (uid), web/b (version), web/d (missing), web/c (surplus)"
+    )
+
+
+def test_contents_are_compared_if_asked_for() -> None:
+    other = pod("a", rv="1", node="elsewhere")
+    assert result(comparing(A), other)
+    assert result(comparing(A, contents=True), other).differences == {key("a"): "content"}
+    assert result(comparing(A, contents=True), pod("a", rv="1"))
+
+
+def test_the_kind_that_items_of_a_list_lack_is_no_difference() -> None:
+    """Recordings 10 and 30: events of a watch have it."""
+    watched = cached({"kind": "Pod", "apiVersion": "v1"} | pod_body("a"))
+    assert result(comparing(watched, contents=True), pod("a"))
+
+
+def test_rejected_objects_are_left_out_and_counted() -> None:
+    """What is cached of them is older on purpose, or nothing."""
+    found = result(comparing(A, B, rejected=("a", "b", "z")), pod("a", rv="9"), pod("z"))
+
+    assert found
+    assert found.rejected == 2
+    assert "2 rejected ones left out" in str(found)
+
+
+def test_of_many_differences_a_few_are_written_out() -> None:
+    found = result(comparing(), *(pod(f"p{number}") for number in range(9)))
+    assert str(found).endswith("web/p4 (missing), ...")
+    assert "differs in 9 of 9" in str(found)
+
+
+@pytest.mark.parametrize("seen", [0, 2])
+def test_the_repr_shows_how_far_it_is(seen: int) -> None:
+    comparison = comparing(A, B, C)
+    for obj in (A, B)[:seen]:
+        comparison.saw(obj)
+    assert repr(comparison) == f"<Comparison rv=10 seen={seen} left={3 - seen}>"

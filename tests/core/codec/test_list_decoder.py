@@ -1,0 +1,519 @@
+"""A list response's bytes become objects."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import sys
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aioinformer._core.codec.list_decoder import HEAD_CAP, ITEM_CAP, ListDecoder, ListFrame
+from aioinformer._core.codec.watch_decoder import LINE_CAP
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.resources import Resource
+from aioinformer.errors import ProtocolError
+from tests.client.recordings import recorded
+from tests.core import strategies
+from tests.core.builders import PODS, WIDGETS, encode, pod_body, pod_list
+from tests.core.strategies import Spelling
+
+RECORDED: dict[str, tuple[Resource, int, bool]] = {
+    # recording: what is listed, items, whether there are more pages
+    "10-list-page-1": (PODS, 3, True),
+    "11-list-page-2": (PODS, 3, True),
+    "12-list-page-3-last": (PODS, 2, False),
+    "13-list-rv0": (PODS, 8, False),
+    "14-list-rv0-limit3": (PODS, 8, False),
+    "15-list-rv-exact": (PODS, 2, True),
+    "16-list-label-selector": (PODS, 3, False),
+    "17-list-field-selector": (PODS, 4, False),
+    "18-list-all-namespaces": (PODS, 9, False),
+    "19-list-partial-metadata": (PODS, 2, True),
+    "44-list-pretty-for-browser-agent": (WIDGETS, 2, True),
+    "50-cr-list": (WIDGETS, 3, False),
+    "54-list-shard-selector": (PODS, 8, False),
+    "56-list-chunked-large": (PODS, 40, True),
+    "57-list-expired-continue": (PODS, 5, True),
+    "58-list-exact-compacted": (PODS, 2, True),
+    "65-list-shard-lower": (PODS, 0, False),
+    "65-list-shard-upper": (PODS, 1, False),
+}
+
+ALL_LISTS = pytest.mark.parametrize("name", RECORDED)
+
+
+def decoded(
+    pieces: list[bytes], resource: Resource = PODS, *, managed_fields: bool = True
+) -> tuple[list[KubeObject], ListFrame]:
+    """What comes out of a response that arrives in ``pieces``."""
+    decoder = ListDecoder(resource, managed_fields=managed_fields)
+    objects = [obj for piece in pieces for obj in decoder.feed(piece)]
+    rest, frame = decoder.close()
+    assert decoder.count == len(objects) + len(rest)
+    return objects + rest, frame
+
+
+def bodies(objects: list[KubeObject]) -> list[Any]:
+    """The JSON of each, by its own bytes."""
+    return [json.loads(obj.raw) for obj in objects]
+
+
+def cut(data: bytes, size: int) -> list[bytes]:
+    """``data`` in pieces of ``size`` bytes."""
+    return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+def held(decoder: ListDecoder) -> int:
+    """The bytes in its buffer."""
+    found = re.search(r"held=(\d+) B", repr(decoder))
+    assert found
+    return int(found[1])
+
+
+# -- recorded lists ------------------------------------------------------------------------------
+
+
+@ALL_LISTS
+def test_a_recorded_list_is_decoded(name: str) -> None:
+    resource, count, more = RECORDED[name]
+    sent = json.loads(recorded(name).body)
+
+    objects, frame = decoded([recorded(name).body], resource)
+
+    assert bodies(objects) == sent["items"]
+    assert len(objects) == count
+    assert frame.resource_version == sent["metadata"]["resourceVersion"]
+    assert frame.continue_token == sent["metadata"].get("continue", "")
+    assert frame.remaining == sent["metadata"].get("remainingItemCount")
+    assert bool(frame.continue_token) == more
+
+
+@ALL_LISTS
+def test_a_recorded_list_loses_its_managed_fields(name: str) -> None:
+    resource = RECORDED[name][0]
+    items = copy.deepcopy(json.loads(recorded(name).body)["items"])
+    for item in items:
+        item["metadata"].pop("managedFields", None)
+
+    objects, _ = decoded([recorded(name).body], resource, managed_fields=False)
+
+    assert bodies(objects) == items
+
+
+@ALL_LISTS
+@given(data=st.data())
+@settings(deadline=None, max_examples=25)
+def test_a_recorded_list_says_the_same_however_it_is_cut(name: str, data: st.DataObject) -> None:
+    resource, body = RECORDED[name][0], recorded(name).body
+
+    objects, frame = decoded(data.draw(strategies.chunks(body)), resource)
+
+    assert (objects, frame) == decoded([body], resource)
+
+
+@ALL_LISTS
+def test_a_recorded_list_byte_by_byte_says_the_same(name: str) -> None:
+    resource, body = RECORDED[name][0], recorded(name).body
+
+    assert decoded(cut(body, 1), resource) == decoded([body], resource)
+
+
+def test_objects_come_as_soon_as_the_next_one_begins() -> None:
+    """The response is never held whole."""
+    body = recorded("13-list-rv0").body
+    decoder = ListDecoder(PODS)
+
+    arrived: list[int] = []
+    for piece in cut(body, 500):
+        decoder.feed(piece)
+        arrived.append(decoder.count)
+
+    assert arrived[-1] == 7, "all but the last"
+    assert arrived == sorted(arrived)
+    assert len(set(arrived)) == 8
+    assert len(decoder.close()[0]) == 1
+
+
+# -- any list ------------------------------------------------------------------------------------
+
+
+@given(strategies.lists(), strategies.spellings, st.data())
+def test_any_list_in_any_spelling_and_any_pieces_is_decoded(
+    body: dict[str, Any], spelling: Spelling, data: st.DataObject
+) -> None:
+    """Key order, separators, look-alikes of both inside, chunks of any size."""
+    objects, frame = decoded(data.draw(strategies.chunks(spelling(body))))
+
+    assert bodies(objects) == body["items"]
+    assert [obj.name for obj in objects] == [item["metadata"]["name"] for item in body["items"]]
+    assert frame.resource_version == body["metadata"]["resourceVersion"]
+
+
+@given(
+    strategies.lists(),
+    st.lists(strategies.objects_full_of_managed_fields(), max_size=4),
+    strategies.spellings,
+    st.data(),
+)
+@settings(deadline=None, max_examples=60)
+def test_a_list_loses_the_managed_fields_of_its_items_and_nothing_that_looks_like_them(
+    body: dict[str, Any], items: list[dict[str, Any]], spelling: Spelling, data: st.DataObject
+) -> None:
+    """Those of data, nested metadata and texts stay; and wherever they are, the cuts are right."""
+    body["items"] = items
+    left = copy.deepcopy(items)
+    for item in left:
+        item["metadata"].pop("managedFields", None)
+
+    objects, frame = decoded(data.draw(strategies.chunks(spelling(body))), managed_fields=False)
+
+    assert bodies(objects) == left
+    assert frame.resource_version == body["metadata"]["resourceVersion"]
+
+
+@given(strategies.lists(), strategies.spellings)
+def test_each_object_has_exactly_its_own_bytes(body: dict[str, Any], spelling: Spelling) -> None:
+    """Nothing refers to the buffer: one object kept would keep the whole response alive."""
+    written = spelling(body)
+
+    objects, _ = decoded([written])
+
+    at = 0
+    for obj in objects:
+        assert type(obj.raw) is bytes
+        assert sys.getsizeof(obj.raw) == sys.getsizeof(b"") + len(obj.raw)
+        assert obj.raw[:1] + obj.raw[-1:] == b"{}"
+        at = written.index(obj.raw, at) + len(obj.raw)
+
+
+@given(strategies.lists(), strategies.spellings, st.data())
+def test_a_list_that_breaks_off_is_a_protocol_error(
+    body: dict[str, Any], spelling: Spelling, data: st.DataObject
+) -> None:
+    written = spelling(body)
+    end = data.draw(st.integers(0, len(written) - 1))
+
+    with pytest.raises(ProtocolError) as caught:
+        decoded(data.draw(strategies.chunks(written[:end])))
+    assert caught.value.phase == "list"
+
+
+ITEM_LOOK_ALIKES: list[Any] = [
+    [{"metadata": {"name": "inner"}}, {"metadata": {"name": "inner"}}],
+    {"items": [{"metadata": {"name": "inner"}}]},
+    {"items": []},
+    '},{"metadata":{"name":"text"}}',
+    '{"items":[{',
+    ["\\", '"', '\\"', '"}', "]}", "{", "\\\\", '\\\\"},{"metadata":'],
+    {'"items":[': {"}": "{"}},
+]
+
+
+@pytest.mark.parametrize("order", ["built-in", "custom resource"])
+@pytest.mark.parametrize("look_alike", ITEM_LOOK_ALIKES, ids=repr)
+@pytest.mark.parametrize("size", [1, 7, 10**6])
+def test_what_looks_like_a_cut_is_none(order: str, look_alike: object, size: int) -> None:
+    items = [pod_body(f"web-{number}") | {"z": look_alike} for number in range(4)]
+    body = pod_list(items)
+    if order == "custom resource":
+        body = dict(sorted(body.items()))
+        body["items"] = [{"apiVersion": "example.com/v1", **item} for item in items]
+
+    objects, _ = decoded(cut(encode(body), size))
+
+    assert bodies(objects) == body["items"]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"items": [{"metadata": {"name": "no item"}}]},
+        {"note": '"items":[{"metadata":{"name":"no item"}}'},
+        {"deep": {"items": []}},
+    ],
+    ids=["key", "text", "empty"],
+)
+def test_items_of_something_else_in_front_are_not_the_lists(metadata: dict[str, Any]) -> None:
+    body = pod_list([pod_body("web-0")])
+    body["metadata"] |= metadata
+
+    for size in (1, 10**6):
+        objects, frame = decoded(cut(encode(body), size))
+        assert [obj.name for obj in objects] == ["web-0"]
+        assert frame.resource_version == "100"
+
+
+@pytest.mark.parametrize("size", [1, 10**6])
+def test_items_that_begin_differently_are_told_apart(size: int) -> None:
+    """An aggregated API server may write each item as it likes."""
+    items = [
+        pod_body("a"),
+        {"apiVersion": "v1", "kind": "Pod"} | pod_body("b"),
+        {"z": 1} | pod_body("c"),
+        pod_body("d"),
+        {"kind": "Pod"} | pod_body("e"),
+    ]
+
+    objects, _ = decoded(cut(encode(pod_list(items)), size))
+
+    assert bodies(objects) == items
+
+
+@pytest.mark.parametrize("items", [[], None], ids=["empty", "null"])
+@pytest.mark.parametrize("size", [1, 10**6])
+def test_a_list_of_nothing(items: list[Any] | None, size: int) -> None:
+    objects, frame = decoded(cut(encode(pod_list(items, rv="42")), size))
+
+    assert objects == []
+    assert frame.resource_version == "42"
+
+
+def test_an_empty_pretty_list() -> None:
+    body = b'{\n  "items": [\n  ],\n  "metadata": {"resourceVersion": "42"}\n}\n'
+
+    assert decoded(cut(body, 1))[1].resource_version == "42"
+
+
+@pytest.mark.parametrize("size", [65_536, 10**9])
+def test_a_very_large_item_is_decoded_in_any_place(size: int) -> None:
+    large = pod_body("large") | {"data": 'x{}"\\' * (1024 * 1024)}
+    for items in ([large, pod_body("b")], [pod_body("a"), pod_body("b"), large, pod_body("c")]):
+        objects, _ = decoded(cut(encode(pod_list(items)), size))
+        assert bodies(objects) == items
+
+
+def test_bad_utf_8_in_a_string_that_nobody_asked_for_does_not_stop_the_list() -> None:
+    body = (
+        b'{"metadata":{},"items":[{"metadata":{"name":"a"},"d":"\xff"},{"metadata":{"name":"b"}}]}'
+    )
+
+    objects, _ = decoded([body])
+
+    assert [obj.name for obj in objects] == ["a", "b"]
+
+
+def test_the_frame_has_what_the_list_says_of_itself() -> None:
+    body = pod_list([pod_body("a")], rv="7", token="next", remainingItemCount=5)
+
+    _, frame = decoded([encode(body)])
+
+    assert (frame.resource_version, frame.continue_token, frame.remaining) == ("7", "next", 5)
+    assert frame.kind == "PodList"
+
+
+# -- what is no list -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"404 page not found\n",
+        b"<html>",
+        b"null",
+        b"[]",
+        b"{}",
+        b'"items":[]',
+        b'{"kind":"PodList","metadata":{}}',
+        b'{"items":[]}',
+        b'{"items":[],"metadata":null}',
+        b'{"items":{},"metadata":{}}',
+        b'{"items":"x","metadata":{}}',
+        b'{"metadata":{},"items":[1]}',
+        b'{"metadata":{},"items":["x"]}',
+        b'{"metadata":{},"items":[null]}',
+        b'{"metadata":{},"items":[{}]}',
+        b'{"metadata":{},"items":[{"metadata":{}}]}',
+        b'{"metadata":{},"items":[{"metadata":{"name":"a"}}}',
+        b'{"metadata":{},"items":[{"metadata":{"name":"a"}}]',
+        b'{"metadata":{},"items":[{"metadata":{"name":"a"}}]}}',
+        b'{"metadata":{},"items":[{"metadata":{"name":"a"}}]}{}',
+        b'{"metadata":{},"items":[{"metadata":{"name":"a"}]}',
+        b'{"metadata":{},"items":[{"metadata":{"name":"\xff"}}]}',
+        b'{"metadata":{},"items":[{"metadata":{"name":"a"},"x":tru}]}',
+        b'{"metadata":{},"items":[],"kind":"\xff"}',
+    ],
+)
+@pytest.mark.parametrize("size", [1, 10**6])
+def test_what_is_no_list_is_a_protocol_error(body: bytes, size: int) -> None:
+    with pytest.raises(ProtocolError, match="the list of pods makes no sense") as caught:
+        decoded(cut(body, size))
+    assert caught.value.phase == "list"
+
+
+def test_a_table_is_a_protocol_error_that_says_so() -> None:
+    """What kubectl asks for; a client that asked for it by mistake would cache nothing."""
+    with pytest.raises(ProtocolError, match="it is a Table without items"):
+        decoded([recorded("28-list-table").body])
+
+
+def test_a_table_with_items_is_none_the_less_a_table() -> None:
+    with pytest.raises(ProtocolError, match="Table"):
+        decoded([encode(pod_list([]) | {"kind": "Table"})])
+
+
+def test_a_status_is_a_protocol_error() -> None:
+    with pytest.raises(ProtocolError, match="it is a Status without items"):
+        decoded([recorded("25-list-forbidden").body])
+
+
+@pytest.mark.parametrize("item", [b"1", b'"x"', b"null", b"[]"])
+def test_an_item_that_is_no_object_is_refused_as_soon_as_it_begins(item: bytes) -> None:
+    """The rest of the response need not be read."""
+    decoder = ListDecoder(PODS)
+
+    with pytest.raises(ProtocolError, match="an item begins with"):
+        decoder.feed(b'{"metadata":{},"items":[%s' % item)
+
+
+def test_an_error_says_how_far_the_list_made_sense() -> None:
+    body = encode(pod_list([pod_body("a"), pod_body("b"), pod_body("c")]))
+    decoder = ListDecoder(PODS)
+    decoder.feed(body[:-40])
+
+    with pytest.raises(ProtocolError, match="after 2 items: it broke off"):
+        decoder.close()
+
+
+def test_an_error_does_not_quote_an_object() -> None:
+    """It may be a Secret."""
+    body = b'{"metadata":{},"items":[{"metadata":{},"data":{"password":"hunter2"}}]}'
+
+    with pytest.raises(ProtocolError) as caught:
+        decoded([body])
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_response_without_an_end_and_without_items_is_not_collected_for_ever() -> None:
+    decoder = ListDecoder(PODS)
+    decoder.feed(b'{"kind":"')
+    while held(decoder) <= HEAD_CAP - 65_536:
+        assert decoder.feed(b"x" * 65_536) == []
+
+    with pytest.raises(ProtocolError, match="no items in its first"):
+        decoder.feed(b"x" * 65_536)
+
+
+@pytest.mark.parametrize("size", [1, 64, 500])
+def test_an_item_that_never_ends_is_refused_at_the_cap_and_named(size: int) -> None:
+    """A watch event has such a cap too."""
+    decoder = ListDecoder(PODS, cap=2000)
+    decoder.feed(b'{"metadata":{},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}},')
+    decoder.feed(b'{"metadata":{"name":"c"},"spec":"')
+
+    while held(decoder) + size <= 2000:
+        assert decoder.feed(b"x" * size) == []
+    with pytest.raises(ProtocolError, match=r"after 2 items: item 3 is longer than 2000") as caught:
+        decoder.feed(b"x" * size)
+    assert caught.value.phase == "list"
+
+
+def test_many_items_may_be_longer_than_the_cap_together() -> None:
+    body = encode(pod_list([pod_body(f"web-{number}") for number in range(500)]))
+    decoder = ListDecoder(PODS, cap=len(body) // 10)
+
+    objects = [obj for piece in cut(body, 64) for obj in decoder.feed(piece)]
+
+    assert len(objects) + len(decoder.close()[0]) == 500
+
+
+def test_an_item_may_be_as_long_as_an_event_of_a_watch() -> None:
+    assert ITEM_CAP == LINE_CAP
+
+
+def test_what_follows_the_items_is_not_collected_for_ever() -> None:
+    decoder = ListDecoder(PODS)
+    decoder.feed(b'{"metadata":{},"items":[],"more":"')
+
+    while held(decoder) <= HEAD_CAP - 65_536:
+        assert decoder.feed(b"x" * 65_536) == []
+    with pytest.raises(ProtocolError, match="bytes behind its items"):
+        decoder.feed(b"x" * 65_536)
+
+
+# -- work and memory -----------------------------------------------------------------------------
+
+
+def full_of_look_alikes(count: int) -> bytes:
+    """Two items, and in each an array that looks like ``count`` further items."""
+    inner = b",".join([b'{"metadata":{"name":"x"}}'] * count)
+    item = b'{"metadata":{"name":"%s"},"spec":[' + inner + b"]}"
+    return b'{"metadata":{},"items":[' + item % b"a" + b"," + item % b"b" + b"]}"
+
+
+@pytest.mark.parametrize("size", [16_384, 10**9], ids=["in chunks", "at once"])
+def test_an_item_full_of_look_alikes_costs_time_in_proportion_to_its_size(size: int) -> None:
+    """Trying each of 150,000 cuts would take minutes."""
+    body = full_of_look_alikes(75_000)
+
+    began = time.process_time()
+    objects, _ = decoded(cut(body, size))
+
+    assert [obj.name for obj in objects] == ["a", "b"]
+    assert time.process_time() - began < 10
+
+
+def test_the_buffer_does_not_grow_when_no_item_begins_like_the_first() -> None:
+    """The separator learned from the first pair never comes again."""
+    second = encode({"apiVersion": "v1", "metadata": {"name": "b"}, "spec": "x" * 5000})
+    body = (
+        b'{"metadata":{},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"a"}},'
+        + b",".join([second] * 400)
+        + b"]}"
+    )
+    decoder, most = ListDecoder(PODS), 0
+    for piece in cut(body, 16_384):
+        decoder.feed(piece)
+        most = max(most, held(decoder))
+    decoder.close()
+
+    assert decoder.count == 402
+    assert most < 400_000
+
+
+def test_what_was_decoded_is_let_go_of() -> None:
+    body = encode(pod_list([pod_body(f"web-{number}") for number in range(5000)]))
+    decoder = ListDecoder(PODS)
+
+    most = 0
+    for piece in cut(body, 4096):
+        decoder.feed(piece)
+        most = max(most, held(decoder))
+
+    assert most < 2 * 4096
+    assert repr(decoder).startswith("<ListDecoder pods items=4999 held=")
+
+
+def test_an_item_too_deep_to_decode_is_one_all_the_same() -> None:
+    """Who may write custom resources must not be able to stop those who read them."""
+    deep = b"[" * 100_000 + b"]" * 100_000
+    decoder = ListDecoder(PODS)
+    item = b'{"metadata":{"name":"a"},"spec":' + deep + b"}"
+    (obj,) = decoder.feed(b'{"items":[' + item + b"]}")
+    assert (obj.name, obj.raw) == ("a", item)
+
+
+@pytest.mark.parametrize("kind", ["ServiceList", "Status", "PodLust\\u001b"])
+def test_a_list_of_something_else_is_a_protocol_error_and_no_empty_state(kind: str) -> None:
+    """Taken for a state without pods, it would delete every one of them."""
+    body = f'{{"kind":"{kind}","metadata":{{"resourceVersion":"7"}},"items":[]}}'.encode()
+    decoder = ListDecoder(PODS)
+    decoder.feed(body)
+
+    with pytest.raises(ProtocolError, match="not a PodList") as caught:
+        decoder.close()
+    assert str(caught.value).isprintable()
+
+
+def test_a_custom_resource_may_call_its_list_what_it_likes() -> None:
+    body = b'{"kind":"Gadgetry","metadata":{"resourceVersion":"7"},"items":[]}'
+    decoder = ListDecoder(WIDGETS)
+    decoder.feed(body)
+
+    assert decoder.close()[0] == []

@@ -1,0 +1,240 @@
+"""One object's bytes become a ``KubeObject``."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+
+from aioinformer._core.codec.object_decoder import build, read_body, without_managed_fields
+from aioinformer._core.objects.kube_object import KubeObject
+from tests.core import strategies
+from tests.core.builders import PODS, encode, key
+from tests.core.strategies import Spelling
+
+MANAGED: list[Any] = [{"manager": "kubectl", "fieldsV1": {"f:metadata": {"f:labels": {}}}}]
+
+
+def built(raw: bytes, *, keep: bool = False) -> KubeObject:
+    """The object in ``raw``."""
+    return build(PODS, read_body(raw).metadata, raw, 0, len(raw), keep=keep)
+
+
+def unmanaged(body: dict[str, Any]) -> dict[str, Any]:
+    """``body`` without its ``metadata.managedFields``, and with every other one."""
+    found = copy.deepcopy(body)
+    found["metadata"].pop("managedFields", None)
+    return found
+
+
+@given(strategies.objects_full_of_managed_fields(), strategies.spellings)
+def test_the_managed_fields_of_metadata_are_cut_and_no_other(
+    body: dict[str, Any], spelling: Spelling
+) -> None:
+    assert json.loads(built(spelling(body)).raw) == unmanaged(body)
+
+
+@given(strategies.objects_full_of_managed_fields(), strategies.spellings)
+@settings(deadline=None, max_examples=60)
+def test_the_rest_of_the_bytes_is_not_touched(body: dict[str, Any], spelling: Spelling) -> None:
+    """What is left is the bytes before and behind the cut."""
+    whole, cut = spelling(body), built(spelling(body)).raw
+
+    at = next((n for n, (a, b) in enumerate(zip(whole, cut, strict=False)) if a != b), len(cut))
+    assert whole.endswith(cut[at:])
+
+
+@given(strategies.objects_full_of_managed_fields(), strategies.spellings)
+@settings(deadline=None, max_examples=60)
+def test_managed_fields_that_are_kept_leave_the_bytes_identical(
+    body: dict[str, Any], spelling: Spelling
+) -> None:
+    assert built(spelling(body), keep=True).raw == spelling(body)
+
+
+@given(strategies.objects(), strategies.spellings)
+@settings(deadline=None, max_examples=60)
+def test_an_object_without_managed_fields_is_left_as_it_is(
+    body: dict[str, Any], spelling: Spelling
+) -> None:
+    assert built(spelling(body)).raw == spelling(body)
+
+
+@given(strategies.objects())
+@settings(deadline=None, max_examples=60)
+def test_the_metadata_pass_finds_what_the_cache_needs(body: dict[str, Any]) -> None:
+    obj, metadata = built(encode(body)), body["metadata"]
+
+    assert obj.key == key(metadata["name"], metadata.get("namespace", ""))
+    assert (obj.uid, obj.resource_version) == (metadata["uid"], metadata["resourceVersion"])
+    assert obj.resource is PODS
+
+
+@pytest.mark.parametrize(
+    ("metadata", "left"),
+    [
+        (b'{"managedFields":[],"name":"a"}', b'{"name":"a"}'),
+        (b'{"name":"a","managedFields":[]}', b'{"name":"a"}'),
+        (b'{"name":"a","managedFields":[],"uid":"u"}', b'{"name":"a","uid":"u"}'),
+        (b'{"name":"a" , "managedFields" : [] }', b'{"name":"a"  }'),
+        (b'{ "managedFields": [] , "name":"a"}', b'{  "name":"a"}'),
+        (b'{"name":"a","managedFields":null}', b'{"name":"a"}'),
+    ],
+    ids=["first", "last", "middle", "spaced last", "spaced first", "null"],
+)
+def test_one_comma_goes_with_them(metadata: bytes, left: bytes) -> None:
+    raw = b'{"metadata":%s,"spec":{}}' % metadata
+
+    assert built(raw).raw == b'{"metadata":%s,"spec":{}}' % left
+
+
+def test_managed_fields_are_cut_wherever_they_stand() -> None:
+    raw = b'{"metadata":{"managedFields":[{}],"name":"a"}}'
+
+    assert without_managed_fields(raw, b"[{}]") == b'{"metadata":{"name":"a"}}'
+
+
+@pytest.mark.parametrize(
+    "spelled", [b'"managedFields":[],', b'"managedFields": [],', b'"managedFields" :[],']
+)
+def test_those_behind_metadata_stay_though_they_are_spelled_as_servers_do(spelled: bytes) -> None:
+    for before in (b"", b'"uid":"u",'):
+        raw = b'{"metadata":{%b%b"name":"a"},"data":{"a":1,"managedFields":[]}}'
+
+        assert built(raw % (before, spelled)).raw == raw % (before, b"")
+
+
+def test_an_equal_value_in_data_before_metadata_stays() -> None:
+    """The first match is not the right one here: metadata does not lead."""
+    body = {"data": {"managedFields": MANAGED}, "metadata": {"name": "a", "managedFields": MANAGED}}
+
+    assert json.loads(built(encode(body)).raw) == {
+        "data": {"managedFields": MANAGED},
+        "metadata": {"name": "a"},
+    }
+
+
+def test_an_equal_value_between_two_metadata_stays() -> None:
+    """A pod template has metadata of its own, and custom resources may come in any order."""
+    template = {"metadata": {"name": "x", "managedFields": MANAGED}}
+    body = {
+        "a": {"metadata": {"managedFields": MANAGED}},
+        "spec": template,
+        "metadata": {"managedFields": MANAGED, "name": "a"},
+        "z": template,
+    }
+
+    assert json.loads(built(encode(body)).raw) == body | {"metadata": {"name": "a"}}
+
+
+@pytest.mark.parametrize("value", [b"[]", b"null"])
+def test_a_key_of_that_name_beside_metadata_stays(value: bytes) -> None:
+    """The object's first brace is the one of its metadata, and yet the match is not in there."""
+    raw = b'{"managedFields":%b,"metadata":{"name":"a","managedFields":%b}}' % (value, value)
+
+    assert built(raw).raw == b'{"managedFields":%b,"metadata":{"name":"a"}}' % value
+
+
+def test_an_array_before_metadata_does_not_pass_for_leading_metadata() -> None:
+    body: dict[str, Any] = {
+        "conditions": [{"metadata": {"managedFields": []}}],
+        "metadata": {"name": "a", "managedFields": []},
+    }
+
+    assert json.loads(built(encode(body)).raw) == body | {"metadata": {"name": "a"}}
+
+
+def test_an_annotation_that_quotes_them_stays() -> None:
+    """What ``kubectl apply`` remembers holds a whole object as text, managedFields and all."""
+    text = json.dumps({"metadata": {"managedFields": MANAGED}}, separators=(",", ":"))
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": text, "managedFields": "[]"}
+    body = {"metadata": {"name": "a", "annotations": annotations, "managedFields": MANAGED}}
+
+    obj = built(encode(body))
+
+    assert obj.annotations == annotations
+    assert b'"managedFields":[{' not in obj.raw
+
+
+def test_an_escaped_spelling_of_the_key_leaves_the_object_as_it_is() -> None:
+    """No server writes this; cutting the wrong bytes would be worse than cutting none."""
+    raw = b'{"metadata":{"name":"a","managed\\u0046ields":[]}}'
+
+    assert built(raw).raw == raw
+
+
+def test_an_escaped_spelling_beside_a_look_alike_leaves_both() -> None:
+    raw = b'{"data":{"managedFields":[]},"metadata":{"name":"a","managed\\u0046ields":[]}}'
+
+    assert built(raw).raw == raw
+
+
+def test_only_the_given_stretch_of_the_source_counts() -> None:
+    source = b'[{"metadata":{"name":"a","managedFields":[]}},{"metadata":{"name":"b"}}]'
+    end = source.index(b"}},") + 2
+
+    obj = build(PODS, read_body(source[1:end]).metadata, source, 1, end, keep=False)
+
+    assert obj.raw == b'{"metadata":{"name":"a"}}'
+
+
+def test_what_follows_in_the_source_does_not_pass_for_the_opening_of_metadata() -> None:
+    raw = b'{"a":1,"managedFields":[1],"metadata":{"name":"a","managedFields":[1]}}'
+    source = raw + b',{"metadata":{'
+
+    obj = build(PODS, read_body(raw).metadata, source, 0, len(raw), keep=False)
+
+    assert obj.raw == b'{"a":1,"managedFields":[1],"metadata":{"name":"a"}}'
+
+
+def test_the_object_has_bytes_of_its_own() -> None:
+    """A view kept for one object would keep a whole response alive."""
+    source = b"x" * 1000 + b'{"metadata":{"name":"a"}}' + b"x" * 1000
+
+    obj = build(PODS, read_body(source[1000:1025]).metadata, source, 1000, 1025, keep=False)
+
+    assert type(obj.raw) is bytes
+    assert obj.raw == source[1000:1025]
+
+
+def test_objects_of_a_namespace_share_one_string_for_it() -> None:
+    first, second = (
+        built(b'{"metadata":{"name":"%s","namespace":"team-blue"}}' % name) for name in (b"a", b"b")
+    )
+
+    assert first.namespace is second.namespace
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b'{"metadata":{}}',
+        b'{"metadata":{"name":1}}',
+        b'{"metadata":{"name":"a"}',
+        b'{"metadata":{"name":"a"}},',
+        b'{"metadata":{"name":"a"}}{}',
+    ],
+)
+def test_the_metadata_pass_takes_exactly_one_object_with_a_name(raw: bytes) -> None:
+    """``list_wire`` lets it decide where an item ends."""
+    with pytest.raises(msgspec.DecodeError):
+        read_body(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        rb'{"spec":{"x\"managedFields":[1]},"metadata":{"name":"a","managedFields":[1]}}',
+        rb'{"a\"metadata":{"managedFields":[1]},"metadata":{"name":"a","managedFields":[1]}}',
+        rb'{"metadata":{"labels":{"x\"managedFields":"[1]"},"name":"a","managedFields":[1]}}',
+    ],
+)
+def test_a_key_that_ends_in_an_escaped_look_alike_is_another_key(raw: bytes) -> None:
+    assert json.loads(built(raw).raw) == unmanaged(json.loads(raw))

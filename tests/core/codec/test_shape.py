@@ -1,0 +1,238 @@
+"""What an informer keeps of each object, and what its programs see of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import pydantic
+import pytest
+from msgspec import Struct
+
+from aioinformer._core.codec.shape import Keep, Shape, stamped
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.stored import Modelled, Withheld
+from aioinformer.errors import ModelMismatch, TransformFailed, UsageError
+from tests.core.builders import WIDGETS, cached, pod, pod_body
+from tests.core.models import AttrsPod, DataPod, Metadata, Picky, Pod, PodDict
+
+
+def keeping(shape: Shape[Any]) -> Keep:
+    keep = shape.keep()
+    assert keep is not None
+    return keep
+
+
+def model_of(model: type[Any], obj: KubeObject) -> Any:
+    """The model that is kept, and shown."""
+    shape = Shape.of(model=model)
+    kept, view = keeping(shape)(obj), shape.view()
+    assert view is not None
+    assert isinstance(kept, Modelled), kept
+    return view.of(kept)
+
+
+def misfit(model: type[Any], obj: KubeObject) -> Exception:
+    kept = keeping(Shape.of(model=model))(obj)
+    assert isinstance(kept, Withheld)
+    assert kept.error is not None
+    return kept.error
+
+
+def named(obj: KubeObject) -> str:
+    return obj.name
+
+
+def same(obj: KubeObject) -> KubeObject:
+    return obj
+
+
+# -- models ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [Pod, DataPod, AttrsPod])
+def test_a_model_has_what_it_declares(model: type[Any]) -> None:
+    assert model_of(model, pod("a", node="node-7")).spec.nodeName == "node-7"
+
+
+def test_a_typed_dict_is_a_model() -> None:
+    assert model_of(PodDict, pod("a"))["spec"] == {"nodeName": "node-1"}
+    assert "metadata" not in model_of(PodDict, pod("a"))
+
+
+def test_of_an_object_with_a_model_no_bytes_are_kept() -> None:
+    obj = pod("a")
+    kept = keeping(Shape.of(model=Pod))(obj)
+
+    assert isinstance(kept, Modelled)
+    assert (kept.raw, kept.size) == (b"", len(obj.raw))
+    assert (kept.key, kept.uid, kept.resource_version) == (obj.key, obj.uid, "1")
+
+
+def test_a_model_may_declare_the_kind_which_items_of_a_list_lack() -> None:
+    listed, watched = pod("a"), cached(pod_body("a") | {"kind": "Other", "apiVersion": "v7"})
+
+    assert model_of(DataPod, listed).kind == "Pod"
+    assert model_of(DataPod, watched).kind == "Other"
+    assert model_of(AttrsPod, cached(pod_body("w"), resource=WIDGETS)).apiVersion == (
+        "example.com/v1"
+    )
+    assert model_of(PodDict, listed)["kind"] == "Pod"
+    assert stamped(listed).startswith(b'{"apiVersion":"v1","kind":"Pod","metadata":')
+
+
+def test_what_does_not_fit_is_withheld_and_says_why() -> None:
+    error = misfit(Pod, cached(pod_body("a", rv="7") | {"spec": {"nodeName": 7}}))
+
+    assert isinstance(error, ModelMismatch)
+    assert (error.key, error.resource_version) == ("web/a", "7")
+    assert str(error) == (
+        "pods web/a at resourceVersion 7: it doesn't fit the model Pod: ValidationError: "
+        "Expected `str`, got `int` - at `$.spec.nodeName`"
+    )
+    assert error.__cause__ is not None
+
+
+@pytest.mark.parametrize(
+    ("obj", "what"),
+    [
+        (pod("a", node="raise"), "RuntimeError: not on this node"),
+        (cached(pod_body("a") | {"spec": None}), "ValidationError"),
+    ],
+)
+def test_whatever_a_model_raises_is_a_misfit(obj: KubeObject, what: str) -> None:
+    assert what in str(misfit(Picky, obj))
+
+
+class Cancelling(Struct):
+    """A model with a CancelledError of its own, which would end the task that reads it."""
+
+    metadata: Metadata
+
+    def __post_init__(self) -> None:
+        raise asyncio.CancelledError
+
+
+class Final(Struct):
+    metadata: Metadata
+
+    def __post_init__(self) -> None:
+        raise SystemExit
+
+
+def test_a_model_can_not_cancel_who_reads_it() -> None:
+    assert "CancelledError" in str(misfit(Cancelling, pod("a")))
+    with pytest.raises(SystemExit):
+        misfit(Final, pod("a"))
+
+
+class PydanticPod(pydantic.BaseModel):
+    spec: dict[str, str]
+
+
+class Annotated(Struct):
+    spec: NoSuchType  # type: ignore[name-defined]  # noqa: F821 # pyright: ignore[reportUndefinedVariable]
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (PydanticPod, "not PydanticPod; convert= takes any function"),
+        (dict, "not dict; convert="),
+        (KubeObject, "not KubeObject, which is what objects are without it"),
+        (Annotated, "name 'NoSuchType' is not defined"),
+        (named, "model= takes a msgspec.Struct, dataclass, TypedDict or attrs class, not named"),
+    ],
+)
+def test_what_can_be_no_model_is_refused_when_it_is_asked_for(model: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Shape.of(model=model)
+
+
+# -- conversions -------------------------------------------------------------------------------
+
+
+def test_an_object_that_is_converted_keeps_its_bytes() -> None:
+    shape = Shape.of(convert=named)
+    view = shape.view()
+
+    assert shape.keep() is None
+    assert view is not None
+    assert view.of(pod("a")) == "a"
+
+
+def test_an_object_has_one_form() -> None:
+    with pytest.raises(UsageError, match="exclude each other"):
+        Shape.asked(Pod, named, None)
+
+
+# -- transforms --------------------------------------------------------------------------------
+
+
+def no_node(obj: KubeObject) -> Mapping[str, Any] | None:
+    return None if obj.name == "drop" else {**obj, "spec": {"nodeName": 0}}
+
+
+def test_a_transform_comes_before_a_model() -> None:
+    keep = keeping(Shape.of(model=Pod, transform=no_node))
+    misfit, dropped = keep(pod("a")), keep(pod("drop"))
+
+    assert isinstance(misfit, Withheld)
+    assert isinstance(misfit.error, ModelMismatch)
+    assert isinstance(dropped, Withheld)
+    assert dropped.error is None
+
+
+def test_a_transform_that_raises_does_not_reach_the_model() -> None:
+    def clumsy(obj: KubeObject) -> None:
+        raise ValueError("no")
+
+    kept = keeping(Shape.of(model=Pod, transform=clumsy))(pod("a"))
+
+    assert isinstance(kept, Withheld)
+    assert isinstance(kept.error, TransformFailed)
+
+
+# -- identity ----------------------------------------------------------------------------------
+
+
+def test_shapes_of_the_same_functions_are_the_same() -> None:
+    assert Shape.of() == Shape.of()
+    assert Shape.of(model=Pod, transform=same) == Shape.of(model=Pod, transform=same)
+    assert (
+        len({Shape.of(), Shape.of(model=Pod), Shape.of(model=DataPod), Shape.of(convert=same)}) == 4
+    )
+    assert Shape.of(transform=same) != Shape.of(transform=lambda obj: obj)
+
+
+def test_a_shape_is_called_by_what_it_is_made_of() -> None:
+    assert str(Shape.of()) == ""
+    assert str(Shape.of(model=Pod)) == "as Pod"
+    assert str(Shape.of(convert=named, transform=same)) == "as named through same"
+    assert str(Shape.of(transform=partial(same))) == "through partial"
+
+
+class Unhashable:
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self, obj: KubeObject) -> str:
+        return obj.name
+
+
+async def late(obj: KubeObject) -> str:
+    return obj.name
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("no function", "convert= is a function of an object, not 'no function'"),
+        (late, "convert= late is async"),
+        (Unhashable(), "has no hash"),
+    ],
+)
+def test_what_can_be_no_function_of_an_object_is_refused(function: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        Shape.of(convert=function)

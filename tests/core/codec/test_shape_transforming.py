@@ -1,0 +1,115 @@
+"""A program's function that replaces or drops objects before anything sees them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from aioinformer._core.codec.shape import Transforming
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.stored import Withheld
+from aioinformer.errors import TransformFailed
+from tests.core.builders import cached, pod, pod_body
+
+
+def failed(made: object, obj: KubeObject) -> str:
+    """What is wrong with a transform that returns this."""
+    kept = Transforming(lambda _: made)(obj)  # type: ignore[arg-type,return-value] # pyright: ignore[reportArgumentType] # whatever a program returns
+    assert isinstance(kept, Withheld)
+    assert isinstance(kept.error, TransformFailed)
+    return str(kept.error)
+
+
+def test_the_object_itself_stays_as_it_is() -> None:
+    obj = pod("a")
+
+    assert Transforming(lambda obj: obj)(obj) is obj
+
+
+def test_a_mapping_is_another_body() -> None:
+    def without_spec(obj: KubeObject) -> Mapping[str, Any]:
+        body = obj.to_dict()
+        del body["spec"]
+        return body
+
+    obj = pod("a", labels={"app": "shop"})
+    made = Transforming(without_spec)(obj)
+
+    assert "spec" not in made
+    assert made.labels == {"app": "shop"}
+    assert (made.key, made.uid, made.resource_version) == (obj.key, obj.uid, "1")
+    assert len(made.raw) < len(obj.raw) + len('"kind":"Pod","apiVersion":"v1",')
+
+
+def test_parts_of_the_object_may_be_in_it() -> None:
+    obj = cached(pod_body("a") | {"status": {"ips": [{"ip": "10.0.0.1"}]}})
+    made = Transforming(lambda obj: {"metadata": obj["metadata"], "status": obj["status"]})(obj)
+
+    assert made["status"] == {"ips": [{"ip": "10.0.0.1"}]}
+
+
+def test_another_cached_object_of_the_same_version_is_another_body() -> None:
+    other = cached(pod_body("a") | {"spec": {}})
+    made = Transforming(lambda _: other)(pod("a"))
+
+    assert made["spec"] == {}
+
+
+def test_none_drops_the_object() -> None:
+    kept = Transforming(lambda _: None)(pod("a"))
+
+    assert isinstance(kept, Withheld)
+    assert kept.error is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pod("b"),
+        pod("a", uid="another"),
+        pod("a", rv="2"),
+        pod_body("a", namespace="elsewhere"),
+        {"metadata": {"name": "a", "namespace": "web"}},
+    ],
+)
+def test_what_identifies_the_object_must_stay(other: object) -> None:
+    said = failed(other, pod("a"))
+
+    assert said.startswith("pods web/a at resourceVersion 1: transform= ")
+    assert "it must keep name, namespace, uid and resourceVersion: web/a uid=uid-a rv=1 is" in said
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (7, "it returned a int, not an object, a mapping or None"),
+        ({}, "missing required field `metadata`"),
+        ({"metadata": {"name": "a"}, "x": object()}, "a object can't be written as JSON"),
+    ],
+)
+def test_what_is_no_object_is_rejected(made: object, said: str) -> None:
+    assert said in failed(made, pod("a"))
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), asyncio.CancelledError()])
+def test_whatever_it_raises_rejects_the_object(error: BaseException) -> None:
+    def clumsy(_: KubeObject) -> None:
+        raise error
+
+    kept = Transforming(clumsy)(pod("a"))
+
+    assert isinstance(kept, Withheld)
+    assert isinstance(kept.error, TransformFailed)
+    assert kept.error.__cause__ is error
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit()])
+def test_the_end_of_the_program_is_its_end(error: BaseException) -> None:
+    def quit_(_: KubeObject) -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        Transforming(quit_)(pod("a"))

@@ -1,0 +1,151 @@
+"""Keys whose time has not come yet."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioinformer._core.controllers.delay_queue import FEW, Delays
+from aioinformer._core.controllers.queue_items import Priority
+
+LOW, NORMAL = Priority.LOW, Priority.NORMAL
+
+
+def popped(delays: Delays[str], now: float) -> list[str]:
+    found: list[str] = []
+    while (ready := delays.pop(now)) is not None:
+        found.append(ready[0])
+    return found
+
+
+def test_keys_come_in_the_order_of_their_times_and_never_before() -> None:
+    delays = Delays[str]()
+    for key, ready in (("c", 3.0), ("a", 1.0), ("b", 2.0)):
+        delays.add(key, ready, NORMAL)
+    assert delays.due == 1.0
+    assert popped(delays, 0.999) == []
+    assert popped(delays, 2.0) == ["a", "b"]
+    assert popped(delays, 9.0) == ["c"]
+    assert delays.due is None
+
+
+def test_those_of_one_time_come_in_the_order_in_which_they_were_delayed() -> None:
+    delays = Delays[object]()
+    first, second = object(), object()  # not to be compared
+    delays.add(second, 1.0, NORMAL)
+    delays.add(first, 1.0, NORMAL)
+    assert delays.pop(1.0) == (second, NORMAL)
+    assert delays.pop(1.0) == (first, NORMAL)
+
+
+def test_the_earliest_of_two_times_wins_whichever_comes_first() -> None:
+    delays = Delays[str]()
+    delays.add("a", 5.0, NORMAL)
+    delays.add("a", 2.0, NORMAL)
+    delays.add("b", 2.5, NORMAL)
+    delays.add("b", 5.0, NORMAL)
+    assert len(delays) == 2
+    assert popped(delays, 3.0) == ["a", "b"]
+    assert delays.due is None
+    assert popped(delays, 9.0) == []
+
+
+def test_the_highest_of_two_priorities_wins_and_the_time_is_another_matter() -> None:
+    delays = Delays[str]()
+    delays.add("a", 2.0, LOW)
+    delays.add("a", 5.0, NORMAL)
+    delays.add("b", 5.0, NORMAL)
+    delays.add("b", 3.0, LOW)
+    assert delays.pop(2.0) == ("a", NORMAL)
+    assert delays.pop(3.0) == ("b", NORMAL)
+
+
+def test_a_key_that_becomes_earlier_again_and_again_leaves_no_heap_behind() -> None:
+    delays = Delays[str]()
+    delays.add("b", 1e6, NORMAL)
+    tracemalloc.start()
+    for ready in range(50_000, 0, -1):
+        delays.add("a", float(ready), NORMAL)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 100 * (FEW + 100)
+    assert popped(delays, 1.0) == ["a"]
+    assert popped(delays, 1e6) == ["b"]
+
+
+def test_keys_come_in_order_while_the_heap_moves_over() -> None:
+    delays = Delays[int]()
+    keys = range(1000)
+    for key in keys:
+        delays.add(key, 10_000.0 - key, NORMAL)
+    for key in keys:
+        delays.add(key, 5000.0 - key, NORMAL)
+    delays.add(keys[-1], 100.0, NORMAL)  # one more is left than there are keys
+    delays.add(1000, 6000.0, NORMAL)
+    order: list[int] = []
+    while (ready := delays.pop(1e6)) is not None:
+        order.append(ready[0])
+        if len(order) == 500:  # in the midst of it
+            delays.add(2000, 4500.5, NORMAL)
+    assert order == [*reversed(keys[500:]), 2000, *reversed(keys[:500]), 1000]
+
+
+class Counted(float):
+    """A time that counts how often times are compared."""
+
+    comparisons = 0
+
+    def __lt__(self, other: float) -> bool:
+        Counted.comparisons += 1
+        return float(self) < float(other)
+
+    def __eq__(self, other: object) -> bool:
+        Counted.comparisons += 1
+        return float(self) == other
+
+    __hash__ = float.__hash__
+
+
+def test_no_add_moves_more_than_a_few_of_thousands() -> None:
+    delays, most = Delays[int](), 0
+    for _ in range(4):  # the second time they are left, in the third they move over
+        for key in range(5000):
+            before = Counted.comparisons
+            delays.add(key, Counted(1e6 - Counted.comparisons), NORMAL)
+            most = max(most, Counted.comparisons - before)
+    assert most < 500
+    assert len(delays) == 5000
+
+
+def test_they_are_forgotten_a_few_at_a_time() -> None:
+    delays = Delays[int]()
+    for key in range(10):
+        delays.add(key, 2.0 + key, NORMAL)
+        delays.add(key, 1.0 + key, NORMAL)
+    steps = 1
+    while delays.drop(3):
+        steps += 1
+    assert steps == 7
+    assert (len(delays), delays.due, delays.pop(99.0)) == (0, None, None)
+    assert not delays.drop(3)
+
+
+def test_its_repr_says_how_many_and_when() -> None:
+    delays = Delays[str]()
+    assert repr(delays) == "<Delays 0 keys, the next at None>"
+    delays.add("a", 2.0, NORMAL)
+    assert repr(delays) == "<Delays 1 keys, the next at 2.0>"
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 50)), max_size=400))
+def test_whatever_is_added_each_key_comes_once_at_its_earliest_time(
+    adds: list[tuple[str, int]],
+) -> None:
+    delays, earliest = Delays[str](), dict[str, int]()
+    for key, ready in adds:
+        delays.add(key, ready, NORMAL)
+        earliest[key] = min(ready, earliest.get(key, ready))
+    for now in range(51):
+        assert set(popped(delays, now)) == {key for key, at in earliest.items() if at == now}

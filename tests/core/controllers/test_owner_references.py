@@ -1,0 +1,83 @@
+"""Who controls an object."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from aioinformer import KubeObject, ObjectKey, Resource
+from aioinformer._core.controllers.owner_references import (
+    ControllerOf,
+    controller_reference,
+    is_controlled_by,
+)
+
+FOOS = Resource("samples.example.com", "v1", "foos", "Foo")
+REALMS = Resource("samples.example.com", "v1", "realms", "Realm", namespaced=False)
+PODS = Resource("", "v1", "pods", "Pod")
+
+
+def ref(name: str, **changed: object) -> dict[str, Any]:
+    base = {"apiVersion": "samples.example.com/v1", "kind": "Foo", "controller": True}
+    return {**base, "name": name, "uid": "1", **changed}
+
+
+def child(*references: dict[str, Any], namespace: str = "web") -> KubeObject:
+    body = {"metadata": {"name": "c", "namespace": namespace, "ownerReferences": references}}
+    return KubeObject(ObjectKey(namespace, "c"), "u", "1", json.dumps(body).encode(), PODS)
+
+
+def test_the_controller_is_in_the_namespace_of_what_it_controls() -> None:
+    assert ControllerOf(FOOS)(child(ref("a"))) == (ObjectKey("web", "a"),)
+
+
+def test_an_owner_that_is_no_controller_is_passed_over() -> None:
+    references = ref("a", controller=False), ref("b", controller=None), ref("c")
+    assert ControllerOf(FOOS)(child(*references)) == (ObjectKey("web", "c"),)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        pytest.param(ref("a", kind="Bar"), id="kind"),
+        pytest.param(ref("a", apiVersion="other.example.com/v1"), id="group"),
+        pytest.param(ref("a", apiVersion="v1"), id="core"),
+    ],
+)
+def test_the_controller_of_another_kind_concerns_nobody(reference: dict[str, Any]) -> None:
+    assert ControllerOf(FOOS)(child(reference)) == ()
+
+
+def test_another_version_of_the_same_kind_is_the_same_owner() -> None:
+    reference = ref("a", apiVersion="samples.example.com/v1alpha1")
+    assert ControllerOf(FOOS)(child(reference)) == (ObjectKey("web", "a"),)
+
+
+def test_a_pod_can_own() -> None:
+    reference = ref("a", apiVersion="v1", kind="Pod")
+    assert ControllerOf(PODS)(child(reference)) == (ObjectKey("web", "a"),)
+
+
+def test_a_cluster_scoped_controller_has_no_namespace() -> None:
+    assert ControllerOf(REALMS)(child(ref("r", kind="Realm"))) == (ObjectKey("", "r"),)
+
+
+def test_an_object_without_owners_concerns_nobody() -> None:
+    assert ControllerOf(FOOS)(child()) == ()
+    bare = KubeObject(ObjectKey("web", "c"), "u", "1", b'{"metadata":{"name":"c"}}', PODS)
+    assert ControllerOf(FOOS)(bare) == ()
+
+
+def test_what_is_written_into_a_child_leads_back_to_its_owner() -> None:
+    owner = KubeObject(ObjectKey("web", "a"), "uid-a", "1", b'{"metadata": {"name": "a"}}', FOOS)
+    made = child(controller_reference(owner))
+    assert ControllerOf(FOOS)(made) == (owner.key,)
+    assert is_controlled_by(made, owner)
+
+
+def test_an_owner_of_the_same_name_that_was_created_again_does_not_control() -> None:
+    again = KubeObject(ObjectKey("web", "a"), "uid-b", "9", b'{"metadata": {"name": "a"}}', FOOS)
+    assert not is_controlled_by(child(ref("a")), again)
+    assert not is_controlled_by(child(), again)

@@ -1,0 +1,18 @@
+"""One key on its way through a work queue."""
+
+from __future__ import annotations
+
+from aioinformer._core.controllers.queue_items import Item, Priority
+
+
+def test_normal_is_more_urgent_than_low() -> None:
+    assert Priority.NORMAL > Priority.LOW
+
+
+def test_its_repr_says_where_it_is() -> None:
+    item = Item("a", Priority.LOW, 1.0)
+    assert repr(item) == "<Item 'a' LOW waiting>"
+    item.started = 2.0
+    assert repr(item) == "<Item 'a' LOW at work>"
+    item.again = Item("a", Priority.NORMAL, 3.0)
+    assert repr(item) == "<Item 'a' LOW again>"

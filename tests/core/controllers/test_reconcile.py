@@ -1,0 +1,104 @@
+"""Why a key is reconciled is kept from the event to the run."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer import Added, Deleted, Event, ObjectKey, Priority, Reason, Result, Updated
+from aioinformer._core.controllers.reconcile import ReconcileContext, Summons, cause_of
+from tests.runtime.sources import pod
+
+A, B = ObjectKey("web", "a"), ObjectKey("web", "b")
+OLD, NEW = pod("a", 1), pod("a", 2)
+UPDATED = Reason("updated", "pods")
+INITIAL = Reason("initial", "pods")
+RETRY = Reason("retry")
+
+
+@pytest.mark.parametrize(
+    ("event", "cause"),
+    [
+        pytest.param(Added(OLD), "added", id="added"),
+        pytest.param(Added(OLD, initial=True), "initial", id="initial"),
+        pytest.param(Updated(OLD, NEW), "updated", id="updated"),
+        pytest.param(Updated(NEW, NEW, resync=True), "resync", id="resync"),
+        pytest.param(Deleted(NEW), "deleted", id="deleted"),
+    ],
+)
+def test_every_event_is_a_cause(event: Event, cause: str) -> None:
+    assert cause_of(event) == cause
+
+
+def test_reasons_of_one_key_are_merged_and_taken_once() -> None:
+    summons = Summons()
+    summons.now(A, INITIAL, Priority.LOW)
+    summons.now(A, UPDATED, Priority.NORMAL)
+    summons.now(A, UPDATED, Priority.NORMAL)
+    summons.now(B, INITIAL, Priority.LOW)
+
+    assert summons.take(A, 0.0) == ((INITIAL, UPDATED), Priority.NORMAL)
+    assert summons.take(B, 0.0) == ((INITIAL,), Priority.LOW)
+    assert summons.take(A, 0.0) == ((), Priority.LOW)
+    assert len(summons) == 0
+
+
+def test_what_is_planned_is_a_reason_only_from_then_on() -> None:
+    summons = Summons()
+    summons.later(A, RETRY, Priority.NORMAL, 10.0)
+    summons.now(A, UPDATED, Priority.NORMAL)
+
+    assert summons.take(A, 5.0)[0] == (UPDATED,)
+    assert summons.counts == (0, 1)
+    assert summons.take(A, 10.0)[0] == (RETRY,)
+    assert len(summons) == 0
+
+
+def test_of_several_plans_the_earliest_counts() -> None:
+    summons = Summons()
+    for due in (30.0, 10.0, 20.0):
+        summons.later(A, RETRY, Priority.NORMAL, due)
+    summons.now(A, UPDATED, Priority.NORMAL)
+
+    assert set(summons.take(A, 10.0)[0]) == {RETRY, UPDATED}
+    assert len(summons) == 0
+
+
+def test_a_timer_that_is_early_by_a_tick_still_runs_for_what_was_planned() -> None:
+    summons = Summons()
+    summons.later(A, RETRY, Priority.LOW, 10.0)
+
+    assert summons.take(A, 9.999_999) == ((RETRY,), Priority.LOW)
+    assert len(summons) == 0
+
+
+def test_a_key_that_waits_for_both_counts_once() -> None:
+    summons = Summons()
+    summons.later(A, RETRY, Priority.LOW, 10.0)
+    summons.now(A, UPDATED, Priority.LOW)
+    summons.now(B, UPDATED, Priority.LOW)
+
+    assert (len(summons), summons.counts) == (2, (2, 1))
+    assert repr(summons) == "<Summons now=2 later=1>"
+
+
+@pytest.mark.parametrize("after", [-1.0, float("inf"), float("nan")])
+def test_a_requeue_after_no_time_that_can_be_is_refused(after: float) -> None:
+    with pytest.raises(ValueError, match="requeue_after must be seconds"):
+        Result(requeue_after=after)
+
+
+def test_a_result_asks_for_one_kind_of_requeue() -> None:
+    with pytest.raises(ValueError, match="its own backoff"):
+        Result(requeue=True, requeue_after=1)
+
+
+def test_a_context_says_why() -> None:
+    context = ReconcileContext(
+        controller="foos", reasons=(UPDATED, RETRY), retries=2, priority=Priority.NORMAL
+    )
+
+    assert str(context) == "foos: updated in pods, retry, after 2 failures"
+    assert context.because("updated", "deleted")
+    assert context.because("updated", informer="pods")
+    assert not context.because("updated", informer="nodes")
+    assert not context.because("initial")

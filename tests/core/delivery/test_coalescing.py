@@ -1,0 +1,177 @@
+"""Pending changes by key: what is left of several things that happened to one object."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer._core.delivery.coalescing import Change, Coalesced
+from aioinformer._core.objects.kube_object import Added, Deleted, Event, Updated
+from tests.core.builders import pod
+
+A1, A2, A3, A4 = (pod("a", rv=rv) for rv in "1234")
+B1, B2 = (pod("b", rv=rv) for rv in "56")
+REBORN, REBORN2 = (pod("a", rv=rv, uid="another") for rv in "78")
+
+
+def coalesced(*events: Event) -> Coalesced:
+    """These happened, a second after the other."""
+    pending = Coalesced()
+    for at, event in enumerate(events):
+        pending.add(event, float(at))
+    return pending
+
+
+def drained(pending: Coalesced) -> list[Event]:
+    """Everything that is pending."""
+    events: list[Event] = []
+    while (event := pending.pop()) is not None:
+        events.append(event)
+    return events
+
+
+@pytest.mark.parametrize(
+    ("happened", "told"),
+    [
+        pytest.param([Added(A1)], [Added(A1)], id="one event stays"),
+        pytest.param([Added(A1), Updated(A1, A2)], [Added(A2)], id="add+update"),
+        pytest.param(
+            [Added(A1, True), Updated(A1, A2)], [Added(A2, True)], id="initial survives an update"
+        ),
+        pytest.param([Added(A1), Deleted(A2)], [], id="add+delete"),
+        pytest.param([Added(A1, True), Deleted(A1)], [], id="initial add+delete"),
+        pytest.param(
+            [Updated(A1, A2), Updated(A2, A3), Updated(A3, A4)],
+            [Updated(A1, A4)],
+            id="update+update, from the first old to the last new",
+        ),
+        pytest.param([Updated(A1, A2), Deleted(A3)], [Deleted(A3)], id="update+delete"),
+        pytest.param(
+            [Updated(A1, A2), Deleted(A2, "vanished")],
+            [Deleted(A2, "vanished")],
+            id="the reason of a deletion stays",
+        ),
+        pytest.param(
+            [Deleted(A2), Added(REBORN)], [Deleted(A2), Added(REBORN)], id="different uids"
+        ),
+        pytest.param(
+            [Updated(A1, A2), Deleted(A2), Added(REBORN), Updated(REBORN, REBORN2)],
+            [Deleted(A2), Added(REBORN2)],
+            id="a re-created object that changes",
+        ),
+        pytest.param(
+            [Deleted(A2), Added(REBORN), Deleted(REBORN)],
+            [Deleted(A2)],
+            id="a re-created object that goes again",
+        ),
+        pytest.param(
+            [Deleted(A2), Added(A3)], [Deleted(A2), Added(A3)], id="left a selector and came back"
+        ),
+        pytest.param([Updated(A1, A2), Updated(A2, A2, True)], [Updated(A1, A2)], id="real+resync"),
+        pytest.param([Updated(A1, A1, True), Updated(A1, A2)], [Updated(A1, A2)], id="resync+real"),
+        pytest.param(
+            [Updated(A1, A1, True), Updated(A1, A1, True)],
+            [Updated(A1, A1, True)],
+            id="resync+resync",
+        ),
+    ],
+)
+def test_what_happened_to_one_object_is_told_as_little(
+    happened: list[Event], told: list[Event]
+) -> None:
+    pending = coalesced(*happened)
+
+    assert pending.count == len(told)
+    assert pending.merged == len(happened) - len(told)
+    assert drained(pending) == told
+    assert not pending
+
+
+def test_a_key_keeps_the_place_of_its_oldest_change() -> None:
+    pending = coalesced(Updated(A1, A2), Updated(B1, B2), Updated(A2, A3))
+
+    assert drained(pending) == [Updated(A1, A3), Updated(B1, B2)]
+
+
+def test_what_came_and_went_loses_its_place() -> None:
+    pending = coalesced(Added(A1), Added(B1), Deleted(A1), Added(A2))
+
+    assert drained(pending) == [Added(B1), Added(A2)]
+
+
+def test_a_re_created_object_may_be_told_in_two_halves() -> None:
+    pending = coalesced(Deleted(A1), Added(REBORN))
+
+    assert pending.pop() == Deleted(A1)
+    pending.add(Deleted(REBORN), 2.0)
+
+    assert (pending.pop(), pending.count, pending.merged) == (None, 0, 2)
+
+
+def test_the_oldest_change_says_when_it_came() -> None:
+    pending = coalesced(Updated(A1, A2), Added(B1), Updated(A2, A3))
+
+    assert pending.oldest == 0.0
+    pending.pop()
+    assert pending.oldest == 1.0
+    pending.pop()
+    assert pending.oldest is None
+
+
+def test_a_mark_is_popped_in_its_place() -> None:
+    pending = coalesced(Added(A1))
+    pending.mark()
+    pending.add(Added(B1), 1.0)
+    pending.add(Updated(A1, A2), 2.0)
+
+    assert [pending.pop() for _ in range(3)] == [Added(A2), None, Added(B1)]
+    assert not pending
+
+
+def test_a_mark_is_no_pending_change() -> None:
+    pending = Coalesced()
+    pending.mark()
+
+    assert (pending.count, pending.oldest, bool(pending)) == (0, None, True)
+
+
+def test_what_nobody_was_told_of_is_struck_up_to_its_deletion() -> None:
+    pending = coalesced(Deleted(A1), Added(REBORN))
+
+    assert pending.strike(A1), "its deletion was among it"
+    assert drained(pending) == [Added(REBORN)]
+
+
+def test_what_nobody_was_told_of_is_struck_before_its_deletion() -> None:
+    pending = coalesced(Updated(A1, A2), Added(B1))
+
+    assert not pending.strike(A1), "its deletion is still to come"
+    assert drained(pending) == [Added(B1)]
+
+
+def test_what_is_of_another_object_is_not_struck() -> None:
+    pending = coalesced(Updated(REBORN, REBORN2))
+
+    assert not pending.strike(A1)
+    assert not pending.strike(B1)
+    assert drained(pending) == [Updated(REBORN, REBORN2)]
+
+
+def test_much_is_dropped_in_steps() -> None:
+    pending = coalesced(Deleted(A1), Added(REBORN), Added(B1))
+    pending.drop(1)
+    assert (pending.count, bool(pending)) == (1, True)
+    pending.drop(5)
+
+    assert (pending.pop(), pending.count, bool(pending)) == (None, 0, False)
+
+
+def test_its_repr_counts() -> None:
+    assert repr(coalesced(Added(A1), Updated(A1, A2))) == "<Coalesced pending=1 merged=1>"
+
+
+def test_a_change_counts_its_events() -> None:
+    change = Change(0.0)
+    assert change.size == 0
+    change.absorb(Deleted(A1))
+    change.absorb(Added(REBORN))
+    assert change.size == 2

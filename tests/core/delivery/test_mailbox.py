@@ -1,0 +1,1118 @@
+"""What one listener has yet to hear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioinformer._core.delivery.batch_queue import FILTERED
+from aioinformer._core.delivery.mailbox import FOLDS, LIMIT, SKIPS, Mailbox, Overflow
+from aioinformer._core.objects.kube_object import (
+    Added,
+    Deleted,
+    Event,
+    KubeObject,
+    ObjectKey,
+    Updated,
+)
+from aioinformer._core.selectors.event_filter import EventFilter
+from tests.core import strategies
+from tests.core.builders import pod
+
+
+def always(_: KubeObject) -> bool:
+    """Whether the cache has it: yes."""
+    return True
+
+
+def never(_: KubeObject) -> bool:
+    """Whether the cache has it: no."""
+    return False
+
+
+def mailbox(
+    *,
+    limit: int = 4,
+    overflow: Overflow = "block",
+    holds: Callable[[KubeObject], bool] = always,
+) -> Mailbox:
+    """A mailbox of a listener that nothing ever left the cache of."""
+    return Mailbox(limit=limit, overflow=overflow, holds=holds)
+
+
+def drained(box: Mailbox) -> list[Event]:
+    """Everything that can be popped."""
+    events: list[Event] = []
+    while (event := box.pop()) is not None:
+        events.append(event)
+    return events
+
+
+A1, A2, A3 = (pod("a", rv=rv) for rv in "123")
+B1 = pod("b", rv="4")
+REBORN = pod("a", rv="9", uid="another")
+
+# -- live events ---------------------------------------------------------------------------------
+
+
+def test_events_are_popped_in_the_order_they_came() -> None:
+    box = mailbox()
+    events: list[Event] = [Added(A1), Updated(A1, A2), Deleted(A2)]
+    box.extend(events[:2])
+    box.extend(events[2:])
+
+    assert [box.pop(), box.pop(), box.pop(), box.pop()] == [*events, None]
+    assert box.delivered == 3
+
+
+def test_room_is_what_is_left_of_the_limit() -> None:
+    box = mailbox(limit=3)
+    assert (box.room, box.pending) == (3, 0)
+    box.extend([Added(A1), Added(B1)])
+    assert (box.room, box.pending) == (1, 2)
+    box.pop()
+    assert (box.room, box.pending) == (2, 1)
+
+
+def test_nothing_is_refused_beyond_the_limit() -> None:
+    """Who fills looks at the room first; a re-created object is two events where one had room."""
+    box = mailbox(limit=1)
+    box.extend([Deleted(A1), Added(REBORN)])
+
+    assert box.room == -1
+    assert len(drained(box)) == 2
+
+
+def test_a_mailbox_is_drained_when_half_of_it_is_free() -> None:
+    """Waking the pump for each single event would cost more than the event."""
+    box = mailbox(limit=4)
+    box.extend([Added(A1), Updated(A1, A2), Updated(A2, A3), Deleted(A3)])
+    seen: list[tuple[int, bool]] = []
+    while box.pop():
+        seen.append((box.room, box.drained))
+
+    assert seen == [(1, False), (2, True), (3, True), (4, True)]
+
+
+def test_a_mailbox_for_one_event_is_drained_when_it_is_empty() -> None:
+    box = mailbox(limit=1)
+    box.extend([Added(A1)])
+    assert not box.drained
+    box.pop()
+    assert box.drained
+
+
+def test_the_limit_is_client_gos_first_buffer_by_default() -> None:
+    assert Mailbox(holds=always).limit == LIMIT == 1024
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_is_at_least_one(limit: int) -> None:
+    with pytest.raises(ValueError, match=f"at least 1, not {limit}"):
+        mailbox(limit=limit)
+
+
+def test_an_overflow_rule_that_nobody_knows_is_refused() -> None:
+    rule: Any = "drop"
+
+    with pytest.raises(ValueError, match="'drop'"):
+        Mailbox(overflow=rule, holds=always)
+
+
+# -- the state that a listener finds -------------------------------------------------------------
+
+
+def test_a_late_listener_is_told_of_each_object_as_initial() -> None:
+    box = mailbox()
+    box.replay([A1, B1])
+
+    assert drained(box) == [Added(A1, initial=True), Added(B1, initial=True)]
+
+
+def test_live_events_come_behind_the_state_that_was_found() -> None:
+    box = mailbox()
+    box.replay([A1, B1])
+    box.extend([Updated(A1, A2)])
+
+    assert drained(box) == [Added(A1, True), Added(B1, True), Updated(A1, A2)]
+
+
+def test_the_state_that_was_found_does_not_count_against_the_limit() -> None:
+    box = mailbox(limit=1)
+    box.replay([A1, B1])
+    box.tell([[Deleted(A1, "vanished")]])
+    box.resync([B1], always)
+
+    assert (box.room, box.pending, box.drained) == (1, 0, False)
+    assert len(drained(box)) == 4
+    assert (box.room, box.drained) == (1, True)
+
+
+def test_the_shared_state_is_not_copied() -> None:
+    """100,000 objects and ten listeners are one sequence."""
+    asked: list[str] = []
+
+    def holds(obj: KubeObject) -> bool:
+        asked.append(obj.name)
+        return True
+
+    box = mailbox(holds=holds)
+    box.replay([A1, B1])
+    assert asked == []
+    box.pop()
+    assert asked == ["a"]
+
+
+def test_what_went_meanwhile_is_not_told_of_nor_is_what_happened_to_it() -> None:
+    box = mailbox(holds=never)
+    box.replay([A1])
+    box.extend([Updated(A1, A2), Deleted(A2), Added(B1)])
+
+    assert drained(box) == [Added(B1)]
+    assert box.delivered == 1
+    assert (box.room, box.pending) == (4, 0), "what is dropped makes room"
+
+
+def test_what_was_re_created_meanwhile_is_told_of_as_new() -> None:
+    box = mailbox(holds=lambda obj: obj.uid == "another")
+    box.replay([A1])
+    box.extend([Updated(A1, A2), Deleted(A2), Added(REBORN), Updated(REBORN, REBORN)])
+
+    assert drained(box) == [Added(REBORN), Updated(REBORN, REBORN)]
+
+
+def test_what_left_a_selector_and_came_back_is_told_of_again() -> None:
+    """The same uid: only up to its first deletion is what happened to it dropped."""
+    box = mailbox(holds=never)
+    box.replay([A1])
+    box.extend([Deleted(A1), Added(A2), Deleted(A3)])
+
+    assert drained(box) == [Added(A2), Deleted(A3)]
+
+
+def test_what_goes_after_it_was_told_of_is_told_to_have_gone() -> None:
+    gone: set[str] = set()
+    box = mailbox(holds=lambda obj: obj.name not in gone)
+    box.replay([A1, B1])
+    assert box.pop() == Added(A1, True)
+    gone.update("ab")
+    box.extend([Deleted(A1), Deleted(B1)])
+
+    assert drained(box) == [Deleted(A1)]
+
+
+def test_what_a_relist_no_longer_had_is_dropped_too() -> None:
+    box = mailbox(holds=lambda obj: obj.name != "a")
+    box.replay([A1, B1])
+    box.tell([[Deleted(A1, "vanished"), Updated(B1, B1)]])
+
+    assert drained(box) == [Added(B1, True), Updated(B1, B1)]
+
+
+def test_a_resync_of_what_went_meanwhile_is_dropped_too() -> None:
+    box = mailbox(holds=lambda obj: obj.name != "a")
+    box.replay([A1, B1])
+    box.resync([A1, B1], lambda obj: obj.name != "a")
+    box.extend([Deleted(A1)])
+
+    assert drained(box) == [Added(B1, True), Updated(B1, B1, resync=True)]
+
+
+def test_the_first_state_is_what_an_early_listener_finds() -> None:
+    box = mailbox(holds=lambda obj: obj.name != "a")
+    box.tell([[Added(A1, True), Added(B1, True)]], initial=True)
+    box.extend([Deleted(A1)])
+
+    assert drained(box) == [Added(B1, True)]
+    assert box.synced
+
+
+# -- relists and resyncs -------------------------------------------------------------------------
+
+
+def test_the_diff_of_a_relist_is_told_as_it_is() -> None:
+    box = mailbox()
+    diff: list[Event] = [Deleted(B1, "vanished"), Updated(A1, A2), Added(B1)]
+    box.tell([diff])
+
+    assert drained(box) == diff
+    assert not box.synced, "this is not what the listener found"
+
+
+def test_a_resync_tells_each_object_as_its_own_update() -> None:
+    box = mailbox()
+    box.resync([A1, B1], always)
+
+    events = drained(box)
+    assert events == [Updated(A1, A1, resync=True), Updated(B1, B1, resync=True)]
+    assert all(isinstance(event, Updated) and event.old is event.new for event in events)
+
+
+def test_a_resync_is_not_queued_behind_one_that_is_still_to_be_told() -> None:
+    """A handler that hangs would hold one more list of objects a period (simulation, seed 24)."""
+    box = mailbox()
+    for _ in range(3):
+        box.resync([A1, B1], always)
+    assert box.pop() == Updated(A1, A1, resync=True)
+    box.resync([A2, B1], always)
+
+    assert drained(box) == [Updated(B1, B1, resync=True)]
+    box.resync([A2], always)
+    assert drained(box) == [Updated(A2, A2, resync=True)]
+    box.resync([A2], always)
+    box.clear()
+    box.resync([A3], always)
+    assert drained(box) == [Updated(A3, A3, resync=True)]
+
+
+def test_a_resync_that_was_accepted_says_so() -> None:
+    box = mailbox()
+
+    assert box.resync([A1], always)
+    assert not box.resync([A1], always)
+
+
+def test_a_resync_goes_behind_everything_else() -> None:
+    box = mailbox()
+    box.resync([B1], always)
+    box.replay([A1])
+    box.extend([Updated(A1, A2)])
+    box.tell([[Updated(A2, A3)]])
+    box.extend([Added(B1)])
+
+    assert drained(box) == [
+        Added(A1, True),
+        Updated(A1, A2),
+        Updated(A2, A3),
+        Added(B1),
+        Updated(B1, B1, True),
+    ]
+
+
+def test_a_first_state_behind_a_resync_is_still_one_that_is_found() -> None:
+    box = mailbox(holds=lambda obj: obj is not A1)
+    box.resync([], always)
+    box.tell([[Added(A1, initial=True), Added(B1, initial=True)]], initial=True)
+    assert drained(box) == [Added(B1, initial=True)], "what went before it was told isn't told"
+
+
+def test_what_has_changed_since_a_resync_began_is_not_told_again() -> None:
+    """It was told as what it is: real and resync are real."""
+    box = mailbox()
+    box.resync([A1, B1], lambda obj: obj is not A1)
+    box.extend([Updated(A1, A2)])
+
+    assert drained(box) == [Updated(A1, A2), Updated(B1, B1, True)]
+
+
+def test_nothing_else_overtakes() -> None:
+    box = mailbox()
+    box.replay([A1])
+    box.extend([Updated(A1, A2)])
+    box.tell([[Updated(A2, A3)]])
+    box.extend([Added(B1)])
+    box.extend([Deleted(A3)])
+
+    assert drained(box) == [
+        Added(A1, True),
+        Updated(A1, A2),
+        Updated(A2, A3),
+        Added(B1),
+        Deleted(A3),
+    ]
+
+
+def test_a_relist_is_being_told_until_its_last_event_is_taken() -> None:
+    box = mailbox()
+    assert not box.telling
+    box.tell([[Added(A1)], [Added(B1)]])
+    seen: list[bool] = []
+    while box.pop():
+        seen.append(box.telling)
+
+    assert seen == [True, False]
+
+
+def test_a_relist_without_a_difference_is_nothing() -> None:
+    box = mailbox()
+    box.tell([])
+
+    assert (box.telling, box.empty) == (False, True)
+
+
+def test_a_first_state_behind_live_events_waits_for_them() -> None:
+    """Of a queue that was fed by hand before its first list."""
+    box = mailbox()
+    box.extend([Added(A1)])
+    box.tell([[Added(B1, True)]], initial=True)
+
+    assert [box.pop(), box.synced, box.pop(), box.synced] == [
+        Added(A1),
+        False,
+        Added(B1, True),
+        False,
+    ]
+    assert (box.pop(), box.synced) == (None, True)
+
+
+# -- coalesce ------------------------------------------------------------------------------------
+
+
+def coalescing(limit: int = 2, holds: Callable[[KubeObject], bool] = always) -> Mailbox:
+    """A mailbox that merges."""
+    return mailbox(limit=limit, overflow="coalesce", holds=holds)
+
+
+def test_events_are_merged_by_default() -> None:
+    assert Mailbox(holds=always).overflow == "coalesce"
+
+
+def test_below_the_limit_every_event_is_told() -> None:
+    box = coalescing(3)
+    events: list[Event] = [Added(A1), Updated(A1, A2), Deleted(A2)]
+    box.extend(events)
+
+    assert drained(box) == events
+    assert box.merged == 0
+
+
+def test_beyond_the_limit_the_oldest_are_merged() -> None:
+    box = coalescing(2)
+    box.extend([Added(A1), Updated(A1, A2)])
+    box.extend([Updated(A2, A3)])
+
+    assert (box.pending, box.high, box.merged) == (2, 2, 1)
+    assert drained(box) == [Added(A2), Updated(A2, A3)], "the newest are as they came"
+
+
+def test_it_never_keeps_anybody_waiting() -> None:
+    box = coalescing(1)
+    box.extend([Added(pod(str(n))) for n in range(10)])
+
+    assert box.room > 1000
+    assert box.pending == 10, "two a key at most, and these are ten keys"
+
+
+def test_what_is_told_lately_follows_what_was_merged() -> None:
+    box = coalescing(2)
+    box.extend([Updated(A1, A2), Updated(A2, A3), Added(B1)])
+    box.pop()
+    box.extend([Deleted(A3)])
+
+    assert drained(box) == [Added(B1), Deleted(A3)]
+
+
+def test_a_batch_that_somebody_is_in_the_middle_of_is_merged_too() -> None:
+    box = coalescing(2)
+    box.extend([Added(A1), Added(B1)])
+    run = box.run()
+    assert run is not None
+    assert next(run) == Added(A1)
+    box.extend([Updated(A1, A2), Updated(A2, A3)])
+
+    assert list(run) == [], "it has ended early"
+    assert box.run() is None, "now they have to be popped"
+    assert drained(box) == [Added(B1), Updated(A1, A3)]
+    assert box.delivered == 3
+
+
+def test_what_was_merged_of_a_batch_comes_before_the_rest_of_it() -> None:
+    """Who is in the middle of the batch, as a handler that awaits something, hears no more of it
+    until then: an older state would come last.
+    """
+    box = coalescing(4)
+    states = [pod("a", rv=str(number)) for number in range(7)]
+    updates = [Updated(old, new) for old, new in pairwise(states)]
+    box.extend(updates[:4])
+    run = box.run()
+    assert run is not None
+    heard = [next(run)]
+    box.extend(updates[4:])
+    heard += [*run, *drained(box)]
+
+    assert box.merged > 0
+    assert [event.obj.resource_version for event in heard] == ["1", "3", "4", "5", "6"]
+
+
+def test_what_went_before_it_was_told_of_takes_its_merged_changes_along() -> None:
+    cached = {"a"}
+    box = coalescing(1, lambda obj: obj.name in cached)
+    box.replay([A1])
+    box.extend([Updated(A1, A2), Updated(A2, A3)])
+    cached.clear()
+    box.extend([Deleted(A3)])
+
+    assert drained(box) == []
+    assert (box.synced, box.delivered, box.pending) == (True, 0, 0)
+
+
+def test_what_left_a_selector_and_came_back_is_told_of_as_new_when_it_was_skipped() -> None:
+    """Its merged change must not begin with a state that the listener never had."""
+    cached: set[str] = set()
+    box = coalescing(1, lambda obj: obj.name in cached)
+    box.replay([A1])
+    box.extend([Updated(A1, A2), Deleted(A2)])
+    assert box.pop() is None
+    cached.add("a")
+    box.extend([Added(A3)])
+
+    assert drained(box) == [Added(A3)]
+
+
+def test_what_is_struck_while_its_deletion_is_to_come_is_not_held_against_it_later() -> None:
+    cached: set[str] = set()
+    box = coalescing(3, lambda obj: obj.name in cached)
+    box.replay([A1])
+    box.extend([Updated(A1, A2), Updated(A2, A2, True), Updated(A2, A2, True), Deleted(A2)])
+    assert box.pop() is None
+    box.extend([Added(A3), Added(B1), Deleted(B1)])
+
+    assert drained(box) == [Added(A3), Added(B1), Deleted(B1)]
+
+
+def test_a_relist_is_merged_when_another_comes() -> None:
+    box = coalescing(1)
+    box.tell([[Updated(A1, A2), Added(B1)]])
+    while box.telling:
+        box.fold(1)
+    box.tell([[Updated(A2, A3), Deleted(B1, "vanished")]])
+
+    assert drained(box) == [Updated(A1, A2), Added(B1), Updated(A2, A3), Deleted(B1, "vanished")]
+
+
+def test_a_listener_that_is_stuck_over_many_relists_holds_its_bound() -> None:
+    box = coalescing(1)
+    states = [A1, A2, A3]
+    for number in range(100):
+        while box.telling:
+            box.fold(10)
+        box.tell([[Updated(states[number % 3], states[(number + 1) % 3])]])
+        assert box.pending <= 2
+
+    assert len(drained(box)) == 2
+
+
+def test_the_mark_behind_a_first_state_survives_merging() -> None:
+    box = coalescing(1)
+    box.extend([Added(B1)])
+    box.tell([[Added(A1, True)]], initial=True)
+    box.extend([Updated(A1, A2), Updated(A2, A3)])
+
+    assert (box.pop(), box.synced) == (Added(B1), False)
+    assert (box.pop(), box.synced) == (Added(A3, True), False)
+    assert (box.pop(), box.synced) == (None, True)
+
+
+def test_an_initial_addition_that_is_annihilated_counts_as_told() -> None:
+    box = coalescing(1)
+    box.extend([Added(B1)])
+    box.tell([[Added(A1, True)]], initial=True)
+    box.extend([Updated(A1, A2), Deleted(A2)])
+
+    assert drained(box) == [Added(B1)]
+    assert box.synced
+
+
+def test_a_step_merges_so_many_and_says_when_there_is_more_to_do() -> None:
+    """A limit above that, or a relist of thousands in front, takes several."""
+    box = coalescing(1)
+    many = [Added(pod(str(number), uid=str(number))) for number in range(FOLDS + 10)]
+    box.tell([many])
+    steps, before = 0, box.behind
+    box.extend([Added(A1), Added(B1)])
+    while box.behind:
+        box.fold(4)
+        steps += 1
+
+    assert not before
+    assert 1 <= steps <= 4
+    assert len(drained(box)) == FOLDS + 12
+
+
+# -- error ---------------------------------------------------------------------------------------
+
+
+def test_a_mailbox_may_overflow_with_an_error() -> None:
+    box = mailbox(limit=2, overflow="error")
+    box.extend([Added(A1), Updated(A1, A2)])
+    assert not box.overflowed
+    box.extend([Updated(A2, A3)])
+
+    assert box.overflowed
+
+
+def test_two_relists_at_once_are_an_overflow_too() -> None:
+    box = mailbox(overflow="error")
+    box.tell([[Added(A1)]])
+    box.tell([[Updated(A1, A2)]])
+
+    assert box.overflowed
+
+
+# -- a run of events -----------------------------------------------------------------------------
+
+
+def test_the_rest_of_a_batch_is_had_as_one_run() -> None:
+    box = mailbox()
+    box.extend((Added(A1), Updated(A1, A2)))
+    box.extend((Added(B1),))
+    assert box.pop() == Added(A1)
+
+    runs = [list(box.run() or []) for _ in range(3)]
+
+    assert runs == [[Updated(A1, A2)], [Added(B1)], []]
+    assert (box.delivered, box.pending) == (3, 0)
+
+
+def test_an_event_is_popped_as_it_is_taken_from_a_run() -> None:
+    box = mailbox()
+    box.extend((Added(A1), Updated(A1, A2), Updated(A2, A3)))
+    run = box.run()
+    assert run is not None
+    next(run)
+
+    assert (box.delivered, box.pending, box.room) == (1, 2, 2)
+    assert box.pop() == Updated(A1, A2)
+    assert list(run) == [Updated(A2, A3)]
+
+
+def test_clearing_ends_a_run() -> None:
+    box = mailbox()
+    box.extend((Added(A1), Updated(A1, A2)))
+    run = box.run()
+    assert run is not None
+    next(run)
+    box.clear()
+
+    assert list(run) == []
+    assert (box.delivered, box.pending) == (1, 0)
+
+
+def test_what_has_to_be_looked_at_one_by_one_is_no_run() -> None:
+    box = mailbox(holds=never)
+    assert box.run() is None
+    box.replay([A1])
+    box.extend([Deleted(A1), Added(B1)])
+    assert box.run() is None, "the state that was found"
+    assert box.pop() == Added(B1)
+    box.resync([B1], always)
+    assert box.run() is None, "a resync"
+
+
+# -- a filter ------------------------------------------------------------------------------------
+
+
+def without_b(event: Event) -> Event | None:
+    """A filter."""
+    return None if event.obj.name == "b" else event
+
+
+def test_what_a_filter_keeps_back_never_enters() -> None:
+    box = Mailbox(limit=4, holds=always, each=without_b)
+
+    assert not box.extend([Added(B1)])
+    assert box.empty
+    assert box.extend([Added(B1), Added(A1)])
+    assert box.pending == 1
+
+
+def test_every_kind_of_event_goes_through_the_filter() -> None:
+    box = Mailbox(limit=4, holds=always, each=without_b)
+    box.replay([B1, A1])
+    box.tell([[Deleted(B1), Updated(A1, A2)]])
+    box.resync([A2, B1], always)
+
+    assert drained(box) == [Added(A1, True), Updated(A1, A2), Updated(A2, A2, True)]
+    assert box.synced
+    assert box.delivered == 3
+
+
+def test_a_filter_that_keeps_back_a_whole_relist_gives_way_in_between() -> None:
+    """It is asked as the listener gets there, so many times in one go and no more."""
+    asked: list[Event] = []
+    box = Mailbox(limit=4, holds=always, each=asked.append)
+    box.tell([[Added(A1)] * 100] * 10)
+
+    assert box.run() is None
+    assert box.pop() is None
+    assert (box.skipping, len(asked), box.telling) == (True, FILTERED, True)
+    while box.skipping:
+        assert box.pop() is None
+    assert (len(asked), box.empty) == (1000, True)
+
+
+def test_live_events_of_none_are_nothing() -> None:
+    box = mailbox()
+
+    assert not box.extend([])
+    assert (box.empty, box.telling) == (True, False)
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+def test_the_oldest_pending_event_says_when_it_came() -> None:
+    box = coalescing(2)
+    seen = [box.oldest]
+    box.replay([A1], 1.0)
+    box.extend([Updated(A1, A2)], 2.0)
+    box.extend([Updated(A2, A3), Added(B1)], 3.0)
+    while box.pop():
+        seen.append(box.oldest)
+
+    assert seen == [None, 1.0, 3.0, None]
+
+
+def test_of_merged_events_the_first_one_says_when_they_came() -> None:
+    box = coalescing(1)
+    box.extend([Updated(A1, A2)], 2.0)
+    box.extend([Updated(A2, A3)], 3.0)
+
+    assert box.oldest == 2.0
+
+
+def test_every_event_is_delivered_merged_or_pending() -> None:
+    box = coalescing(2)
+    box.extend([Added(A1), Updated(A1, A2), Updated(A2, A3), Added(B1), Deleted(A3)])
+    box.pop()
+
+    assert box.delivered + box.merged + box.pending == 5
+
+
+def test_the_high_mark_is_within_the_bound() -> None:
+    """It is taken when what is too much was merged, in however many steps."""
+    box = coalescing(2)
+    states = [pod("a", rv=str(number)) for number in range(4 * FOLDS)]
+    box.extend([Updated(old, new) for old, new in pairwise(states)])
+    highs = [box.high]
+    while box.behind:
+        box.fold(1)
+    highs.append(box.high)
+
+    assert highs == [0, 2]
+
+
+def test_so_much_that_is_told_no_more_takes_several_looks() -> None:
+    box = mailbox(holds=never)
+    box.replay([pod(str(number)) for number in range(2 * SKIPS)])
+
+    looks = 1
+    while box.pop() is None and box.skipping:
+        looks += 1
+    assert looks == 3
+    assert box.synced
+
+
+# -- synced --------------------------------------------------------------------------------------
+
+
+def test_a_listener_is_synced_once_it_asks_for_more_behind_the_state_it_found() -> None:
+    """Asking says that the event before was dealt with: the handler returned."""
+    box = mailbox()
+    box.replay([A1, B1])
+    for _ in range(2):
+        box.pop()
+        assert not box.synced
+    assert box.pop() is None
+    assert box.synced
+
+
+def test_a_live_event_behind_the_state_shows_that_it_is_synced() -> None:
+    box = mailbox()
+    box.replay([A1])
+    box.extend([Updated(A1, A2)])
+    box.pop()
+    assert not box.synced
+    assert box.pop() == Updated(A1, A2)
+    assert box.synced
+
+
+def test_a_listener_that_found_nothing_is_synced_when_it_asks() -> None:
+    box = mailbox()
+    box.replay([])
+    assert not box.synced
+    assert box.pop() is None
+    assert box.synced
+
+
+def test_half_a_state_does_not_sync() -> None:
+    """Of a listener that joins before the first list, behind changes that came earlier."""
+    box = mailbox()
+    box.replay([A1], full=False)
+    assert (box.pop(), box.pop(), box.synced) == (Added(A1, True), None, False)
+    box.tell([[Added(B1, True)]], initial=True)
+    assert (box.pop(), box.pop(), box.synced) == (Added(B1, True), None, True)
+
+
+def test_a_state_that_went_as_a_whole_syncs_too() -> None:
+    box = mailbox(holds=never)
+    box.replay([A1, B1])
+
+    assert box.pop() is None
+    assert box.synced
+
+
+def test_a_listener_that_was_told_nothing_is_not_synced() -> None:
+    box = mailbox()
+    box.extend([Added(A1)])
+    drained(box)
+
+    assert not box.synced
+
+
+def test_once_synced_is_always_synced() -> None:
+    box = mailbox()
+    box.replay([])
+    box.pop()
+    box.replay([A1])
+    box.tell([[Added(B1)]])
+
+    assert box.synced
+
+
+# -- the rest ------------------------------------------------------------------------------------
+
+
+def test_clearing_drops_everything_that_is_pending() -> None:
+    box = mailbox(holds=never)
+    box.replay([A1])
+    box.extend([Added(B1)])
+    box.pop()
+    box.extend([Deleted(B1)])
+    box.clear()
+
+    assert (box.pop(), box.pending, box.empty, box.synced) == (None, 0, True, True)
+    box.extend([Added(A1)])
+    assert box.pop() == Added(A1), "nothing is held against it any more"
+
+
+def test_what_was_pending_is_let_go_of_in_steps() -> None:
+    """Who is the last to hold 100,000 objects would free them in one step."""
+    box = coalescing(1)
+    many = [pod(str(number)) for number in range(600)]
+    box.replay(iter(many))
+    box.extend([Added(obj) for obj in many])
+    while box.behind:
+        box.fold(64)
+    box.tell([[Added(A1)], [Added(B1)]])
+    box.resync(iter(many), always)
+    rest = box.clear()
+
+    assert (box.empty, box.pending) == (True, 0)
+    assert sum(1 for _ in rest) == 3 + 2 + 3 + 3
+
+
+def test_a_resync_that_is_dropped_is_let_go_of_in_steps_too() -> None:
+    box = mailbox()
+    box.extend([Added(A1)])
+    box.resync([pod(str(number)) for number in range(600)], always)
+    rest = box.drop_resync()
+
+    assert sum(1 for _ in rest) == 3
+    assert drained(box) == [Added(A1)]
+
+
+def test_a_mailbox_is_empty_when_nothing_is_pending_live_or_not() -> None:
+    box, seen = mailbox(), list[bool]()
+    seen.append(box.empty)
+    box.resync([A1], always)
+    seen.append(box.empty)
+    drained(box)
+    seen.append(box.empty)
+    box.extend([Added(B1)])
+    seen.append(box.empty)
+
+    assert seen == [True, False, True, False]
+
+
+def test_the_repr_shows_how_full_it_is() -> None:
+    box = mailbox()
+    box.extend([Added(A1)])
+
+    assert repr(box) == "<Mailbox pending=1/4 block synced=False>"
+
+
+# -- against the cache ---------------------------------------------------------------------------
+
+
+def wanted(obj: KubeObject) -> bool:
+    """A filter, which objects begin to pass and cease to."""
+    return int(obj.resource_version) % 3 > 0
+
+
+def never_raises(obj: KubeObject, error: BaseException) -> None:
+    """What is told of a filter's failure."""
+    raise AssertionError(obj) from error
+
+
+@dataclass
+class World:
+    """A cache, one listener's mailbox, and what its consumer has made of what it heard."""
+
+    box: Mailbox = field(init=False)
+    limit: int
+    overflow: Overflow
+    picky: bool = False
+    """Whether a filter keeps each third version from the listener."""
+    cache: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
+    view: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
+    found: set[tuple[ObjectKey, str]] = field(default_factory=set[tuple[ObjectKey, str]])
+    given: list[Event] = field(default_factory=list[Event])
+    heard: list[Event] = field(default_factory=list[Event])
+    keys: set[ObjectKey] = field(default_factory=set[ObjectKey])
+    """Those that have been pending since the mailbox was empty."""
+    version: int = 0
+    taking: Iterator[Event] | None = None
+    """A run that the consumer is in the middle of, as an async handler, whatever happens."""
+
+    def __post_init__(self) -> None:
+        each = EventFilter(wanted, never_raises).one if self.picky else None
+        self.box = Mailbox(limit=self.limit, overflow=self.overflow, holds=self.holds, each=each)
+
+    def holds(self, obj: KubeObject) -> bool:
+        held = self.cache.get(obj.key)
+        return held is not None and held.uid == obj.uid
+
+    def shows(self, obj: KubeObject) -> bool:
+        return self.cache.get(obj.key) is obj
+
+    # -- what happens -----------------------------------------------------------------------
+
+    def change(self, name: str, uid: str, *, gone: bool) -> list[Event]:
+        """What the listener is to hear when an object comes, changes or goes."""
+        self.version += 1
+        obj = pod(name, rv=str(self.version), uid=uid)
+        self.keys.add(obj.key)
+        old = self.cache.pop(obj.key, None)
+        if gone:
+            return [] if old is None else [Deleted(old)]
+        self.cache[obj.key] = obj
+        if old is None:
+            return [Added(obj)]
+        return [Updated(old, obj)] if old.uid == obj.uid else [Deleted(old), Added(obj)]
+
+    def live(self, changes: list[tuple[str, str, bool]]) -> None:
+        """Some changes arrive in one batch, as far as there is room."""
+        events: list[Event] = []
+        for name, uid, gone in changes:
+            if self.box.room <= len(events):
+                break
+            events += self.change(name, uid, gone=gone)
+        self.given += events
+        self.box.extend(tuple(events))
+        while self.box.behind:
+            self.box.fold(1)
+            self.take(1)  # the consumer doesn't wait for that
+
+    def fold(self, count: int) -> None:
+        """Some of what is pending is merged."""
+        if self.overflow == "coalesce":
+            self.box.fold(count)
+        while self.box.behind:
+            self.box.fold(1)
+
+    def relist(self, changes: list[tuple[str, str, bool]]) -> None:
+        """A list brings some changes at once."""
+        while self.overflow == "coalesce" and (self.box.telling or self.box.behind):
+            self.box.fold(2)
+        while self.box.telling and self.overflow == "block":
+            self.take(1)
+        after = {name: (uid, gone) for name, uid, gone in changes}
+        events = [
+            e for name, (uid, gone) in after.items() for e in self.change(name, uid, gone=gone)
+        ]
+        self.given += events
+        self.box.tell([(event,) for event in events])
+
+    def join(self, *, early: bool) -> None:
+        """The listener finds what is cached."""
+        self.keys |= self.cache.keys()
+        found = list(self.cache.values())
+        if early:
+            self.box.tell([[Added(obj, True)] for obj in found], initial=True)
+        else:
+            self.box.replay(found)
+
+    # -- what is heard ----------------------------------------------------------------------
+
+    def take(self, count: int) -> None:
+        """Take some events, as ``Listener.take`` does: from a run until it has ended."""
+        for _ in range(count):
+            self.taking = self.taking or self.box.run()
+            event = next(self.taking, None) if self.taking else self.box.pop()
+            if event is None:
+                self.taking = None
+            else:
+                self.hear(event)
+
+    def hear(self, event: Event) -> None:
+        """Promise 2: per key Added, Updated..., Deleted; never across uids."""
+        self.heard.append(event)
+        match event:
+            case Added(obj, initial):
+                assert obj.key not in self.view
+                assert not (initial and (obj.key, obj.uid) in self.found), "told twice"
+                self.view[obj.key] = obj
+                self.found |= {(obj.key, obj.uid)} if initial else set()
+            case Updated(old, new, resync):
+                assert self.view[old.key] is old
+                assert old.uid == new.uid
+                assert (old is new) == resync
+                assert int(old.resource_version) <= int(new.resource_version)
+                self.view[old.key] = new
+            case Deleted(obj):
+                assert self.view.pop(obj.key).uid == obj.uid
+
+    def check(self) -> None:
+        """Promise 8: the bound."""
+        keys = len(self.keys | self.view.keys())
+        slack = self.overflow == "block"  # a re-created object may be one too many
+        bound = max(self.limit + slack, 2 * keys)
+        assert self.box.pending <= bound
+        assert self.box.high <= max(self.limit + slack, 2 * NAMES)
+        assert not self.box.behind
+        if self.box.empty:
+            assert self.box.pending == 0
+            self.keys.clear()
+
+
+NAMES = 4
+"""How many ``few_names`` are."""
+
+CHANGES = st.lists(
+    st.tuples(
+        st.one_of(st.just("a"), strategies.few_names),  # some of them often, so that much is merged
+        st.one_of(st.just("1"), strategies.few_uids),
+        st.sampled_from([False, False, False, True]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+OPERATIONS = st.one_of(
+    st.tuples(st.just("live"), CHANGES),
+    st.tuples(st.just("meanwhile"), CHANGES),
+    st.tuples(st.just("meanwhile"), CHANGES),
+    st.tuples(st.just("relist"), CHANGES),
+    st.tuples(st.just("take"), st.integers(1, 4)),
+    st.tuples(st.just("fold"), st.integers(1, 4)),
+    st.tuples(st.just("resync"), st.just(0)),
+)
+
+
+@given(
+    st.sampled_from(["coalesce", "block", "error"]),
+    st.booleans(),
+    CHANGES,
+    st.booleans(),
+    st.integers(1, 6),
+    st.lists(OPERATIONS, min_size=5, max_size=40),
+)
+def test_a_listener_holds_what_the_cache_does_once_it_was_told_all(
+    overflow: Overflow,
+    picky: bool,
+    before: list[tuple[str, str, bool]],
+    early: bool,
+    limit: int,
+    operations: list[tuple[str, Any]],
+) -> None:
+    """For any history and any way of listening, under every rule. The consumer stays in the middle
+    of a run while anything else happens, as a handler does that awaits something.
+    """
+    world = World(limit, overflow, picky)
+    for name, uid, gone in before:
+        world.change(name, uid, gone=gone)
+    world.join(early=early)
+    for what, value in operations:
+        match what:
+            case "live":
+                world.live(value)
+            case "meanwhile":
+                world.take(1)
+                world.live(value)
+                world.take(1)
+            case "relist":
+                world.relist(value)
+            case "take":
+                world.take(value)
+            case "fold":
+                world.fold(value)
+            case _:
+                world.box.resync(list(world.cache.values()), world.shows)
+        if world.box.overflowed:
+            assert world.overflow == "error"
+            return
+        world.check()
+    while not world.box.empty:
+        world.take(1)
+    world.take(1)
+
+    assert world.view == {key: obj for key, obj in world.cache.items() if not picky or wanted(obj)}
+    assert world.box.synced
+    assert world.box.delivered == len(world.heard)
+
+
+@given(st.integers(1, 6), st.lists(CHANGES, max_size=20), st.integers(0, 3))
+def test_a_listener_that_keeps_up_hears_everything(
+    limit: int, batches: list[list[tuple[str, str, bool]]], left: int
+) -> None:
+    """Only beyond the limit is anything merged."""
+    world = World(limit + left + 12, "coalesce")
+    for changes in batches:
+        world.live(changes)
+        while world.box.pending > left:
+            world.take(1)
+    while not world.box.empty:
+        world.take(1)
+
+    assert world.heard == world.given
+    assert world.box.merged == 0
+
+
+# -- a filter that has it closed ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["found", "live", "relist", "resync"])
+def test_a_filter_that_has_everything_dropped_lets_nothing_through(what: str) -> None:
+    pods = [pod(f"p-{number}") for number in range(3)]
+    asked = list[Event]()
+
+    def closing(event: Event) -> Event:
+        asked.append(event)
+        if len(asked) == 2:
+            box.shut = True
+            for _ in box.clear():
+                pass
+        return event
+
+    box = Mailbox(holds=always, each=closing)
+    if what == "found":
+        box.replay(pods)
+    elif what == "live":
+        assert not box.extend([Added(each) for each in pods])
+    elif what == "relist":
+        box.tell([[Added(each) for each in pods]])
+    else:
+        box.resync(pods, always)
+
+    told = drained(box)
+
+    assert [event.obj.name for event in told] == (["p-0"] if what in ("found", "resync") else [])
+    assert (box.empty, box.whole) == (True, False)
+
+
+def test_what_is_put_into_a_mailbox_that_is_shut_is_dropped() -> None:
+    box = mailbox()
+    box.extend([Added(pod("a"))])
+    box.shut = True
+
+    box.extend([Added(pod("b"))])
+    box.tell([[Added(pod("c"))]])
+    assert not box.resync([pod("d")], always)
+
+    assert drained(box) == [Added(pod("a"))]

@@ -1,0 +1,181 @@
+"""When a stream that says nothing is to be given up."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer._core.listwatch.idle_timeout import LEAST, OVERSTAY, Liveness, LivenessPolicy
+from aioinformer._core.listwatch.server_profile import Habits
+
+NEVER = float("inf")
+AT_LAST = 1600.0 + OVERSTAY
+"""When a watch of 600 s that began at 1,000 s is given up in any case."""
+
+
+def opened(
+    habits: Habits | None = None,
+    *,
+    initial: bool = False,
+    policy: LivenessPolicy | None = None,
+) -> Liveness:
+    """A watch of 600 s that is answered at 1,000 s."""
+    return Liveness(
+        policy or LivenessPolicy(),
+        habits or Habits(),
+        now=1000.0,
+        timeout=600.0,
+        initial=initial,
+    )
+
+
+def once_a_minute() -> Habits:
+    return Habits(cadence=60.0)
+
+
+# -- watches -------------------------------------------------------------------------------------
+
+
+def test_where_no_bookmark_was_seen_silence_means_nothing() -> None:
+    liveness = opened()
+    liveness.heard(1200.0)
+
+    assert liveness.due == AT_LAST
+    assert not liveness.overstayed(AT_LAST - 1.0)
+    assert liveness.overstayed(AT_LAST)
+
+
+def test_a_minute_s_bookmarks_make_it_75_seconds() -> None:
+    liveness = opened()
+    liveness.heard(1060.0)
+    liveness.bookmark(1060.0)
+
+    assert liveness.due == 1060.0 + 75.0
+
+
+def test_it_is_remembered_across_reconnects() -> None:
+    assert opened(once_a_minute()).due == 1000.0 + 75.0
+
+
+def test_whatever_comes_puts_it_off() -> None:
+    liveness = opened(once_a_minute())
+    liveness.heard(1050.0)
+
+    assert liveness.due == 1125.0
+
+
+@pytest.mark.parametrize("before_the_end", [0.5, 2.0, 4.9])
+def test_bookmarks_just_before_the_deadline_say_nothing(before_the_end: float) -> None:
+    """Every server sends one there, however often it sends others (recording 39)."""
+    habits = Habits()
+    opened(habits).bookmark(1600.0 - before_the_end)
+
+    assert habits.cadence is None
+
+
+def test_bookmarks_that_come_very_often_don_t_make_it_impatient() -> None:
+    habits = Habits()
+    liveness = opened(habits)
+    for at in range(1001, 1021):
+        liveness.heard(float(at))
+        liveness.bookmark(float(at))
+
+    assert habits.cadence is not None
+    assert habits.cadence < 2.0
+    assert liveness.limit == LEAST
+
+
+def test_a_factor_of_zero_waits_for_the_deadline() -> None:
+    assert opened(once_a_minute(), policy=LivenessPolicy(idle_factor=0)).due == AT_LAST
+
+
+def test_what_a_slow_consumer_takes_is_not_the_server_s_silence() -> None:
+    liveness = opened(once_a_minute())
+    liveness.hold()
+    assert liveness.due == NEVER
+
+    liveness.resume(1500.0)
+
+    assert liveness.due == 1575.0
+
+
+def test_a_consumer_that_is_slow_beyond_the_deadline_leaves_time_for_the_rest() -> None:
+    liveness = opened()
+    liveness.hold()
+    liveness.resume(5000.0)
+
+    assert liveness.due == 5000.0 + OVERSTAY
+
+
+def test_bookmarks_that_waited_in_the_socket_don_t_count() -> None:
+    habits = once_a_minute()
+    liveness = opened(habits)
+    liveness.hold()
+    liveness.resume(1500.0)
+    liveness.bookmark(1500.0)
+    assert habits.cadence == 60.0
+
+    liveness.bookmark(1560.0)
+
+    assert habits.cadence == 60.0
+
+
+# -- WatchLists ----------------------------------------------------------------------------------
+
+
+def test_an_initial_state_may_not_pause_for_long() -> None:
+    liveness = opened(initial=True)
+    assert liveness.due == 1030.0
+
+    liveness.heard(1010.0)
+
+    assert liveness.due == 1040.0
+
+
+def test_nor_may_it_go_on_for_ever() -> None:
+    """A server that ignores sendInitialEvents sends its objects, then what changes."""
+    liveness = opened(initial=True)
+    liveness.heard(1299.0)
+
+    assert liveness.due == 1300.0
+
+
+def test_behind_the_end_mark_it_is_a_watch() -> None:
+    liveness = opened(initial=True)
+    liveness.heard(1020.0)
+    liveness.settle(1020.0)
+    assert liveness.due == AT_LAST
+
+    liveness.heard(1080.0)
+    liveness.bookmark(1080.0)
+
+    assert liveness.due == 1080.0 + 75.0
+
+
+def test_a_consumer_that_is_slow_meanwhile_leaves_time_for_the_rest() -> None:
+    liveness = opened(initial=True)
+    liveness.hold()
+    liveness.resume(2000.0)
+
+    assert liveness.due == 2030.0
+
+
+# -- the numbers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factor", [-1.0, 0.5])
+def test_a_factor_below_one_would_give_up_every_stream(factor: float) -> None:
+    with pytest.raises(ValueError, match="idle_factor"):
+        LivenessPolicy(idle_factor=factor)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0])
+def test_an_initial_state_must_have_some_time(seconds: float) -> None:
+    with pytest.raises(ValueError, match="above 0"):
+        LivenessPolicy(initial_silence=seconds)
+    with pytest.raises(ValueError, match="above 0"):
+        LivenessPolicy(initial_total=seconds)
+
+
+def test_its_repr_says_how_patient_it_is() -> None:
+    assert repr(opened(once_a_minute())) == "<Liveness settled limit=75 s>"
+    assert repr(opened(initial=True)) == "<Liveness initial limit=30 s>"

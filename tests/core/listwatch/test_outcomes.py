@@ -1,0 +1,145 @@
+"""How a request ended, as far as the next one depends on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aioinformer._core.codec.status_decoder import read_status
+from aioinformer._core.listwatch.outcomes import Outcome, classify
+from aioinformer.errors import (
+    ConnectionFailed,
+    ConnectionLost,
+    FetchError,
+    LineTooLong,
+    ProtocolError,
+    RequestTimedOut,
+    Status,
+    server_error,
+)
+from tests.client.recordings import recorded
+from tests.core.builders import failure
+
+TOO_LARGE = "Too large resource version: 9, current: 8"
+
+ANSWERS = [
+    (400, "BadRequest", Outcome.REJECTED),
+    (401, "Unauthorized", Outcome.DENIED),
+    (403, "Forbidden", Outcome.DENIED),
+    (404, "NotFound", Outcome.MISSING),
+    (405, "MethodNotAllowed", Outcome.REJECTED),
+    (409, "Conflict", Outcome.REJECTED),
+    (410, "Expired", Outcome.EXPIRED),
+    (410, "Gone", Outcome.EXPIRED),
+    (410, "", Outcome.EXPIRED),
+    (500, "Expired", Outcome.EXPIRED),
+    (422, "Invalid", Outcome.REJECTED),
+    (429, "TooManyRequests", Outcome.BUSY),
+    (302, "", Outcome.REJECTED),
+    (500, "InternalError", Outcome.FAILED),
+    (503, "ServiceUnavailable", Outcome.BUSY),
+    (504, "Timeout", Outcome.FAILED),
+]
+
+IN_STREAM = [
+    (410, "Expired", Outcome.EXPIRED),
+    (410, "Gone", Outcome.EXPIRED),
+    (410, "", Outcome.EXPIRED),
+    (429, "TooManyRequests", Outcome.BUSY),
+    (503, "ServiceUnavailable", Outcome.BUSY),
+    (401, "Unauthorized", Outcome.DENIED),
+    (403, "Forbidden", Outcome.DENIED),
+    (404, "NotFound", Outcome.MISSING),
+    (500, "InternalError", Outcome.ERRED),
+    (504, "Timeout", Outcome.ERRED),
+    (400, "BadRequest", Outcome.ERRED),
+]
+
+
+@pytest.mark.parametrize(("code", "reason", "outcome"), ANSWERS)
+def test_an_answer_means(code: int, reason: str, outcome: Outcome) -> None:
+    assert classify(failure(code, reason)) is outcome
+
+
+@pytest.mark.parametrize(("code", "reason", "outcome"), IN_STREAM)
+def test_an_error_event_means(code: int, reason: str, outcome: Outcome) -> None:
+    """What says nothing of versions, patience or rights leaves unknown what was missed."""
+    assert classify(failure(code, reason, phase="watch"), opened=True) is outcome
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (ConnectionFailed("refused"), Outcome.UNREACHABLE),
+        (ConnectionLost("reset"), Outcome.UNREACHABLE),
+        (RequestTimedOut("silence"), Outcome.UNREACHABLE),
+        (ProtocolError("no JSON"), Outcome.BROKEN),
+        (LineTooLong("long"), Outcome.BROKEN),
+        (FetchError("anything else"), Outcome.REJECTED),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_failure_without_an_answer_means(error: FetchError, outcome: Outcome) -> None:
+    assert classify(error) is outcome
+
+
+@pytest.mark.parametrize("error", [ConnectionLost("reset"), RequestTimedOut("silence")], ids=repr)
+def test_a_network_that_breaks_in_the_middle_of_an_answer_is_told_apart(
+    error: FetchError,
+) -> None:
+    assert classify(error, opened=True) is Outcome.SEVERED
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["answer", "event"])
+@pytest.mark.parametrize(
+    ("code", "reason", "details", "message"),
+    [
+        (504, "Timeout", {"causes": [{"reason": "ResourceVersionTooLarge"}]}, ""),
+        (504, "Timeout", {"causes": [{"message": "Too large resource version"}]}, ""),
+        (504, "Timeout", {}, TOO_LARGE),
+        (500, "", {"causes": [{"reason": "Other"}, {"reason": "ResourceVersionTooLarge"}]}, ""),
+    ],
+    ids=["cause", "message of a cause", "message", "second cause"],
+)
+def test_a_version_from_the_future_is_known_in_every_dialect(
+    code: int, reason: str, details: dict[str, Any], message: str, *, opened: bool
+) -> None:
+    """client-go's isTooLargeResourceVersionError: three generations of servers."""
+    error = failure(code, reason, details=details, message=message)
+
+    assert classify(error, opened=opened) is Outcome.AHEAD
+
+
+def test_the_words_alone_do_not_make_a_version_from_the_future() -> None:
+    error = failure(500, "InternalError", message=TOO_LARGE)
+
+    assert classify(error) is Outcome.FAILED
+
+
+def test_causes_that_are_null_are_none() -> None:
+    assert classify(failure(504, "Timeout", details={"causes": None})) is Outcome.FAILED
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome"),
+    [
+        ("20-list-too-large-resource-version", Outcome.AHEAD),
+        ("25-list-forbidden", Outcome.DENIED),
+        ("62-list-expired-continue", Outcome.EXPIRED),
+    ],
+)
+def test_a_recorded_answer_means(name: str, outcome: Outcome) -> None:
+    recording = recorded(name)
+
+    error = server_error(read_status(recording.body, code=recording.status))
+
+    assert classify(error) is outcome
+
+
+@pytest.mark.parametrize(
+    "causes", [["x", None], 5, True, "x", {"reason": "ResourceVersionTooLarge"}, [{"message": 5}]]
+)
+def test_causes_of_another_shape_say_nothing(causes: object) -> None:
+    error = server_error(Status(504, "Timeout", details={"causes": causes}))
+    assert classify(error) is Outcome.FAILED

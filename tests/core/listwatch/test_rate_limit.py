@@ -1,0 +1,209 @@
+"""How often may be asked, by all informers of a client together."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioinformer._core.listwatch.rate_limit import Bucket, Limits, Rates
+from aioinformer.errors import (
+    ConnectionFailed,
+    ConnectionLost,
+    Expired,
+    FetchError,
+    Forbidden,
+    ProtocolError,
+    RequestTimedOut,
+    ServerFailure,
+    Status,
+    TooManyRequests,
+    server_error,
+)
+
+
+def refused(code: int, retry_after: float | None = None) -> FetchError:
+    return server_error(Status(code, retry_after=retry_after))
+
+
+def taken(bucket: Bucket, arrivals: list[float]) -> list[float]:
+    """When those who arrive then, in this order, get their tokens."""
+    now, moments = 0.0, list[float]()
+    for arrival in arrivals:
+        now = max(now, arrival, bucket.ready)
+        bucket.take(now)
+        moments.append(now)
+    return moments
+
+
+# -- the bucket --------------------------------------------------------------------------------
+
+
+def test_a_full_bucket_gives_its_burst_at_once_and_then_its_rate() -> None:
+    moments = taken(Bucket(20.0, 5), [0.0] * 8)
+    assert moments == pytest.approx([0, 0, 0, 0, 0, 0.05, 0.1, 0.15])
+
+
+def test_a_bucket_that_rests_fills_up_to_its_burst_and_no_further() -> None:
+    bucket = Bucket(20.0, 5)
+    taken(bucket, [0.0] * 5)
+    assert taken(bucket, [100.0] * 6) == pytest.approx([100.0] * 5 + [100.05])
+
+
+@given(
+    rate=st.floats(0.1, 1000),
+    burst=st.integers(1, 20),
+    gaps=st.lists(st.floats(0, 2) | st.just(0.0), min_size=1, max_size=80),
+    start=st.floats(0, 1e7),
+)
+def test_no_second_sees_more_than_the_rate_and_the_burst(
+    rate: float, burst: int, gaps: list[float], start: float
+) -> None:
+    arrivals = [start := start + gap for gap in gaps]
+    moments = taken(Bucket(rate, burst), arrivals)
+    for first in moments:
+        within = sum(1 for moment in moments if first <= moment < first + 1)
+        assert within <= burst + rate + 1  # a token that is due at the very edge
+
+
+@given(now=st.floats(0, 1e9), rate=st.floats(0.1, 1000), takes=st.integers(5, 300))
+def test_a_token_is_there_at_the_moment_that_was_named(now: float, rate: float, takes: int) -> None:
+    """A wait that leaves a fraction for which the clock doesn't move would spin for ever."""
+    bucket = Bucket(rate, 5)
+    taken(bucket, [now] * takes)
+    slept = now
+    for _ in range(3):  # rounding may cost a second look, and not a third
+        if bucket.ready > slept:
+            slept += bucket.ready - slept
+    assert bucket.ready <= slept
+
+
+# -- trouble -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionFailed("refused"),
+        ConnectionLost("reset"),
+        RequestTimedOut("silent"),
+        refused(429),
+        refused(500),
+        refused(503),
+    ],
+    ids=lambda error: str(error),
+)
+def test_what_a_server_in_trouble_does_is_trouble_until_something_succeeds(
+    error: FetchError,
+) -> None:
+    rates = Rates(Limits())
+    rates.failed(error, 0.0)
+    before = rates.troubled
+    rates.succeeded()
+    assert (before, rates.troubled) == (True, False)
+    assert rates.failures == 1
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 410, 422])
+def test_a_refusal_that_is_meant_is_neither_trouble_nor_its_end(code: int) -> None:
+    rates = Rates(Limits())
+    rates.failed(refused(code), 0.0)
+    before = rates.troubled
+    rates.failed(refused(500), 0.0)
+    rates.failed(refused(code), 0.0)
+    assert (before, rates.troubled) == (False, True)
+
+
+def test_bytes_that_make_no_sense_are_no_trouble_of_the_server() -> None:
+    rates = Rates(Limits())
+    rates.failed(ProtocolError("not JSON"), 0.0)
+    assert not rates.troubled
+
+
+# -- the gate ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [429, 503])
+def test_a_retry_after_closes_the_gate(code: int) -> None:
+    rates = Rates(Limits())
+    rates.failed(refused(code, 7.0), 100.0)
+    assert rates.opens == 107.0
+    assert rates.ready == 107.0
+
+
+def test_a_retry_after_closes_the_gate_for_half_a_minute_at_most() -> None:
+    rates = Rates(Limits())
+    rates.failed(refused(429, 86400.0), 100.0)
+    assert rates.opens == 130.0
+
+
+def test_a_short_retry_after_does_not_open_what_a_long_one_closed() -> None:
+    rates = Rates(Limits())
+    rates.failed(refused(429, 20.0), 100.0)
+    rates.failed(refused(429, 1.0), 101.0)
+    assert rates.opens == 120.0
+
+
+def test_a_success_does_not_open_the_gate() -> None:
+    """It was on its way when the server began to refuse."""
+    rates = Rates(Limits())
+    rates.failed(refused(429, 20.0), 100.0)
+    rates.succeeded()
+    assert rates.opens == 120.0
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refused(429),
+        refused(429, 0.0),
+        refused(429, -5.0),
+        refused(429, float("nan")),
+        refused(504, 1.0),
+        refused(403, 60.0),
+    ],
+    ids=["none", "0", "-5", "nan", "504", "403"],
+)
+def test_nothing_else_closes_the_gate(error: FetchError) -> None:
+    rates = Rates(Limits())
+    rates.failed(error, 100.0)
+    assert rates.opens < 100.0
+
+
+def test_the_errors_above_are_those_of_these_codes() -> None:
+    kinds = [type(refused(code)) for code in (403, 410, 429, 503)]
+    assert kinds == [Forbidden, Expired, TooManyRequests, ServerFailure]
+
+
+# -- the numbers -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"lists": 0},
+        {"burst": 0},
+        {"restarts": 0.0},
+        {"restarts": float("nan")},
+        {"retry_after": -1.0},
+        {"retry_after": float("nan")},
+        {"patience": 0.0},
+    ],
+    ids=str,
+)
+def test_limits_that_let_nobody_through_are_refused(limits: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="must"):
+        Limits(**limits)  # type: ignore[arg-type] # any of them
+
+
+def test_one_follow_up_for_each_restart_stays_below_fifty_a_second() -> None:
+    limits = Limits()
+    assert 2 * (limits.restarts + limits.burst) <= 50
+
+
+def test_the_state_shows_in_the_repr() -> None:
+    rates = Rates(Limits())
+    rates.failed(refused(429, 7.0), 100.0)
+    assert repr(rates) == (
+        "<Rates in trouble failures=1 opens at 107.000 <Bucket 20/s burst=5 ready at -inf>>"
+    )

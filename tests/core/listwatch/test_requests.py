@@ -1,0 +1,96 @@
+"""What a reflector asks a server for."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer._core.listwatch.requests import (
+    AnyRequest,
+    ListRequest,
+    LookupRequest,
+    Request,
+    Verb,
+    WatchRequest,
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "query"),
+    [
+        (ListRequest(), {"limit": "500", "resourceVersion": "0"}),
+        (ListRequest("", 500), {"limit": "500"}),
+        (ListRequest("10", 0), {"resourceVersion": "10"}),
+        (ListRequest("0", 500, "t1"), {"limit": "500", "continue": "t1"}),
+        (ListRequest("10", 0, "t1"), {"continue": "t1"}),
+        (ListRequest("", 0), {}),
+        (
+            WatchRequest("10", 301),
+            {
+                "watch": "true",
+                "allowWatchBookmarks": "true",
+                "resourceVersion": "10",
+                "timeoutSeconds": "301",
+            },
+        ),
+        (
+            WatchRequest("10", 301, initial=True),
+            {
+                "watch": "true",
+                "allowWatchBookmarks": "true",
+                "resourceVersion": "10",
+                "resourceVersionMatch": "NotOlderThan",
+                "sendInitialEvents": "true",
+                "timeoutSeconds": "301",
+            },
+        ),
+        (
+            WatchRequest("", 301, initial=True),
+            {
+                "watch": "true",
+                "allowWatchBookmarks": "true",
+                "resourceVersionMatch": "NotOlderThan",
+                "sendInitialEvents": "true",
+                "timeoutSeconds": "301",
+            },
+        ),
+        (ListRequest("", 1, probe=True), {"limit": "1"}),
+    ],
+    ids=str,
+)
+def test_a_request_asks_with(request_: Request, query: dict[str, str]) -> None:
+    """A continue token and a resourceVersion together are answered with 400."""
+    assert request_.query() == query
+
+
+@pytest.mark.parametrize(
+    ("request_", "verb"),
+    [
+        (ListRequest(), "list"),
+        (ListRequest("", 1, probe=True), "probe"),
+        (WatchRequest("10", 300), "watch"),
+        (WatchRequest("", 300, initial=True), "watchlist"),
+        (LookupRequest(), "lookup"),
+    ],
+    ids=str,
+)
+def test_a_request_is_a(request_: AnyRequest, verb: Verb) -> None:
+    assert request_.verb == verb
+
+
+def test_whether_it_is_a_restart_is_no_part_of_what_is_asked() -> None:
+    assert ListRequest("10", restart=True) == ListRequest("10")
+    assert WatchRequest("10", 300, restart=True) == WatchRequest("10", 300)
+
+
+def test_an_exact_list_asks_for_just_that_version_and_its_pages_need_not() -> None:
+    """A token carries its version; both is an error."""
+    first = ListRequest("7", exact=True)
+    assert first.query() == {
+        "limit": "500",
+        "resourceVersion": "7",
+        "resourceVersionMatch": "Exact",
+    }
+    assert ListRequest("7", exact=True, continue_token="t").query() == {
+        "limit": "500",
+        "continue": "t",
+    }

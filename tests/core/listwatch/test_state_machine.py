@@ -1,0 +1,716 @@
+"""Where a reflector stands between the list and the watch."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aioinformer._core.listwatch.backoff import Backoff
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.requests import PAGE_SIZE, ListRequest, LookupRequest, WatchRequest
+from aioinformer._core.listwatch.server_profile import STREAMLESS, UNLUCKY, Habits
+from aioinformer._core.listwatch.state_machine import BRIEF_WATCH, STUBBORN, WATCH_SECONDS, Cursor
+from aioinformer._core.listwatch.transitions import UNFIT, Phase
+from aioinformer.errors import ProtocolError
+from tests.core import strategies
+from tests.core.cursors import (
+    EXACT,
+    STREAMED,
+    ended,
+    fresh,
+    looking,
+    paging,
+    plain,
+    probing,
+    streaming,
+    watching,
+)
+
+# -- lists ---------------------------------------------------------------------------------------
+
+
+def test_the_first_list_is_asked_for_at_any_version() -> None:
+    """client-go: "0", from the server's cache."""
+    cursor = Cursor()
+
+    assert cursor.request == ListRequest("0", PAGE_SIZE)
+    assert cursor.resource_version == ""
+
+
+def test_a_later_list_is_asked_for_at_the_last_version_and_without_a_limit() -> None:
+    """A limit would bypass the server's cache; an older state would go back in time."""
+    cursor = watching("10")
+    cursor.saw("15")
+
+    assert ended(cursor, Outcome.BROKEN).request == ListRequest("15", 0)
+
+
+def test_a_list_by_consistent_read_is_asked_for_until_one_succeeds() -> None:
+    """client-go's isLastSyncResourceVersionUnavailable."""
+    cursor = watching("10")
+    ended(cursor, Outcome.AHEAD)
+
+    for outcome in (Outcome.UNREACHABLE, Outcome.FAILED, Outcome.DENIED, Outcome.EXPIRED):
+        assert ended(cursor, outcome).request == ListRequest("", PAGE_SIZE)
+    ended(cursor, cursor.page("5", ""))
+    assert cursor.request == WatchRequest("5", 450), "the server was set back; so are we"
+    assert ended(cursor, Outcome.BROKEN).request == ListRequest("5", 0)
+
+
+def test_a_page_does_not_count_as_success() -> None:
+    cursor = watching("10")
+    ended(cursor, Outcome.AHEAD)
+    ended(cursor, cursor.page("12", "t1"))
+
+    assert ended(cursor, Outcome.REJECTED).request == ListRequest("", PAGE_SIZE)
+
+
+def test_an_expired_watch_lists_at_its_last_version_first() -> None:
+    """client-go: the cache may still have it, and an older state is no answer."""
+    cursor = watching("10")
+
+    assert ended(cursor, Outcome.EXPIRED).request == ListRequest("10", 0)
+    assert ended(cursor, Outcome.EXPIRED).request == ListRequest("", PAGE_SIZE)
+
+
+def test_pages_follow_their_tokens() -> None:
+    cursor = fresh()
+    tokens: list[str] = []
+    for token in ("t1", "t2", "t3", ""):
+        ended(cursor, cursor.page("10", token))
+        if isinstance(cursor.request, ListRequest):
+            tokens.append(cursor.request.continue_token)
+
+    assert tokens == ["t1", "t2", "t3"]
+    assert cursor.phase is Phase.WATCH
+
+
+def test_a_page_that_failed_is_asked_for_again() -> None:
+    cursor = paging()
+
+    for outcome in (Outcome.BUSY, Outcome.UNREACHABLE, Outcome.FAILED):
+        assert ended(cursor, outcome).request == ListRequest("0", PAGE_SIZE, "t1")
+
+
+def test_an_expired_token_leads_to_the_whole_list_at_the_version_first_asked_for() -> None:
+    """client-go's FullListIfExpired: pages that outlive their token would never end."""
+    cursor = watching("10", page_size=50)
+    ended(cursor, Outcome.BROKEN)
+    ended(cursor, cursor.page("12", "t1"))
+
+    assert ended(cursor, Outcome.EXPIRED).request == ListRequest("10", 0)
+
+
+def test_a_whole_list_that_expires_too_is_read_consistently() -> None:
+    cursor = paging()
+    ended(cursor, Outcome.EXPIRED)
+    assert cursor.phase is Phase.LIST
+
+    assert ended(cursor, Outcome.EXPIRED).request == ListRequest("", PAGE_SIZE)
+
+
+def test_a_list_from_zero_in_pages_means_that_the_server_has_no_cache() -> None:
+    """client-go's paginatedResult: then a list without a limit would be one huge read."""
+    cursor = paging()
+    ended(cursor, cursor.page("10", ""))
+
+    for token in ("t1", "t2", "t3"):
+        assert ended(cursor, Outcome.BROKEN).request == ListRequest("10", PAGE_SIZE)
+        ended(cursor, cursor.page("10", token))
+        ended(cursor, cursor.page("10", ""))
+
+
+def test_a_consistent_list_in_pages_says_nothing_of_the_cache() -> None:
+    """Those are always cut."""
+    cursor = watching("10")
+    ended(cursor, Outcome.AHEAD)
+    ended(cursor, cursor.page("12", "t1"))
+    ended(cursor, cursor.page("12", ""))
+
+    assert ended(cursor, Outcome.BROKEN).request == ListRequest("12", 0)
+
+
+def test_a_page_size_of_ones_own_is_used_for_every_list() -> None:
+    cursor = fresh(page_size=50)
+    assert cursor.request == ListRequest("0", 50)
+    ended(cursor, cursor.page("10", ""))
+
+    assert ended(cursor, Outcome.BROKEN).request == ListRequest("10", 50)
+    assert ended(cursor, Outcome.AHEAD).request == ListRequest("", 50)
+
+
+# -- watches -------------------------------------------------------------------------------------
+
+
+def test_a_watch_starts_where_the_list_was_taken() -> None:
+    cursor = paging()
+    ended(cursor, cursor.page("10", ""))
+
+    assert cursor.request == WatchRequest("10", 450)
+    assert cursor.resource_version == "10"
+
+
+def test_a_watch_goes_on_behind_the_last_event() -> None:
+    cursor = watching("10")
+    cursor.saw("11")
+    cursor.saw("12")
+
+    assert plain(ended(cursor, Outcome.ENDED).request) == "12"
+    assert plain(ended(cursor, Outcome.UNREACHABLE).request) == "12"
+
+
+def test_an_event_without_a_version_moves_nothing() -> None:
+    """client-go has no such guard, and would list at "0" next: back in time."""
+    cursor = watching("10")
+    cursor.saw("11")
+    cursor.saw("")
+
+    assert plain(ended(cursor, Outcome.ENDED).request) == "11"
+
+
+def test_an_older_version_is_no_place_to_go_back_to() -> None:
+    cursor = watching("10")
+    cursor.saw("12")
+    cursor.saw("9")
+
+    assert plain(ended(cursor, Outcome.ENDED).request) == "12"
+
+
+def test_versions_that_are_no_numbers_are_taken_as_they_come() -> None:
+    cursor = watching("b-2")
+    cursor.saw("a-1")
+
+    assert plain(ended(cursor, Outcome.ENDED).request) == "a-1"
+
+
+@given(strategies.chance)
+@settings(deadline=None)
+def test_a_watch_is_asked_to_last_between_five_and_ten_minutes(jitter: float) -> None:
+    cursor = watching()
+    step = cursor.advance(Outcome.ENDED, now=0.0, jitter=jitter)
+
+    assert isinstance(step.request, WatchRequest)
+    assert WATCH_SECONDS == (300, 600)
+    assert 300 <= step.request.timeout <= 600
+
+
+def test_watches_do_not_all_last_as_long() -> None:
+    cursor = watching()
+    requests = [
+        cursor.advance(Outcome.ENDED, now=0.0, jitter=jitter).request for jitter in (0.0, 0.5, 0.99)
+    ]
+
+    assert requests == [WatchRequest("10", seconds) for seconds in (300, 450, 597)]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.UNSERVED, Outcome.FAILED])
+def test_a_watch_that_is_never_served_gives_way_to_a_list(outcome: Outcome) -> None:
+    """Some servers close a watch from a stale version without saying 410 (fabric8#7896)."""
+    cursor = watching("10")
+    for _ in range(STUBBORN - 1):
+        assert plain(ended(cursor, outcome).request) == "10"
+
+    assert ended(cursor, outcome).request == ListRequest("10", 0)
+    ended(cursor, cursor.page("11", ""))
+    assert plain(ended(cursor, outcome).request) == "11", "counting starts anew"
+
+
+def test_both_ways_of_not_serving_a_watch_count_together() -> None:
+    cursor = watching("10")
+    ended(cursor, Outcome.UNSERVED)
+    ended(cursor, Outcome.FAILED)
+
+    assert ended(cursor, Outcome.UNSERVED).request == ListRequest("10", 0)
+
+
+def test_an_event_ends_the_count_of_watches_not_served() -> None:
+    cursor = watching("10")
+    for rv in ("11", "12", "13", "14"):
+        for _ in range(STUBBORN - 1):
+            ended(cursor, Outcome.UNSERVED)
+        cursor.saw(rv)
+
+    assert cursor.phase is Phase.WATCH
+
+
+@pytest.mark.parametrize("outcome", [Outcome.UNREACHABLE, Outcome.BUSY, Outcome.DENIED])
+def test_a_server_that_can_not_be_asked_is_not_listed_instead(outcome: Outcome) -> None:
+    """The version is good until the server says otherwise; thousands would list at once."""
+    cursor = watching("10")
+
+    for _ in range(20):
+        assert plain(ended(cursor, outcome).request) == "10"
+
+
+# -- WatchLists ----------------------------------------------------------------------------------
+
+
+def test_the_first_watch_list_asks_for_the_newest_state_and_never_for_zero() -> None:
+    """client-go: "0" would allow any old state, and the stream could go back in time."""
+    assert streaming().request == WatchRequest("", 450, initial=True)
+
+
+def test_a_later_watch_list_asks_for_a_state_no_older_than_the_last_one_known() -> None:
+    cursor = streaming()
+    cursor.settle("10")
+    cursor.saw("15")
+
+    assert ended(cursor, Outcome.ERRED).request == WatchRequest("15", 450, initial=True)
+
+
+def test_behind_the_end_mark_the_stream_is_a_watch() -> None:
+    cursor = streaming()
+    phases = [cursor.phase]
+
+    cursor.settle("10")
+
+    assert [*phases, cursor.phase] == [Phase.STREAM, Phase.WATCH]
+    assert ended(cursor, Outcome.ENDED).request == WatchRequest("10", 450)
+
+
+def test_a_stream_that_ends_before_its_mark_leaves_no_version_behind() -> None:
+    cursor = streaming()
+
+    assert ended(cursor, Outcome.SEVERED).request == WatchRequest("", 450, initial=True)
+    assert cursor.resource_version == ""
+
+
+def test_an_end_mark_without_a_version_is_a_protocol_error() -> None:
+    cursor = streaming()
+    with pytest.raises(ProtocolError, match="no version"):
+        cursor.settle("")
+    assert cursor.phase is Phase.STREAM
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.ERRED, Outcome.OVERDUE])
+def test_a_server_without_watch_lists_is_listed_for_a_while_and_then_asked_again(
+    outcome: Outcome,
+) -> None:
+    cursor = streaming()
+    ended(cursor, outcome, now=100.0)
+    ended(cursor, cursor.page("10", ""), now=100.0)
+
+    assert ended(cursor, Outcome.EXPIRED, now=1000.0).request == ListRequest("10", 0)
+    ended(cursor, cursor.page("11", ""), now=1000.0)
+    later = ended(cursor, Outcome.EXPIRED, now=101.0 + STREAMLESS).request
+    assert later == WatchRequest("11", 450, initial=True)
+
+
+def test_what_one_informer_has_learnt_another_one_of_the_resource_knows() -> None:
+    habits = Habits()
+    first = Cursor(habits=habits, watch_list=True)
+    first.begin(now=0.0, jitter=0.5)
+    ended(first, Outcome.REJECTED)
+    ended(first, first.page("10", ""))
+
+    second = Cursor(habits=habits, watch_list=True)
+
+    assert second.begin(now=5.0, jitter=0.5) == ListRequest("0", PAGE_SIZE)
+
+
+def test_what_a_list_is_answered_alike_says_nothing_of_watch_lists() -> None:
+    """A selector that one informer gets wrong is a 400 to both."""
+    habits = Habits()
+    cursor = Cursor(habits=habits, watch_list=True)
+    cursor.begin(now=0.0, jitter=0.5)
+    ended(cursor, Outcome.REJECTED)
+
+    for _ in range(5):
+        assert isinstance(ended(cursor, Outcome.REJECTED).request, ListRequest)
+
+    assert habits.streams(0.0)
+
+
+def test_watch_lists_that_broke_off_are_given_another_chance_soon() -> None:
+    """Three failures may be one server that starts anew."""
+    cursor = streaming()
+    for _ in range(STUBBORN):
+        ended(cursor, Outcome.SEVERED)
+    ended(cursor, cursor.page("10", ""), now=5.0)
+
+    assert not cursor.habits.streams(5.0)
+    assert cursor.habits.streams(5.0 + UNLUCKY)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Outcome.DENIED, Outcome.MISSING, Outcome.BUSY, Outcome.UNREACHABLE],
+)
+def test_what_says_nothing_against_watch_lists_never_leads_to_a_list(outcome: Outcome) -> None:
+    """401, 403, 404, 429, 503 and a network that is down would answer a list alike."""
+    cursor = streaming()
+    for _ in range(20):
+        assert ended(cursor, outcome).request == WatchRequest("", 450, initial=True)
+
+
+@pytest.mark.parametrize("outcome", sorted(UNFIT[Phase.STREAM], key=str))
+def test_a_watch_list_that_comes_to_nothing_again_and_again_gives_way_to_a_list(
+    outcome: Outcome,
+) -> None:
+    cursor = streaming()
+    for _ in range(STUBBORN - 1):
+        assert plain(ended(cursor, outcome).request) == STREAMED
+
+    assert ended(cursor, outcome).request == ListRequest("0", PAGE_SIZE)
+
+
+# -- brief watches -------------------------------------------------------------------------------
+
+
+def test_watches_that_are_cut_soon_begin_twenty_seconds_apart_after_the_first_time() -> None:
+    cursor = watching()
+
+    delays: list[float] = []
+    now = 0.0
+    for _ in range(4):
+        now += 4.0  # how long each of them lasts
+        step = ended(cursor, Outcome.BRIEF, now=now)
+        delays.append(step.delay)
+        now += step.delay
+
+    assert delays == [0.0, 16.0, 16.0, 16.0]
+
+
+@pytest.mark.parametrize(
+    ("lasted", "changed", "seen", "outcome"),
+    [
+        (0.5, False, "10", Outcome.UNSERVED),
+        (0.5, True, "11", Outcome.ENDED),
+        (0.5, False, "11", Outcome.UNSERVED),
+        (0.5, True, "10", Outcome.UNSERVED),
+        (5.0, False, "10", Outcome.BRIEF),
+        (5.0, True, "11", Outcome.ENDED),
+        (BRIEF_WATCH, False, "10", Outcome.ENDED),
+    ],
+)
+def test_how_a_watch_ended_depends_on_how_long_it_lasted_and_what_it_brought(
+    lasted: float, changed: bool, seen: str, outcome: Outcome
+) -> None:
+    """A bookmark alone is no news, and neither is an old event once more."""
+    cursor = watching("10")
+    cursor.saw(seen)
+
+    assert cursor.ended(lasted=lasted, changed=changed) is outcome
+
+
+# -- silence, and a server that goes back in time ------------------------------------------------
+
+
+def test_a_silent_watch_leads_to_one_look_at_the_newest_version_and_on() -> None:
+    cursor = probing()
+    assert cursor.request == ListRequest("", 1, probe=True)
+    assert cursor.phase is Phase.PROBE
+
+    assert ended(cursor, cursor.page("17", "t")).request == WatchRequest("10", 450)
+
+
+def test_a_probe_that_fails_is_not_repeated() -> None:
+    cursor = probing()
+
+    assert ended(cursor, Outcome.UNREACHABLE).request == WatchRequest("10", 450)
+
+
+def test_an_older_newest_version_means_that_the_server_was_restored() -> None:
+    cursor = probing()
+    outcome = cursor.page("9", "")
+    assert outcome is Outcome.REWOUND
+    assert ended(cursor, outcome).request == ListRequest("", PAGE_SIZE)
+
+    ended(cursor, cursor.page("9", ""))
+
+    assert cursor.rewound
+    assert cursor.request == WatchRequest("9", 450)
+
+
+def test_a_consistent_list_that_is_older_is_such_evidence_too() -> None:
+    cursor = watching("10")
+    ended(cursor, Outcome.AHEAD)
+    assert not cursor.trusted
+
+    ended(cursor, cursor.page("9", ""))
+
+    assert cursor.rewound
+
+
+def test_so_is_a_consistent_watch_list() -> None:
+    cursor = streaming("10")
+    ended(cursor, Outcome.AHEAD)
+    assert cursor.request == WatchRequest("", 450, initial=True)
+
+    cursor.settle("9")
+
+    assert cursor.rewound
+    assert cursor.resource_version == "9"
+
+
+def test_the_next_state_in_order_ends_the_matter() -> None:
+    cursor = probing()
+    ended(cursor, cursor.page("9", ""))
+    ended(cursor, cursor.page("9", ""))
+    ended(cursor, Outcome.EXPIRED)
+    ended(cursor, cursor.page("12", ""))
+
+    assert not cursor.rewound
+
+
+def test_a_list_that_may_be_any_old_state_is_no_evidence() -> None:
+    """The first list is at "0", and there is nothing to compare it with."""
+    cursor = fresh()
+    assert cursor.trusted
+    ended(cursor, cursor.page("9", ""))
+
+    assert not cursor.rewound
+
+
+# -- a resource that isn't served ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("watch_list", [False, True])
+def test_a_404_leads_to_a_look_whether_the_resource_is_served(watch_list: bool) -> None:
+    cursor = Cursor(backoff=Backoff(EXACT), lookup=True, watch_list=watch_list)
+    first = cursor.begin(now=0.0, jitter=0.5)
+
+    step = ended(cursor, Outcome.MISSING)
+
+    assert step.request == LookupRequest()
+    assert step.delay > 0
+    assert ended(cursor, Outcome.ABSENT).request == LookupRequest()
+    step = ended(cursor, Outcome.APPEARED)
+    assert (step.request.verb, step.delay) == (first.verb, 0.0)
+
+
+def test_a_watch_that_lost_its_resource_begins_again_with_the_newest_state() -> None:
+    cursor = Cursor(backoff=Backoff(EXACT), lookup=True)
+    ended(cursor, cursor.page("10", ""))
+    ended(cursor, Outcome.MISSING)
+
+    assert ended(cursor, Outcome.APPEARED).request == ListRequest("", 500)
+
+
+def test_what_is_served_and_answers_404_is_asked_and_looked_up_in_turn() -> None:
+    """One request a wait: a broken server is not asked twice as much."""
+    cursor = looking()
+    for _ in range(3):
+        step = ended(cursor, Outcome.SERVED)
+        assert isinstance(step.request, ListRequest)
+        assert step.delay > 0
+        step = ended(cursor, Outcome.MISSING)
+        assert isinstance(step.request, LookupRequest)
+        assert step.delay > 0
+
+
+def test_the_state_of_a_resource_in_another_version_is_compared_by_content() -> None:
+    cursor = looking()
+    cursor.distrust()
+    ended(cursor, Outcome.MOVED)
+    assert not cursor.trusted
+
+    ended(cursor, cursor.page("10", ""))
+
+    assert cursor.by_content
+    assert not cursor.rewound
+    assert cursor.trusted
+
+
+# -- answers that no server should give ------------------------------------------------------------
+
+
+def test_a_page_that_leads_back_to_itself_is_a_protocol_error() -> None:
+    """It would be asked for thousands of times a second, and each would be kept."""
+    cursor = paging()
+
+    with pytest.raises(ProtocolError, match="goes on with the page that it was on"):
+        cursor.page("10", "t1")
+
+
+def test_a_list_that_is_begun_again_may_come_upon_its_token_of_before() -> None:
+    cursor = paging()
+    ended(cursor, Outcome.DENIED)
+    assert cursor.phase is Phase.LIST
+
+    assert cursor.page("10", "t1") is Outcome.MORE
+
+
+def test_of_pages_at_different_versions_the_first_one_s_is_watched_from() -> None:
+    """client-go's pager. Else what happened in between to what was on it would be missed."""
+    cursor = fresh()
+    ended(cursor, cursor.page("100", "t1"))
+    ended(cursor, cursor.page("200", ""))
+
+    assert cursor.request == WatchRequest("100", 450)
+
+
+def test_a_list_that_is_older_than_it_was_asked_to_be_is_not_believed() -> None:
+    cursor = watching("10")
+    ended(cursor, Outcome.EXPIRED)
+
+    outcome = cursor.page("5", "")
+
+    assert outcome is Outcome.REWOUND
+    assert cursor.resource_version == "10"
+    assert ended(cursor, outcome).request == ListRequest("", PAGE_SIZE)
+
+
+def test_a_watch_list_that_is_older_than_it_was_asked_to_be_is_not_believed() -> None:
+    cursor = streaming("10")
+
+    with pytest.raises(ProtocolError, match="older than the one asked for"):
+        cursor.settle("5")
+    assert cursor.resource_version == "10"
+
+
+def test_a_server_that_brings_one_change_and_hangs_up_is_believed_a_few_times() -> None:
+    cursor = watching("10")
+    outcomes: list[Outcome] = []
+    for version in range(11, 18):
+        cursor.saw(str(version))
+        outcomes.append(cursor.ended(lasted=0.1, changed=True))
+        ended(cursor, outcomes[-1])
+
+    assert outcomes == [*[Outcome.ENDED] * STUBBORN, *[Outcome.BRIEF] * 4]
+
+
+# -- restarts ------------------------------------------------------------------------------------
+
+
+def test_what_follows_a_success_is_no_restart() -> None:
+    cursor = fresh()
+    assert not cursor.begin(now=0.0, jitter=0.5).restart
+    assert not ended(cursor, cursor.page("10", "t1")).request.restart
+    assert not ended(cursor, cursor.page("10", "")).request.restart
+
+
+def test_what_follows_anything_else_is_one() -> None:
+    for outcome in (Outcome.ENDED, Outcome.SEVERED, Outcome.SILENT, Outcome.EXPIRED):
+        assert ended(watching(), outcome).request.restart
+
+
+# -- waits ---------------------------------------------------------------------------------------
+
+
+def test_failures_of_all_kinds_share_one_backoff() -> None:
+    cursor = fresh()
+    waits = [ended(cursor, Outcome.UNREACHABLE).delay, ended(cursor, Outcome.DENIED).delay]
+    ended(cursor, cursor.page("10", ""))
+    waits += [ended(cursor, Outcome.UNREACHABLE).delay, ended(cursor, Outcome.BROKEN).delay]
+
+    assert waits == [0.8, 1.6, 3.2, 6.4]
+
+
+def test_a_list_and_watch_that_take_turns_in_failing_wait() -> None:
+    """client-go loops without a wait where a server answers 410 to each."""
+    cursor = watching("10")
+    waits: list[float] = []
+    for _ in range(4):
+        waits.append(ended(cursor, Outcome.EXPIRED).delay)
+        ended(cursor, cursor.page("10", ""))
+
+    assert waits == [0.0, 1.6, 3.2, 6.4]
+
+
+def test_after_a_quiet_time_another_way_is_tried_at_once_again() -> None:
+    cursor = watching("10")
+    assert ended(cursor, Outcome.EXPIRED, now=0.0).delay == 0.0
+    ended(cursor, cursor.page("10", ""), now=0.0)
+
+    assert ended(cursor, Outcome.EXPIRED, now=1000.0).delay == 0.0
+
+
+def test_the_repr_shows_the_phase_the_version_and_the_failures() -> None:
+    cursor = Cursor()
+    assert repr(cursor) == "<Cursor LIST rv=none failures=0>"
+    ended(cursor, Outcome.UNREACHABLE)
+    ended(cursor, cursor.page("10", "t1"))
+    assert repr(cursor) == "<Cursor PAGE rv=none failures=1>"
+    ended(cursor, cursor.page("10", ""))
+    assert repr(cursor) == "<Cursor WATCH rv=10 failures=1>"
+
+
+# -- any sequence --------------------------------------------------------------------------------
+
+PROGRESS = {Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED}
+SLOW = {
+    Outcome.BRIEF,
+    Outcome.SILENT,
+    Outcome.REWOUND,
+    Outcome.APPEARED,
+    Outcome.MOVED,
+}
+"""Outcomes that take their time by themselves, and what follows such a one."""
+
+
+@given(st.data(), st.sampled_from([0, 1, 50]), st.booleans())
+def test_no_sequence_of_outcomes_leads_astray(
+    data: st.DataObject, page_size: int, watch_list: bool
+) -> None:
+    """It never watches before a state was complete, never forgets its version, and of any two
+    failures that follow each other at least one is waited for.
+    """
+    cursor = Cursor(page_size=page_size, watch_list=watch_list)
+    cursor.begin(now=0.0, jitter=0.0)
+    now, complete, version, last_wait, failed_at = 0.0, False, 100, 1.0, -1000.0
+    for _ in range(data.draw(st.integers(1, 25))):
+        version += 1
+        if cursor.phase is Phase.STREAM and data.draw(st.booleans()):
+            cursor.settle(str(version))
+            complete = True
+        outcome = data.draw(strategies.outcomes(cursor.phase))
+        before = cursor.resource_version
+        if outcome in (Outcome.MORE, Outcome.COMPLETE):
+            token = f"t{version}" if outcome is Outcome.MORE else ""
+            assert cursor.page(str(version), token) is outcome
+            complete = complete or outcome is Outcome.COMPLETE
+        elif cursor.phase is Phase.WATCH and data.draw(st.booleans()):
+            cursor.saw(str(version))
+            cursor.saw("")
+        early = outcome is Outcome.ENDED and cursor.phase is Phase.STREAM
+        jitter, pause = data.draw(strategies.chance), data.draw(strategies.seconds)
+
+        step = cursor.advance(outcome, now=now, jitter=jitter)
+
+        assert 0 <= step.delay <= 60
+        assert not (before and not cursor.resource_version)
+        if isinstance(step.request, WatchRequest) and not step.request.initial:
+            assert complete
+            assert step.request.resource_version == cursor.resource_version != ""
+        elif isinstance(step.request, WatchRequest):
+            assert watch_list
+            assert step.request.resource_version in ("", cursor.resource_version)
+        elif isinstance(step.request, ListRequest) and step.request.continue_token:
+            assert step.request.continue_token == f"t{version}" or outcome not in PROGRESS
+        if outcome in PROGRESS and not early:
+            assert step.delay == 0
+        elif outcome not in SLOW:
+            assert step.delay or last_wait or now - failed_at >= 120
+            last_wait, failed_at = step.delay, now + step.delay
+        now += step.delay + pause
+
+
+def test_a_list_without_a_version_is_a_protocol_error_and_changes_nothing() -> None:
+    cursor = fresh()
+    ended(cursor, cursor.page("10", ""))
+    with pytest.raises(ProtocolError, match="no resourceVersion"):
+        cursor.page("", "")
+    assert cursor.resource_version == "10"
+
+
+def test_a_watch_that_was_served_starts_the_count_of_unserved_ones_again() -> None:
+    cursor = fresh()
+    ended(cursor, cursor.page("10", ""))
+    for _ in range(STUBBORN + 1):
+        assert isinstance(ended(cursor, Outcome.UNSERVED).request, WatchRequest)
+        assert isinstance(ended(cursor, Outcome.ENDED).request, WatchRequest)
+
+
+def test_a_long_retry_after_is_no_quiet_time() -> None:
+    backoff = Backoff(EXACT)
+    assert backoff.next(0.0, 0.0, least=300.0) == 300.0
+    assert backoff.next(300.0, 0.0) == 1.6
+
+
+def test_a_first_failure_with_a_retry_after_waits_for_it() -> None:
+    cursor = fresh()
+    ended(cursor, cursor.page("10", ""))
+    step = cursor.advance(Outcome.EXPIRED, now=0.0, jitter=0.0, retry_after=3.0)
+    assert step.delay == 3.0

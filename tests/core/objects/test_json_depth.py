@@ -1,0 +1,104 @@
+"""What is nested too deep is read as far as it matters, and nobody else has to suffer for it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+
+from aioinformer._core.codec.list_decoder import ListDecoder
+from aioinformer._core.codec.watch_decoder import EventDecoder
+from aioinformer._core.objects.deltas import Delta
+from aioinformer._core.objects.json_depth import DEPTH, read_nested, shallow
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer.errors import ObjectDecodeError, ProtocolError
+from tests.core import strategies
+from tests.core.builders import PODS
+from tests.core.strategies import Spelling
+
+ABYSS = b"[" * 5_000 + b"]" * 5_000
+DEEP = (
+    b'{"metadata":{"name":"deep","uid":"u","resourceVersion":"5","labels":{"app":"x"}%b},'
+    b'"spec":' + ABYSS + b',"status":{"phase":"Running"}}'
+)
+MANAGED = b',"managedFields":[{"manager":"kubectl"}]'
+
+
+def watched(raw: bytes) -> KubeObject:
+    """The object of a watch event."""
+    delta = EventDecoder(PODS).decode(b'{"type":"ADDED","object":%b}\n' % raw)
+    assert isinstance(delta, Delta)
+    return delta.obj
+
+
+def listed(*items: bytes) -> list[KubeObject]:
+    """The objects of a list."""
+    decoder = ListDecoder(PODS)
+    head = b'{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":['
+    objects = decoder.feed(head + b",".join(items) + b"]}")
+    return [*objects, *decoder.close()[0]]
+
+
+@settings(deadline=None, max_examples=60)
+@given(strategies.objects(), strategies.spellings)
+def test_what_is_not_deep_is_left_as_it_is(body: dict[str, Any], spelling: Spelling) -> None:
+    assert shallow(spelling(body)) == spelling(body)
+
+
+def nested(levels: int, inside: object) -> object:
+    """Lists and objects in turns."""
+    for level in range(levels):
+        inside = [inside, "]}"] if level % 2 else {'"[{': inside}
+    return inside
+
+
+@pytest.mark.parametrize("levels", [DEPTH - 1, DEPTH, DEPTH + 1, DEPTH + 50])
+def test_what_is_deep_becomes_a_zero_where_it_begins(levels: int) -> None:
+    whole: dict[str, Any] = {"before": 1, "deep": nested(levels, "x"), "behind": [{}]}
+
+    found = json.loads(shallow(json.dumps(whole).encode()))
+
+    expected = whole["deep"] if levels < DEPTH else _cut(whole["deep"], DEPTH - 1)
+    assert found == {"before": 1, "deep": expected, "behind": [{}]}
+
+
+def _cut(value: Any, levels: int) -> Any:
+    if isinstance(value, str):
+        return value
+    if not levels:
+        return 0
+    if isinstance(value, list):
+        return [_cut(value[0], levels - 1), *value[1:]]
+    return {key: _cut(inner, levels - 1) for key, inner in value.items()}
+
+
+@pytest.mark.parametrize("data", [b"", b"[" * 200, b"]" * 200, b'{"a":"' + b"[" * 200])
+def test_what_is_no_json_stays_none(data: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        read_nested(msgspec.json.decode, shallow(data))
+
+
+@pytest.mark.parametrize("managed", [b"", MANAGED], ids=["plain", "managed"])
+def test_a_deep_object_is_cached_with_all_its_bytes_and_opening_it_is_the_error(
+    managed: bytes,
+) -> None:
+    others = b'{"metadata":{"name":"a"}}', b'{"metadata":{"name":"b"}}'
+    before, deep, behind = listed(others[0], DEEP % managed, others[1])
+    assert (before.name, behind.name) == ("a", "b")
+
+    for obj in (deep, watched(DEEP % managed)):
+        assert (obj.name, obj.uid, obj.resource_version) == ("deep", "u", "5")
+        assert obj.raw == DEEP % b""
+        assert obj.labels == {"app": "x"}, "a selector must not fail for it"
+        with pytest.raises(ObjectDecodeError, match="pods deep at resourceVersion 5"):
+            obj["status"]
+
+
+def test_deep_bytes_that_are_no_event_are_no_event() -> None:
+    with pytest.raises(ProtocolError, match="is no event"):
+        watched(b'{"metadata":7,"spec":' + ABYSS + b"}")
+    with pytest.raises(ProtocolError, match="makes no sense"):
+        listed(b'{"metadata":7,"spec":' + ABYSS + b"}")

@@ -1,0 +1,290 @@
+"""Objects that no sane server sends: each can be read, or fails with ``ObjectDecodeError``.
+
+The metadata pass skips over most of an object, so that it accepts what a full decoding rejects,
+and metadata of the wrong types. Whoever opens such an object must get one error, at every door.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.indexes import label_index
+from aioinformer._core.cache.lister import Lister
+from aioinformer._core.codec.watch_decoder import EventDecoder
+from aioinformer._core.objects.deltas import Delta
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.readonly import FrozenMapping, FrozenSequence
+from aioinformer._core.selectors.predicates import changed, labelled, where
+from aioinformer._core.selectors.projections import field, fields
+from aioinformer.errors import IndexFailed, ObjectDecodeError, ProtocolError
+from tests.core.builders import PODS, added, unreadable
+
+
+class Model(msgspec.Struct):
+    spec: Any = None
+
+
+def accepted(raw: bytes) -> KubeObject | None:
+    """The object that the cache would hold; ``None`` if the wire refuses it."""
+    try:
+        delta = EventDecoder(PODS).decode(b'{"type":"ADDED","object":%b}' % raw)
+    except ProtocolError:
+        return None
+    assert isinstance(delta, Delta)
+    return delta.obj
+
+
+def made(raw: bytes) -> KubeObject:
+    """The same, of something that is accepted."""
+    obj = accepted(raw)
+    assert obj is not None
+    return obj
+
+
+def pod(metadata: bytes = b"", rest: bytes = b"") -> bytes:
+    """A pod with more in its metadata, and beside it."""
+    return b'{"metadata":{"name":"a","uid":"u","resourceVersion":"7"%b}%b}' % (metadata, rest)
+
+
+def lister_of(obj: KubeObject) -> Lister:
+    """A cache that holds it."""
+    indexer = Indexer()
+    indexer.apply(added(obj), [])
+    return Lister(indexer, PODS, unsynced=True)
+
+
+def answer(door: Callable[[KubeObject], object], obj: KubeObject) -> object:
+    """What it gives, or raises if that is the one error that it may."""
+    try:
+        return door(obj)
+    except ObjectDecodeError as error:
+        return error
+
+
+def all_of(view: Any) -> Any:
+    """Every value in it, read through the views."""
+    if isinstance(view, FrozenMapping | KubeObject):
+        return {name: all_of(value) for name, value in view.items()}
+    if isinstance(view, FrozenSequence):
+        return [all_of(value) for value in view]
+    return view
+
+
+DOORS: dict[str, Callable[[KubeObject], object]] = {
+    "getitem": lambda obj: obj["metadata"],
+    "get": lambda obj: obj.get("spec"),
+    "in": lambda obj: "spec" in obj,
+    "len": len,
+    "iteration": list,
+    "items": lambda obj: dict(obj.items()),
+    "to_dict": lambda obj: obj.to_dict(),
+    "decode": lambda obj: obj.decode(dict[str, Any]),
+    "decode a model": lambda obj: obj.decode(Model),
+    "labels": lambda obj: dict(obj.labels),
+    "annotations": lambda obj: dict(obj.annotations),
+    "owners": lambda obj: [owner.get("name") for owner in obj.owner_references],
+    "created": lambda obj: obj.creation_timestamp,
+    "deleted": lambda obj: obj.deletion_timestamp,
+    "field": field("spec.nodeName"),
+    "field of labels": field("metadata.labels.app"),
+    "fields": fields("metadata.name", "spec", "metadata.annotations", "status[0]"),
+    "label index": label_index("app"),
+    "labelled": labelled("app=shop"),
+    "where": where("spec.nodeName", "node-1"),
+    "changed": lambda obj: changed("spec", "metadata.labels")(obj, obj),
+    "selector": lambda obj: lister_of(obj).list(labels="app notin (shop)"),
+    "field selector": lambda obj: lister_of(obj).list(fields="spec.nodeName=node-1"),
+}
+"""Every way to look into an object."""
+
+SAFE_DOORS: dict[str, Callable[[KubeObject], object]] = {
+    "==": lambda obj: obj == copy.copy(obj),
+    "hash": hash,
+    "repr": repr,
+    "bool": bool,
+    "key": lambda obj: (obj.key, obj.name, obj.namespace, obj.uid, obj.resource_version),
+    "kind": lambda obj: (obj.kind, obj.api_version),
+    "pickle": lambda obj: pickle.loads(pickle.dumps(obj)),  # noqa: S301 - ours
+    "metadata's fields": fields("metadata.name", "metadata.uid", "metadata.resourceVersion"),
+    "no selector": lambda obj: lister_of(obj).list(namespace=""),
+}
+"""Those that need nothing but what the cache has read already."""
+
+SCRAPS = [
+    *(b"null", b"true", b"7", b'"text"', b"[]", b"{}", b'{"a":"b"}', b'[{"a":"b"}]'),
+    *(b'{"app":"shop"}', b'{"app":1}', b'{"app":null}', b'[["a","b"]]', b'{"nodeName":"node-1"}'),
+    *(b'"2026-07-01T10:00:00Z"', b'"2026-07-01"', b'"2026-07-01T10:00:00"', b'"yesterday"', b'""'),
+    *(b'"\xff"', b'{"\xff":1}', b'"\\ud800"', b'"\\udc00\\ud800"', b'"\\u0000"', b'"\x01"'),
+    *(b"9" * 30, b"9" * 5_000, b"-" + b"9" * 5_000, b"1e400", b"-1e-400", b"1.5e3", b"-0", b"01"),
+    *(b"NaN", b"Infinity", b"-Infinity", b"tru", b"'a'", b'{"a"}', b"[1,]"),
+    *(b"[" * depth + b"]" * depth for depth in (20, 200, 1_100)),
+    b'{"a":' * 600 + b"1" + b"}" * 600,
+]
+"""JSON, and what is nearly that."""
+
+scraps = st.sampled_from(SCRAPS)
+metadata_keys = st.sampled_from(
+    [
+        *(b"labels", b"annotations", b"ownerReferences", b"creationTimestamp"),
+        *(b"deletionTimestamp", b"finalizers", b"managedFields", b"generation"),
+    ]
+)
+body_keys = st.sampled_from([b"spec", b"status", b"data", b"kind", b"apiVersion", b"metadata"])
+
+
+@st.composite
+def hostile(draw: st.DrawFn, *, twice: bool = True) -> bytes:
+    """A pod with anything at all in it; keys may come ``twice``."""
+    given = scraps | st.just(b'{"a":1,"a":"2"}') if twice else scraps
+
+    def members(keys: st.SearchStrategy[bytes], most: int) -> list[tuple[bytes, bytes]]:
+        found = draw(st.lists(st.tuples(keys, given), max_size=most))
+        return found if twice else list(dict(found).items())
+
+    metadata, rest = members(metadata_keys, 3), members(body_keys, 2)
+    return pod(*(b"".join(b',"%b":%b' % pair for pair in pairs) for pairs in (metadata, rest)))
+
+
+@given(hostile())
+@example(pod(rest=b',"spec":' + b"9" * 5_000))
+@example(pod(b',"creationTimestamp":"yesterday"'))
+@example(pod(b',"ownerReferences":[7]'))
+@example(unreadable().raw)
+def test_an_accepted_object_can_be_read_or_is_an_object_decode_error_at_every_door(
+    raw: bytes,
+) -> None:
+    if accepted(raw) is None:
+        return
+    for door in DOORS.values():
+        obj = made(raw)  # closed; the first way in may open it
+        for _ in range(2):
+            said = answer(door, obj)
+            if isinstance(said, ObjectDecodeError):
+                assert (said.key, said.resource_version) == (obj.name, obj.resource_version)
+                assert said.__cause__ is not None
+    for door in SAFE_DOORS.values():
+        door(made(raw))
+
+
+@given(hostile(twice=False))
+def test_what_metadata_says_does_not_depend_on_the_body_being_open(raw: bytes) -> None:
+    closed, opened = accepted(raw), accepted(raw)
+    if closed is None or opened is None:
+        return
+    try:
+        opened["metadata"]
+    except ObjectDecodeError:
+        return  # it can't be open, and then labels may be readable all the same
+    for door in ("labels", "annotations", "owners", "created", "field of labels", "fields"):
+        said = [answer(DOORS[door], obj) for obj in (closed, opened)]
+        assert said[0] == said[1] or {type(each) for each in said} == {ObjectDecodeError}
+        closed = made(raw)
+
+
+@given(hostile())
+def test_what_can_be_opened_shows_the_same_through_its_views_as_in_a_copy(raw: bytes) -> None:
+    obj = accepted(raw)
+    if obj is None or len(raw) > 1_000:  # the recursion of this test ends before that of decoding
+        return
+    try:
+        copied = obj.to_dict()
+    except ObjectDecodeError:
+        return
+    assert all_of(obj) == copied
+
+
+@pytest.mark.parametrize(
+    ("metadata", "path"),
+    [
+        (b'"labels":{"app":1}', "labels"),
+        (b'"labels":{"app":null}', "labels"),
+        (b'"labels":[]', "labels"),
+        (b'"annotations":7', "annotations"),
+        (b'"annotations":{"note":["x"]}', "annotations"),
+        (b'"ownerReferences":{"kind":"ReplicaSet"}', "owner_references"),
+        (b'"ownerReferences":["web"]', "owner_references"),
+        (b'"creationTimestamp":"yesterday"', "creation_timestamp"),
+        (b'"creationTimestamp":"2026-07-01"', "creation_timestamp"),
+        (b'"deletionTimestamp":"2026-07-01T10:00:00"', "deletion_timestamp"),
+        (b'"deletionTimestamp":1782900000', "deletion_timestamp"),
+    ],
+)
+def test_metadata_of_another_type_is_an_error_that_says_where(metadata: bytes, path: str) -> None:
+    obj = made(pod(b"," + metadata))
+    name = metadata.split(b'"')[1].decode()
+
+    for _ in range(2):
+        with pytest.raises(
+            ObjectDecodeError, match=rf"its metadata\.{name} can't be dec"
+        ) as caught:
+            getattr(obj, path)
+        assert caught.value.path == f"metadata.{name}"
+        assert obj["metadata"][name] == msgspec.json.decode(obj.raw)["metadata"][name]
+
+
+def test_the_whole_body_has_no_path() -> None:
+    with pytest.raises(ObjectDecodeError, match="its body can't be decoded") as caught:
+        unreadable().to_dict()
+
+    assert caught.value.path == ""
+
+
+def test_a_number_that_nothing_can_hold_is_no_fault_of_a_model() -> None:
+    """For msgspec it is out of range, as if another model could take it."""
+    for number in (b"9" * 5_000, b"1e400"):
+        with pytest.raises(ObjectDecodeError):
+            made(pod(rest=b',"spec":' + number)).decode(Model)
+    with pytest.raises(msgspec.ValidationError):
+        made(pod(rest=b',"spec":7')).decode(list)
+
+
+def test_of_a_key_that_comes_twice_the_last_one_counts() -> None:
+    """As for Go, and for every door."""
+    obj = made(pod(b',"labels":{"a":"1"},"labels":{"a":"2"}', b',"spec":{"a":1},"spec":{"b":2}'))
+
+    assert obj.labels == {"a": "2"}
+    assert obj["spec"] == {"b": 2}
+    assert (field("spec.b")(obj), field("spec.a")(obj)) == (2, None)
+    assert obj.labels == {"a": "2"}
+
+
+def test_integers_keep_all_their_digits() -> None:
+    obj = made(pod(rest=b',"spec":{"a":123456789012345678901234567890,"b":9007199254740993}'))
+
+    assert obj["spec"] == {"a": 123456789012345678901234567890, "b": 9007199254740993}
+
+
+def test_times_are_those_of_other_zones_too() -> None:
+    obj = made(pod(b',"creationTimestamp":"2026-07-01T12:00:00+02:00"'))
+
+    assert obj.creation_timestamp == dt.datetime(2026, 7, 1, 10, tzinfo=dt.UTC)
+
+
+def test_a_selector_names_the_object_whose_labels_are_none() -> None:
+    lister = lister_of(made(pod(b',"labels":{"app":1}')))
+
+    with pytest.raises(ObjectDecodeError, match=r"pods a at .* 7: its metadata\.labels"):
+        lister.list(labels="app=shop")
+    assert lister.count() == 1
+
+
+def test_an_index_of_labels_refuses_the_object_whose_labels_are_none() -> None:
+    indexer = Indexer({"labels": label_index("app")})
+
+    refused = indexer.apply(added(made(pod(b',"labels":{"app":1}'))), [])
+
+    assert isinstance(refused, ObjectDecodeError)
+    assert not indexer.state.objects
+    lister = Lister(indexer, PODS, unsynced=True)
+    with pytest.raises(IndexFailed, match="labels"):
+        lister.index("labels", made(pod(b',"labels":{"app":1}')))

@@ -1,0 +1,94 @@
+"""Which objects have their decoded body at hand. What is read through it is ``test_objects``'."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+import pytest
+
+from aioinformer._core.objects.kube_object import (
+    CLOSED,
+    LARGE,
+    OPEN_LARGE_OBJECTS,
+    OPEN_OBJECTS,
+    Body,
+    KubeObject,
+    OpenBodies,
+)
+from tests.core.builders import pod
+
+
+def body(obj: KubeObject) -> Body:
+    """Where ``obj`` has its body."""
+    found: Body = msgspec.structs.asdict(obj)["_body"]
+    return found
+
+
+def test_the_last_ones_are_kept_and_the_others_closed() -> None:
+    bodies = OpenBodies()
+    many = [pod(f"web-{number}") for number in range(OPEN_OBJECTS + 3)]
+    for number, obj in enumerate(many):
+        bodies.keep(obj, {"number": number}, 100)
+
+    assert [body(obj) is CLOSED for obj in many] == [True] * 3 + [False] * OPEN_OBJECTS
+    assert body(many[-1]).content == {"number": OPEN_OBJECTS + 2}
+
+
+def test_large_ones_have_fewer_places_of_their_own() -> None:
+    bodies = OpenBodies()
+    small = pod("small")
+    bodies.keep(small, {}, LARGE - 1)
+    many = [pod(f"web-{number}") for number in range(OPEN_LARGE_OBJECTS + 1)]
+    for obj in many:
+        bodies.keep(obj, {}, LARGE)
+
+    assert [body(obj) is CLOSED for obj in many] == [True] + [False] * OPEN_LARGE_OBJECTS
+    assert body(small) is not CLOSED
+
+
+def test_what_was_taken_out_of_a_body_outlives_it() -> None:
+    """A reader may hold a part while other threads open so many that the object is closed."""
+    obj = pod("web-0", node="node-7")
+    spec = obj["spec"]
+    for number in range(OPEN_OBJECTS):
+        assert pod(f"other-{number}")["spec"]
+
+    assert body(obj) is CLOSED
+    assert spec == {"nodeName": "node-7"}
+
+
+@pytest.fixture(name="_hasty")
+def threads_that_take_turns_often() -> Iterator[None]:
+    """So that two meet in the middle of a step."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.usefixtures("_hasty")
+def test_threads_that_open_the_same_objects_read_them_all_and_leave_few_open() -> None:
+    many = [pod(f"web-{number}", node=f"node-{number}") for number in range(3 * OPEN_OBJECTS)]
+
+    def read(start: int) -> bool:
+        turned = many[start:] + many[:start]
+        return all(
+            obj["spec"]["nodeName"] == f"node-{obj.name.removeprefix('web-')}"
+            for _ in range(10)
+            for obj in turned
+        )
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(read, range(0, len(many), len(many) // 4)))
+    # One that two threads decode at once has two places, so that there may be fewer.
+    assert sum(body(obj) is not CLOSED for obj in many) <= OPEN_OBJECTS
+
+
+def test_the_repr_shows_how_many_there_are() -> None:
+    bodies = OpenBodies()
+    bodies.keep(pod("web-0"), {}, LARGE)
+
+    assert repr(bodies) == "<OpenBodies small=0 large=1>"

@@ -1,0 +1,191 @@
+"""What a URL names, and the table of built-in resources."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from aioinformer._core.objects.resources import BUILT_IN, Resource, find_built_in
+from aioinformer.errors import UnknownResource
+
+DEPLOYMENTS = find_built_in("deployments")
+PODS = find_built_in("pods")
+NODES = find_built_in("nodes")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "deployments",
+        "deployment",
+        "deploy",
+        "Deployment",
+        "DEPLOY",
+        "deployments.apps",
+        "deployments.v1.apps",
+    ],
+)
+def test_a_built_in_is_found_by_any_of_its_names(name: str) -> None:
+    assert find_built_in(name) is DEPLOYMENTS
+
+
+@pytest.mark.parametrize("name", ["po", "pods", "Pod", "pods.v1"])
+def test_a_core_resource_is_found_by_any_of_its_names(name: str) -> None:
+    assert find_built_in(name) is PODS
+
+
+def test_events_are_those_of_the_core_group_unless_the_group_is_named() -> None:
+    """As in kubectl: the core group comes first."""
+    assert find_built_in("events").group == ""
+    assert find_built_in("ev").group == ""
+    assert find_built_in("events.events.k8s.io").group == "events.k8s.io"
+
+
+def test_the_table_gives_group_version_kind_scope_and_short_names() -> None:
+    assert (DEPLOYMENTS.group, DEPLOYMENTS.version, DEPLOYMENTS.kind) == (
+        "apps",
+        "v1",
+        "Deployment",
+    )
+    assert (PODS.group, PODS.version, PODS.kind, PODS.namespaced) == ("", "v1", "Pod", True)
+    assert (NODES.namespaced, NODES.short_names) == (False, ("no",))
+    assert find_built_in("hpa").api_version == "autoscaling/v2"
+    assert find_built_in("crds").short_names == ("crd", "crds")
+    assert find_built_in("csr").namespaced is False
+    assert find_built_in("configmaps").short_names == ("cm",)
+
+
+def test_the_table_names_no_resource_twice() -> None:
+    counted = Counter((each.group, each.plural) for each in BUILT_IN)
+
+    assert max(counted.values()) == 1
+    assert len(BUILT_IN) > 40
+
+
+def test_every_built_in_is_found_by_its_plural_and_group() -> None:
+    for resource in BUILT_IN:
+        assert find_built_in(str(resource)).kind == resource.kind
+        if resource.group:
+            assert find_built_in(str(resource)) is resource
+
+
+def test_the_cluster_scoped_built_ins_are_those_of_kubernetes() -> None:
+    """Discovery of Kubernetes 1.36; a wrong scope would make wrong URLs."""
+    core = {each.plural for each in BUILT_IN if not each.group and not each.namespaced}
+    others = {each.plural for each in BUILT_IN if each.group and each.namespaced}
+
+    assert core == {"namespaces", "nodes", "persistentvolumes"}
+    assert not any(name.startswith(("cluster", "storageclass", "priority")) for name in others)
+    assert {"leases", "endpointslices", "roles", "rolebindings", "csistoragecapacities"} <= others
+
+
+def test_an_unknown_name_suggests_the_nearest_and_the_way_to_custom_resources() -> None:
+    with pytest.raises(UnknownResource) as caught:
+        find_built_in("deploymnts")
+
+    assert "'deploymnts'" in str(caught.value)
+    assert "did you mean deployments" in str(caught.value)
+    assert "client.resource('deploymnts')" in str(caught.value)
+
+
+def test_a_resource_is_suggested_once_by_its_plural() -> None:
+    with pytest.raises(UnknownResource, match=r"\(did you mean pods\?\)"):
+        find_built_in("podz")
+
+
+def test_a_name_unlike_any_suggests_nothing() -> None:
+    with pytest.raises(UnknownResource) as caught:
+        find_built_in("xqzw")
+
+    assert "did you mean" not in str(caught.value)
+
+
+def test_the_path_of_a_core_resource() -> None:
+    assert PODS.path() == "/api/v1/pods"
+    assert PODS.path("web") == "/api/v1/namespaces/web/pods"
+    assert PODS.path("web", "web-0") == "/api/v1/namespaces/web/pods/web-0"
+
+
+def test_the_path_of_a_resource_of_a_group() -> None:
+    assert DEPLOYMENTS.path() == "/apis/apps/v1/deployments"
+    assert DEPLOYMENTS.path("web", "shop") == "/apis/apps/v1/namespaces/web/deployments/shop"
+
+
+def test_a_cluster_scoped_resource_has_no_namespace() -> None:
+    assert NODES.path(name="node-1") == "/api/v1/nodes/node-1"
+    with pytest.raises(ValueError, match=r"nodes is cluster-scoped.*'web'"):
+        NODES.path("web")
+
+
+def test_a_resource_prints_as_its_plural_and_group() -> None:
+    assert str(PODS) == "pods"
+    assert str(DEPLOYMENTS) == "deployments.apps"
+
+
+def test_the_singular_is_the_kind_in_lower_case_unless_given() -> None:
+    assert Resource("example.com", "v1", "widgets", "Widget").singular == "widget"
+    assert Resource("", "v1", "oxen", "Ox", singular="bull").singular == "bull"
+
+
+def test_names_are_in_lower_case_and_come_once() -> None:
+    names = list(Resource("a.io", "v1", "widgets", "Widget", short_names=("wd",)).names())
+
+    assert names == ["widgets", "widget", "wd", "widgets.v1.a.io", "widgets.a.io"]
+
+
+@pytest.mark.parametrize("plural", ["", "pods/status", "..", "%2e%2e"])
+def test_a_plural_is_one_segment_of_a_url(plural: str) -> None:
+    with pytest.raises(ValueError, match="plural is one URL segment"):
+        Resource("", "v1", plural, "Pod")
+
+
+@pytest.mark.parametrize("version", ["", "apps/v1", ".."])
+def test_a_version_is_one_segment_of_a_url(version: str) -> None:
+    with pytest.raises(ValueError, match="version is one URL segment"):
+        Resource("", version, "pods", "Pod")
+
+
+def test_resources_are_equal_and_hashable_by_content() -> None:
+    assert Resource("a.io", "v1", "widgets", "Widget") == Resource(
+        "a.io", "v1", "widgets", "Widget"
+    )
+    assert len({Resource("a.io", "v1", "widgets", "Widget"), *BUILT_IN, *BUILT_IN}) == (
+        len(BUILT_IN) + 1
+    )
+
+
+@pytest.mark.parametrize(
+    "namespace",
+    ["web/../kube-system", "..", ".", "Web", "web.db", "-web", "web-", "w" * 64, "web\n", "w%2e"],
+)
+def test_a_namespace_is_a_dns_label(namespace: str) -> None:
+    """Anything else could reach another namespace than the one that the program may read."""
+    with pytest.raises(ValueError, match="a namespace is a DNS label") as caught:
+        PODS.path(namespace)
+    assert repr(namespace) in str(caught.value)
+
+
+@pytest.mark.parametrize("namespace", ["w", "web", "kube-system", "0", "w" * 63])
+def test_every_dns_label_may_be_a_namespace(namespace: str) -> None:
+    assert PODS.path(namespace) == f"/api/v1/namespaces/{namespace}/pods"
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "../web-0", "a%2fb"])
+def test_a_name_in_a_path_is_one_segment(name: str) -> None:
+    with pytest.raises(ValueError, match="the name of an object is one URL segment") as caught:
+        PODS.path("web", name)
+    assert repr(name) in str(caught.value)
+
+
+def test_a_name_need_not_be_a_dns_label() -> None:
+    roles = find_built_in("clusterroles")
+
+    assert roles.path(name="system:node").endswith("/clusterroles/system:node")
+    assert PODS.path("web", "a..b").endswith("/pods/a..b")
+
+
+@pytest.mark.parametrize("group", ["..", "apps/v1", "a%2e"])
+def test_a_group_is_one_segment_of_a_url(group: str) -> None:
+    with pytest.raises(ValueError, match="group is one URL segment"):
+        Resource(group, "v1", "pods", "Pod")

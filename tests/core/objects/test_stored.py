@@ -1,0 +1,57 @@
+"""What the cache holds in place of whole objects."""
+
+from __future__ import annotations
+
+import gc
+
+from aioinformer._core.objects.stored import Modelled, Withheld, size_of
+from aioinformer._core.selectors.projections import field, fields
+from tests.core.builders import PODS, key, pod
+from tests.core.models import Metadata, Pod, Spec
+
+
+def modelled(name: str = "a", *, rv: str = "1", node: str = "node-1") -> Modelled:
+    model = Pod(Metadata(name), Spec(node))
+    return Modelled(key(name), f"uid-{name}", rv, b"", PODS, model=model, size=300)
+
+
+def test_an_object_of_which_a_model_is_kept_has_no_bytes() -> None:
+    obj = modelled()
+
+    assert obj.raw == b""
+    assert size_of(obj) == 300
+
+
+def test_its_key_uid_and_version_can_be_read() -> None:
+    read = fields("metadata.name", "metadata.namespace", "metadata.uid")
+
+    assert read(modelled()) == ("a", "web", "uid-a")
+    assert not read.needs_bytes
+    assert field("spec").needs_bytes
+
+
+def test_it_is_equal_to_the_same_version_with_an_equal_model() -> None:
+    assert modelled() == modelled()
+    assert hash(modelled()) == hash(modelled())
+    assert modelled() != modelled(rv="2")
+    assert modelled() != modelled(node="node-2")
+    assert modelled() != pod("a")
+
+
+def test_it_is_shown_without_its_model_which_may_be_a_secret() -> None:
+    assert repr(modelled(node="hidden")) == "<Pod web/a rv=1 as Pod>"
+
+
+def test_the_garbage_collector_walks_no_object_of_a_model_without_gc() -> None:
+    obj = modelled()
+
+    assert not gc.is_tracked(obj)
+    assert not gc.is_tracked(obj.model)
+
+
+def test_what_is_withheld_keeps_nothing_of_the_object_but_what_the_cache_needs() -> None:
+    obj = Withheld.of(pod("a", rv="7"), ValueError("no"))
+
+    assert (obj.key, obj.uid, obj.resource_version, obj.raw) == (key("a"), "uid-a", "7", b"")
+    assert repr(obj) == "<Pod web/a rv=7 rejected>"
+    assert repr(Withheld.of(pod("a", rv="7"))) == "<Pod web/a rv=7 dropped>"

@@ -1,0 +1,245 @@
+"""What programs see of cached objects."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import threading
+import weakref
+from typing import Any
+
+import pytest
+
+from aioinformer._core.cache.indexes import label_index
+from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, Updated
+from aioinformer._core.objects.stored import Modelled
+from aioinformer._core.objects.view import (
+    CONVERTED,
+    Conversion,
+    Snapshot,
+    View,
+    converted,
+    modelled,
+)
+from aioinformer._core.selectors.projections import field
+from aioinformer.errors import ModelMismatch, ObjectDecodeError, UsageError
+from tests.core.builders import PODS, key, pod, unreadable
+from tests.core.models import Metadata, Pod, Spec
+
+
+class Converter:
+    """Gives names, and counts."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, obj: KubeObject) -> str:
+        self.asked.append(obj.name)
+        if obj["spec"]["nodeName"] == "raise":
+            raise ValueError("no such node")
+        return f"{obj.name}@{obj.resource_version}"
+
+
+def held(name: str, *, rv: str = "1") -> Modelled:
+    model = Pod(Metadata(name), Spec("node-1"))
+    return Modelled(key(name), f"uid-{name}", rv, b"", PODS, model=model)
+
+
+# -- events ------------------------------------------------------------------------------------
+
+
+def test_events_have_models_in_them() -> None:
+    view, a, newer = modelled(Pod), held("a"), held("a", rv="2")
+
+    def told(event: Event) -> tuple[object, ...]:
+        match view.event(event):
+            case Added(obj, initial):
+                return obj, initial
+            case Updated(old, new, resync):
+                return old, new, resync
+            case Deleted(obj, reason):
+                return obj, reason
+
+    assert told(Added(a, True)) == (a.model, True)
+    assert told(Updated(a, newer, True)) == (a.model, newer.model, True)
+    assert told(Deleted(a, "vanished")) == (a.model, "vanished")
+
+
+@pytest.mark.parametrize(
+    "event", [Added(held("a")), Updated(held("a"), held("a")), Deleted(held("a"))]
+)
+def test_events_of_models_know_the_key(event: Event) -> None:
+    assert modelled(Pod).event(event).key == key("a")
+    assert event.key == key("a")
+
+
+def test_the_key_of_an_event_that_a_program_made_is_not_known() -> None:
+    with pytest.raises(TypeError, match="of a Pod alone nobody knows the key"):
+        str(Added(held("a").model).key)
+
+
+def test_events_of_models_are_equal_to_plain_ones_and_shown_like_them() -> None:
+    model = held("a").model
+    shown: list[Event[Pod]] = [
+        modelled(Pod).event(event)
+        for event in (Added(held("a")), Updated(held("a"), held("a")), Deleted(held("a")))
+    ]
+    plain: list[Event[Pod]] = [Added(model), Updated(model, model), Deleted(model)]
+
+    assert shown == plain
+    assert plain == shown
+    assert shown != [Added(model, True), Updated(model, model, True), Deleted(model, "dropped")]
+    assert list(map(repr, shown)) == list(map(repr, plain))
+    assert [hash(event.obj.metadata.name) for event in shown] == [hash("a")] * 3
+    assert [type(event).__name__ for event in shown] == ["Added", "Updated", "Deleted"]
+    assert pickle.loads(pickle.dumps(shown)) == plain  # noqa: S301 - our own bytes
+    assert copy.copy(shown[0]) == plain[0]
+
+
+def test_a_hashable_model_makes_hashable_events() -> None:
+    event = converted(Converter()).event(Added(pod("a")))
+
+    assert hash(event) == hash(Added("a@1"))
+
+
+def test_the_collector_finds_a_model_that_leads_back_to_its_event() -> None:
+    class Mutable:
+        event: Event[Any] | None = None
+
+    def circle() -> weakref.ref[Mutable]:
+        made = Mutable()
+        made.event = View(lambda _: made, "it", bytes_kept=True).event(Added(pod("a")))
+        return weakref.ref(made)
+
+    alive = circle()
+    gc.collect()
+
+    assert alive() is None
+
+
+def test_a_resync_shows_one_object_twice() -> None:
+    converter, obj = Converter(), pod("a")
+    event = converted(converter).event(Updated(obj, obj, True))
+
+    assert isinstance(event, Updated)
+    assert event.old is event.new
+    assert converter.asked == ["a"]
+
+
+# -- conversions -------------------------------------------------------------------------------
+
+
+def test_an_object_is_converted_once_while_it_is_among_the_last() -> None:
+    converter = Converter()
+    conversion, a = Conversion(converter), pod("a")
+
+    assert conversion(a) is conversion(a)
+    for number in range(CONVERTED):
+        conversion(pod(f"p-{number}"))
+    conversion(a)
+
+    assert converter.asked.count("a") == 2
+    assert repr(conversion).endswith(f"kept={CONVERTED}>")
+
+
+def test_another_version_is_another_object() -> None:
+    conversion = Conversion(Converter())
+
+    assert [conversion(pod("a", rv=rv)) for rv in ("1", "2", "3")] == ["a@1", "a@2", "a@3"]
+
+
+def test_what_convert_raises_names_the_object() -> None:
+    view = converted(Converter())
+
+    with pytest.raises(ModelMismatch) as caught:
+        view.of(pod("a", rv="7", node="raise"))
+    assert str(caught.value).startswith("pods web/a at resourceVersion 7: convert= ")
+    assert str(caught.value).endswith(" failed: ValueError: no such node")
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert (caught.value.key, caught.value.resource_version) == ("web/a", "7")
+    assert view.failures == 1
+
+
+def test_an_object_that_is_no_json_is_no_fault_of_converts() -> None:
+    view = converted(Converter())
+
+    with pytest.raises(ObjectDecodeError):
+        view.of(unreadable())
+    assert view.failures == 1
+
+
+def test_an_update_from_what_can_not_be_converted_is_an_addition() -> None:
+    bad, good = pod("a", node="raise"), pod("a", rv="2")
+    view = converted(Converter())
+
+    assert view.event(Updated(bad, good)) == Added("a@2")
+    with pytest.raises(ModelMismatch):
+        view.event(Updated(good, bad))
+    with pytest.raises(ModelMismatch):
+        view.event(Deleted(bad))
+
+
+def test_an_error_that_can_not_be_printed_is_told_all_the_same() -> None:
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    def clumsy(_: KubeObject) -> None:
+        raise Silent
+
+    with pytest.raises(ModelMismatch, match=r"Silent: \(and it can't be printed\)"):
+        Conversion(clumsy)(pod("a"))
+
+
+def test_threads_that_convert_at_once_get_what_they_asked_for() -> None:
+    conversion = Conversion(Converter())
+    objects = [pod(f"p-{number}") for number in range(CONVERTED * 2)]
+    wrong: list[str] = []
+
+    def read() -> None:
+        wrong.extend(obj.name for obj in objects * 3 if conversion(obj) != f"{obj.name}@1")
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert not wrong
+
+
+# -- who reads what ----------------------------------------------------------------------------
+
+
+def test_what_reads_bytes_gets_the_object_itself_and_others_what_it_converts_to() -> None:
+    view = converted(Converter())
+
+    assert view.reading(field("spec.nodeName"), "the index 'x':") is None
+    assert view.reading(label_index(), "the index 'x':") is None
+    assert view.reading(str.upper, "the index 'x':") is view.of
+
+
+def test_an_informer_with_a_model_has_no_bytes_to_read() -> None:
+    view = modelled(Pod)
+
+    with pytest.raises(UsageError) as caught:
+        view.reading(field("spec.nodeName"), "the index 'node':")
+    assert str(caught.value) == (
+        "the index 'node': field('spec.nodeName') reads an object's JSON, and an informer with "
+        "model= keeps none: give a plain function of Pod"
+    )
+    assert view.reading(field("metadata.namespace"), "the index 'ns':") is None
+    assert view.reading(str.upper, "the index 'x':") is view.of
+
+
+def test_a_snapshot_shows_objects_as_somebody_looks() -> None:
+    converter = Converter()
+    snapshot = Snapshot({key("a"): pod("a"), key("b"): pod("b")}, converted(converter))
+
+    assert len(snapshot) == 2
+    assert key("a") in snapshot
+    assert list(snapshot) == [key("a"), key("b")]
+    assert not converter.asked
+    assert snapshot[key("a")] == "a@1"
+    assert repr(snapshot) == "<Snapshot objects=2>"

@@ -1,0 +1,328 @@
+"""Filters: client-go's FilteringResourceEventHandler, and what it lacks."""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections.abc import Iterator
+from functools import partial
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioinformer import (
+    Added,
+    ChangePredicate,
+    Deleted,
+    Event,
+    KubeObject,
+    ObjectPredicate,
+    Updated,
+    labels_changed,
+    where,
+)
+from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.delivery.mailbox import Mailbox
+from aioinformer._core.delivery.replay import filtered
+from aioinformer._core.selectors.event_filter import EventFilter, Filter
+from tests.core.builders import added, deleted, pod, updated
+
+HERE = where("spec.nodeName", "here")
+IN_1, IN_2 = pod("a", rv="1", node="here"), pod("a", rv="2", node="here")
+OUT_1, OUT_2 = pod("a", rv="1", node="there"), pod("a", rv="2", node="there")
+LABELLED = pod("a", rv="2", node="here", labels={"app": "shop"})
+
+
+def passing(filter: Filter) -> EventFilter:  # noqa: A002 - what everybody calls it
+    def failed(obj: KubeObject, error: BaseException) -> None:
+        raise AssertionError(f"the filter raised at {obj}") from error
+
+    return EventFilter(filter, failed)
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (Added(IN_1), Added(IN_1)),
+        (Added(IN_1, initial=True), Added(IN_1, initial=True)),
+        (Added(OUT_1, initial=True), None),
+        (Updated(IN_1, IN_2), Updated(IN_1, IN_2)),
+        (Updated(IN_1, OUT_2), Deleted(IN_1, "filtered")),
+        (Updated(OUT_1, IN_2), Added(IN_2)),
+        (Updated(OUT_1, OUT_2), None),
+        (Updated(IN_1, IN_1, resync=True), Updated(IN_1, IN_1, resync=True)),
+        (Updated(OUT_1, OUT_1, resync=True), None),
+        (Deleted(IN_2), Deleted(IN_2)),
+        (Deleted(IN_2, "vanished"), Deleted(IN_2, "vanished")),
+        (Deleted(OUT_1), None),
+    ],
+    ids=repr,
+)
+def test_an_object_comes_as_it_begins_to_pass_and_goes_as_it_ceases_to(
+    event: Event, told: Event | None
+) -> None:
+    assert passing(HERE).one(event) == told
+    assert passing(lambda obj: obj["spec"]["nodeName"] == "here").one(event) == told
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (Added(OUT_1), True),
+        (Deleted(OUT_1), True),
+        (Updated(IN_1, LABELLED), True),
+        (Updated(IN_1, IN_2), False),
+        (Updated(IN_1, IN_1, resync=True), True),
+    ],
+    ids=repr,
+)
+def test_a_change_predicate_decides_on_updates_alone(event: Event, told: bool) -> None:
+    assert passing(labels_changed).one(event) == (event if told else None)
+
+
+def test_both_together_decide_each_on_its_own() -> None:
+    both = passing(HERE & labels_changed)
+
+    assert both.one(Updated(IN_1, IN_2)) is None
+    assert both.one(Updated(IN_1, LABELLED)) == Updated(IN_1, LABELLED)
+    assert both.one(Updated(IN_1, OUT_2)) == Deleted(IN_1, "filtered")
+    assert both.one(Updated(OUT_1, IN_2)) == Added(IN_2)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [Added(IN_1, initial=True), Updated(IN_1, IN_2), Deleted(IN_1, "vanished")],
+    ids=lambda event: type(event).__name__,
+)
+def test_an_object_at_which_the_filter_raises_passes_and_that_is_reported(event: Event) -> None:
+    failures: list[tuple[KubeObject, BaseException]] = []
+
+    def clumsy(obj: KubeObject) -> bool:
+        raise KeyError(obj.name)
+
+    def failed(obj: KubeObject, error: BaseException) -> None:
+        failures.append((obj, error))
+
+    assert EventFilter(clumsy, failed).one(event) == event
+    assert {type(error) for _, error in failures} == {KeyError}
+    assert failures[0][0] is event.obj
+
+
+def test_a_filter_may_raise_anything() -> None:
+    failures: list[BaseException] = []
+
+    def cancels(obj: KubeObject) -> bool:
+        raise CancelledError
+
+    it = EventFilter(cancels, lambda _, error: failures.append(error))
+
+    assert it.one(Added(IN_1)) == Added(IN_1)
+    assert isinstance(failures[0], CancelledError)
+
+
+def test_a_change_at_which_the_filter_raises_is_told() -> None:
+    failures: list[BaseException] = []
+    clumsy = EventFilter(_raises(), lambda _, error: failures.append(error))
+
+    assert clumsy.one(Updated(IN_1, IN_2)) == Updated(IN_1, IN_2)
+    assert len(failures) == 1
+
+
+def _raises() -> Filter:
+    def compare(old: KubeObject, new: KubeObject) -> bool:
+        raise ValueError(old, new)
+
+    return ChangePredicate(compare)
+
+
+async def _async_filter(obj: KubeObject) -> bool:
+    return bool(obj.name)
+
+
+def _yields(obj: KubeObject) -> Iterator[bool]:
+    yield False
+
+
+async def _async_test(old: KubeObject, new: KubeObject) -> bool:
+    return old is new
+
+
+class _AsyncFilter:
+    async def __call__(self, obj: KubeObject) -> bool:
+        return await _async_filter(obj)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("app=shop", "a predicate or a function of an object, not 'app=shop'"),
+        (ObjectPredicate, "a predicate or a function of an object"),
+        (_async_filter, "the filter _async_filter is async"),
+        (partial(_async_filter), "the filter functools.partial.* is async"),
+        (_AsyncFilter(), "the filter <.*_AsyncFilter.*> is async"),
+        (ObjectPredicate(_async_filter), "the filter _async_filter is async"),
+        (ChangePredicate(_async_test), "the filter _async_test is async"),
+        (HERE & ChangePredicate(_async_test), "the filter _async_test is async"),
+        (_yields, "the filter _yields has a yield in it"),
+    ],
+)
+def test_what_is_no_filter_is_a_type_error(wrong: object, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        passing(cast("Filter", wrong))
+
+
+def test_it_shows_what_passes() -> None:
+    assert repr(passing(HERE)) == "<EventFilter where('spec.nodeName', 'here')>"
+
+
+# -- histories ---------------------------------------------------------------------------------
+
+states = st.lists(st.sampled_from(["here", "there", "gone", "broken"]), max_size=12)
+
+
+@given(states, st.booleans())
+def test_what_a_listener_holds_is_what_passes(story: list[str], raises: bool) -> None:
+    """For any life of one object, a legal history, at the end of which the view is right."""
+
+    def wanted(obj: KubeObject) -> bool:
+        node = obj["spec"]["nodeName"]
+        if node == "broken" and raises:
+            raise ValueError(node)
+        return bool(node == "here")
+
+    held: KubeObject | None = None
+    each = EventFilter(wanted, lambda _obj, _error: None).one
+    for event in filtered(_events(story), each):
+        match event:
+            case Added(obj):
+                assert held is None
+                held = obj
+            case Updated(old, new):
+                assert held is old
+                held = new
+            case Deleted():
+                assert held is not None
+                held = None
+
+    last = story[-1] if story else "gone"
+    expected = last == "here" or (last == "broken" and raises)
+    assert (held is not None) is expected
+
+
+def _events(story: list[str]) -> list[Event]:
+    events: list[Event] = []
+    held: KubeObject | None = None
+    for number, node in enumerate(story):
+        obj = pod("a", rv=str(number), node=node)
+        if node == "gone":
+            events += [Deleted(held)] if held else []
+            held = None
+        else:
+            events.append(Updated(held, obj) if held else Added(obj))
+            held = obj
+    return events
+
+
+def test_an_object_that_left_came_back_and_went_is_told_to_have_gone_for_good() -> None:
+    box = Mailbox(limit=1, holds=lambda _: True, each=passing(HERE).one)
+    story: list[Event] = [Updated(IN_1, OUT_2), Updated(OUT_2, LABELLED), Deleted(LABELLED)]
+    box.extend([Added(IN_1)])
+    assert box.pop() == Added(IN_1)
+
+    for event in story:
+        box.extend([event])
+
+    assert [box.pop(), box.pop()] == [Deleted(LABELLED), None]
+
+
+def test_of_an_object_that_an_index_function_refuses_the_deletion_is_told_all_the_same() -> None:
+    """The state that is deleted is none that the filter has let pass."""
+
+    def refuses(obj: KubeObject) -> str:
+        if obj["spec"]["nodeName"] == "there":
+            raise ValueError("refused")
+        return "fine"
+
+    indexer, events = Indexer({"some": refuses}), list[Event]()
+    for delta in (added(IN_1), updated(OUT_2), deleted(OUT_2)):
+        indexer.apply(delta, events)
+
+    assert filtered(events, passing(HERE).one) == (Added(IN_1), Deleted(IN_1))
+
+
+class World:
+    """Some objects, and a filtered listener that is behind."""
+
+    def __init__(self, limit: int) -> None:
+        self.objects: dict[str, KubeObject] = {}
+        self.view: dict[str, KubeObject] = {}
+        self.version = 0
+        self.box = Mailbox(limit=limit, holds=self.holds, each=passing(HERE).one)
+
+    def holds(self, obj: KubeObject) -> bool:
+        held = self.objects.get(obj.name)
+        return held is not None and held.uid == obj.uid
+
+    def current(self, obj: KubeObject) -> bool:
+        return self.objects.get(obj.name) is obj
+
+    def put(self, name: str, node: str) -> Event:
+        self.version += 1
+        old = self.objects.get(name)
+        uid = old.uid if old else f"uid-{self.version}"
+        new = self.objects[name] = pod(name, rv=str(self.version), uid=uid, node=node)
+        return Updated(old, new) if old else Added(new)
+
+    def delete(self, name: str) -> list[Event]:
+        old = self.objects.pop(name, None)
+        return [Deleted(old)] if old else []
+
+    def take(self) -> bool:
+        match self.box.pop():
+            case Added(obj):
+                assert obj.name not in self.view
+                self.view[obj.name] = obj
+            case Updated(old, new):
+                assert self.view[old.name].uid == new.uid
+                self.view[old.name] = new
+            case Deleted(obj):
+                assert self.view.pop(obj.name).uid == obj.uid
+            case None:
+                return self.box.skipping
+        return True
+
+
+actions = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from(["here", "there", "gone", "take", "again"])),
+    max_size=40,
+)
+
+
+@given(actions, actions, st.integers(1, 4))
+def test_a_filtered_listener_that_is_behind_ends_with_what_passes(
+    before: list[tuple[str, str]], after: list[tuple[str, str]], limit: int
+) -> None:
+    world = World(limit)
+    for name, action in before:
+        world.delete(name) if action == "gone" else world.put(name, action)
+    world.box.replay(list(world.objects.values()))
+    for name, action in after:
+        if action == "take":
+            world.take()
+        elif action == "again":
+            world.box.resync(list(world.objects.values()), world.current)
+        elif action == "gone":
+            world.box.extend(world.delete(name))
+        else:
+            world.box.extend([world.put(name, action)])
+
+    while world.take():
+        pass
+
+    assert world.view == {name: obj for name, obj in world.objects.items() if HERE(obj)}
+
+
+def test_a_filter_that_takes_no_object_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match=r"the filter .* is to be called as \(obj\): too many"):
+        passing(cast("Filter", lambda: True))

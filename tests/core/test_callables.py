@@ -1,0 +1,83 @@
+"""Functions that take what they will be given, and those that don't."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
+
+import pytest
+
+from aioinformer._core.callables import check_answers_at_once, check_takes
+
+
+def fits(obj: object, *, initial: bool) -> None: ...
+def fits_by_any_name(thing: object, /, initial: bool = False, **more: object) -> None: ...
+def needs_more(obj: object, other: object, *, initial: bool) -> None: ...
+def knows_no_keyword(obj: object) -> None: ...
+def takes_no_object(*, initial: bool) -> None: ...
+
+
+class Audit:
+    def method(self, obj: object, *, initial: bool) -> None: ...
+
+    def __call__(self, obj: object, *, initial: bool) -> None: ...
+
+
+def injecting(function: Callable[..., None]) -> Callable[..., None]:
+    @wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> None:
+        function(*args, object(), **kwargs)
+
+    return wrapper
+
+
+def described(function: Any) -> Any:
+    function.__signature__ = None
+    return function
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        fits,
+        fits_by_any_name,
+        Audit(),
+        Audit().method,
+        partial(needs_more, object()),
+        injecting(needs_more),
+        described(lambda: None),
+        dict[str, object].update,
+        None,
+    ],
+)
+def test_what_fits_or_cannot_be_known_passes(function: object) -> None:
+    check_takes(function, "it", "obj", initial=bool)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (needs_more, r"^it\(.*other.*\) .* called as \(obj, initial=...\): missing .* 'other'$"),
+        (knows_no_keyword, r"got an unexpected keyword argument 'initial'$"),
+        (takes_no_object, "too many positional arguments"),
+        (partial(fits, object()), "too many positional arguments"),
+    ],
+)
+def test_what_does_not_fit_is_said_with_what_it_takes(function: object, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        check_takes(function, "it", "obj", initial=bool)
+
+
+def test_nobody_would_await_what_must_answer_at_once() -> None:
+    async def later(obj: object) -> str:
+        return ""
+
+    class Later:
+        async def __call__(self, obj: object) -> str:
+            return ""
+
+    check_answers_at_once(fits, "it")
+    for function in (later, Later()):
+        with pytest.raises(TypeError, match="it is async; it must answer at once"):
+            check_answers_at_once(function, "it")

@@ -1,0 +1,233 @@
+"""What is sent for each write, and what an answer is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from aioinformer import KubeObject, ObjectKey, Patch
+from aioinformer._core.objects.resources import find_built_in
+from aioinformer._core.writing.write_requests import WriteRequest, Writes
+from aioinformer.errors import ProtocolError, UsageError
+
+PODS, NODES = find_built_in("pods"), find_built_in("nodes")
+IN_WEB = Writes(PODS, "web")
+ANYWHERE = Writes(PODS)
+CLUSTER = Writes(NODES)
+WEB_0: dict[str, Any] = {"metadata": {"name": "web-0"}, "spec": {"nodeName": "n"}}
+ANSWER = (
+    b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-0","namespace":"web","uid":"u",'
+    b'"resourceVersion":"7","managedFields":[{"manager":"x"}]},"spec":{"nodeName":"n"}}\n'
+)
+
+
+def sent(request: WriteRequest) -> tuple[str, str, str, Any]:
+    """A request without its query, its body decoded."""
+    body = json.loads(request.body) if request.body else None
+    return request.method, request.path, request.content_type, body
+
+
+# -- requests ----------------------------------------------------------------------------------
+
+
+def test_each_verb_is_a_request_of_its_own() -> None:
+    typed = {"apiVersion": "v1", "kind": "Pod", **WEB_0}
+    one, all_of_them = "/api/v1/namespaces/web/pods/web-0", "/api/v1/namespaces/web/pods"
+    as_json, merge = "application/json", "application/merge-patch+json"
+    assert sent(IN_WEB.get("web-0")) == ("GET", one, "", None)
+    assert sent(IN_WEB.create(WEB_0)) == ("POST", all_of_them, as_json, typed)
+    assert sent(IN_WEB.update(WEB_0)) == ("PUT", one, as_json, typed)
+    assert sent(IN_WEB.update(WEB_0, "status")) == ("PUT", f"{one}/status", as_json, typed)
+    assert sent(IN_WEB.patch("web-0", {"a": 1})) == ("PATCH", one, merge, {"a": 1})
+    assert sent(IN_WEB.delete("web-0")) == ("DELETE", one, "", None)
+
+
+def test_a_sequence_is_a_json_patch() -> None:
+    operations = ({"op": "remove", "path": "/spec"},)
+    request = IN_WEB.patch("web-0", operations, "status")
+    path = "/api/v1/namespaces/web/pods/web-0/status"
+    assert sent(request) == ("PATCH", path, "application/json-patch+json", list(operations))
+
+
+def test_an_apply_names_its_manager_and_leaves_managed_fields_out() -> None:
+    obj: dict[str, Any] = {"metadata": {"name": "web-0", "managedFields": []}}
+    request = IN_WEB.apply(obj, "me")
+    assert request.content_type == "application/apply-patch+yaml"
+    assert request.query == {"fieldManager": "me"}
+    assert "managedFields" not in json.loads(request.body)["metadata"]
+    assert IN_WEB.apply(obj, "me", force=True).query == {"fieldManager": "me", "force": "true"}
+    assert obj["metadata"]["managedFields"] == [], "the program's own is left as it was"
+
+
+def test_a_deletion_says_what_it_is_bound_to() -> None:
+    request = IN_WEB.delete(
+        "web-0", uid="u", resource_version="7", propagation="Foreground", grace_period=0
+    )
+    assert sent(request)[3] == {
+        "kind": "DeleteOptions",
+        "apiVersion": "v1",
+        "preconditions": {"uid": "u", "resourceVersion": "7"},
+        "propagationPolicy": "Foreground",
+        "gracePeriodSeconds": 0,
+    }
+
+
+def test_a_cached_object_is_sent_as_it_is_with_its_type() -> None:
+    raw = (
+        b'{"metadata":{"name":"web-0","namespace":"web","resourceVersion":"7"},"list":[{"a":[1]}]}'
+    )
+    cached = KubeObject(ObjectKey("web", "web-0"), "u", "7", raw, PODS)
+    body = json.loads(ANYWHERE.update(cached).body)
+    assert body == {"apiVersion": "v1", "kind": "Pod", **json.loads(raw)}
+    part = {"metadata": {"name": "x"}, "copied": cached["list"]}
+    assert json.loads(IN_WEB.create(part).body)["copied"] == [{"a": [1]}]
+
+
+@pytest.mark.parametrize(
+    ("writes", "key", "path"),
+    [
+        (IN_WEB, "web-0", "/api/v1/namespaces/web/pods/web-0"),
+        (IN_WEB, "web/web-0", "/api/v1/namespaces/web/pods/web-0"),
+        (IN_WEB, ObjectKey("", "web-0"), "/api/v1/namespaces/web/pods/web-0"),
+        (ANYWHERE, "shop/web-0", "/api/v1/namespaces/shop/pods/web-0"),
+        (CLUSTER, "node-1", "/api/v1/nodes/node-1"),
+    ],
+)
+def test_a_key_leads_to_its_object(writes: Writes, key: ObjectKey | str, path: str) -> None:
+    assert writes.get(key).path == path
+
+
+def test_a_generated_name_needs_no_name() -> None:
+    body = {"metadata": {"generateName": "web-"}}
+    assert IN_WEB.create(body).path == "/api/v1/namespaces/web/pods"
+
+
+def test_a_body_shows_in_no_repr() -> None:
+    assert "hunter2" not in repr(IN_WEB.create({**WEB_0, "data": "hunter2"}))
+
+
+# -- what can't be meant -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("writes", "key", "said"),
+    [
+        (ANYWHERE, "web-0", "in which namespace?"),
+        (IN_WEB, "shop/web-0", "this writer is for the namespace 'web'"),
+        (IN_WEB, "", "found by its name"),
+        (IN_WEB, "a/b/c", "'namespace/name' or 'name'"),
+        (IN_WEB, "..", "one URL segment"),
+        (CLUSTER, "web/node-1", "cluster-scoped"),
+        (ANYWHERE, "Web!/web-0", "DNS label"),
+    ],
+)
+def test_a_key_that_leads_nowhere_is_refused(writes: Writes, key: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said.replace("?", r"\?")):
+        writes.get(key)
+
+
+@pytest.mark.parametrize(
+    ("obj", "said"),
+    [
+        ({}, "needs metadata"),
+        ({"metadata": {}}, "found by metadata.name"),
+        ({"metadata": {"name": 5}}, "metadata.name is a string"),
+        ({"kind": "Node", **WEB_0}, "whose kind is 'Pod': this object's is 'Node'"),
+        ({"apiVersion": "v2", **WEB_0}, "whose apiVersion is 'v1'"),
+        ({"metadata": {"name": "a", "namespace": "shop"}}, "make one for 'shop'"),
+        ({**WEB_0, "data": object()}, "can't be sent as JSON"),
+    ],
+)
+def test_an_object_that_can_not_be_meant_is_refused(obj: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        IN_WEB.update(obj)
+
+
+def test_a_new_object_needs_a_name_or_the_beginning_of_one() -> None:
+    with pytest.raises(UsageError, match="or generateName"):
+        IN_WEB.create({"metadata": {}})
+
+
+def test_an_apply_without_a_manager_is_refused() -> None:
+    with pytest.raises(UsageError, match="manager="):
+        IN_WEB.apply(WEB_0, "")
+
+
+@pytest.mark.parametrize("patch", ["text", ["text"], [1]])
+def test_a_patch_of_no_known_kind_is_refused(patch: Patch) -> None:
+    with pytest.raises(UsageError, match="merge patch"):
+        IN_WEB.patch("web-0", patch)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_a_number_that_is_none_is_refused_rather_than_sent_as_null(bad: float) -> None:
+    """A null in a merge patch deletes the field."""
+    ports = [{"port": 1}, {"port": bad}]
+    with pytest.raises(UsageError, match=r"JSON: spec\.ports\.1\.port is NaN or infinite"):
+        IN_WEB.patch("web-0", {"spec": {"ports": ports, "x": None}})
+    with pytest.raises(UsageError, match=r"JSON: 0\.value is NaN or infinite"):
+        IN_WEB.patch("web-0", [{"op": "add", "path": "/spec/x", "value": bad}])
+
+
+def test_a_null_that_is_meant_is_sent() -> None:
+    patch = {"spec": {"nodeName": None, "tolerations": [{"key": "null"}]}}
+    assert sent(IN_WEB.patch("web-0", patch))[3] == patch
+
+
+@pytest.mark.parametrize("given", [None, 5, "text", [WEB_0]])
+def test_what_is_no_object_is_refused_by_name(given: Any) -> None:
+    with pytest.raises(UsageError, match="a Pod to write is a mapping, not "):
+        IN_WEB.create(given)
+    with pytest.raises(UsageError, match="a Pod to write is a mapping, not "):
+        IN_WEB.update(given)
+
+
+@pytest.mark.parametrize("key", [None, 5, ("web", "web-0")])
+def test_what_is_no_key_is_refused_by_name(key: Any) -> None:
+    with pytest.raises(UsageError, match="a Pod is found by an ObjectKey or a str, not by"):
+        IN_WEB.get(key)
+
+
+def test_an_object_in_the_place_of_its_key_is_not_quoted() -> None:
+    secret: Any = {"metadata": {"name": "s"}, "data": {"password": "aHVudGVyMg=="}}
+    with pytest.raises(UsageError, match="not by a dict") as caught:
+        Writes(find_built_in("secrets"), "web").delete(secret)
+    assert "aHVudGVyMg" not in str(caught.value)
+
+
+@pytest.mark.parametrize("subresource", ["..", ".", "a/b", "../web-1", "status?x=y", "%2e"])
+def test_a_subresource_leads_nowhere_else(subresource: str) -> None:
+    with pytest.raises(UsageError, match="a subresource is a word such as 'status', not"):
+        IN_WEB.patch("web-0", {}, subresource)
+
+
+def test_a_namespace_that_can_not_be_is_refused_when_the_writer_is_made() -> None:
+    with pytest.raises(ValueError, match="cluster-scoped"):
+        Writes(NODES, "web")
+
+
+# -- answers -----------------------------------------------------------------------------------
+
+
+def test_an_answer_is_an_object_as_a_cache_has_it() -> None:
+    obj = IN_WEB.read(ANSWER)
+    assert (obj.key, obj.uid, obj.resource_version) == (ObjectKey("web", "web-0"), "u", "7")
+    assert b"managedFields" not in obj.raw
+    assert obj.raw.endswith(b"}")
+    assert obj["spec"] == {"nodeName": "n"}
+
+
+def test_a_deletion_is_answered_by_what_is_left_or_by_nothing() -> None:
+    assert IN_WEB.read_deleted(b'{"kind":"Status","status":"Success"}') is None
+    left = IN_WEB.read_deleted(ANSWER)
+    assert left is not None
+    assert left.name == "web-0"
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"metadata":{}}', b"<html>"])
+def test_an_answer_without_an_object_is_an_error(body: bytes) -> None:
+    with pytest.raises(ProtocolError, match=r"pods: the answer is no object") as caught:
+        IN_WEB.read_deleted(body)
+    assert caught.value.phase == "write"

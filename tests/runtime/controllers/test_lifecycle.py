@@ -1,0 +1,534 @@
+"""How long a controller works: its start, its end, and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from aioinformer import (
+    Controller,
+    ItemExponential,
+    KubeObject,
+    NoMetrics,
+    ObjectKey,
+    ReconcileContext,
+    Result,
+    SharedInformerFactory,
+)
+from aioinformer._core.controllers.queue_items import ReadQueue
+from aioinformer._runtime.controllers.lifecycle import LIMIT
+from aioinformer.errors import Forbidden, NotRunning, ShutdownIncomplete
+from aioinformer.testing import ClusterSource, Faults
+from tests.runtime.controllers.controlling import (
+    BARS,
+    FOOS,
+    Diary,
+    a_cluster,
+    change,
+    create,
+    foos_of,
+    informing,
+    key,
+    now,
+    simulated,
+    until,
+)
+from tests.runtime.elections import candidates
+
+
+def tasks_left() -> set[str]:
+    return {task.get_name() for task in asyncio.all_tasks()} - {
+        task.get_name() for task in (asyncio.current_task(),) if task is not None
+    }
+
+
+async def within(controller: Controller, error: Exception) -> None:
+    """Work for a second, and leave by an exception."""
+    async with controller:
+        await asyncio.sleep(1)
+        raise error
+
+
+def cancel(name: str) -> None:
+    """Cancel the task of that name."""
+    (task,) = [each for each in asyncio.all_tasks() if each.get_name() == name]
+    task.cancel()
+
+
+# -- leaving ----------------------------------------------------------------------------------
+
+
+def test_leaving_lets_runs_finish_and_starts_no_more(caplog: pytest.LogCaptureFixture) -> None:
+    cluster, diary = a_cluster(*"abcde"), Diary(takes=5)
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            async with Controller(foos, diary, workers=2, name="it") as it:
+                await asyncio.sleep(1)
+            assert now() == 5.0
+            assert it.state == "stopped"
+            assert foos.registrations == ()
+            assert it.health.waiting == 3
+            create(cluster, "f")
+            await asyncio.sleep(10)
+
+    simulated(main)
+    assert len(diary.ended) == 2
+    assert diary.cancelled == []
+    assert "controller it stopped: 0 runs cancelled, 3 keys left in line, 0 left" in caplog.text
+
+
+def test_runs_that_are_not_done_by_the_deadline_are_cancelled_and_named() -> None:
+    cluster, diary = a_cluster("a", "b"), Diary(takes=100)
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            with pytest.raises(ShutdownIncomplete) as caught:
+                async with Controller(foos, diary, shutdown_timeout=7, name="it"):
+                    await asyncio.sleep(1)
+            assert caught.value.left == ("it: default/a", "it: default/b")
+            assert now() == 8.0
+
+    simulated(main)
+    assert sorted(diary.cancelled) == ["a", "b"]
+
+
+def test_a_run_that_never_ends_is_named_and_left_behind() -> None:
+    cluster, ends = a_cluster("a"), asyncio.Event()
+
+    async def deaf(key: ObjectKey, ctx: ReconcileContext) -> None:
+        while not ends.is_set():
+            try:
+                await ends.wait()
+            except asyncio.CancelledError:
+                continue
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            with pytest.raises(ShutdownIncomplete, match="it: default/a"):
+                async with Controller(foos, deaf, shutdown_timeout=3, name="it"):
+                    await asyncio.sleep(1)
+            assert now() == 5.0  # three seconds to finish, one more to honour the cancellation
+            ends.set()
+            await asyncio.sleep(1)
+
+    simulated(main)
+
+
+def test_a_failed_run_at_the_end_is_among_what_is_left(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = a_cluster("a", "b")
+    diary = Diary(takes=2, answers=[ValueError("no"), Result(requeue_after=60)])
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            async with Controller(foos, diary, name="it") as it:
+                await asyncio.sleep(1)
+            assert it.health.waiting == 2
+
+    simulated(main)
+    assert "0 keys left in line, 2 left that were to run later" in caplog.text
+
+
+def test_stop_ends_run_when_the_runs_are_over() -> None:
+    cluster, diary = a_cluster("a"), Diary(takes=5)
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            it = Controller(foos, diary)
+            asyncio.get_running_loop().call_later(1, it.stop)
+            await it.run()
+            assert now() == 5.0
+
+    simulated(main)
+    assert diary.ended == ["a"]
+
+
+def test_a_controller_whose_factory_was_not_entered_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        informers = SharedInformerFactory(ClusterSource(a_cluster()))
+        async with Controller(informers.informer(FOOS), Diary(), name="c"):
+            await asyncio.sleep(100)
+
+    simulated(main)
+    (said,) = [each.message for each in caplog.records if "does nothing yet" in each.message]
+    assert said.startswith("controller c does nothing yet: not synced after 30 s: controller c of")
+    assert "not started: enter the factory with `async with`" in said
+
+
+def test_stop_while_it_waits_for_its_informer_is_no_failure() -> None:
+    async def main() -> None:
+        informers = SharedInformerFactory(ClusterSource(a_cluster()))  # never entered
+        it = Controller(informers.informer(FOOS), Diary())
+        asyncio.get_running_loop().call_later(1, it.stop)
+        await it.run()
+        assert (it.state, now()) == ("stopped", 1.0)
+
+    simulated(main)
+
+
+def test_a_controller_that_was_stopped_before_its_start_does_nothing() -> None:
+    cluster, diary = a_cluster("a"), Diary()
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            it = Controller(foos, diary)
+            it.stop()
+            await it.run()
+
+    simulated(main)
+    assert diary.runs == []
+
+
+def test_an_exception_in_the_body_cancels_runs_at_once_and_comes_out_as_itself() -> None:
+    cluster, diary, mine = a_cluster("a"), Diary(takes=100), ValueError("mine")
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            with pytest.raises(ValueError, match="mine") as caught:
+                await within(Controller(foos, diary), mine)
+            assert caught.value is mine
+            assert now() == 1.0
+
+    simulated(main)
+    assert diary.cancelled == ["a"]
+
+
+def test_cancelled_it_cancels_its_runs_in_the_step_in_which_it_hears_of_it() -> None:
+    """So that nothing is written after a lease was lost, but what was on its way already: in the
+    turn of the cancellation and, before it has come through, in the next one.
+    """
+    cluster = a_cluster("a")
+    writes = list[float]()
+
+    async def busy(key: ObjectKey, ctx: ReconcileContext) -> None:
+        while True:
+            writes.append(now())
+            await asyncio.sleep(0)  # always ready to go on
+            if len(writes) > 1000:
+                await asyncio.sleep(1)
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            running = asyncio.create_task(Controller(foos, busy).run())
+            await until(lambda: len(writes) >= 100, every=0)
+            before = len(writes)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            assert len(writes) <= before + 2
+            assert foos.registrations == ()
+
+    for seed in range(20):
+        writes.clear()
+        simulated(main, seed=seed)
+
+
+def test_a_cancellation_cuts_the_time_for_finishing_short() -> None:
+    cluster, diary = a_cluster("a"), Diary(takes=100)
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            it = Controller(foos, diary, shutdown_timeout=60)
+            running = asyncio.create_task(it.run())
+            await asyncio.sleep(1)
+            it.stop()
+            await asyncio.sleep(1)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            assert now() == 2.0
+
+    simulated(main)
+    assert diary.cancelled == ["a"]
+
+
+@pytest.mark.parametrize("after", [0, 1, 2, 3, 4, 5, 8, 13, 21])
+def test_cancelled_at_any_moment_nothing_is_left_behind(after: int) -> None:
+    cluster = a_cluster("a", "b")
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            before = tasks_left()
+            running = asyncio.create_task(Controller(foos, Diary(takes=1)).run())
+            for _ in range(after):
+                await asyncio.sleep(0)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            await asyncio.sleep(0)
+            assert foos.registrations == ()
+            assert {each for each in tasks_left() if "it" in each} <= before
+
+    for seed in range(10):
+        simulated(main, seed=seed)
+
+
+def test_what_a_cancelled_run_raises_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = a_cluster("a")
+
+    async def clumsy(key: ObjectKey, ctx: ReconcileContext) -> None:
+        try:
+            await asyncio.sleep(100)
+        finally:
+            raise ValueError("while cleaning up")
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            with pytest.raises(KeyError):
+                await within(Controller(foos, clumsy), KeyError())
+
+    simulated(main)
+    assert "raised as it was cancelled: ValueError: while cleaning up" in caplog.text
+
+
+# -- what ends it -----------------------------------------------------------------------------
+
+
+def test_a_factory_that_is_left_first_ends_the_controller_with_a_reason() -> None:
+    cluster = a_cluster("a")
+
+    async def main() -> None:
+        informers = SharedInformerFactory(ClusterSource(cluster))
+        await informers.__aenter__()
+        running = asyncio.create_task(Controller(informers.informer(FOOS), Diary()).run())
+        await asyncio.sleep(1)
+        await informers.__aexit__(None, None, None)
+        with pytest.raises(
+            NotRunning, match="its factory was left before it, or its handler removed"
+        ):
+            await running
+
+    simulated(main)
+
+
+def test_an_informer_that_fails_is_what_the_factory_raises() -> None:
+    """The controller's own error is a consequence; the cause comes out."""
+    cluster, faults = a_cluster("a"), Faults()
+    states = list[str]()
+
+    async def main() -> None:
+        source = ClusterSource(cluster, faults)
+        async with SharedInformerFactory(source, fail_fast=(Forbidden,)) as informers:
+            it = Controller(informers.informer(FOOS), Diary())
+            try:
+                async with it:
+                    await asyncio.sleep(1)
+                    with faults.status(403):
+                        cluster.empty_watch_cache()
+                        await asyncio.sleep(4000)
+            finally:
+                states.append(it.state)
+
+    with pytest.raises(Forbidden):
+        simulated(main)
+    assert len(states) == 1
+
+
+def test_one_of_several_informers_is_enough_to_end_it() -> None:
+    cluster = a_cluster("a")
+
+    async def main() -> None:
+        async with informing(cluster) as informers:
+            bars = informers.informer(BARS)
+            controller = Controller(informers.informer(FOOS), Diary(), name="it").owns(bars)
+            running = asyncio.create_task(controller.run())
+            await asyncio.sleep(1)
+            (trigger,) = bars.registrations
+            trigger.remove()
+            with pytest.raises(NotRunning, match="it hears no more of bars"):
+                await running
+            assert controller.state == "failed"
+            assert "NotRunning" in str(controller.health)
+
+    simulated(main)
+
+
+def test_an_informer_that_has_ended_has_no_controllers() -> None:
+    cluster = a_cluster("a")
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            pass
+        it = Controller(foos, Diary())
+        with pytest.raises(NotRunning):
+            await it.run()
+
+    simulated(main)
+
+
+@pytest.mark.parametrize("name", ["worker 0 of controller it", "lead of controller it"])
+def test_a_task_that_somebody_else_cancels_is_a_failure_and_never_silent(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = a_cluster("a")
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            it = Controller(foos, Diary(), name="it")
+            asyncio.get_running_loop().call_later(1, cancel, name)
+            with pytest.raises(RuntimeError, match="was cancelled, but not by its controller"):
+                await it.run()
+            assert it.state == "failed"
+            assert foos.registrations == ()
+
+    simulated(main)
+    assert "the controller it failed" in caplog.text
+
+
+class Broken(ItemExponential):
+    """A program's limiter, with a mistake in it."""
+
+    def when(self, key: object, now: float) -> float:
+        raise KeyError("the limiter is broken")
+
+
+def test_a_worker_that_fails_ends_the_controller_and_is_raised() -> None:
+    cluster, diary = a_cluster("a"), Diary(answers=[ValueError("no")])
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            it = Controller(foos, diary, limiter=Broken())
+            with pytest.raises(KeyError, match="the limiter is broken"):
+                await it.run()
+            assert it.state == "failed"
+            assert isinstance(it.health.error, KeyError)
+
+    simulated(main)
+
+
+def test_controllers_share_informers_and_end_apart() -> None:
+    cluster, first, second = a_cluster("a"), Diary(), Diary()
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos, Controller(foos, first):
+            async with Controller(foos, second):
+                await asyncio.sleep(1)
+            change(cluster, "a", size=1)
+            await asyncio.sleep(1)
+
+    simulated(main)
+    assert (len(first.runs), len(second.runs)) == (2, 1)
+
+
+def test_it_may_be_left_by_another_task_than_it_was_entered_by() -> None:
+    cluster, diary = a_cluster("a"), Diary()
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            it = await asyncio.create_task(Controller(foos, diary).__aenter__())
+            await asyncio.sleep(1)
+            await asyncio.create_task(it.__aexit__(None, None, None))
+            assert it.state == "stopped"
+
+    simulated(main)
+    assert diary.names == ["a"]
+
+
+def test_children_that_come_and_go_in_a_flood_are_all_heard_of() -> None:
+    """Merged by object, what came and went would be nothing, and no owner would hear that it is to
+    make another one.
+    """
+    cluster, asked = a_cluster("a"), set[str]()
+
+    def to_keys(bar: KubeObject) -> list[ObjectKey]:
+        asked.add(bar.name)
+        if len(asked) < 1000:
+            candidates.stop_for(0.01)  # slow enough to give way after each
+        return [key("a")]
+
+    async def main() -> None:
+        async with informing(cluster) as informers:
+            bars = informers.informer(BARS)
+            async with Controller(informers.informer(FOOS), Diary()).watches(bars, to_keys) as it:
+                await it.wait_synced(5)
+                for number in range(LIMIT):
+                    cluster.create(BARS, {"metadata": {"name": f"bar-{number}"}})
+                    cluster.delete(BARS, f"bar-{number}")
+                async with asyncio.timeout(1000):
+                    await until(lambda: len(asked) == LIMIT, every=1)
+                (registration,) = bars.registrations
+                assert registration.statistics().merged == 0
+
+    candidates.simulated(main)
+
+
+# -- measured ---------------------------------------------------------------------------------
+
+
+class Counting(NoMetrics):
+    def __init__(self) -> None:
+        self.results = list[tuple[str, str, float]]()
+        self.queues = list[str]()
+        self.worked_on = 0
+
+    def reconciled(self, controller: str, result: str, seconds: float) -> None:
+        self.results.append((controller, result, round(seconds, 3)))
+
+    def queue_started(self, queue: str, read: ReadQueue) -> None:
+        self.queues.append(f"{queue} started")
+
+    def queue_ended(self, queue: str, read: ReadQueue) -> None:
+        self.queues.append(f"{queue} ended")
+
+    def worked(self, queue: str, waited: float, seconds: float) -> None:
+        self.worked_on += 1
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_runs_are_measured_and_the_queue_ends_with_the_controller(cancelled: bool) -> None:
+    cluster, metrics = a_cluster("a"), Counting()
+    diary = Diary(
+        takes=1,
+        answers=[None, ValueError("no"), Result(requeue=True), Result(requeue_after=1)],
+    )
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            it = Controller(foos, diary, name="it", workers=1, metrics=metrics, timeout=5)
+            running = asyncio.create_task(it.run())
+            await asyncio.sleep(2)
+            change(cluster, "a", size=1)
+            await asyncio.sleep(8)
+            diary.takes = 10
+            change(cluster, "a", size=2)
+            await asyncio.sleep(5)
+            for name in "bcdef":
+                create(cluster, name)
+            await asyncio.sleep(0.2)
+            if cancelled:
+                running.cancel()
+            else:
+                it.stop()
+            await asyncio.wait({running})
+            assert it.health.queue.depth == 0
+            assert it.health.waiting >= 4
+
+    simulated(main)
+    words = ["success", "error", "requeue", "requeue_after", "success", "timeout"]
+    assert [result for _, result, _ in metrics.results][:6] == words
+    assert metrics.results[5] == ("it", "timeout", 5.0)
+    assert metrics.queues == ["it started", "it ended"]
+    assert metrics.worked_on == len(diary.runs)
+
+
+def test_a_hundred_thousand_keys_left_in_line_hold_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster, diary = a_cluster("a"), Diary()
+
+    async def main() -> None:
+        async with foos_of(cluster) as foos:
+            async with Controller(foos, diary, name="it") as it:
+                await it.wait_synced(5)
+                for i in range(100_000):
+                    it.trigger(key(f"foo-{i}"))
+            assert it.health.queue.depth == 0
+            assert it.health.waiting > 99_000
+
+    simulated(main)
+    assert "keys left in line" in caplog.text
+    assert caplog.records[-1].levelno == logging.WARNING

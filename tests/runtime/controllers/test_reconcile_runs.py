@@ -1,0 +1,113 @@
+"""One run of a reconciler, to its end."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from aioinformer import ObjectKey, Priority, ReconcileContext, Result
+from aioinformer._runtime.controllers.reconcile_runs import Reconciles
+from aioinformer.errors import HandlerCancelled, ReconcileTimeout
+from tests.runtime.controllers.controlling import key, now, simulated
+
+A = key("a")
+CONTEXT = ReconcileContext(controller="it", reasons=(), retries=0, priority=Priority.NORMAL)
+
+
+async def waits(key: ObjectKey, ctx: ReconcileContext) -> None:
+    await asyncio.sleep(100)
+
+
+def test_a_run_is_known_while_it_goes_on() -> None:
+    async def main() -> None:
+        runs = Reconciles("it", waits)
+        task = asyncio.create_task(runs.once(A, CONTEXT))
+        await asyncio.sleep(10)
+        assert (runs.keys, runs.seconds(now())) == ((A,), {A: 10.0})
+        assert repr(runs) == "<Reconciles of it: 1 under way>"
+        await task
+        assert runs.keys == ()
+
+    simulated(main)
+
+
+def test_what_it_answers_is_returned() -> None:
+    async def answers(key: ObjectKey, ctx: ReconcileContext) -> Result:
+        return Result(requeue_after=5)
+
+    async def main() -> Result | None:
+        return await Reconciles("it", answers).once(A, CONTEXT)
+
+    assert simulated(main) == Result(requeue_after=5)
+
+
+def test_cleaning_up_is_waited_for_and_not_broken_off() -> None:
+    """However often whoever waits for the run is cancelled, as under an elector."""
+    cleaned = list[float]()
+
+    async def careful(key: ObjectKey, ctx: ReconcileContext) -> None:
+        try:
+            await asyncio.sleep(100)
+        finally:
+            await asyncio.sleep(5)
+            cleaned.append(now())
+
+    async def main() -> None:
+        task = asyncio.create_task(Reconciles("it", careful, timeout=50).once(A, CONTEXT))
+        for _ in range(4):
+            await asyncio.sleep(1)
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    simulated(main)
+    assert cleaned == [6.0]
+
+
+class Odd(BaseException):
+    """No Exception."""
+
+
+async def is_odd(key: ObjectKey, ctx: ReconcileContext) -> None:
+    raise Odd
+
+
+def test_what_is_no_exception_is_wrapped_in_one() -> None:
+    async def main() -> None:
+        with pytest.raises(HandlerCancelled, match="it raised a Odd of its own") as caught:
+            await Reconciles("it", is_odd).once(A, CONTEXT)
+        assert isinstance(caught.value.__cause__, Odd)
+
+    simulated(main)
+
+
+def test_what_a_late_run_raised_is_the_cause_of_the_timeout() -> None:
+    async def clumsy(key: ObjectKey, ctx: ReconcileContext) -> None:
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            raise ValueError("while cleaning up") from None
+
+    async def main() -> None:
+        with pytest.raises(ReconcileTimeout, match="took longer than 5 s") as caught:
+            await Reconciles("it", clumsy, timeout=5).once(A, CONTEXT)
+        assert isinstance(caught.value.__cause__, ValueError)
+
+    simulated(main)
+
+
+def test_a_run_that_finishes_although_it_is_late_is_late() -> None:
+    async def finishes(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            return None
+        return None
+
+    async def main() -> None:
+        with pytest.raises(ReconcileTimeout) as caught:
+            await Reconciles("it", finishes, timeout=5).once(A, CONTEXT)
+        assert caught.value.__cause__ is None
+
+    simulated(main)

@@ -1,0 +1,684 @@
+"""The work queue that workers wait at, in simulated time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections import Counter
+from collections.abc import Coroutine
+from math import inf, nan
+from typing import Any
+
+import pytest
+
+from aioinformer import FastSlow, NoMetrics, ObjectKey, Priority, RateLimiter, WorkQueue
+from aioinformer._core.controllers.queue_items import ReadQueue
+from aioinformer._runtime.controllers.work_queue import AT_ONCE
+from aioinformer.errors import QueueShutDown, UsageError
+from aioinformer.testing.simulation.loop import run
+from tests.runtime.sources import settle
+
+
+def simulated(main: Coroutine[Any, Any, None], *, seed: int = 1) -> None:
+    run(main, seed=seed)
+
+
+def time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def waiting(queue: WorkQueue[str], count: int = 1) -> list[asyncio.Task[str]]:
+    """Workers that wait at a queue, in this order."""
+    tasks: list[asyncio.Task[str]] = []
+    for _ in range(count):
+        tasks.append(asyncio.create_task(queue.get()))
+        await settle()
+    return tasks
+
+
+async def ended(*tasks: asyncio.Task[str]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# -- waiting and taking --------------------------------------------------------------------------
+
+
+async def test_what_is_there_is_taken_at_once() -> None:
+    queue = WorkQueue[str]()
+    assert queue.add("a")
+    assert await queue.get() == "a"
+    assert len(queue) == 0
+
+
+async def test_whoever_waits_is_woken_by_an_add() -> None:
+    queue = WorkQueue[str]()
+    (worker,) = await waiting(queue)
+    assert not worker.done()
+    queue.add("a")
+    assert await worker == "a"
+
+
+async def test_those_who_wait_are_served_in_the_order_of_their_coming() -> None:
+    queue = WorkQueue[str]()
+    workers = await waiting(queue, 3)
+    for key in ("a", "b", "c"):
+        queue.add(key)
+    assert [await worker for worker in workers] == ["a", "b", "c"]
+
+
+async def test_nobody_overtakes_a_worker_that_was_woken_and_did_not_run_yet() -> None:
+    queue = WorkQueue[str]()
+    (first,) = await waiting(queue)
+    late = asyncio.create_task(queue.get())  # runs before who is woken after this
+    queue.add("a")
+    assert await first == "a"
+    assert not late.done()
+    queue.add("b")
+    assert await late == "b"
+
+
+async def test_a_woken_worker_takes_what_is_the_most_urgent_by_then() -> None:
+    queue = WorkQueue[str]()
+    (worker,) = await waiting(queue)
+    queue.add("low", priority=Priority.LOW)
+    queue.add("normal")
+    assert await worker == "normal"
+    assert len(queue) == 1
+
+
+async def test_a_key_that_is_worked_on_is_given_to_nobody_else() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    key = await queue.get()
+    queue.add("a")
+    (worker,) = await waiting(queue)
+    assert not worker.done()
+    queue.done(key)
+    assert await worker == "a"
+
+
+async def test_a_context_is_one_run_of_a_key_even_if_it_fails() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+
+    async def fail() -> None:
+        async with queue.work() as key:
+            assert (key, queue.statistics().processing) == ("a", 1)
+            raise KeyError(key)
+
+    with pytest.raises(KeyError):
+        await fail()
+    assert (queue.statistics().processing, queue.statistics().done) == (0, 1)
+
+
+async def test_the_end_of_what_nobody_works_on_is_an_error_that_names_it() -> None:
+    queue = WorkQueue[ObjectKey](name="pods")
+    with pytest.raises(UsageError, match=r"web-0.*the work queue pods doesn't know it"):
+        queue.done(ObjectKey("web", "web-0"))
+
+
+async def test_a_key_tells_its_priority_until_it_is_done() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a", priority=Priority.LOW)
+    async with queue.work() as key:
+        assert queue.priority(key) is Priority.LOW
+    assert queue.priority("a") is None
+
+
+# -- cancellation --------------------------------------------------------------------------------
+
+
+async def test_a_worker_that_is_cancelled_as_it_waits_misses_nothing_for_others() -> None:
+    queue = WorkQueue[str]()
+    first, second = await waiting(queue, 2)
+    await ended(first)
+    queue.add("a")
+    assert await second == "a"
+
+
+async def test_a_worker_that_is_cancelled_before_it_runs_passes_the_key_on() -> None:
+    queue = WorkQueue[str]()
+    first, second = await waiting(queue, 2)
+    queue.add("a")  # the first is woken
+    first.cancel()  # and doesn't get to it
+    assert await second == "a"
+    await ended(first)
+
+
+async def test_a_key_that_is_woken_for_after_the_cancellation_goes_to_the_next() -> None:
+    queue = WorkQueue[str]()
+    first, second = await waiting(queue, 2)
+    first.cancel()
+    queue.add("a")
+    assert await second == "a"
+    await ended(first)
+
+
+async def test_a_key_whose_only_worker_was_cancelled_stays_in_the_queue() -> None:
+    queue = WorkQueue[str]()
+    (worker,) = await waiting(queue)
+    queue.add("a")
+    worker.cancel()
+    await ended(worker)
+    assert len(queue) == 1
+    assert await queue.get() == "a"
+
+
+async def test_workers_that_give_up_again_and_again_leave_nothing_behind() -> None:
+    queue = WorkQueue[str]()
+    for _ in range(50):
+        (worker,) = await waiting(queue)
+        await ended(worker)
+    assert "waiters=0" in repr(queue)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_is_cancelled_no_key_is_lost_and_none_is_worked_on_twice_at_once(
+    seed: int,
+) -> None:
+    """Producers, workers and somebody who cancels them at every await, in a seed's order."""
+
+    async def main() -> None:
+        queue, chance = WorkQueue[str](), random.Random(seed)
+        owed, working = Counter[str](), set[str]()
+
+        async def produce() -> None:
+            for _ in range(60):
+                key = f"k{chance.randrange(8)}"
+                owed[key] = 1  # what was added before it is taken needs one run
+                if chance.random() < 0.4:
+                    queue.add_after(key, chance.choice([0.0, 0.5, 3.0]))
+                else:
+                    queue.add(key, priority=chance.choice(list(Priority)))
+                await asyncio.sleep(chance.choice([0, 0, 0.1]))
+
+        async def work() -> None:
+            while True:
+                async with queue.work() as key:
+                    assert key not in working
+                    working.add(key)
+                    owed[key] = 0
+                    try:
+                        await asyncio.sleep(chance.choice([0, 0.2]))
+                    finally:
+                        working.discard(key)
+
+        async def disturb(workers: list[asyncio.Task[None]]) -> None:
+            while True:
+                await asyncio.sleep(chance.choice([0, 0.05, 0.1]))
+                place = chance.randrange(len(workers))
+                workers[place].cancel()
+                await asyncio.wait([workers[place]])
+                workers[place] = asyncio.create_task(work())
+
+        workers = [asyncio.create_task(work()) for _ in range(3)]
+        disturber = asyncio.create_task(disturb(workers))
+        await asyncio.gather(produce(), produce())
+        await asyncio.sleep(5)  # until the delayed ones have come
+        disturber.cancel()
+        await asyncio.wait([disturber])
+        assert await queue.drain(timeout=60)
+        for worker in workers:
+            with pytest.raises((QueueShutDown, asyncio.CancelledError)):
+                await worker
+        assert not +owed
+        found = queue.statistics()
+        assert (found.depth, found.delayed, found.processing) == (0, 0, 0)
+        assert found.done == found.adds
+
+    simulated(main(), seed=seed)
+
+
+# -- delays --------------------------------------------------------------------------------------
+
+
+def test_a_delayed_key_comes_when_its_time_has_come() -> None:
+    async def main() -> None:
+        queue = WorkQueue[str]()
+        queue.add_after("hour", 3600)
+        queue.add_after("minute", 60)
+        queue.add_after("now", 0)
+        queue.add_after("past", -1)
+        assert [await queue.get() for _ in range(2)] == ["now", "past"]
+        assert (await queue.get(), time()) == ("minute", 60.0)
+        assert (await queue.get(), time()) == ("hour", 3600.0)
+
+    simulated(main())
+
+
+def test_the_earliest_of_several_delays_wins() -> None:
+    async def main() -> None:
+        queue = WorkQueue[str]()
+        for delay in (50, 10, 30):
+            queue.add_after("a", delay)
+        assert queue.statistics().delayed == 1
+        assert (await queue.get(), time()) == ("a", 10.0)
+        queue.done("a")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(100):
+                await queue.get()
+
+    simulated(main())
+
+
+def test_one_timer_waits_however_many_keys_are_delayed() -> None:
+    async def main() -> None:
+        queue, loop = WorkQueue[str](), asyncio.get_running_loop()
+        for number in range(1000):
+            queue.add_after(f"k{number}", 10 + number)
+
+        def timers() -> list[float]:
+            return [each[0] for each in vars(loop)["_later"] if not each[3].cancelled()]
+
+        assert timers() == [10.0]
+        queue.add_after("sooner", 5)
+        assert timers() == [5.0]
+        queue.shut_down()
+        assert timers() == []
+
+    simulated(main())
+
+
+def test_thousands_that_are_ready_at_once_come_in_several_steps() -> None:
+    """The promise is 10 ms: others run in between."""
+
+    async def main() -> None:
+        queue = WorkQueue[int]()
+        for key in range(3 * AT_ONCE):
+            queue.add_after(key, 1.0)
+        await asyncio.sleep(1.0)
+        lengths: set[int] = set()
+        while queue.statistics().delayed:
+            lengths.add(len(queue))
+            await asyncio.sleep(0)
+        assert {AT_ONCE, 2 * AT_ONCE} <= lengths
+        assert [await queue.get() for _ in range(3 * AT_ONCE)] == list(range(3 * AT_ONCE))
+
+    simulated(main())
+
+
+async def test_a_loop_that_is_late_puts_all_in_line_that_are_ready_by_then() -> None:
+    queue, loop = WorkQueue[str](), asyncio.get_running_loop()
+    start = loop.time()
+    for number in range(10):
+        queue.add_after(f"k{number}", 0.0001 * (1 + number))
+    while loop.time() < start + 0.002:
+        pass  # somebody blocks the loop
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert len(queue) == 10
+
+
+@pytest.mark.parametrize("delay", [inf, nan, -inf])
+async def test_a_delay_is_a_finite_number(delay: float) -> None:
+    with pytest.raises(ValueError, match="'a' can't be added after"):
+        WorkQueue[str]().add_after("a", delay)
+
+
+# -- retries -------------------------------------------------------------------------------------
+
+
+def test_a_key_that_fails_waits_longer_each_time_until_it_is_forgotten() -> None:
+    async def main() -> None:
+        queue, times = WorkQueue[str](), list[float]()
+        queue.add("a")
+        for _ in range(4):
+            async with queue.work() as key:
+                times.append(time())
+                queue.add_rate_limited(key)
+        assert times == pytest.approx([0.0, 0.005, 0.015, 0.035])
+        assert (queue.retries("a"), queue.statistics().retries) == (4, 4)
+        queue.forget("a")
+        assert queue.retries("a") == 0
+        async with queue.work() as key:
+            queue.add_rate_limited(key)
+        before = time()
+        await queue.get()
+        assert time() - before == pytest.approx(0.005)
+
+    simulated(main())
+
+
+def test_a_storm_of_failures_is_tried_again_ten_times_a_second() -> None:
+    async def main() -> None:
+        queue, tried = WorkQueue[int](), list[float]()
+        for key in range(200):
+            queue.add_rate_limited(key)
+        for _ in range(200):
+            await queue.get()
+            tried.append(time())
+        assert sum(at < 0.01 for at in tried) == 100
+        assert tried[-1] == pytest.approx(10.0)
+
+    simulated(main())
+
+
+def test_a_limiter_of_ones_own_is_asked() -> None:
+    class ByName:
+        """Even keys are quick."""
+
+        def when(self, key: int, now: float) -> float:
+            return key % 2
+
+        def forget(self, key: int) -> None:
+            raise AssertionError
+
+        def retries(self, key: int) -> int:
+            return key
+
+    async def main() -> None:
+        limiter: RateLimiter[int] = ByName()
+        queue = WorkQueue[int](limiter=limiter)
+        queue.add_rate_limited(3)
+        queue.add_rate_limited(4)
+        assert (await queue.get(), time()) == (4, 0.0)
+        assert (await queue.get(), time()) == (3, 1.0)
+        assert queue.retries(3) == 3
+
+    simulated(main())
+
+
+def test_a_retry_keeps_the_priority_that_it_is_given() -> None:
+    async def main() -> None:
+        queue = WorkQueue[str](limiter=FastSlow(1.0, 1.0, 1))
+        queue.add_rate_limited("low", priority=Priority.LOW)
+        queue.add_after("normal", 1.0)
+        await asyncio.sleep(2.0)
+        assert [await queue.get(), await queue.get()] == ["normal", "low"]
+
+    simulated(main())
+
+
+# -- the end -------------------------------------------------------------------------------------
+
+
+async def test_a_shut_down_queue_hands_out_what_waits_and_then_says_so() -> None:
+    queue = WorkQueue[str](name="pods")
+    queue.add("a")
+    queue.shut_down()
+    queue.shut_down()
+    assert queue.is_shut_down
+    assert not queue.add("b")
+    assert not queue.add_after("c", 1.0)
+    assert not queue.add_rate_limited("d")
+    assert await queue.get() == "a"
+    with pytest.raises(QueueShutDown, match="the work queue pods is shut down, and nothing waits"):
+        await queue.get()
+
+
+async def test_those_who_wait_hear_of_the_shutdown() -> None:
+    queue = WorkQueue[str]()
+    workers = await waiting(queue, 3)
+    queue.shut_down()
+    for worker in workers:
+        with pytest.raises(QueueShutDown):
+            await worker
+
+
+async def test_a_worker_waits_for_a_run_that_is_still_to_come_after_the_shutdown() -> None:
+    """Nobody would be left to take it if all idle workers went home."""
+    queue = WorkQueue[str]()
+    queue.add("a")
+    key = await queue.get()
+    queue.add("a")
+    queue.shut_down()
+    idle, other = await waiting(queue, 2)
+    assert not idle.done()
+    queue.done(key)
+    assert await idle == "a"
+    with pytest.raises(QueueShutDown):
+        await other
+
+
+async def test_who_waits_or_was_woken_hears_that_everything_was_dropped() -> None:
+    queue = WorkQueue[str]()
+    queue.add("held")
+    held = await queue.get()
+    queue.add("held")
+    woken, other = await waiting(queue, 2)
+    queue.add("a")  # kept for the first of them, who did not run yet
+    queue.shut_down(drop=True)
+    for worker in (woken, other):
+        with pytest.raises(QueueShutDown):
+            await worker
+    with pytest.raises(QueueShutDown):
+        await queue.get()
+    assert not await queue.drain(0)
+    queue.done(held)
+    assert await queue.drain(0)
+    assert queue.statistics().dropped == 2
+
+
+async def test_a_woken_worker_that_is_cancelled_in_the_shutdown_passes_the_last_key_on() -> None:
+    queue = WorkQueue[str]()
+    first, second = await waiting(queue, 2)
+    queue.add("a")
+    first.cancel()
+    queue.shut_down()
+    assert await second == "a"
+    await ended(first)
+
+
+async def test_a_shutdown_drops_what_is_delayed_and_its_timer() -> None:
+    queue = WorkQueue[str]()
+    queue.add_after("a", 0.001)
+    queue.shut_down()
+    found = queue.statistics()
+    assert (found.delayed, found.dropped) == (0, 1)
+    assert await queue.drain(0)
+
+
+def test_a_shutdown_frees_thousands_of_delayed_keys_in_several_steps() -> None:
+    async def main() -> None:
+        queue = WorkQueue[Key]()
+        for number in range(3 * AT_ONCE):
+            queue.add_after(Key(number), 60)
+        queue.shut_down()
+        counts = list[int]()
+        while counts[-1:] != [0]:
+            counts.append(Key.alive)
+            await asyncio.sleep(0)
+        assert counts == [2 * AT_ONCE, AT_ONCE, 0]
+
+    run(main(), seed=1, order="fifo")
+
+
+class Key:
+    """Knows how many of them there are."""
+
+    alive = 0
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        Key.alive += 1
+
+    def __del__(self) -> None:
+        Key.alive -= 1
+
+
+def test_a_drain_waits_for_what_is_queued_and_for_what_is_worked_on() -> None:
+    """client-go's would return after the key that is worked on at the time."""
+
+    async def main() -> None:
+        queue, done = WorkQueue[str](), list[str]()
+
+        async def work() -> None:
+            while True:
+                async with queue.work() as key:
+                    await asyncio.sleep(1.0)
+                    done.append(key)
+
+        for key in ("a", "b", "c", "d"):
+            queue.add(key)
+        worker = asyncio.create_task(work())
+        await asyncio.sleep(0.5)
+        queue.add("a")  # once more
+        assert await queue.drain(timeout=60)
+        assert (time(), done) == (5.0, ["a", "b", "c", "d", "a"])
+        with pytest.raises(QueueShutDown):
+            await worker
+
+    simulated(main())
+
+
+def test_a_drain_gives_up_in_time_and_can_be_asked_again() -> None:
+    async def main() -> None:
+        queue = WorkQueue[str]()
+        queue.add("a")
+        key = await queue.get()
+        assert not await queue.drain(timeout=2.0)
+        assert time() == 2.0
+        asyncio.get_running_loop().call_later(3.0, queue.done, key)
+        first, second, third = queue.drain(), queue.drain(10), queue.drain(1)
+        assert tuple(await asyncio.gather(first, second, third)) == (True, True, False)
+        assert time() == 5.0
+        assert await queue.drain(timeout=0)
+
+    simulated(main())
+
+
+def test_a_cancelled_drain_leaves_the_queue_to_the_next() -> None:
+    async def main() -> None:
+        queue = WorkQueue[str]()
+        queue.add("a")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await queue.drain()
+        async with queue.work() as key:
+            assert key == "a"
+        assert await queue.drain(0)
+
+    simulated(main())
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+def test_its_statistics_are_in_the_time_of_the_loop() -> None:
+    async def main() -> None:
+        queue = WorkQueue[str]()
+        queue.add("a")
+        queue.add("b", priority=Priority.LOW)
+        await asyncio.sleep(2.0)
+        async with queue.work():
+            await asyncio.sleep(3.0)
+            found = queue.statistics()
+            assert (found.waited_max, found.running_longest, found.waiting_longest) == (2, 3, 5)
+            assert (found.depth, found.low, found.processing) == (1, 1, 1)
+        assert queue.statistics().worked_mean == 3.0
+
+    simulated(main())
+
+
+def test_an_unused_queue_can_be_asked_outside_of_any_loop() -> None:
+    queue = WorkQueue[str]()
+    assert (len(queue), queue.statistics().depth, queue.is_shut_down) == (0, 0, False)
+    assert queue  # an empty queue is not nothing
+
+
+class Told(NoMetrics):
+    """Remembers what a queue tells."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def queue_started(self, queue: str, read: ReadQueue) -> None:
+        self.told.append(("started", queue, read().depth))
+
+    def queue_ended(self, queue: str, read: ReadQueue) -> None:
+        self.told.append(("ended", queue, read().done))
+
+    def worked(self, queue: str, waited: float, seconds: float) -> None:
+        self.told.append((queue, waited, seconds))
+
+
+def test_metrics_hear_of_a_queue_from_its_first_use_to_its_last_key() -> None:
+    async def main() -> None:
+        metrics = Told()
+        queue = WorkQueue[str](name="pods", metrics=metrics)
+        assert metrics.told == []
+        queue.add("a")
+        await asyncio.sleep(1.0)
+        async with queue.work():
+            queue.shut_down()
+            await asyncio.sleep(2.0)
+        await queue.drain(0)
+        assert metrics.told == [("started", "pods", 0), ("pods", 1.0, 2.0), ("ended", "pods", 1)]
+
+    simulated(main())
+
+
+def test_metrics_hear_nothing_of_keys_that_nobody_worked_on() -> None:
+    async def main() -> None:
+        metrics = Told()
+        queue = WorkQueue[str](name="pods", metrics=metrics)
+        queue.add("a")
+        queue.shut_down(drop=True)
+        assert metrics.told == [("started", "pods", 0), ("ended", "pods", 0)]
+
+    simulated(main())
+
+
+async def test_a_queue_that_is_measured_needs_a_name() -> None:
+    with pytest.raises(ValueError, match="needs a name="):
+        WorkQueue[str](metrics=NoMetrics())
+
+
+async def test_its_repr_says_how_it_stands() -> None:
+    queue = WorkQueue[str](name="pods")
+    (worker,) = await waiting(queue)
+    shown = "<KeyQueue open normal=0 low=0 delayed=0 processing=0>"
+    assert repr(queue) == f"<WorkQueue pods waiters=1 {shown}>"
+    await ended(worker)
+    assert repr(queue.work()) == f"<Work of {queue!r}>"
+
+
+# -- where it may be used ------------------------------------------------------------------------
+
+
+async def test_it_says_so_when_it_is_used_in_a_thread() -> None:
+    queue, errors = WorkQueue[str](name="pods"), list[UsageError]()
+    queue.add("a")
+
+    def elsewhere() -> None:
+        for use in (lambda: queue.add("b"), lambda: queue.done("a"), queue.shut_down):
+            try:
+                use()
+            except UsageError as error:
+                errors.append(error)
+        assert queue.statistics().depth == len(queue) == 1
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    await asyncio.to_thread(thread.join)
+    assert ["not from a thread" in str(error) for error in errors] == [True] * 3
+
+
+async def test_a_thread_adds_through_the_loop() -> None:
+    queue, loop = WorkQueue[str](), asyncio.get_running_loop()
+    (worker,) = await waiting(queue)
+    await asyncio.to_thread(lambda: loop.call_soon_threadsafe(queue.add, "a"))
+    assert await worker == "a"
+
+
+def test_it_belongs_to_the_loop_that_it_was_first_used_in() -> None:
+    queue = WorkQueue[str](name="pods")
+
+    async def use() -> None:
+        queue.add("a")
+        async with queue.work():
+            queue.add_after("b", 60)
+
+    async def wait() -> None:
+        await queue.get()
+
+    async def delay() -> None:
+        queue.add_after("c", 1)
+
+    asyncio.run(use())
+    for again in (wait, delay):
+        with pytest.raises(UsageError, match="the work queue pods runs in another event loop"):
+            asyncio.run(again())

@@ -1,0 +1,94 @@
+"""A line of those who wait for things."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aioinformer._runtime.controllers.work_queue import Turns
+from tests.runtime.sources import settle
+
+
+class Shelf:
+    """Things to wait for."""
+
+    def __init__(self) -> None:
+        self.things: list[str] = []
+        self.turns = Turns(self.things)
+
+    async def take(self) -> str:
+        if len(self.things) <= self.turns.kept:
+            called = await self.turns.wait(asyncio.get_running_loop())
+            if not called:
+                return "nothing"
+        return self.things.pop(0)
+
+    def put(self, *things: str) -> None:
+        self.things.extend(things)
+        self.turns.call()
+
+    async def waiting(self, count: int) -> list[asyncio.Task[str]]:
+        tasks = [asyncio.create_task(self.take()) for _ in range(count)]
+        await settle()
+        return tasks
+
+
+async def test_those_who_wait_are_called_in_the_order_of_coming_one_for_each_thing() -> None:
+    shelf = Shelf()
+    tasks = await shelf.waiting(3)
+    shelf.put("a", "b")
+    assert repr(shelf.turns) == "<Turns waiting=1 kept=2>"
+    await settle()
+    assert [task.done() for task in tasks] == [True, True, False]
+    shelf.put("c")
+    assert [await task for task in tasks] == ["a", "b", "c"]
+    assert repr(shelf.turns) == "<Turns waiting=0 kept=0>"
+
+
+async def test_who_comes_later_does_not_overtake() -> None:
+    shelf = Shelf()
+    (first,) = await shelf.waiting(1)
+    late = asyncio.create_task(shelf.take())  # runs before who is called after this
+    shelf.put("a")
+    assert await first == "a"
+    shelf.put("b")
+    assert await late == "b"
+
+
+async def test_what_was_kept_for_who_is_cancelled_goes_to_the_next() -> None:
+    shelf = Shelf()
+    first, second = await shelf.waiting(2)
+    shelf.put("a")
+    first.cancel()
+    assert await second == "a"
+    assert first.cancelled()
+
+
+async def test_who_is_cancelled_first_is_not_called() -> None:
+    shelf = Shelf()
+    first, second = await shelf.waiting(2)
+    first.cancel()
+    shelf.put("a")
+    assert await second == "a"
+    assert first.cancelled()
+
+
+async def test_what_is_left_over_by_the_last_one_cancelled_can_be_taken() -> None:
+    shelf = Shelf()
+    (only,) = await shelf.waiting(1)
+    shelf.put("a")
+    only.cancel()
+    await settle()
+    assert repr(shelf.turns) == "<Turns waiting=0 kept=0>"
+    assert await shelf.take() == "a"
+
+
+async def test_all_can_be_let_go_with_nothing_but_not_who_was_called() -> None:
+    shelf = Shelf()
+    first, second, third = await shelf.waiting(3)
+    shelf.put("a")
+    third.cancel()
+    shelf.turns.dismiss()
+    assert [await first, await second] == ["a", "nothing"]
+    await settle()
+    assert third.cancelled()
+    assert shelf.turns.kept == 0

@@ -1,0 +1,230 @@
+"""What a handler may look like, and with what it is called."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from typing import Any, cast
+
+import pytest
+
+from aioinformer import Added, Deleted, DeleteReason, Event, Handler, KubeObject, Updated
+from aioinformer._runtime.delivery.handlers import (
+    adds_only,
+    deletions_only,
+    handler_name,
+    is_async,
+    updates_only,
+)
+from tests.runtime.handled import A1, A2, STORY, Diary, registration, told
+
+
+class OnlyAdds:
+    def __init__(self) -> None:
+        self.lines: list[KubeObject] = []
+
+    async def on_add(self, obj: KubeObject, *, initial: bool) -> None:
+        self.lines.append(obj)
+
+
+class OnlyUpdates:
+    def __init__(self) -> None:
+        self.lines: list[KubeObject] = []
+
+    def on_update(self, old: KubeObject, new: KubeObject, *, resync: bool) -> None:
+        self.lines.append(new)
+
+
+class OnlyDeletions:
+    def __init__(self) -> None:
+        self.lines: list[KubeObject] = []
+
+    def on_delete(self, obj: KubeObject, *, reason: DeleteReason) -> None:
+        self.lines.append(obj)
+
+
+async def test_an_object_s_methods_are_called_with_exactly_their_arguments() -> None:
+    diary = Diary()
+
+    await told(
+        diary, Added(A1, initial=True), Updated(A1, A1, resync=True), Deleted(A1, "vanished")
+    )
+
+    assert diary.lines == [("add", A1, True), ("update", A1, A1, True), ("delete", A1, "vanished")]
+
+
+@pytest.mark.parametrize(
+    ("handler", "lines"),
+    [(OnlyAdds(), [A1]), (OnlyUpdates(), [A2]), (OnlyDeletions(), [A2])],
+    ids=["add", "update", "delete"],
+)
+async def test_an_object_may_have_any_of_the_methods(
+    handler: OnlyAdds | OnlyUpdates | OnlyDeletions, lines: list[KubeObject]
+) -> None:
+    it = await told(handler, *STORY)
+
+    assert handler.lines == lines
+    assert it.statistics().delivered == 3
+    assert it.statistics().errors == 0
+
+
+async def test_a_function_is_called_with_each_event() -> None:
+    seen: list[Event] = []
+
+    await told(seen.append, *STORY)
+
+    assert seen == STORY
+
+
+async def test_a_coroutine_function_is_awaited_before_the_next_event() -> None:
+    log: list[str] = []
+
+    async def handler(event: Event) -> None:
+        log.append(f"begin {type(event).__name__}")
+        await asyncio.sleep(0)
+        log.append(f"end {type(event).__name__}")
+
+    await told(handler, *STORY)
+
+    assert log == [
+        "begin Added",
+        "end Added",
+        "begin Updated",
+        "end Updated",
+        "begin Deleted",
+        "end Deleted",
+    ]
+
+
+async def test_a_function_that_returns_an_awaitable_counts_as_asynchronous() -> None:
+    done: list[Event] = []
+
+    async def work(event: Event) -> None:
+        done.append(event)
+
+    await told(lambda event: work(event), *STORY)
+
+    assert done == STORY
+
+
+@pytest.mark.parametrize("wrong", [None, 7, "on_add", object()], ids=repr)
+def test_what_is_no_handler_is_a_type_error(wrong: object) -> None:
+    with pytest.raises(TypeError, match="on_add, on_update or on_delete, or is a function"):
+        registration(cast("Handler", wrong))
+
+
+def _yields(event: Event) -> Iterator[None]:
+    yield
+
+
+async def _yields_later(event: Event) -> AsyncIterator[None]:
+    yield
+
+
+class _OnAddYields:
+    def on_add(self, obj: KubeObject, *, initial: bool) -> Iterator[None]:
+        yield
+
+
+@pytest.mark.parametrize("wrong", [_yields, _yields_later, _OnAddYields(), partial(_yields)])
+def test_what_would_only_make_a_generator_is_refused(wrong: object) -> None:
+    with pytest.raises(TypeError, match="has a yield in it"):
+        registration(cast("Handler", wrong))
+    with pytest.raises(TypeError, match="has a yield in it"):
+        adds_only(cast("Any", getattr(wrong, "on_add", wrong)))
+
+
+@pytest.mark.parametrize("decorator", [adds_only, updates_only, deletions_only])
+@pytest.mark.parametrize("wrong", [5, OnlyAdds], ids=repr)
+def test_what_is_decorated_must_be_a_function(decorator: Any, wrong: object) -> None:
+    with pytest.raises(TypeError, match="this is for a function, not for"):
+        decorator(wrong)
+
+
+async def test_functions_for_one_kind_of_event_hear_nothing_else() -> None:
+    diary = Diary()
+
+    for handler in (
+        adds_only(diary.on_add),
+        updates_only(diary.on_update),
+        deletions_only(diary.on_delete),
+    ):
+        await told(handler, *STORY)
+
+    assert diary.lines == [("add", A1, False), ("update", A1, A2, False), ("delete", A2, "deleted")]
+
+
+def test_a_handler_is_called_what_its_author_calls_it() -> None:
+    def inner(event: Event) -> None: ...
+
+    assert handler_name(Diary()) == "Diary"
+    assert handler_name(Diary().on_add) == "Diary.on_add"
+    assert handler_name(adds_only(Diary().on_add)) == "Diary.on_add"
+    assert handler_name(partial(inner)) == "partial"
+    assert handler_name(inner) == "test_a_handler_is_called_what_its_author_calls_it.inner"
+
+
+def test_a_class_is_no_handler() -> None:
+    class Audit:
+        def on_add(self, obj: KubeObject, *, initial: bool) -> None: ...
+
+    with pytest.raises(TypeError, match=r"pass Audit\(\), not the class"):
+        registration(cast("Handler", Audit))
+
+
+def test_a_handler_is_async_if_any_of_its_functions_is() -> None:
+    async def function(event: Event) -> None: ...
+
+    class Callable:
+        async def __call__(self, event: Event) -> None: ...
+
+    for handler in (Diary(), OnlyAdds(), function, partial(function), Callable()):
+        assert is_async(handler)
+    assert not is_async(OnlyUpdates())
+    assert not is_async(print)
+    assert not is_async(lambda event: function(event))
+
+
+class _WantsMore:
+    def on_add(self, obj: KubeObject, *, initial: bool) -> None: ...
+
+    def on_delete(self, obj: KubeObject) -> None: ...
+
+
+class _Slip:
+    def on_add(self, obj: KubeObject, *, initial: bool) -> None: ...
+
+    def on_updated(self, old: KubeObject, new: KubeObject, *, resync: bool) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (_WantsMore(), r"^_WantsMore.on_delete\(.*called as \(obj, reason=...\): .*'reason'"),
+        (_Slip(), "^_Slip has on_updated, which nobody calls: is on_update meant"),
+        (lambda: None, r"lambda>\(\) is to be called as \(event\): too many"),
+    ],
+)
+def test_what_would_fail_at_its_first_call_is_refused_when_it_is_added(
+    wrong: object, said: str
+) -> None:
+    with pytest.raises(TypeError, match=said):
+        registration(cast("Handler", wrong))
+
+
+def test_more_methods_than_are_called_are_nobodys_business() -> None:
+    class Both(Diary):
+        def on_updated(self) -> None: ...
+
+        def on_error(self) -> None: ...
+
+    registration(Both())
+
+
+@pytest.mark.parametrize("decorator", [adds_only, updates_only, deletions_only])
+def test_a_decorated_function_takes_what_it_is_told(decorator: Any) -> None:
+    def of_an_event(event: Event) -> None: ...
+
+    with pytest.raises(TypeError, match="is to be called as"):
+        decorator(of_an_event)

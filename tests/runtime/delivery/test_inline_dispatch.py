@@ -1,0 +1,346 @@
+"""Plain handlers are called in rounds: one wake-up for all of them, each in its own task's name."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from aioinformer import Event, Handler
+from aioinformer._core.delivery.mailbox import Mailbox
+from aioinformer._core.objects.kube_object import Added
+from aioinformer._runtime.delivery.handler_errors import Failures
+from aioinformer._runtime.delivery.handlers import Terms
+from aioinformer._runtime.delivery.inline_dispatch import Rounds
+from aioinformer._runtime.delivery.listener import Gate
+from aioinformer._runtime.delivery.registration import Registration
+from aioinformer._runtime.tasks.event_loop import BUDGET
+from aioinformer.errors import HandlerCancelled
+from aioinformer.testing.simulation import run
+from tests.runtime.handled import A1, STORY
+from tests.runtime.sources import pod, settle, until
+
+
+def made(
+    handler: Handler,
+    rounds: Rounds,
+    *,
+    fail_fast: bool = False,
+    limit: int = 10_000,
+    timeout: float | None = None,
+    gate: Gate | None = None,
+) -> Registration:
+    """A handler of an informer that has others as well."""
+    return Registration(
+        handler,
+        "h",
+        Mailbox(limit=limit, holds=lambda _: True, overflow="block" if gate else "coalesce"),
+        gate or Gate(),
+        terms=Terms(fail_fast=fail_fast, timeout=timeout),
+        failures=Failures("h"),
+        rounds=rounds,
+    )
+
+
+@asynccontextmanager
+async def waiting(*its: Registration) -> AsyncGenerator[None]:
+    """Their tasks, asleep."""
+    async with asyncio.TaskGroup() as group:
+        for it in its:
+            it.start(group, lambda: False)
+        await settle()
+        yield
+        for it in its:
+            it.remove()
+
+
+class Steps:
+    """Runs a task's work, and counts how often it is woken up."""
+
+    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
+        self.taken = 0
+        self._work = work
+
+    def __await__(self) -> Generator[Any, None, None]:
+        for future in self._work.__await__():
+            yield future
+            self.taken += 1
+
+
+async def _all(steps: Steps) -> None:
+    await steps
+
+
+async def test_a_task_sleeps_on_while_its_handler_is_called() -> None:
+    seen, counted = list[Event](), list[Steps]()
+
+    def counting(
+        loop: asyncio.AbstractEventLoop, work: Any, /, **options: Any
+    ) -> asyncio.Task[Any]:
+        counted.append(Steps(work))
+        return asyncio.Task(_all(counted[-1]), loop=loop, **options)
+
+    it = made(seen.append, Rounds())
+    async with asyncio.TaskGroup() as group:
+        asyncio.get_running_loop().set_task_factory(counting)
+        it.start(group)
+        asyncio.get_running_loop().set_task_factory(None)
+        await settle()
+        for event in STORY:
+            it.put([event])
+            await settle(2)
+        assert ([each.taken for each in counted], seen) == ([0], STORY)
+        it.remove()
+
+    assert counted[0].taken == 1
+    assert it.statistics().delivered == 3
+
+
+def test_one_callback_of_the_loop_serves_all() -> None:
+    """Everything is heard of within the turn that follows."""
+    seen: list[int] = []
+
+    def noting(number: int) -> Callable[[Event], None]:
+        return lambda _: seen.append(number)
+
+    async def main() -> None:
+        rounds = Rounds()
+        its = [made(noting(number), rounds) for number in range(50)]
+        async with waiting(*its):
+            for it in its:
+                it.put(STORY[:1])
+            assert repr(rounds) == "<Rounds 50 to be visited>"
+            await asyncio.sleep(0)
+            assert seen == list(range(50))
+
+    run(main(), seed=0, order="fifo")  # where no time passes, however busy the machine is
+
+
+TENANT = ContextVar("TENANT", default="nobody")
+
+
+async def test_each_call_is_its_own_tasks() -> None:
+    found: list[tuple[object, str]] = []
+    rounds, its = Rounds(), list[Registration]()
+
+    def look(event: Event) -> None:
+        found.append((asyncio.current_task(), TENANT.get()))
+        TENANT.set(f"{TENANT.get()}+")  # kept for the next call, and nobody else's
+
+    for tenant in ("red", "blue"):
+        TENANT.set(tenant)
+        its.append(made(look, rounds))
+    async with waiting(*its):
+        for _ in range(2):
+            for it in its:
+                it.put(STORY[:1])
+            await settle()
+
+    red, blue = (it.task for it in its)
+    assert found == [(red, "red"), (blue, "blue"), (red, "red+"), (blue, "blue+")]
+    assert TENANT.get() == "blue"
+
+
+async def test_a_round_gives_way_and_nobody_is_forgotten() -> None:
+    steps: list[int] = []
+    rounds, calls, turn = Rounds(), list[int](), 0
+
+    def slow(number: int) -> Callable[[Event], None]:
+        def call(event: Event) -> None:
+            calls.append(number)
+            steps.append(turn)
+            time.sleep(BUDGET / 3)
+
+        return call
+
+    its = [made(slow(number), rounds) for number in range(2)]
+    async with waiting(*its):
+        for it in its:
+            it.put([Added(pod(f"p-{number}", 1)) for number in range(8)])
+        while len(calls) < 16:
+            await asyncio.sleep(0)
+            turn += 1
+
+    assert max(steps.count(turn) for turn in steps) <= 4, "4 ms, and the call that was begun"
+    assert {calls.index(0), calls.index(1)} <= set(range(5)), "they take turns"
+
+
+async def test_a_function_that_returns_an_awaitable_is_awaited_by_its_task() -> None:
+    order: list[object] = []
+
+    async def rest(event: Event) -> None:
+        await asyncio.sleep(0)
+        order.append(event)
+
+    def handler(event: Event) -> Awaitable[None]:
+        order.append(asyncio.current_task())
+        return rest(event)
+
+    it = made(handler, Rounds())
+    async with waiting(it):
+        it.put(STORY)
+        await until(lambda: len(order) == 6)
+
+    assert order == [it.task, STORY[0], it.task, STORY[1], it.task, STORY[2]]
+
+
+async def test_what_was_begun_feels_that_it_is_to_end() -> None:
+    felt: list[str] = []
+
+    async def rest() -> None:
+        try:
+            await asyncio.sleep(10)
+        except asyncio.CancelledError:
+            felt.append("the end")
+            raise
+
+    it = made(lambda _: rest(), Rounds())
+    async with asyncio.TaskGroup() as group:
+        task = it.start(group, lambda: True)
+        await settle()
+        it.put(STORY)
+        asyncio.get_running_loop().call_soon(task.cancel)  # behind the round, before the task
+        await asyncio.wait({task})
+
+    assert (felt, task.cancelled()) == (["the end"], True)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_what_ends_the_program_does(error: type[BaseException]) -> None:
+    def handler(event: Event) -> None:
+        raise error
+
+    async def main() -> None:
+        it = made(handler, Rounds())
+        async with waiting(it):
+            it.put(STORY)
+            await asyncio.sleep(1)
+
+    with pytest.raises(error):
+        asyncio.run(main())
+    gc.collect()  # asyncio complains of what such an end leaves behind: now, not in another test
+
+
+async def test_with_fail_fast_the_task_ends_though_the_handler_was_removed() -> None:
+    def handler(event: Event) -> None:
+        it.remove()
+        raise ValueError("fatal")
+
+    async def until_it_fails() -> None:
+        async with waiting(it):
+            it.put(STORY)
+            await asyncio.sleep(1)
+
+    it = made(handler, Rounds(), fail_fast=True)
+    with pytest.raises(ExceptionGroup) as caught:
+        await until_it_fails()
+
+    assert [str(each) for each in caught.value.exceptions] == ["fatal"]
+
+
+@pytest.mark.parametrize("raises", [False, True])
+async def test_a_handler_that_cancels_its_task_hurts_nobody_and_fails_once(raises: bool) -> None:
+    seen: list[Event] = []
+    rounds = Rounds()
+
+    def rude(event: Event) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        if raises:
+            raise asyncio.CancelledError
+
+    its = [made(rude, rounds), made(seen.append, rounds)]
+    async with waiting(*its):
+        for number in range(1, 4):
+            for it in its:
+                it.put(STORY[:1])
+            await settle()
+            assert its[0].statistics().errors == number
+        assert all(it.running for it in its)
+
+    assert seen == STORY[:1] * 3
+
+
+async def test_with_fail_fast_a_handler_that_cancels_its_task_ends_it_with_an_error() -> None:
+    def rude(event: Event) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+
+    async def until_it_fails() -> None:
+        async with waiting(it):
+            it.put(STORY)
+            await asyncio.sleep(1)
+
+    it = made(rude, Rounds(), fail_fast=True)
+    with pytest.raises(ExceptionGroup) as caught:
+        await until_it_fails()
+
+    assert [type(each) for each in caught.value.exceptions] == [HandlerCancelled]
+
+
+async def test_in_the_middle_of_another_tasks_step_the_task_is_woken_up_instead() -> None:
+    seen: list[Event] = []
+    rounds = Rounds()
+    it = made(seen.append, rounds)
+    async with waiting(it):
+        it.put(STORY)
+        loop = asyncio.get_running_loop()
+        assert rounds.asked.popleft().visit(loop, 1.0) == 1.0
+        assert seen == []
+        await settle()
+
+    assert seen == STORY
+
+
+async def test_what_was_merged_is_left_to_the_task() -> None:
+    seen: list[Event] = []
+    it = made(seen.append, Rounds(), limit=1)
+    async with waiting(it):
+        it.put([Added(A1), *STORY[1:2]])
+        await settle()
+
+    assert seen == [Added(STORY[1].obj)]
+
+
+async def test_whoever_waits_for_room_is_told_that_there_is_some() -> None:
+    gate = Gate()
+    it = made(lambda _: None, Rounds(), limit=3, gate=gate)
+    async with waiting(it):
+        pump = asyncio.create_task(gate.wait())
+        await settle()
+        it.put(STORY)
+        await settle()
+        assert pump.done()
+
+
+async def test_a_call_that_takes_too_long_is_a_failure_though_nobody_could_stop_it() -> None:
+    it = made(lambda _: time.sleep(0.003), Rounds(), timeout=0.002)
+    async with waiting(it):
+        it.put(STORY)
+        await settle()
+
+    assert it.statistics().errors == 3
+
+
+async def test_the_longest_call_is_known_though_many_are_told_of_together() -> None:
+    def handler(event: Event) -> None:
+        if event is STORY[1]:
+            time.sleep(0.003)
+
+    it = made(handler, Rounds())
+    async with waiting(it):
+        it.put(STORY)
+        await until(lambda: it.statistics().delivered == 3)
+        await settle()
+
+    numbers = it.statistics()
+    assert numbers.spent_max >= 0.003 > 2 * numbers.spent_last
+    assert numbers.spent_max > 2 * numbers.spent_mean

@@ -1,0 +1,440 @@
+"""A mailbox that can be waited at, and the gate in front of full ones."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from operator import length_hint
+
+import pytest
+
+from aioinformer import Added, Deleted, Event, KubeObject, Statistics, Updated
+from aioinformer._core.delivery.mailbox import SKIPS, Mailbox, Overflow
+from aioinformer._runtime.delivery.listener import Gate, Listener
+from aioinformer.errors import ListenerOverflow, NotRunning, SyncTimeout
+from aioinformer.testing.simulation.loop import run
+from tests.runtime.handled import registration
+from tests.runtime.handled import running as handling
+from tests.runtime.running import running
+from tests.runtime.sources import pod, settle, until
+
+
+def held(obj: KubeObject) -> bool:
+    return bool(obj.name)
+
+
+def listener(limit: int = 4, gate: Gate | None = None, overflow: Overflow = "block") -> Listener:
+    mailbox = Mailbox(limit=limit, overflow=overflow, holds=held)
+    return Listener("stream of pods", mailbox, gate or Gate())
+
+
+def additions(count: int) -> list[Added]:
+    return [Added(pod(f"web-{n}", n)) for n in range(count)]
+
+
+def shut(gate: Gate) -> bool:
+    return gate.closed
+
+
+# -- waiting ----------------------------------------------------------------------------------
+
+
+async def test_the_consumer_sleeps_until_something_comes() -> None:
+    box = listener()
+    waiting = asyncio.create_task(box.next())
+    await settle()
+    assert not waiting.done()
+
+    box.put(additions(1))
+
+    assert await waiting == additions(1)[0]
+
+
+async def test_every_kind_of_news_wakes_the_consumer() -> None:
+    box, obj = listener(), pod("web-0", 1)
+    expected: list[tuple[Callable[[], object], Event]] = [
+        (lambda: box.put([Added(obj)]), Added(obj)),
+        (lambda: box.tell([[Deleted(obj, "vanished")]]), Deleted(obj, "vanished")),
+        (lambda: box.replay([obj]), Added(obj, initial=True)),
+        (lambda: box.resync([obj], held), Updated(obj, obj, resync=True)),
+    ]
+
+    for news, event in expected:
+        waiting = asyncio.create_task(box.next())
+        await settle()
+        news()
+        assert await waiting == event
+
+
+async def test_a_closed_listener_still_gives_what_is_pending() -> None:
+    box = listener()
+    box.put(additions(1))
+
+    box.close(drop=False)
+
+    assert await box.next() == additions(1)[0]
+    assert await box.next() is None
+
+
+async def test_a_listener_that_is_closed_for_good_gives_nothing() -> None:
+    box = listener()
+    box.put(additions(2))
+
+    box.close(drop=True)
+
+    assert await box.next() is None
+    assert box.statistics().pending == 0
+
+
+async def test_what_was_pending_is_freed_in_steps() -> None:
+    box = listener(1, overflow="coalesce")
+    objects = iter([pod(f"web-{n}", n) for n in range(1000)])
+    box.replay(objects)
+
+    box.close(drop=True)
+
+    assert box.empty
+    before = length_hint(objects)
+    await settle()
+    assert (before > 0, length_hint(objects)) == (True, 0)
+
+
+def test_without_a_loop_it_is_freed_at_once() -> None:
+    box = listener()
+    objects = iter([pod(f"web-{n}", n) for n in range(1000)])
+    box.replay(objects)
+
+    box.close(drop=True)
+
+    assert length_hint(objects) == 0
+
+
+async def test_closing_wakes_the_consumer() -> None:
+    box = listener()
+    waiting = asyncio.create_task(box.next())
+    await settle()
+
+    box.close(drop=False)
+
+    assert await waiting is None
+
+
+# -- the gate ---------------------------------------------------------------------------------
+
+
+async def test_a_full_listener_opens_the_gate_when_it_is_half_empty() -> None:
+    gate = Gate()
+    box = listener(4, gate)
+    box.put(additions(4))
+    waiting = asyncio.create_task(gate.wait())
+    await settle()
+
+    box.next_nowait()
+    assert shut(gate)
+    box.next_nowait()
+
+    await waiting
+
+
+async def test_a_full_listener_that_is_closed_opens_the_gate() -> None:
+    gate = Gate()
+    box = listener(1, gate)
+    box.put(additions(1))
+    waiting = asyncio.create_task(gate.wait())
+    await settle()
+
+    box.close(drop=True)
+
+    await waiting
+
+
+# -- synced -----------------------------------------------------------------------------------
+
+
+async def test_it_is_synced_when_the_consumer_comes_back_after_all_that_was_there() -> None:
+    box = listener()
+    box.replay([pod("web-0", 1), pod("web-1", 2)])
+
+    await box.next()
+    await box.next()
+    assert not box.statistics().synced
+
+    assert box.next_nowait() is None
+    assert box.synced
+    await box.wait_synced()
+
+
+async def test_waiting_for_synced_says_whose_time_is_up() -> None:
+    with pytest.raises(SyncTimeout) as caught:
+        await listener().wait_synced(timeout=0.001)
+
+    assert list(caught.value.unsynced) == ["stream of pods"]
+    assert "pending=0/4" in str(caught.value)
+
+
+async def test_waiting_for_a_listener_that_ends_first_is_told_so() -> None:
+    box = listener()
+    waiting = asyncio.create_task(box.wait_synced())
+    await settle()
+
+    box.close(drop=True)
+
+    with pytest.raises(NotRunning, match="stream of pods ended before it was synced"):
+        await waiting
+
+
+async def test_a_listener_that_was_synced_before_it_ended_stays_so() -> None:
+    box = listener()
+    box.replay([])
+    box.next_nowait()
+
+    box.close(drop=True)
+
+    await box.wait_synced()
+
+
+async def test_who_waits_for_synced_is_told_of_the_mark_in_front_of_a_live_batch() -> None:
+    """Which is opened together with it: the consumer may be busy with that for long."""
+    box = listener(overflow="coalesce")
+    box.put([Added(pod("a", 1))])
+    box.tell([[Added(pod("b", 1), initial=True)]], initial=True)
+    box.put([Added(pod("c", 1))])
+    for name in "abc":
+        assert next(box.take()).obj.name == name
+
+    await box.wait_synced(timeout=0)
+
+
+async def test_a_plain_handler_is_synced_behind_a_live_batch() -> None:
+    plain = registration(lambda _: None)
+    plain.put([Added(pod("a", 1))])
+    plain.tell([[Added(pod("b", 1), initial=True)]], initial=True)
+    plain.put([Added(pod("c", 1))])
+
+    async with handling(plain):
+        await plain.wait_synced(timeout=5)
+
+
+async def test_what_is_pending_when_it_is_closed_can_be_taken_but_a_resync_is_no_news() -> None:
+    box = listener()
+    box.replay([pod("a", 1)])
+    box.put(additions(1))
+    box.resync([pod(f"again-{n}", 1) for n in range(1000)], lambda _: True)
+    box.close(drop=False)
+    heard = list[Event]()
+    while event := await box.next():
+        heard.append(event)
+
+    assert [event.obj.name for event in heard] == ["a", "web-0"]
+    assert box.ended
+
+
+# -- numbers ----------------------------------------------------------------------------------
+
+
+async def test_its_statistics_are_those_of_the_mailbox() -> None:
+    box = listener(overflow="coalesce", limit=2)
+    box.put(additions(2))
+    box.put([Updated(pod("web-0", 0), pod("web-0", 1))])
+    box.next_nowait()
+
+    assert replace(box.statistics(), oldest=0.0) == Statistics(
+        pending=1,
+        limit=2,
+        high=2,
+        delivered=1,
+        merged=1,
+        errors=0,
+        synced=False,
+        oldest=0.0,
+        spent_last=0.0,
+        spent_mean=0.0,
+        spent_max=0.0,
+    )
+    assert box.pending == 1
+
+
+def test_its_statistics_say_how_long_the_oldest_event_has_waited() -> None:
+    async def main() -> list[float]:
+        box = listener()
+        now = asyncio.get_running_loop().time()
+        box.put(additions(1), now)
+        box.put(additions(1), now + 1)
+        await asyncio.sleep(5)
+        seen = [box.statistics().oldest]
+        while box.next_nowait():
+            seen.append(box.statistics().oldest)
+        return seen
+
+    assert run(main(), seed=0) == pytest.approx([5.0, 4.0, 0.0])
+
+
+async def test_its_statistics_say_how_long_calls_took() -> None:
+    box = listener()
+    box.spent(3.0)
+    box.spent(6.0, 2, 1.0, 5.0)
+
+    numbers = box.statistics()
+
+    assert (numbers.spent_last, numbers.spent_max) == (1.0, 5.0)
+    assert numbers.spent_mean == pytest.approx(3.0)
+
+
+def test_its_statistics_can_be_read_from_any_thread() -> None:
+    box = listener()
+    box.put(additions(1))
+
+    assert box.statistics().oldest > 0
+
+
+# -- many at once -----------------------------------------------------------------------------
+
+
+async def test_what_is_pending_can_be_taken_in_one_go() -> None:
+    box = listener()
+    box.put(additions(2))
+    box.put(additions(1))
+    seen: list[list[Event]] = []
+
+    while not box.empty and await box.ready():
+        seen.append(list(box.take()))
+
+    assert seen == [additions(2), additions(1)]
+
+
+async def test_who_cannot_afford_a_coroutine_waits_for_a_future() -> None:
+    box = listener()
+    waiter = box.parked()
+    assert waiter is not None
+    box.put(additions(1))
+    await waiter
+
+    assert box.parked() is None, "there is something"
+    assert list(box.take()) == additions(1)
+    box.close(drop=True)
+    assert box.parked() is None
+    assert box.ended, "nothing more will come"
+
+
+async def test_who_gave_up_waiting_is_not_woken() -> None:
+    box = Listener("stream of pods", Mailbox(holds=lambda _: False), Gate())
+    box.replay([pod(f"web-{n}", n) for n in range(2 * SKIPS)])
+    assert box.next_nowait() is None
+    waiter = box.parked()
+    assert waiter is not None
+    waiter.cancel()
+    await settle(2)
+
+    assert box.parked() is None
+
+
+async def test_what_must_be_looked_at_one_by_one_is_taken_all_the_same() -> None:
+    box = listener()
+    box.replay([pod("web-0", 1), pod("web-1", 2)])
+    box.put(additions(1))
+
+    assert [event.obj.name for event in box.take()] == ["web-0", "web-1", "web-0"]
+    assert box.synced
+    await box.wait_synced()
+
+
+async def test_there_is_nothing_to_take_from_a_closed_listener_that_is_empty() -> None:
+    box = listener()
+    waiting = asyncio.create_task(box.ready())
+    await settle()
+    box.close(drop=True)
+
+    assert not await waiting
+    assert list(box.take()) == []
+    assert box.ended
+
+
+async def test_taking_in_one_go_opens_the_gate_too() -> None:
+    gate = Gate()
+    box = listener(2, gate)
+    box.put(additions(2))
+    waiting = asyncio.create_task(gate.wait())
+    await settle()
+
+    assert len(list(box.take())) == 2
+    box.relieve()
+
+    await waiting
+
+
+async def test_so_much_to_pass_over_gives_way_in_between() -> None:
+    box = Listener("stream of pods", Mailbox(holds=lambda _: False), Gate())
+    box.replay([pod(f"web-{n}", n) for n in range(3 * SKIPS)])
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with running(other()):
+        waiting = asyncio.create_task(box.next())
+        await until(lambda: box.synced)
+        assert turns >= 3
+        box.close(drop=True)
+        assert await waiting is None
+
+
+async def test_who_waits_at_several_is_woken_by_any() -> None:
+    one, other = listener(), listener()
+    waiter = asyncio.get_running_loop().create_future()
+    for box in (one, other):
+        box.wake(waiter)
+    assert not waiter.done()
+
+    other.put(additions(1))
+
+    assert waiter.done()
+    one.put(additions(1))  # nobody waits any more
+
+
+async def test_who_comes_to_wait_where_something_is_pending_is_woken_at_once() -> None:
+    box = listener()
+    box.put(additions(1))
+    waiter = asyncio.get_running_loop().create_future()
+
+    box.wake(waiter)
+
+    assert waiter.done()
+
+
+# -- too slow ---------------------------------------------------------------------------------
+
+
+async def test_a_listener_that_may_not_be_slow_is_closed_with_an_error() -> None:
+    gate = Gate()
+    box = listener(2, gate, "error")
+    box.put(additions(3))
+
+    assert box.closed
+    assert isinstance(box.failure, ListenerOverflow)
+    assert box.failure.limit == 2
+    assert "stream of pods was ended: it was too slow for a limit of 2" in str(box.failure)
+    assert (await box.next(), box.pending) == (None, 0)
+    with pytest.raises(NotRunning) as caught:
+        await box.wait_synced()
+    assert caught.value.__cause__ is box.failure
+
+
+async def test_so_is_one_that_has_not_heard_of_the_last_list() -> None:
+    box = listener(overflow="error")
+    box.tell([additions(1)])
+    assert box.failure is None
+    box.tell([additions(1)])
+
+    assert box.failure is not None
+
+
+async def test_its_repr_says_how_it_is() -> None:
+    box = listener()
+    assert repr(box).startswith("<Listener stream of pods open <Mailbox pending=0/4")
+
+    box.close(drop=True)
+    assert repr(box).startswith("<Listener stream of pods closed ")

@@ -1,0 +1,390 @@
+"""A registration: its end, whoever asks for it and from where, and its being synced."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from aioinformer import Added, Event, Handler, Updated
+from aioinformer._runtime.delivery.registration import Registration, drained
+from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
+from aioinformer.testing.simulation import run
+from tests.runtime.handled import A1, STORY, Diary, registration, running, started
+from tests.runtime.sources import pod, settle, until
+
+# -- removal ----------------------------------------------------------------------------------
+
+
+async def test_a_handler_that_is_removed_hears_no_more() -> None:
+    seen: list[Event] = []
+    async with started(seen.append) as it:
+        it.put(STORY[:1])
+        await until(lambda: seen == STORY[:1])
+        it.put(STORY[1:])
+        it.remove()
+        it.remove()
+
+    assert seen == STORY[:1]
+    assert it.closed
+    assert not it.running
+
+
+async def test_a_handler_may_remove_itself() -> None:
+    seen: list[Event] = []
+
+    async def once(event: Event) -> None:
+        seen.append(event)
+        it.remove()
+        await asyncio.sleep(0)
+
+    async with started(once) as it:
+        it.put(STORY)
+
+    assert seen == STORY[:1]
+
+
+async def test_a_handler_may_close_itself_and_is_not_waited_for() -> None:
+    seen: list[Event] = []
+
+    async def once(event: Event) -> None:
+        await it.aclose()
+        seen.append(event)
+
+    async with started(once) as it:
+        it.put(STORY)
+
+    assert seen == STORY[:1]
+
+
+async def test_closing_waits_for_the_call_in_flight() -> None:
+    log: list[str] = []
+    finish = asyncio.Event()
+
+    async def handler(event: Event) -> None:
+        log.append("begin")
+        await finish.wait()
+        log.append("end")
+
+    async with started(handler) as it:
+        it.put(STORY)
+        await until(lambda: log == ["begin"])
+        closing = asyncio.create_task(it.aclose())
+        await settle()
+        assert not closing.done()
+        finish.set()
+        await closing
+        assert log == ["begin", "end"]
+        assert not it.running
+
+
+async def test_closing_a_handler_that_never_started_waits_for_nothing() -> None:
+    it = registration(Diary())
+
+    await it.aclose()
+
+    assert it.closed
+    assert not it.running
+
+
+async def test_it_can_not_be_removed_from_a_thread() -> None:
+    async with started(lambda _event: None) as it:
+        with pytest.raises(UsageError, match="not from a thread"):
+            await asyncio.to_thread(it.remove)
+        assert not it.closed
+
+
+async def test_closing_may_be_given_a_time() -> None:
+    finish = asyncio.Event()
+
+    async def slow(event: Event) -> None:
+        await finish.wait()
+
+    async with started(slow) as it:
+        it.put([Added(A1)])
+        await settle()
+        with pytest.raises(ShutdownIncomplete, match="slow"):
+            await it.aclose(timeout=0.01)
+        finish.set()
+
+
+async def test_closing_from_a_task_that_the_handler_awaits_does_not_wait_for_it() -> None:
+    seen: list[Event] = []
+
+    async def closes() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(it.aclose())
+
+    async def once(event: Event) -> None:
+        await asyncio.create_task(closes())
+        seen.append(event)
+
+    async with started(once) as it:
+        it.put(STORY)
+
+    assert seen == STORY[:1]
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_task_that_a_call_left_behind_does_wait(concurrency: int) -> None:
+    """It is no part of a call that is over."""
+    left: list[asyncio.Task[None]] = []
+
+    async def later() -> float:
+        await asyncio.sleep(15)
+        await it.aclose()
+        return asyncio.get_running_loop().time()
+
+    async def handler(event: Event) -> None:
+        if not left:
+            left.append(asyncio.create_task(note()))
+        await asyncio.sleep(10)
+
+    async def note() -> None:
+        ended.append(await later())
+
+    async def main() -> None:
+        async with running(it):
+            it.put(STORY)
+            await asyncio.sleep(60)
+
+    it, ended = registration(handler, concurrency=concurrency), list[float]()
+    run(main(), seed=0)
+
+    assert ended == [20.0]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+async def test_handlers_that_close_each_other_do_not_wait_for_ever(count: int) -> None:
+    some: list[Registration] = []
+
+    def handler(number: int) -> Handler:
+        async def closes_the_next(event: Event) -> None:
+            await asyncio.sleep(0)
+            await some[(number + 1) % count].aclose()
+
+        return closes_the_next
+
+    some += [registration(handler(number)) for number in range(count)]
+    async with asyncio.TaskGroup() as group, asyncio.timeout(5):
+        for it in some:
+            it.start(group)
+            it.put(STORY)
+        await until(lambda: not any(it.running for it in some))
+
+    assert all(it.closed for it in some)
+    assert all(it.statistics().errors == 0 for it in some)
+
+
+async def test_a_handler_that_has_given_up_closing_another_is_waited_for_by_that() -> None:
+    """That it waited is forgotten, though it ended in an error."""
+    errors, finish, order = list[ShutdownIncomplete](), asyncio.Event(), list[str]()
+
+    async def busy(event: Event) -> None:
+        await until(lambda: bool(errors))
+        await it.aclose()
+        order.append("closed")
+
+    async def closes(event: Event) -> None:
+        try:
+            await other.aclose(timeout=0.001)
+        except ShutdownIncomplete as error:
+            errors.append(error)
+        await finish.wait()
+        order.append("over")
+
+    other, it = registration(busy), registration(closes)
+    async with asyncio.TaskGroup() as group:
+        for each in (other, it):
+            each.start(group)
+            each.put(STORY[:1])
+        await until(lambda: it.closed)
+        await settle()
+        finish.set()
+
+    assert order == ["over", "closed"]
+
+
+async def test_what_is_left_of_the_first_state_is_named_too() -> None:
+    it = registration(print)
+    assert it.left == it.name
+    it.replay([A1, pod("b", 1)])
+
+    assert it.left == f"{it.name} (part of a whole state pending)"
+
+
+def test_closing_may_finish_what_is_pending_first() -> None:
+    assert _closed_with(drain=True, aclose=None) == 3
+    assert _closed_with(drain=False, aclose=True) == 3
+    assert _closed_with(drain=True, aclose=False) == 1
+    assert _closed_with(drain=False, aclose=None) == 1
+
+
+def _closed_with(*, drain: bool, aclose: bool | None) -> int:
+    """How many events are dealt with if it is closed during the first of three."""
+    seen: list[Event] = []
+
+    async def slow(event: Event) -> None:
+        await asyncio.sleep(10)
+        seen.append(event)
+
+    async def main() -> None:
+        it = registration(slow, drain=drain)
+        async with running(it):
+            it.put(STORY)
+            await asyncio.sleep(1)
+            await it.aclose(drain=aclose)
+            assert not it.running
+
+    run(main(), seed=0)
+    return len(seen)
+
+
+def test_what_is_not_finished_in_time_is_dropped_and_named() -> None:
+    seen: list[Event] = []
+
+    async def slow(event: Event) -> None:
+        await asyncio.sleep(10)
+        seen.append(event)
+
+    async def main() -> None:
+        it = registration(slow)
+        async with running(it):
+            it.put(STORY)
+            await asyncio.sleep(1)
+            with pytest.raises(ShutdownIncomplete) as caught:
+                await it.aclose(timeout=12, drain=True)
+            assert caught.value.left == (f"{it.name} (at Updated of web/a for 3.0 s, 1 pending)",)
+            await asyncio.sleep(60)
+            assert not it.running
+
+    run(main(), seed=0)
+
+    assert seen == STORY[:2]
+
+
+# -- draining several --------------------------------------------------------------------------
+
+
+def test_those_that_drain_finish_and_the_others_go_on() -> None:
+    async def main() -> None:
+        its = [registration(_sleeper(10), drain=drain) for drain in (True, False)]
+        async with running(its[0]), running(its[1]):
+            for it in its:
+                it.put(STORY)
+            assert await drained(its, 60) == ()
+            assert asyncio.get_running_loop().time() == 30
+            assert [it.running for it in its] == [False, True]
+
+    run(main(), seed=0, order="fifo")
+
+
+def test_those_that_are_late_are_named_and_drop_what_is_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        its = [registration(_sleeper(seconds), drain=True) for seconds in (1, 10)]
+        async with running(its[0]), running(its[1]):
+            for it in its:
+                it.put(STORY)
+            assert await drained(its, 15) == (
+                f"{its[1].name} (at Updated of web/a for 5.0 s, 1 pending)",
+            )
+            assert its[1].statistics().pending == 0
+
+    run(main(), seed=0)
+
+    assert "was not done within 15 s of draining" in caplog.text
+
+
+def _sleeper(seconds: float) -> Handler:
+    async def sleeps(event: Event) -> None:
+        await asyncio.sleep(seconds)
+
+    return sleeps
+
+
+# -- beginning ---------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="tasks are never eager before Python 3.12")
+async def test_an_eager_task_does_not_call_it_before_its_registration_is_returned() -> None:
+    asyncio.get_running_loop().set_task_factory(getattr(asyncio, "eager_task_factory"))  # noqa: B009 - as of 3.12
+    its: list[Registration] = []
+
+    it = registration(lambda _: its[0].remove())
+    it.put(STORY)
+    async with asyncio.TaskGroup() as group:
+        it.start(group)
+        its.append(it)
+
+    assert it.statistics().errors == 0
+
+
+# -- synced -----------------------------------------------------------------------------------
+
+
+async def test_who_waits_for_a_handler_to_be_synced_is_told_of_its_removal() -> None:
+    it = registration(Diary())
+    waiting = asyncio.create_task(it.wait_synced())
+    await settle()
+
+    it.remove()
+
+    with pytest.raises(NotRunning):
+        await waiting
+
+
+async def test_it_is_synced_when_the_call_for_the_last_initial_object_is_over() -> None:
+    finish = asyncio.Event()
+
+    async def handler(event: Event) -> None:
+        await finish.wait()
+
+    async with started(handler) as it:
+        it.replay([A1])
+        await settle()
+        assert not it.statistics().synced
+        finish.set()
+        await it.wait_synced(timeout=1)
+        assert it.statistics().synced
+
+
+def test_with_several_calls_at_once_it_is_synced_when_all_of_them_are_over() -> None:
+    async def slow(event: Event) -> None:
+        await asyncio.sleep(float(event.obj.name))
+
+    async def main() -> None:
+        it = registration(slow, concurrency=3)
+        async with running(it):
+            it.replay([pod("30", 1), pod("1", 1), pod("20", 1)])
+            it.put([Added(pod("40", 1)), Updated(pod("1", 1), pod("1", 2))])
+            await asyncio.sleep(5)
+            assert (it.synced, it.statistics().synced) == (False, False)
+            await it.wait_synced()
+            assert asyncio.get_running_loop().time() == 30
+            assert (it.synced, it.statistics().synced) == (True, True)
+
+    run(main(), seed=0)
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_a_handler_that_waits_for_itself_is_told_so(concurrency: int) -> None:
+    errors: list[Exception] = []
+
+    async def waits(event: Event) -> None:
+        await asyncio.create_task(it.wait_synced())
+
+    it = registration(waits, concurrency=concurrency, failed=lambda _, error: errors.append(error))
+    async with running(it):
+        it.replay([A1])
+        await until(lambda: bool(errors))
+        await it.wait_synced(timeout=1)
+        it.put([Added(A1)])  # once synced, there is nothing to wait for
+        await until(lambda: it.statistics().delivered == 2)
+        await settle()
+
+    (error,) = errors
+    assert isinstance(error, UsageError)
+    assert "can't wait, inside a call, for its calls to be over" in str(error)

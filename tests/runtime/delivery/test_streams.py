@@ -1,0 +1,475 @@
+"""``async with informer.events() as events: async for event in events``."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from aioinformer import Added, Deleted, Event, EventStream, SharedInformer, Updated, merge
+from aioinformer._core.delivery.mailbox import Mailbox
+from aioinformer._runtime.delivery.listener import Gate, Listener
+from aioinformer.errors import ListenerOverflow, NotRunning, SyncTimeout, UsageError
+from tests.runtime.running import informing, names, pods_of, running, touch, with_pods
+from tests.runtime.sources import pod, script, settle, until
+
+
+async def take(events: EventStream, count: int) -> list[Event]:
+    return [await anext(events) for _ in range(count)]
+
+
+def in_short(events: list[Event]) -> list[tuple[str, str]]:
+    return [(type(event).__name__, event.obj.name) for event in events]
+
+
+# -- what it brings ---------------------------------------------------------------------------
+
+
+async def test_it_brings_what_is_cached_and_then_what_changes() -> None:
+    cluster = with_pods("a")
+    async with informing(pods_of(cluster)) as informer, informer.events() as events:
+        touch(cluster, "a", "1")
+        cluster.create("pods", {"metadata": {"name": "b"}})
+        cluster.delete("pods", "a")
+
+        heard = await take(events, 4)
+
+    assert in_short(heard) == [("Added", "a"), ("Updated", "a"), ("Added", "b"), ("Deleted", "a")]
+    assert [event.initial for event in heard if isinstance(event, Added)] == [True, False]
+
+
+async def test_it_hears_what_happens_from_when_it_was_entered() -> None:
+    cluster = with_pods("a")
+    async with informing(pods_of(cluster)) as informer:
+        stream = informer.events()
+        cluster.create("pods", {"metadata": {"name": "b"}})
+        await until(lambda: len(informer.lister) == 2)
+        cluster.delete("pods", "a")
+        await until(lambda: len(informer.lister) == 1)
+
+        async with stream as events:
+            assert in_short(await take(events, 1)) == [("Added", "b")]
+
+
+async def test_it_may_be_entered_before_the_informer_runs() -> None:
+    informer = pods_of(with_pods("a", "b"))
+
+    async with informer.events() as events, running(informer.run()):
+        heard = await take(events, 2)
+
+    assert sorted(in_short(heard)) == [("Added", "a"), ("Added", "b")]
+    assert all(isinstance(event, Added) and event.initial for event in heard)
+
+
+async def test_two_streams_hear_the_same() -> None:
+    cluster = with_pods("a")
+    async with (
+        informing(pods_of(cluster)) as informer,
+        informer.events() as one,
+        informer.events() as other,
+    ):
+        touch(cluster, "a", "1")
+
+        assert await take(one, 2) == await take(other, 2)
+
+
+async def test_the_cache_shows_what_was_heard() -> None:
+    cluster = with_pods()
+    async with informing(pods_of(cluster)) as informer, informer.events() as events:
+        cluster.create("pods", {"metadata": {"name": "a"}})
+
+        event = await anext(events)
+
+        assert informer.lister.get("default/a") == event.obj
+
+
+async def test_it_is_synced_when_it_is_asked_for_more_than_was_cached() -> None:
+    cluster = with_pods("a")
+    async with informing(pods_of(cluster)) as informer, informer.events() as events:
+        await anext(events)
+        assert not events.statistics().synced
+        reading = asyncio.create_task(take(events, 1))
+        await settle()
+        assert events.synced
+        touch(cluster, "a", "1")
+        await reading
+
+
+# -- how it ends ------------------------------------------------------------------------------
+
+
+async def test_it_ends_with_the_informer_after_what_was_pending() -> None:
+    cluster = with_pods("a")
+    informer = pods_of(cluster)
+    async with informer.events() as events:
+        async with informing(informer):
+            pass
+
+        assert in_short([event async for event in events]) == [("Added", "a")]
+        assert [event async for event in events] == []
+
+
+async def test_who_waits_for_the_next_event_is_told_of_the_end() -> None:
+    informer = pods_of(with_pods())
+    async with informer.events() as events:
+        async with informing(informer):
+            reading = asyncio.create_task(_all(events))
+            await settle()
+        assert await reading == []
+
+
+async def _all(events: EventStream) -> list[Event]:
+    return [event async for event in events]
+
+
+async def test_who_breaks_out_and_leaves_frees_the_mailbox() -> None:
+    cluster = with_pods("a", "b", "c")
+    async with informing(pods_of(cluster)) as informer:
+        async with informer.events() as events:
+            assert "listeners=1" in repr(informer)
+            async for _ in events:
+                break
+            touch(cluster, "a", "1")
+            await until(lambda: events.statistics().pending == 1)
+
+        assert events.statistics().pending == 0
+        assert "listeners=0" in repr(informer)
+        assert names(informer.lister.list()) == ["a", "b", "c"]
+
+
+async def test_a_stream_that_was_left_has_ended() -> None:
+    async with informing(pods_of(with_pods("a"))) as informer:
+        async with informer.events() as events:
+            pass
+
+        assert [event async for event in events] == []
+
+
+async def test_it_may_be_closed_before_it_is_left() -> None:
+    async with informing(pods_of(with_pods("a"))) as informer, informer.events() as events:
+        await events.aclose()
+
+        assert [event async for event in events] == []
+
+
+async def test_leaving_with_an_error_frees_the_mailbox_and_lets_it_pass() -> None:
+    async with informing(pods_of(with_pods("a"))) as informer:
+        with pytest.raises(ValueError, match="mine"):
+            async with informer.events():
+                raise ValueError("mine")
+
+        assert "listeners=0" in repr(informer)
+
+
+# -- wrong use --------------------------------------------------------------------------------
+
+
+async def test_two_tasks_may_not_read_one_stream() -> None:
+    cluster = with_pods()
+    async with informing(pods_of(cluster)) as informer, informer.events() as events:
+        first = asyncio.create_task(take(events, 1))
+        await settle()
+
+        with pytest.raises(UsageError, match=r"two tasks read the stream of pods"):
+            await anext(events)
+
+        cluster.create("pods", {"metadata": {"name": "a"}})
+        assert in_short(await first) == [("Added", "a")]
+
+
+async def test_tasks_may_take_turns_at_reading() -> None:
+    async with informing(pods_of(with_pods("a", "b"))) as informer, informer.events() as events:
+        first = await asyncio.create_task(take(events, 1))
+        second = await asyncio.create_task(take(events, 1))
+
+    assert sorted(in_short(first + second)) == [("Added", "a"), ("Added", "b")]
+
+
+async def test_a_stream_that_was_not_entered_is_not_running() -> None:
+    events = pods_of(with_pods()).events()
+
+    with pytest.raises(NotRunning, match=r"async with informer\.events\(\) as"):
+        await anext(events)
+    with pytest.raises(NotRunning):
+        events.statistics()
+    with pytest.raises(NotRunning):
+        await events.aclose()
+    assert repr(events) == "<EventStream stream of pods not open>"
+
+
+async def test_a_stream_is_entered_once() -> None:
+    async with informing(pods_of(with_pods())) as informer:
+        stream = informer.events()
+        async with stream:
+            with pytest.raises(UsageError, match="was entered already"):
+                await stream.__aenter__()
+
+        with pytest.raises(UsageError, match="was entered already"):
+            await stream.__aenter__()
+
+
+async def test_a_stream_of_an_informer_that_has_ended_cannot_be_entered() -> None:
+    informer = pods_of(with_pods())
+    async with informing(informer):
+        pass
+
+    with pytest.raises(NotRunning, match="the informer of pods has ended"):
+        await informer.events().__aenter__()
+
+
+async def test_who_reads_a_stream_that_blocks_its_informer_can_not_wait_for_it() -> None:
+    """Nobody would ever take the events that the informer waits for."""
+    cluster = with_pods("a")
+    async with (
+        informing(pods_of(cluster)) as informer,
+        informer.events(limit=1, overflow="block") as blocking,
+    ):
+        newest = cluster.merge_patch("pods", "a", {"metadata": {"labels": {"v": "1"}}})
+        await informer.wait_for(newest, timeout=5)  # nothing was read yet
+        async for _ in blocking:
+            with pytest.raises(UsageError, match=r"stream of pods has overflow='block'"):
+                await informer.wait_for(newest)
+            break
+        async with merge(informer.events(limit=1, overflow="block")) as merged:
+            await anext(merged)
+            reader = asyncio.create_task(informer.wait_for(newest, timeout=5))
+            await reader  # this one reads nothing
+
+
+async def test_who_reads_a_stream_that_merges_may_wait_for_the_informer() -> None:
+    cluster = with_pods("a")
+    async with informing(pods_of(cluster)) as informer, informer.events(limit=1) as events:
+        async for _ in events:
+            newest = cluster.merge_patch("pods", "a", {"metadata": {"labels": {"v": "1"}}})
+            await informer.wait_for(newest, timeout=5)
+            break
+
+
+# -- giving way -------------------------------------------------------------------------------
+
+
+async def test_who_consumes_a_full_mailbox_without_waiting_leaves_the_loop_to_others() -> None:
+    count = 10_000
+    listener = Listener("stream of pods", Mailbox(limit=count, holds=lambda _: True), Gate())
+    stream = EventStream(pods_of(with_pods()), lambda: listener)
+    listener.put([Updated(pod("a", 1), pod("a", 2))] * count)
+    listener.close(drop=False)
+    consumed, turns_at = 0, list[int]()
+
+    async def other() -> None:
+        while consumed < count:
+            turns_at.append(consumed)
+            await asyncio.sleep(0)
+
+    bystander = asyncio.create_task(other())
+    async with stream as events:
+        async for _ in events:
+            consumed += 1
+        await bystander
+
+    assert consumed == count
+    assert len([turn for turn in turns_at if 0 < turn < count]) >= 2
+
+
+async def test_its_repr_is_that_of_its_mailbox() -> None:
+    async with informing(pods_of(with_pods())) as informer, informer.events() as events:
+        assert repr(events).startswith("<EventStream stream of pods <Listener stream of pods open")
+
+
+async def test_deletions_are_told_too() -> None:
+    cluster = with_pods("a")
+    async with informing(pods_of(cluster)) as informer, informer.events() as events:
+        cluster.delete("pods", "a")
+
+        heard = await take(events, 2)
+
+    assert isinstance(heard[1], Deleted)
+    assert heard[1].reason == "deleted"
+
+
+# -- when it is too slow ----------------------------------------------------------------------
+
+
+async def test_it_merges_by_default_and_misses_no_final_state() -> None:
+    cluster = with_pods("a", "b")
+    async with informing(pods_of(cluster)) as informer, informer.events(limit=2) as events:
+        await take(events, 2)
+        for number in range(20):
+            touch(cluster, "a", str(number))
+        await until(lambda: events.statistics().merged >= 10)
+        cluster.delete("pods", "b")
+        await until(lambda: len(informer.lister) == 1)
+        assert events.statistics().pending <= 4
+        heard: list[Event] = []
+        while (event := events.next_nowait()) is not None:
+            heard.append(event)
+
+    assert ("Deleted", "b") in in_short(heard)
+    newest = informer.lister.get("default/a")
+    assert [event.obj for event in heard if event.obj.name == "a"][-1] == newest
+
+
+async def test_it_raises_if_that_was_asked_for() -> None:
+    cluster = with_pods("a")
+    informer = pods_of(cluster)
+    async with informing(informer), informer.events(limit=1, overflow="error") as events:
+        await anext(events)
+        for number in range(3):
+            touch(cluster, "a", str(number))
+        await until(lambda: events.ended)
+
+        with pytest.raises(ListenerOverflow, match="stream of pods was ended"):
+            await anext(events)
+        with pytest.raises(ListenerOverflow):
+            events.next_nowait()
+        assert "listeners=0" in repr(informer)
+
+
+async def test_who_waits_for_the_next_event_is_woken_by_what_ends_it() -> None:
+    listener = Listener(
+        "stream of pods", Mailbox(limit=1, overflow="error", holds=lambda _: True), Gate()
+    )
+    async with EventStream(pods_of(with_pods()), lambda: listener) as events:
+        reading = asyncio.create_task(take(events, 1))
+        await settle()
+        listener.put([Added(pod("a", 1)), Added(pod("b", 2))])
+
+        with pytest.raises(ListenerOverflow):
+            await reading
+
+
+# -- filters ----------------------------------------------------------------------------------
+
+
+async def test_it_may_be_filtered() -> None:
+    cluster = with_pods("a", "b")
+    informer = pods_of(cluster)
+    async with informing(informer), informer.events(filter=lambda obj: obj.name == "b") as events:
+        touch(cluster, "a", "1")
+        touch(cluster, "b", "1")
+
+        assert in_short(await take(events, 2)) == [("Added", "b"), ("Updated", "b")]
+
+
+# -- one that nobody leaves -------------------------------------------------------------------
+
+
+async def test_a_stream_that_is_dropped_without_being_left_warns_and_frees_its_mailbox() -> None:
+    async with informing(pods_of(with_pods("a"))) as informer:
+        streams = [informer.events()]
+        await streams[0].__aenter__()
+        assert "listeners=1" in repr(informer)
+
+        with pytest.warns(ResourceWarning, match="stream of pods was dropped without being left"):
+            streams.clear()
+        await settle(2)
+
+        assert "listeners=0" in repr(informer)
+
+
+async def test_a_stream_that_was_left_or_not_entered_is_dropped_in_silence() -> None:
+    informer = pods_of(with_pods("a"))
+    async with informing(informer):
+        async with informer.events():
+            pass
+        informer.events()
+    async with informer_that_ends() as stream:
+        pass
+    del stream
+    gc.collect()
+
+
+@asynccontextmanager
+async def informer_that_ends() -> AsyncGenerator[EventStream]:
+    informer = pods_of(with_pods("a"))
+    async with informing(informer):
+        stream = informer.events()
+        await stream.__aenter__()
+    yield stream
+
+
+async def test_a_stream_may_be_collected_in_another_thread() -> None:
+    async with informing(pods_of(with_pods("a"))) as informer:
+        streams = [informer.events()]
+        await streams[0].__aenter__()
+
+        with pytest.warns(ResourceWarning):
+            await asyncio.to_thread(streams.clear)
+        await until(lambda: "listeners=0" in repr(informer))
+
+
+# -- a snapshot and what follows --------------------------------------------------------------
+
+
+async def test_the_state_comes_first_and_then_what_follows() -> None:
+    cluster = with_pods("a", "b")
+    async with (
+        informing(pods_of(cluster)) as informer,
+        informer.snapshot_and_events() as (snapshot, events),
+    ):
+        touch(cluster, "a", "1")
+        cluster.delete("pods", "b")
+        heard = await take(events, 2)
+
+    assert sorted(key.name for key in snapshot) == ["a", "b"], "it stays as it is"
+    assert in_short(heard) == [("Updated", "a"), ("Deleted", "b")]
+    first = heard[0]
+    assert isinstance(first, Updated)
+    assert first.old == snapshot[first.old.key]
+
+
+async def test_a_snapshot_cannot_be_changed() -> None:
+    async with (
+        informing(pods_of(with_pods("a"))) as informer,
+        informer.snapshot_and_events() as (snapshot, events),
+    ):
+        assert not hasattr(snapshot, "clear")
+        assert events.next_nowait() is None
+        assert events.synced
+
+
+async def test_a_snapshot_waits_for_the_first_state_but_not_for_ever() -> None:
+    informer = SharedInformer(script())
+    async with running(informer.run()):
+        with pytest.raises(SyncTimeout):
+            async with informer.snapshot_and_events(timeout=0.001):
+                raise AssertionError("there is nothing to take")
+
+    assert "listeners=0" in repr(informer)
+
+
+async def test_there_is_no_gap_and_no_double_whenever_the_snapshot_is_taken() -> None:
+    cluster = with_pods("a", "b", "c")
+    views: list[dict[str, str]] = []
+
+    async def follow(informer: SharedInformer) -> None:
+        async with informer.snapshot_and_events() as (snapshot, events):
+            view = {obj.name: obj.resource_version for obj in snapshot.values()}
+            views.append(view)
+            async for event in events:
+                match event:
+                    case Added(obj):
+                        assert obj.name not in view
+                        view[obj.name] = obj.resource_version
+                    case Updated(old, new):
+                        assert view[old.name] == old.resource_version
+                        view[new.name] = new.resource_version
+                    case Deleted(obj):
+                        del view[obj.name]
+
+    async with informing(pods_of(cluster)) as informer, asyncio.TaskGroup() as group:
+        followers: list[asyncio.Task[None]] = []
+        for number in range(30):
+            touch(cluster, "abc"[number % 3], str(number))
+            if number % 10 == 5:
+                cluster.delete("pods", "c")
+                cluster.create("pods", {"metadata": {"name": "c"}})
+            followers.append(group.create_task(follow(informer)))
+            await settle(number % 4)
+        cached = {obj.name: obj.resource_version for obj in informer.lister}
+        await until(lambda: all(view == cached for view in views) and len(views) == 30)
+        for follower in followers:
+            follower.cancel()

@@ -1,0 +1,215 @@
+"""``async with merge(a.events(), b.events()) as events: async for source, event in events``."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from aioinformer import Added, Event, EventStream, MergedStream, SharedInformer, Sourced, merge
+from aioinformer._core.delivery.mailbox import SKIPS, Mailbox
+from aioinformer._runtime.delivery.listener import Gate, Listener
+from aioinformer.errors import ListenerOverflow, NotRunning, UsageError
+from tests.runtime.running import informing, pods_of, running, touch, with_pods
+from tests.runtime.sources import pod, settle, until
+
+
+async def take(events: MergedStream, count: int) -> list[Sourced]:
+    return [await anext(events) for _ in range(count)]
+
+
+def in_short(events: list[Sourced], *sources: object) -> list[tuple[int, str, str]]:
+    """Which source, what, of whom."""
+    return [
+        (sources.index(source), type(event).__name__, event.obj.name) for source, event in events
+    ]
+
+
+def added(*names: str) -> list[Event]:
+    return [Added(pod(name, number)) for number, name in enumerate(names)]
+
+
+def fed(*names: str, closed: bool = True) -> tuple[EventStream, Listener]:
+    """A stream with so much pending, which then ends."""
+    listener = Listener("a stream", Mailbox(limit=100, holds=lambda _: True), Gate())
+    listener.put(added(*names))
+    if closed:
+        listener.close(drop=False)
+    return EventStream(pods_of(with_pods()), lambda: listener), listener
+
+
+async def all_of(events: MergedStream) -> list[str]:
+    return [event.obj.name async for _, event in events]
+
+
+async def test_it_brings_what_each_has_and_says_whose_it_is() -> None:
+    ones, others = with_pods("a"), with_pods("b")
+    async with (
+        informing(pods_of(ones)) as one,
+        informing(pods_of(others)) as other,
+        merge(one.events(), other.events()) as events,
+    ):
+        heard = await take(events, 2)
+        touch(others, "b", "1")
+        heard += await take(events, 1)
+        touch(ones, "a", "1")
+        heard += await take(events, 1)
+
+    assert in_short(heard, one, other) == [
+        (0, "Added", "a"),
+        (1, "Added", "b"),
+        (1, "Updated", "b"),
+        (0, "Updated", "a"),
+    ]
+
+
+async def test_what_it_brings_can_be_matched_on() -> None:
+    async with informing(pods_of(with_pods("a"))) as pods, merge(pods.events()) as events:
+        match await anext(events):
+            case Sourced(source, Added(obj, initial=True)) if source is pods:
+                assert obj.name == "a"
+            case unexpected:
+                raise AssertionError(unexpected)
+
+
+async def test_a_busy_stream_does_not_starve_the_others() -> None:
+    busy, _ = fed(*"abcdef")
+    calm, _ = fed(*"xy")
+
+    async with merge(busy, calm) as events:
+        assert await all_of(events) == list("axbycdef")
+
+
+async def test_it_ends_when_all_have_ended() -> None:
+    one, _ = fed("a")
+    other, listener = fed(closed=False)
+    async with merge(one, other) as events:
+        reading = asyncio.create_task(all_of(events))
+        await settle()
+        assert not reading.done()
+        listener.put(added("b"))
+        await settle()
+        listener.close(drop=False)
+
+        assert await reading == ["a", "b"]
+        assert await all_of(events) == []
+
+
+async def test_leaving_it_leaves_all_of_them() -> None:
+    async with informing(pods_of(with_pods("a"))) as informer:
+        async with merge(informer.events(), informer.events()):
+            assert "listeners=2" in repr(informer)
+
+        assert "listeners=0" in repr(informer)
+
+
+async def test_if_one_cannot_be_entered_the_others_are_left() -> None:
+    ended = pods_of(with_pods())
+    async with informing(ended):
+        pass
+    async with informing(pods_of(with_pods("a"))) as informer:
+        with pytest.raises(NotRunning):
+            await merge(informer.events(), ended.events()).__aenter__()
+
+        assert "listeners=0" in repr(informer)
+
+
+async def test_of_one_that_was_too_slow_it_raises_and_the_others_can_be_read_on() -> None:
+    strict = Listener(
+        "a strict stream", Mailbox(limit=1, overflow="error", holds=lambda _: True), Gate()
+    )
+    calm, _ = fed("x", "y")
+    async with merge(EventStream(pods_of(with_pods()), lambda: strict), calm) as events:
+        strict.put(added("a", "b"))
+
+        with pytest.raises(ListenerOverflow, match="a strict stream"):
+            await anext(events)
+        assert await all_of(events) == ["x", "y"]
+
+
+async def test_it_starts_no_task() -> None:
+    one, _ = fed(closed=False)
+    other, _ = fed(closed=False)
+    async with merge(one, other) as events:
+        before = len(asyncio.all_tasks())
+        async with running(_only(events)):
+            await settle()
+            assert len(asyncio.all_tasks()) == before + 1, "the reader's own"
+
+
+async def _only(events: MergedStream) -> None:
+    await anext(events)
+
+
+async def test_two_tasks_may_not_read_it() -> None:
+    stream, _ = fed(closed=False)
+    async with merge(stream) as events, running(_only(events)):
+        await settle()
+        with pytest.raises(UsageError, match="two tasks read the same merged streams"):
+            await anext(events)
+
+
+async def test_it_is_entered_once_and_before_it_is_read() -> None:
+    stream, _ = fed("a")
+    events = merge(stream)
+    assert repr(events) == "<MergedStream of 1 not open>"
+    with pytest.raises(NotRunning, match=r"async with merge\("):
+        await anext(events)
+    await events.aclose()
+    async with events:
+        assert repr(events) == "<MergedStream of 1 open=1>"
+        with pytest.raises(UsageError, match="merged and entered already"):
+            await events.__aenter__()
+
+
+def test_it_is_of_several_streams_that_are_not_the_same() -> None:
+    informer: SharedInformer = pods_of(with_pods())
+    stream = informer.events()
+
+    with pytest.raises(UsageError, match="nothing to merge"):
+        merge()
+    with pytest.raises(UsageError, match="merged with itself"):
+        merge(stream, stream)
+
+
+async def test_so_much_to_pass_over_gives_way_in_between() -> None:
+    listener = Listener("a stream", Mailbox(holds=lambda _: False), Gate())
+    listener.replay([pod(f"p-{n}", n) for n in range(3 * SKIPS)])
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with (
+        merge(EventStream(pods_of(with_pods()), lambda: listener)) as events,
+        running(other()),
+        running(_only(events)),
+    ):
+        await until(lambda: listener.synced)
+
+    assert turns >= 3
+
+
+async def test_who_reads_much_leaves_the_loop_to_others() -> None:
+    count = 10_000
+    listener = Listener("a stream", Mailbox(limit=count, holds=lambda _: True), Gate())
+    listener.put([Added(pod("a", 1))] * count)
+    listener.close(drop=False)
+    turns_at: list[int] = []
+    read = 0
+
+    async def other() -> None:
+        while read < count:
+            turns_at.append(read)
+            await asyncio.sleep(0)
+
+    bystander = asyncio.create_task(other())
+    async with merge(EventStream(pods_of(with_pods()), lambda: listener)) as events:
+        async for _ in events:
+            read += 1
+    await bystander
+
+    assert len([turn for turn in turns_at if 0 < turn < count]) >= 2

@@ -1,0 +1,786 @@
+"""Which informers there are, and how long they live."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+
+import pytest
+
+from aioinformer import (
+    ALL_NAMESPACES,
+    BackoffPolicy,
+    Event,
+    KubeObject,
+    LabelSelector,
+    NoMetrics,
+    Problem,
+    Resource,
+    SharedInformer,
+    SharedInformerFactory,
+    Source,
+)
+from aioinformer import field as field_of
+from aioinformer._core.instrumentation import ReadLevels
+from aioinformer.errors import (
+    Forbidden,
+    InvalidSelector,
+    NotRunning,
+    ShutdownIncomplete,
+    SyncTimeout,
+    Unauthorized,
+    UnknownResource,
+    UsageError,
+)
+from aioinformer.testing import Cluster, ClusterSource, Features
+from tests.runtime.running import BRISK, SLUGGISH, names, running, with_pods
+from tests.runtime.sources import (
+    NODES,
+    PODS,
+    Refusal,
+    body,
+    door,
+    page,
+    refused,
+    script,
+    settle,
+    stream,
+    until,
+)
+
+
+def factory(
+    source: Source,
+    *,
+    namespace: str | None = None,
+    backoff: BackoffPolicy = BRISK,
+    shutdown_timeout: float = 5.0,
+) -> SharedInformerFactory:
+    return SharedInformerFactory(
+        source, namespace=namespace, backoff=backoff, shutdown_timeout=shutdown_timeout
+    )
+
+
+async def within(
+    informers: SharedInformerFactory, work: Callable[[], Awaitable[object]] | None = None
+) -> None:
+    """Enter, work, leave."""
+    async with informers:
+        if work is not None:
+            await work()
+
+
+async def for_ever() -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+def by_name(obj: KubeObject) -> str:
+    return obj.name
+
+
+# -- identity ---------------------------------------------------------------------------------
+
+
+def test_the_same_request_gives_the_same_informer() -> None:
+    informers = factory(door())
+
+    assert informers.informer("pods") is informers.informer("pods")
+    assert informers.informer("po") is informers.informer("Pod")
+    assert informers.informer(PODS) is informers.informer("pods")
+    assert len(list(informers)) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The arguments of a request for an informer."""
+
+    resource: str = "pods"
+    namespace: str | None = None
+    labels: str | Mapping[str, str] = ""
+    fields: str | Mapping[str, str] = ""
+    managed_fields: bool = False
+
+    def of(self, informers: SharedInformerFactory) -> SharedInformer:
+        return informers.informer(
+            self.resource,
+            namespace=self.namespace,
+            labels=self.labels,
+            fields=self.fields,
+            managed_fields=self.managed_fields,
+        )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Asking("services"),
+        Asking(namespace="db"),
+        Asking(namespace=ALL_NAMESPACES),
+        Asking(labels="app=shop"),
+        Asking(fields="spec.nodeName=n1"),
+        Asking(managed_fields=True),
+    ],
+    ids=["resource", "namespace", "all namespaces", "labels", "fields", "managed fields"],
+)
+def test_another_request_gives_another_informer(other: Asking) -> None:
+    informers = factory(door(), namespace="web")
+
+    assert other.of(informers) is not informers.informer("pods")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Asking(labels="b=2,a=1"), Asking(labels={"a": "1", "b": "2"})),
+        (Asking(labels="a==1"), Asking(labels=" a = 1 ")),
+        (Asking(labels="a notin (y, x)"), Asking(labels="a notin (x,y)")),
+        (Asking(fields="metadata.name=x"), Asking(fields={"metadata.name": "x"})),
+        (Asking(), Asking(namespace="web")),
+        (Asking(), Asking(labels={}, fields={})),
+    ],
+    ids=["order", "spelling", "sets", "fields", "the factory's namespace", "nothing"],
+)
+def test_two_spellings_of_one_request_give_one_informer(one: Asking, other: Asking) -> None:
+    informers = factory(door(), namespace="web")
+
+    assert one.of(informers) is other.of(informers)
+
+
+def test_the_scope_and_selectors_reach_the_source() -> None:
+    source = door()
+    informers = factory(source, namespace="web")
+
+    informers.informer("pods", labels={"app": "shop"}, fields="status.phase=Running")
+    informers.informer("pods", namespace="db")
+    informers.informer("pods", namespace=ALL_NAMESPACES)
+
+    assert source.asked_for == [
+        ("pods", "web", str(LabelSelector.parse("app=shop")), "status.phase=Running"),
+        ("pods", "db", "", ""),
+        ("pods", None, "", ""),
+    ]
+
+
+def test_cluster_scoped_resources_have_no_namespace() -> None:
+    source = door()
+    informers = factory(source, namespace="web")
+
+    assert informers.informer("nodes") is informers.informer("nodes", namespace="db")
+    assert source.asked_for == [("nodes", None, "", "")]
+
+
+def test_an_informer_is_named_for_what_it_is_of() -> None:
+    informers = factory(door(), namespace="web")
+
+    assert informers.informer("pods").name == "pods in web"
+    assert informers.informer("pods", labels="app=shop").name == "pods in web where app=shop"
+    assert informers.informer("nodes").name == "nodes"
+
+
+def test_indexes_are_added_to_the_informer_that_there_is() -> None:
+    informers = factory(door())
+    pods = informers.informer("pods", indexers={"name": by_name})
+
+    informers.informer("pods", indexers={"name": by_name, "uid": lambda obj: obj.uid})
+
+    assert pods.lister.indexers == ("name", "uid")
+    with pytest.raises(UsageError, match="already, with another function"):
+        informers.informer("pods", indexers={"name": lambda obj: obj.uid})
+
+
+def test_what_cannot_be_is_refused_at_the_call() -> None:
+    informers = factory(door())
+
+    with pytest.raises(InvalidSelector):
+        informers.informer("pods", labels="a in (")
+    with pytest.raises(InvalidSelector):
+        informers.informer("pods", fields="metadata.name")
+    with pytest.raises(UnknownResource):
+        informers.informer("podz")
+    assert list(informers) == []
+
+
+# -- running ----------------------------------------------------------------------------------
+
+
+async def test_informers_run_while_it_is_entered() -> None:
+    informers = factory(ClusterSource(with_pods("a")), namespace="default")
+    pods = informers.informer("pods")
+
+    async with informers:
+        await informers.wait_synced(timeout=5)
+        assert pods.lister.get("a") is not None
+        assert repr(informers) == "<SharedInformerFactory running informers=1 synced=1>"
+
+    assert pods.health.state == "stopped"
+    assert repr(informers) == "<SharedInformerFactory ended informers=1 synced=1>"
+
+
+async def test_an_informer_that_is_asked_for_while_it_runs_starts_at_once() -> None:
+    async with factory(ClusterSource(with_pods("a"))) as informers:
+        pods = informers.informer("pods")
+        await pods.wait_synced(timeout=5)
+
+        assert names(pods.lister.list()) == ["a"]
+
+
+async def test_nothing_is_asked_before_it_is_entered() -> None:
+    source = door(pods=[page()])
+    informers = factory(source)
+    informers.informer("pods")
+    await settle()
+    assert source.scripts["pods"].requests == []
+
+    await within(informers, informers.wait_synced)
+    assert len(source.scripts["pods"].requests) >= 1
+
+
+async def test_it_may_be_entered_in_one_task_and_left_in_another() -> None:
+    stack = AsyncExitStack()
+    informers = factory(ClusterSource(with_pods("a")))
+    pods = informers.informer("pods")
+
+    await asyncio.create_task(_enter(stack, informers))
+    await pods.wait_synced(timeout=5)
+    await asyncio.create_task(stack.aclose())
+
+    assert pods.health.state == "stopped"
+
+
+async def _enter(stack: AsyncExitStack, informers: SharedInformerFactory) -> None:
+    await stack.enter_async_context(informers)
+
+
+async def test_the_body_s_own_error_comes_out_as_itself() -> None:
+    error = ValueError("mine")
+
+    async def body() -> None:
+        raise error
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        await within(factory(door()), body)
+
+    assert caught.value is error
+
+
+async def test_it_may_run_in_a_task_group_of_the_caller_s() -> None:
+    informers = factory(ClusterSource(with_pods("a")))
+    pods = informers.informer("pods")
+
+    async with asyncio.TaskGroup() as group:
+        work = group.create_task(informers.run())
+        await informers.wait_synced(timeout=5)
+        informers.informer("nodes")
+        await informers.wait_synced(timeout=5)
+        work.cancel()
+
+    assert work.cancelled()
+    assert pods.health.state == "stopped"
+    with pytest.raises(NotRunning):
+        informers.informer("pods")
+
+
+async def test_it_is_started_once() -> None:
+    informers = factory(door())
+
+    async with informers:
+        with pytest.raises(UsageError, match="runs once"):
+            await informers.run()
+        with pytest.raises(UsageError, match="runs once"):
+            await informers.__aenter__()
+
+
+async def test_after_the_end_it_is_not_running() -> None:
+    informers = factory(door())
+    await within(informers)
+
+    with pytest.raises(NotRunning, match="the informer factory has ended"):
+        informers.informer("pods")
+    with pytest.raises(NotRunning):
+        async with informers.use("pods"):
+            pass
+
+
+async def test_it_is_not_used_from_a_thread_or_another_loop() -> None:
+    informers, errors = factory(door()), list[str]()
+
+    def ask() -> None:
+        try:
+            informers.informer("pods")
+        except UsageError as error:
+            errors.append(str(error))
+
+    async def ask_in_another_loop() -> None:
+        ask()
+
+    async with informers:
+        for target in (ask, lambda: asyncio.run(ask_in_another_loop())):
+            thread = threading.Thread(target=target)
+            thread.start()
+            await asyncio.to_thread(thread.join)
+
+    assert len(errors) == 2
+    assert list(informers) == []
+
+
+# -- waiting ----------------------------------------------------------------------------------
+
+
+async def test_a_time_out_names_every_informer_that_is_not_synced_and_why() -> None:
+    source = door(pods=[refused(403, "Forbidden", "pods is forbidden")], nodes=[page()])
+    async with factory(source, backoff=SLUGGISH) as informers:
+        informers.informer("pods")
+        informers.informer("nodes")
+        informers.informer("services")
+        await until(lambda: any(each.health.state == "waiting" for each in informers))
+        await until(lambda: any(each.synced for each in informers))
+
+        with pytest.raises(SyncTimeout) as caught:
+            await informers.wait_synced(timeout=0.001)
+
+    assert list(caught.value.unsynced) == ["pods", "services"]
+    assert "403 Forbidden: pods is forbidden" in caught.value.unsynced["pods"]
+    assert caught.value.unsynced["services"].startswith("listing for")
+
+
+async def test_a_factory_without_informers_is_synced() -> None:
+    async with factory(door()) as informers:
+        await informers.wait_synced(timeout=0)
+
+
+# -- use --------------------------------------------------------------------------------------
+
+
+async def test_the_last_user_out_stops_an_informer() -> None:
+    source = door(pods=[page(), stream(hangs=True)])
+    async with factory(source) as informers:
+        async with informers.use("pods") as one:
+            async with informers.use("po") as other:
+                assert one is other
+                await one.wait_synced(timeout=5)
+            await until(lambda: one.health.state == "watching")
+
+        assert one.health.state == "stopped"
+        assert source.scripts["pods"].open == 0
+        assert list(informers) == []
+
+
+async def test_an_informer_that_was_asked_for_stays_without_users() -> None:
+    async with factory(ClusterSource(with_pods("a"))) as informers:
+        async with informers.use("pods") as pods:
+            assert informers.informer("pods") is pods
+        await settle()
+
+        assert list(informers) == [pods]
+        await pods.wait_synced(timeout=5)
+        assert pods.health.state != "stopped"
+
+
+async def test_using_it_again_makes_a_new_informer() -> None:
+    async with factory(ClusterSource(with_pods("a"))) as informers:
+        async with informers.use("pods") as first:
+            await first.wait_synced(timeout=5)
+        async with informers.use("pods") as second:
+            await second.wait_synced(timeout=5)
+
+        assert second is not first
+
+
+async def test_an_error_in_its_use_passes_and_stops_it() -> None:
+    async def body() -> None:
+        async with informers.use("pods"):
+            raise ValueError("mine")
+
+    async with factory(ClusterSource(with_pods("a"))) as informers:
+        with pytest.raises(ValueError, match="mine"):
+            await body()
+
+        assert list(informers) == []
+
+
+async def test_an_informer_may_be_used_before_the_factory_runs() -> None:
+    informers = factory(ClusterSource(with_pods("a")))
+
+    async with informers.use("pods") as pods, informers:
+        await pods.wait_synced(timeout=5)
+
+    assert pods.health.state == "stopped"
+    assert list(informers) == []
+
+
+async def test_an_informer_whose_last_user_went_before_the_start_is_not_started() -> None:
+    source = door(pods=[page()])
+    informers = factory(source)
+
+    async with informers.use("pods"):
+        pass
+    await within(informers, settle)
+
+    assert source.scripts["pods"].requests == []
+
+
+# -- failures ---------------------------------------------------------------------------------
+
+
+async def test_a_bug_cancels_the_body_and_is_raised_as_itself() -> None:
+    bug = RuntimeError("a bug")
+    informers = factory(door(pods=[page(), Refusal(bug)], nodes=[page(), stream(hangs=True)]))
+    pods, nodes = informers.informer("pods"), informers.informer("nodes")
+
+    with pytest.raises(RuntimeError, match="a bug") as caught:
+        await within(informers, for_ever)
+
+    assert caught.value is bug
+    assert pods.health.state == "failed"
+    assert nodes.health.state == "stopped"
+    assert nodes.resource == NODES
+
+
+async def test_a_bug_reaches_a_body_that_swallows_its_cancellation() -> None:
+    informers = factory(door(pods=[Refusal(RuntimeError("a bug"))]))
+    informers.informer("pods")
+
+    async def body() -> None:
+        with suppress(asyncio.CancelledError):
+            await for_ever()
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        await within(informers, body)
+
+
+async def test_a_bug_wakes_a_body_that_waits_for_the_first_state() -> None:
+    informers = factory(door(pods=[Refusal(RuntimeError("a bug"))]))
+    informers.informer("pods")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        await within(informers, informers.wait_synced)
+
+
+async def test_a_bug_is_raised_by_run_as_itself() -> None:
+    informers = factory(door(pods=[Refusal(RuntimeError("a bug"))]))
+    informers.informer("pods")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        await informers.run()
+
+
+# -- leaving ----------------------------------------------------------------------------------
+
+
+async def test_leaving_waits_for_handlers_to_tidy_up() -> None:
+    informers, log = factory(ClusterSource(with_pods("a"))), list[str]()
+
+    async def handler(event: Event) -> None:
+        log.append("called")
+        try:
+            await for_ever()
+        finally:
+            await settle()
+            log.append("tidied up")
+
+    informers.informer("pods").add_handler(handler)
+    async with informers:
+        await until(lambda: log == ["called"])
+
+    assert log == ["called", "tidied up"]
+
+
+async def test_leaving_while_cancelled_still_leaves_nothing() -> None:
+    informers, log = factory(ClusterSource(with_pods("a"))), list[str]()
+    may_end = asyncio.Event()
+
+    async def handler(event: Event) -> None:
+        log.append("called")
+        try:
+            await for_ever()
+        finally:
+            log.append("cancelled")
+            await may_end.wait()
+            log.append("ended")
+
+    pods = informers.informer("pods")
+    pods.add_handler(handler)
+    body = asyncio.create_task(within(informers, lambda: until(lambda: log == ["called"])))
+    await until(lambda: log == ["called", "cancelled"])
+    for _ in range(3):
+        body.cancel()
+        await settle()
+    assert not body.done()
+    may_end.set()
+    await asyncio.wait({body})
+
+    assert body.cancelled()
+    assert log == ["called", "cancelled", "ended"]
+    assert pods.health.state == "stopped"
+
+
+async def test_a_handler_that_ignores_its_cancellation_is_named_after_the_time_out() -> None:
+    informers = factory(ClusterSource(with_pods("a")), shutdown_timeout=0.005)
+    calls, free = list[Event](), asyncio.Event()
+
+    async def deaf(event: Event) -> None:
+        calls.append(event)
+        while not free.is_set():
+            with suppress(asyncio.CancelledError):
+                await free.wait()
+
+    pods = informers.informer("pods")
+    registration = pods.add_handler(deaf)
+
+    with pytest.raises(ShutdownIncomplete) as caught:
+        await within(informers, lambda: until(lambda: len(calls) == 1))
+
+    free.set()
+    (left,) = caught.value.left
+    assert left.startswith(f"{registration.name} (at Added of default/a ")
+    await until(lambda: pods.health.state == "stopped")
+    await settle()
+
+
+async def test_so_is_one_that_was_removed_in_the_middle_of_its_call() -> None:
+    informers = factory(ClusterSource(with_pods("a")), shutdown_timeout=0.005)
+    calls, free = list[Event](), asyncio.Event()
+
+    async def deaf(event: Event) -> None:
+        calls.append(event)
+        registration.remove()
+        while not free.is_set():
+            with suppress(asyncio.CancelledError):
+                await free.wait()
+
+    pods = informers.informer("pods")
+    registration = pods.add_handler(deaf)
+
+    with pytest.raises(ShutdownIncomplete) as caught:
+        await within(informers, lambda: until(lambda: len(calls) == 1))
+
+    free.set()
+    (left,) = caught.value.left
+    assert left.startswith(f"{registration.name} (at Added of default/a ")
+    await until(lambda: pods.health.state == "stopped")
+    await settle()
+
+
+async def test_two_factories_share_nothing() -> None:
+    source = script(page(body("a", 3)))
+    own = SharedInformer(source)
+
+    async with factory(ClusterSource(with_pods("b"))) as one, factory(door()) as other:
+        assert one.informer("pods") is not other.informer("pods")
+        async with running(own.run()):
+            await own.wait_synced(timeout=5)
+            await one.wait_synced(timeout=5)
+
+    assert names(own.lister.list()) == ["a"]
+
+
+async def test_the_last_user_of_an_informer_does_not_wait_for_ever_either() -> None:
+    finish = asyncio.Event()
+
+    async def stubborn(_event: Event) -> None:
+        while not finish.is_set():
+            with suppress(asyncio.CancelledError):
+                await finish.wait()
+
+    async with factory(ClusterSource(with_pods("a")), shutdown_timeout=0.02) as informers:
+        using = informers.use("pods")
+        pods = await using.__aenter__()
+        pods.add_handler(stubborn)
+        await pods.wait_synced(5)
+        await settle()
+        with pytest.raises(ShutdownIncomplete, match="stubborn"):
+            await using.__aexit__(None, None, None)
+        finish.set()
+        await settle()
+
+
+async def test_who_stops_using_an_informer_disturbs_nobody_who_waits_for_the_others() -> None:
+    async with factory(door()) as informers:
+        using = informers.use("pods")
+        await using.__aenter__()
+        waiting = asyncio.create_task(informers.wait_synced())
+        await settle()
+        await using.__aexit__(None, None, None)
+        await asyncio.wait_for(waiting, 5)
+
+
+async def test_a_coroutine_is_no_resource() -> None:
+    async def resource() -> Resource:
+        return PODS
+
+    async with factory(door()) as informers:
+        with pytest.raises(UsageError, match=r"write `await client.resource"):
+            informers.informer(resource())  # type: ignore[call-overload]
+
+
+def test_a_url_is_no_source() -> None:
+    with pytest.raises(TypeError, match="a factory takes a Client"):
+        SharedInformerFactory("http://localhost")  # type: ignore[arg-type]
+
+
+def test_a_class_feeds_no_metrics() -> None:
+    with pytest.raises(TypeError, match=r"metrics is an object: pass NoMetrics\(\), not the class"):
+        SharedInformerFactory(door(), metrics=NoMetrics)  # type: ignore[arg-type]
+
+
+# -- what all of its informers share -------------------------------------------------------------
+
+
+async def test_an_error_that_is_to_be_fatal_cancels_the_body_and_is_raised_there() -> None:
+    async def body() -> None:
+        source = door(pods=[refused(403, "Forbidden")])
+        async with SharedInformerFactory(source, fail_fast=(Forbidden,)) as informers:
+            informers.informer("pods")
+            await asyncio.sleep(10)
+
+    with pytest.raises(Forbidden):
+        await body()
+
+
+async def test_a_fatal_error_of_a_request_does_not_wait_for_a_handler_that_is_stuck() -> None:
+    finish, states = asyncio.Event(), list[str]()
+    source = door(pods=[page(body("a", 1)), refused(403, "Forbidden")])
+
+    async def deaf(event: object) -> None:
+        while not finish.is_set():
+            with suppress(asyncio.CancelledError):
+                await finish.wait()
+
+    informers = SharedInformerFactory(source, fail_fast=(Forbidden,), shutdown_timeout=0.01)
+    pods = informers.informer("pods")
+    stuck = pods.add_handler(deaf)
+
+    async def until_it_fails() -> None:
+        async with informers:
+            try:
+                await asyncio.sleep(10)
+            finally:
+                states.append(pods.health.state)
+
+    with pytest.raises(Forbidden):
+        await until_it_fails()
+
+    assert states == ["failed"]
+    finish.set()
+    await until(lambda: not stuck.running)
+    await settle()
+
+
+async def test_other_errors_are_tried_again_then_too() -> None:
+    source = door(pods=[refused(500, "InternalError"), page(version="10")])
+    async with SharedInformerFactory(
+        source, backoff=BRISK, fail_fast=(Forbidden, Unauthorized)
+    ) as informers:
+        informers.informer("pods")
+        await informers.wait_synced(timeout=5)
+
+
+async def test_its_hook_is_told_of_every_informer_s_problems() -> None:
+    problems: list[Problem] = []
+    source = door(pods=[refused(403, "Forbidden")], nodes=[refused(500, "InternalError")])
+    async with SharedInformerFactory(source, on_error=problems.append) as informers:
+        informers.informer("pods")
+        informers.informer("nodes")
+        await until(lambda: len(problems) == 2)
+
+    assert {(each.informer, each.cause) for each in problems} == {
+        ("pods", "denied"),
+        ("nodes", "failed"),
+    }
+
+
+async def test_informers_of_one_resource_share_what_is_known_of_it() -> None:
+    """That a server has no WatchLists is found out once."""
+    cluster = Cluster(features=Features(watch_list=False))
+    source, problems = ClusterSource(cluster), list[Problem]()
+    async with SharedInformerFactory(source, backoff=BRISK, on_error=problems.append) as informers:
+        first = informers.informer("pods")
+        await informers.wait_synced(timeout=5)
+        second = informers.informer("pods", labels="app=shop")
+        await informers.wait_synced(timeout=5)
+
+    assert [f"{each.phase} {each.cause}" for each in problems] == ["watchlist erred"]
+    assert (first.health.strategy, second.health.strategy) == ("list", "list")
+    assert first.health.error is None
+    assert second.health.error is None
+
+
+async def test_without_watch_lists_the_state_is_listed() -> None:
+    async with SharedInformerFactory(ClusterSource(Cluster()), watch_list=False) as informers:
+        pods = informers.informer("pods")
+        await informers.wait_synced(timeout=5)
+        assert pods.health.strategy == "list"
+
+
+async def test_metrics_know_an_informer_while_it_runs() -> None:
+    metrics = Levelled()
+    cluster = Cluster()
+    cluster.create("pods", {"metadata": {"name": "web-0"}})
+    async with SharedInformerFactory(ClusterSource(cluster), metrics=metrics) as informers:
+        informers.informer("pods", fields="metadata.name=web-0")
+        await informers.wait_synced(timeout=5)
+        assert list(metrics.running) == ["pods (selected)"]
+        levels = metrics.running["pods (selected)"]()
+        assert (levels.synced, levels.objects, levels.queue_entries) == (True, 1, 0)
+        assert levels.freshness_seconds < 5
+    assert metrics.running == {}
+
+
+@dataclass
+class Levelled(NoMetrics):
+    """Knows which informers run."""
+
+    running: dict[str, ReadLevels] = field(default_factory=dict[str, ReadLevels])
+
+    def informer_started(self, informer: str, levels: ReadLevels) -> None:
+        self.running[informer] = levels
+
+    def informer_ended(self, informer: str, levels: ReadLevels) -> None:
+        assert self.running.pop(informer) == levels
+
+
+async def test_metrics_are_told_how_long_handlers_take_and_which_of_them_fail() -> None:
+    metrics = Clocked()
+    cluster = with_pods("a", "b", "c")
+
+    def refuse(event: Event) -> None:
+        if event.obj.name == "b":
+            raise ValueError("not this one")
+
+    async with SharedInformerFactory(ClusterSource(cluster), metrics=metrics) as informers:
+        pods = informers.informer("pods")
+        registration = pods.add_handler(refuse, name="audit")
+        await registration.wait_synced(timeout=5)
+        await settle()
+
+    assert metrics.calls == {("pods", "audit of pods"): 3}
+    assert metrics.failures == [("pods", "audit of pods", "ValueError")]
+
+
+@dataclass
+class Clocked(NoMetrics):
+    """Knows how many calls of which handler were told of."""
+
+    calls: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    failures: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+
+    def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
+        assert 0 <= seconds < 5
+        known = self.calls.get((informer, listener), 0)
+        self.calls[informer, listener] = known + calls
+
+    def handler_failed(self, informer: str, listener: str, error: str) -> None:
+        self.failures.append((informer, listener, error))
+
+
+async def test_using_an_informer_adds_the_indexes_that_it_lacks_while_it_runs() -> None:
+    cluster = Cluster()
+    cluster.create("pods", {"metadata": {"name": "a"}, "spec": {"nodeName": "node-1"}})
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        informers.informer("pods")
+        await informers.wait_synced(timeout=5)
+        async with informers.use("pods", indexers={"node": field_of("spec.nodeName")}) as pods:
+            assert names(pods.lister.by_index("node", "node-1")) == ["a"]

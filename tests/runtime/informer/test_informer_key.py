@@ -1,0 +1,86 @@
+"""What makes two requests for an informer mean the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from aioinformer import Resource
+from aioinformer._runtime.informer.informer_key import Identity
+from aioinformer.errors import InvalidSelector, UnknownResource, UsageError
+
+WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
+
+
+def of(
+    resource: str | Resource = "pods",
+    *,
+    namespace: str | None = None,
+    labels: str | Mapping[str, str] = "",
+    fields: str | Mapping[str, str] = "",
+) -> Identity:
+    return Identity.of(
+        resource, namespace=namespace, labels=labels, fields=fields, managed_fields=False
+    )
+
+
+def test_a_resource_is_the_same_under_all_of_its_names() -> None:
+    assert of("pods") == of("po") == of("Pod") == of("pod")
+
+
+def test_a_selector_is_the_same_however_it_is_written() -> None:
+    assert of(labels="a=1, b=2") == of(labels={"a": "1", "b": "2"})
+
+
+def test_a_namespace_means_nothing_to_what_is_in_none() -> None:
+    assert of("nodes", namespace="web") == of("nodes")
+
+
+def test_an_empty_namespace_is_all_of_them() -> None:
+    assert of(namespace="") == of(namespace=None)
+
+
+@pytest.mark.parametrize(
+    ("identity", "name", "label"),
+    [
+        (of(), "pods", "pods"),
+        (of(namespace="web"), "pods in web", "pods in web"),
+        (
+            of(namespace="web", labels="app=shop"),
+            "pods in web where app=shop",
+            "pods in web (selected)",
+        ),
+        (
+            of(fields="metadata.name=web-0"),
+            "pods where metadata.name=web-0",
+            "pods (selected)",
+        ),
+    ],
+    ids=str,
+)
+def test_its_label_in_metrics_never_names_an_object(
+    identity: Identity, name: str, label: str
+) -> None:
+    assert str(identity) == name
+    assert identity.label == label
+
+
+def test_what_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(UnknownResource):
+        of("gadgets")
+    with pytest.raises(InvalidSelector):
+        of(labels="a in (")
+
+
+async def test_a_forgotten_await_is_named() -> None:
+    async def resource() -> Resource:
+        return WIDGETS
+
+    with pytest.raises(UsageError, match=r"await client\.resource"):
+        of(resource())  # type: ignore[arg-type]  # the beginner's mistake
+
+
+def test_several_namespaces_are_several_informers() -> None:
+    with pytest.raises(TypeError, match=r"not \['web', 'shop'\]: make an informer for each"):
+        of(namespace=["web", "shop"])  # type: ignore[arg-type]

@@ -1,0 +1,97 @@
+"""Reading a cache bit by bit."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from aioinformer import Delta, Indexer, KubeObject, LiveLister, label_index
+from aioinformer._core.objects.deltas import Replaced
+from aioinformer.errors import InvalidSelector, NotSynced, UsageError
+from tests.runtime.sources import PODS, pod
+
+
+def holding(count: int) -> Indexer:
+    """A synced cache of so many pods."""
+    indexer = Indexer({"labels": label_index("app")})
+    replacement = indexer.replace(Replaced([pod(f"p-{n}", n + 1) for n in range(count)], "9"))
+    while not replacement.step(1000):
+        pass
+    replacement.commit()
+    return indexer
+
+
+def odd(obj: KubeObject) -> bool:
+    return int(obj.resource_version) % 2 == 1
+
+
+async def test_it_finds_what_a_list_finds() -> None:
+    lister = LiveLister(holding(500), PODS)
+    assert [obj async for obj in lister.scan()] == lister.list()
+    assert [obj async for obj in lister.scan(where=odd)] == lister.list(where=odd)
+    found = [obj async for obj in lister.scan(fields="metadata.name=p-7", namespace="web")]
+    assert [obj.name for obj in found] == ["p-7"]
+    assert [obj async for obj in lister.scan(labels="app=shop")] == []
+
+
+async def test_it_shows_the_state_of_its_beginning_whatever_changes_meanwhile() -> None:
+    indexer = holding(300)
+    names: list[str] = []
+    async for obj in LiveLister(indexer, PODS).scan():
+        names.append(obj.name)
+        indexer.apply(Delta("Deleted", pod(f"p-{300 - len(names)}", 1000)), [])
+        indexer.apply(Delta("Added", pod(f"q-{len(names)}", 1001)), [])
+
+    assert names == [f"p-{n}" for n in range(300)]
+
+
+@pytest.mark.parametrize("passing", [True, False], ids=["all pass", "none passes"])
+async def test_it_lets_others_go_on_every_few_milliseconds(*, passing: bool) -> None:
+    lister, turns = LiveLister(holding(400), PODS), 0
+
+    def slow(_obj: KubeObject) -> bool:
+        time.sleep(0.0001)
+        return passing
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    counting = asyncio.create_task(count())
+    found = [obj async for obj in lister.scan(where=slow)]
+    counting.cancel()
+
+    assert len(found) == (400 if passing else 0)
+    assert turns >= 4  # 40 ms of work
+
+
+async def test_it_may_be_left_early() -> None:
+    async for _ in LiveLister(holding(100), PODS).scan():
+        break
+
+
+async def test_what_is_wrong_is_told_when_it_is_asked_for() -> None:
+    lister = LiveLister(Indexer(), PODS)
+    with pytest.raises(NotSynced):
+        lister.scan()
+    assert [obj async for obj in lister.unsynced.scan()] == []
+    with pytest.raises(InvalidSelector):
+        lister.unsynced.scan(labels="app in (")
+
+
+async def test_a_thread_is_sent_to_list() -> None:
+    lister = LiveLister(holding(1), PODS)
+    with pytest.raises(UsageError, match="event loop"):
+        await asyncio.to_thread(lister.scan)
+    assert len(await asyncio.to_thread(lister.list)) == 1
+
+
+async def test_the_repr_shows_how_far_it_is() -> None:
+    scan = LiveLister(holding(100), PODS).scan()
+    await anext(scan)
+    assert repr(scan) == "<Scan <Search looked=64/100>>"
+    assert repr(LiveLister(holding(1), PODS)) == "<LiveLister pods objects=1 synced=True>"

@@ -1,0 +1,65 @@
+"""Comparing a cache with a server, without an informer."""
+
+from __future__ import annotations
+
+from aioinformer import Indexer, KubeObject, ListRequest
+from aioinformer._core.codec.list_decoder import ListDecoder
+from aioinformer._core.objects.deltas import Replaced
+from aioinformer._runtime.informer.verifier import verify
+from aioinformer._runtime.informer.waiters import Waits
+from aioinformer.testing import Cluster, ClusterSource
+from tests.runtime.running import with_pods
+from tests.runtime.sources import PODS, pod
+
+
+async def listed(cluster: Cluster) -> list[KubeObject]:
+    """What the server has, as a reflector would read it."""
+    decoder, found = ListDecoder(PODS), list[KubeObject]()
+    async with ClusterSource(cluster).lister_watcher(PODS).list(ListRequest("0")) as chunks:
+        async for chunk in chunks:
+            found += decoder.feed(chunk)
+    return [*found, *decoder.close()[0]]
+
+
+def holding(objects: list[KubeObject], version: int) -> Indexer:
+    """A cache of these, as of that version."""
+    indexer = Indexer()
+    replacement = indexer.replace(Replaced(tuple(objects), str(version)))
+    while not replacement.step(64):
+        pass
+    replacement.commit()
+    return indexer
+
+
+async def test_each_kind_of_difference_is_found() -> None:
+    cluster = with_pods("a", "b", "c", "d")
+    _, b, c, d = await listed(cluster)
+    wrong = [
+        KubeObject(b.key, b.uid, b.resource_version, b'{"metadata":{}}', b.resource),
+        KubeObject(c.key, c.uid, "1", c.raw, c.resource),
+        KubeObject(d.key, "another", d.resource_version, d.raw, d.resource),
+        pod("e", 1),
+    ]
+    indexer = holding(wrong, cluster.resource_version)
+    source, waits = ClusterSource(cluster).lister_watcher(PODS), Waits(indexer, "pods")
+    found = {
+        contents: await verify(source, indexer, waits, contents=contents, managed_fields=False)
+        for contents in (False, True)
+    }
+
+    shallow = {"a": "missing", "c": "version", "d": "uid", "e": "surplus"}
+    assert {key.name: how for key, how in found[False].differences.items()} == shallow
+    deep = shallow | {"b": "content"}
+    assert {key.name: how for key, how in found[True].differences.items()} == deep
+
+
+async def test_the_state_of_just_that_version_is_asked_for() -> None:
+    cluster = with_pods("a", "b")
+    indexer = holding(await listed(cluster), cluster.resource_version)
+    cluster.create("pods", {"metadata": {"name": "c"}})
+    cluster.delete("pods", "a")
+
+    source, waits = ClusterSource(cluster).lister_watcher(PODS), Waits(indexer, "pods")
+    found = await verify(source, indexer, waits, contents=True, managed_fields=False)
+    assert found
+    assert found.objects == 2

@@ -1,0 +1,168 @@
+"""Caches that are compared with the server now and then, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from aioinformer import Problem, SharedInformer, SharedInformerFactory, Verification
+from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._runtime.informer.verifier import LEAST, SPREAD, Proofs
+from aioinformer.errors import CacheDiffers, NotSynced, Status, server_error
+from aioinformer.testing import Cluster, ClusterSource
+from aioinformer.testing.simulation import run
+from tests.runtime.running import running, with_pods
+from tests.runtime.sources import PODS, Answer, body, page, refused, script, stream
+
+HOUR = 3600.0
+RIGHT = Verification("7", 1)
+
+
+def proved(
+    period: float, answer: Callable[[], Verification], seconds: float
+) -> tuple[list[float], list[tuple[str, Exception]]]:
+    """When a cache was compared in that time, and what was told of it."""
+    at: list[float] = []
+    told: list[tuple[str, Exception]] = []
+
+    async def verify() -> Verification:
+        at.append(asyncio.get_running_loop().time())
+        return answer()
+
+    async def main() -> None:
+        proofs = Proofs(period, verify, lambda cause, error: told.append((cause, error)))
+        async with running(proofs.run()):
+            await asyncio.sleep(seconds)
+
+    run(main(), seed=0)
+    return at, told
+
+
+def raises(error: Exception) -> Callable[[], Verification]:
+    def answer() -> Verification:
+        raise error
+
+    return answer
+
+
+def test_a_cache_is_compared_once_a_period_and_never_at_the_same_time_as_all_the_others() -> None:
+    at, told = proved(HOUR, lambda: RIGHT, 20 * HOUR)
+
+    assert not told
+    gaps = [later - earlier for earlier, later in zip([0.0, *at], at, strict=False)]
+    assert all(HOUR * (1 - SPREAD) <= gap <= HOUR * (1 + SPREAD) for gap in gaps)
+    assert len(set(gaps)) == len(gaps) >= 16
+
+
+def test_a_short_period_is_made_a_minute() -> None:
+    assert len(proved(0.001, lambda: RIGHT, 10 * LEAST)[0]) <= 12
+
+
+@pytest.mark.parametrize("period", [-1.0, float("nan")])
+def test_a_period_that_is_none_is_refused(period: float) -> None:
+    with pytest.raises(ValueError, match="verify_every"):
+        SharedInformer(script(), verify_every=period)
+
+
+def test_what_differs_is_named() -> None:
+    wrong = Verification("7", 2, {ObjectKey("web", "a"): "missing"})
+    _, told = proved(HOUR, lambda: wrong, 1.5 * HOUR)
+
+    ((cause, error),) = told
+    assert cause == "differs"
+    assert isinstance(error, CacheDiffers)
+    assert error.differences == {"web/a": "missing"}
+    assert "differs in 1 of 2 objects at resourceVersion 7: web/a (missing)" in str(error)
+
+
+def test_a_server_that_can_not_be_asked_is_asked_again_one_period_later() -> None:
+    refusal = server_error(Status(403, "Forbidden", "no"))
+    at, told = proved(HOUR, raises(refusal), 5 * HOUR)
+
+    assert len(at) == len(told) <= 6
+    assert set(told) == {("denied", refusal)}
+
+
+def test_before_the_first_state_there_is_nothing_to_tell() -> None:
+    assert proved(HOUR, raises(NotSynced("nothing yet")), 3 * HOUR)[1] == []
+
+
+# -- in an informer ----------------------------------------------------------------------------
+
+
+def watched(*answers: Answer) -> tuple[SharedInformer, list[Problem]]:
+    problems: list[Problem] = []
+    source = script(page(body("a", 3)), stream(hangs=True), *answers)
+    informer = SharedInformer(
+        source, verify_every=LEAST, on_error=problems.append, watch_list=False
+    )
+    return informer, problems
+
+
+async def _for(seconds: float, informer: SharedInformer) -> None:
+    async with running(informer.run()):
+        await asyncio.sleep(seconds)
+
+
+def test_a_cache_that_is_wrong_is_told_everywhere(caplog: pytest.LogCaptureFixture) -> None:
+    informer, problems = watched(page(body("a", 4)))
+
+    with caplog.at_level(logging.ERROR, "aioinformer"):
+        run(_for(1.3 * LEAST, informer), seed=0)
+
+    (problem,) = problems
+    assert (problem.phase, problem.cause) == ("verify", "differs")
+    assert isinstance(problem.error, CacheDiffers)
+    assert informer.health.differences == 1
+    assert informer.health.verified is None
+    assert "1 objects differ from the server's" in str(informer.health)
+    assert "pods: verifying: CacheDiffers: the cache differs in 1 of 1" in caplog.text
+
+
+def test_a_cache_that_is_right_says_since_when() -> None:
+    informer, problems = watched(page(body("a", 3)))
+
+    run(_for(1.3 * LEAST, informer), seed=0)
+
+    assert not problems
+    verified = informer.health.verified
+    assert verified is not None
+    assert verified <= LEAST
+    assert informer.health.differences == 0
+
+
+def test_a_refusal_is_told_and_the_watch_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    informer, problems = watched(refused(403, "Forbidden"))
+
+    run(_for(1.3 * LEAST, informer), seed=0)
+
+    assert [problem.phase for problem in problems] == ["verify"]
+    assert informer.health.differences == 0
+    assert "WARNING" in caplog.text
+
+
+async def test_one_that_was_asked_for_by_hand_is_in_health_too() -> None:
+    informer = SharedInformer(ClusterSource(with_pods("a")).lister_watcher(PODS))
+    async with running(informer.run()):
+        await informer.wait_synced(timeout=5)
+        assert informer.health.verified is None
+        assert await informer.verify()
+        assert informer.health.verified is not None
+
+
+def test_a_factory_has_all_of_its_informers_compared() -> None:
+    asked: list[str] = []
+
+    async def main() -> None:
+        async with SharedInformerFactory(ClusterSource(Cluster()), verify_every=HOUR) as informers:
+            both = [informers.informer("pods"), informers.informer("services")]
+            await informers.wait_synced(timeout=5)
+            await asyncio.sleep(1.5 * HOUR)
+            asked.extend(each.name for each in both if each.health.verified is not None)
+
+    run(main(), seed=0)
+
+    assert asked == ["pods", "services"]

@@ -1,0 +1,114 @@
+"""How a body is made to end, on loops of each kind."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import anyio
+import pytest
+
+from aioinformer import LeaderElector
+from aioinformer._runtime.leaderelection.cancellation import Eviction
+from aioinformer.errors import LeadershipLost
+from aioinformer.testing import Cluster, ClusterSource
+from tests.runtime.elections.candidates import KEY, LEASES
+
+pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
+
+
+@pytest.fixture(params=["plain", "uvloop"])
+def event_loop_policy(request: pytest.FixtureRequest) -> asyncio.AbstractEventLoopPolicy:
+    if request.param == "uvloop":
+        uvloop = pytest.importorskip("uvloop")
+        policy: asyncio.AbstractEventLoopPolicy = uvloop.EventLoopPolicy()
+        return policy
+    return asyncio.DefaultEventLoopPolicy()
+
+
+async def evicted(*, cancelled: bool = False) -> tuple[bool, BaseException | None]:
+    """Whether somebody else wants it to end, and with what a body ends that is evicted."""
+    eviction = Eviction()
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
+    loop.call_soon(eviction.evict, "enough")
+    if cancelled:
+        loop.call_soon(task.cancel)
+    eviction.enter()
+    error: BaseException | None = None
+    try:
+        await asyncio.sleep(3600)
+    except asyncio.CancelledError as caught:
+        error = caught
+    return eviction.leave(), error
+
+
+async def test_who_is_evicted_is_nobody_else_s_business() -> None:
+    outside, error = await evicted()
+    assert isinstance(error, asyncio.CancelledError)
+    assert not outside
+    task = asyncio.current_task()
+    assert task is not None
+    assert not task.cancelling()
+    await asyncio.sleep(0)  # and no cancellation comes later
+
+
+async def test_who_is_cancelled_as_well_is_told_so() -> None:
+    outside, _ = await asyncio.create_task(evicted(cancelled=True))
+    assert outside
+
+
+async def test_a_scope_around_it_that_is_cancelled_as_well_is_told_of() -> None:
+    with anyio.CancelScope() as scope:
+        asyncio.get_running_loop().call_soon(scope.cancel)
+        outside, _ = await evicted()
+        assert outside
+        await asyncio.sleep(3600)
+    assert scope.cancelled_caught
+
+
+async def test_who_evicts_itself_is_cancelled_where_it_next_waits() -> None:
+    eviction = Eviction()
+    eviction.enter()
+    eviction.evict("enough")
+    assert "wanted" in repr(eviction)
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.sleep(3600)
+    assert not eviction.leave()
+
+
+async def test_who_does_not_wait_any_more_is_not_cancelled_later() -> None:
+    eviction = Eviction()
+    eviction.enter()
+    eviction.evict("enough")
+    assert not eviction.leave()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+
+async def test_a_process_that_was_stopped_for_too_long_does_nothing_more() -> None:
+    """A timer that is due when the loop goes on, beside those of the election, by a real clock."""
+    source = ClusterSource(Cluster())
+    elector = LeaderElector(
+        source.writer(LEASES),
+        KEY,
+        identity="a",
+        lease_duration=0.08,
+        renew_deadline=0.05,
+        retry_period=0.02,
+    )
+    steps = list[str]()
+
+    async def body() -> None:
+        asyncio.get_running_loop().call_later(0.005, time.sleep, 0.07)
+        await asyncio.sleep(0.02)
+        steps.append("too late")
+
+    async def lead() -> None:
+        async with elector.leading():
+            await body()
+
+    with pytest.raises(LeadershipLost):
+        await lead()
+    assert not steps

@@ -1,0 +1,964 @@
+"""One of several acts: waiting for it, leading, losing it, giving it up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import TypeAlias
+
+import anyio
+import pytest
+
+from aioinformer import Fencing, LeaderElector, NoMetrics
+from aioinformer._core.objects.resources import find_built_in
+from aioinformer.errors import (
+    ConnectionFailed,
+    LeadershipLost,
+    RequestTimedOut,
+    ServerFailure,
+    UsageError,
+)
+from aioinformer.testing import Cluster, ClusterSource, Faults
+from tests.runtime.elections.candidates import (
+    KEY,
+    LEASES,
+    Place,
+    for_ever,
+    now,
+    simulated,
+    stop_for,
+)
+
+Body: TypeAlias = Callable[[], Awaitable[object]]
+
+
+async def under(elector: LeaderElector, body: Body) -> None:
+    """Run a body as the leader."""
+    async with elector.leading():
+        await body()
+
+
+async def lose(elector: LeaderElector, body: Body = for_ever) -> LeadershipLost:
+    """The same, until it is lost."""
+    with pytest.raises(LeadershipLost) as caught:
+        await under(elector, body)
+    return caught.value
+
+
+def how(elector: LeaderElector) -> tuple[str, bool, Fencing | None]:
+    """How it stands."""
+    return elector.health.state, elector.is_leader, elector.fencing
+
+
+# -- winning ----------------------------------------------------------------------------------
+
+
+def test_who_is_alone_leads_at_once_and_says_so_in_the_lease() -> None:
+    place = Place()
+
+    async def main() -> None:
+        elector = place.elector()
+        assert how(elector) == ("idle", False, None)
+        async with elector.leading() as fencing:
+            assert now() == 0.0
+            assert fencing == elector.fencing == Fencing(0, "a")
+            assert str(fencing) == "0/a"
+            assert how(elector) == ("leading", True, fencing)
+            assert elector.leader == elector.identity == "a"
+            spec = place.lease["spec"]
+            assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("a", 15)
+            assert (spec["leaseTransitions"], spec["acquireTime"]) == (0, spec["renewTime"])
+        assert how(elector) == ("idle", False, None)
+        assert elector.leader == ""
+
+    simulated(main)
+    assert place.holder == ""
+    assert place.lease["spec"]["leaseDurationSeconds"] == 1
+
+
+def test_others_wait_until_the_leader_has_released_and_then_lead_soon() -> None:
+    place = Place()
+    diary: list[tuple[str, float]] = []
+
+    async def lead(elector: LeaderElector, seconds: float) -> None:
+        async with elector.leading() as fencing:
+            diary.append((str(fencing), now()))
+            await asyncio.sleep(seconds)
+            diary.append((f"{fencing} ends", now()))
+
+    async def main() -> None:
+        first, second = place.elector("a"), place.elector("b")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(lead(first, 60))
+            await asyncio.sleep(1)
+            group.create_task(lead(second, 1))
+            await asyncio.sleep(30)
+            assert second.leader == "a"
+            assert second.health.state == "waiting"
+
+    simulated(main)
+    assert [what for what, _ in diary] == ["0/a", "0/a ends", "1/b", "1/b ends"]
+    ended, began = diary[1][1], diary[2][1]
+    assert ended == 60
+    assert began - ended < 2 * 2.2, "a retry, stretched by chance"
+
+
+def test_who_is_killed_is_followed_when_its_lease_is_over() -> None:
+    place = Place()
+
+    async def main() -> None:
+        async with place.elector("killed", release_on_exit=False).leading():
+            await asyncio.sleep(7)
+            renewed = 6.0
+        assert place.holder == "killed"
+        follower = place.elector("b")
+        await asyncio.sleep(1)
+        seen = now()
+        async with follower.leading() as fencing:
+            assert fencing == Fencing(1, "b")
+            assert renewed + 15 <= now() == pytest.approx(seen + 15)
+
+    simulated(main)
+
+
+def test_the_duration_in_the_lease_is_what_others_wait_for() -> None:
+    place = Place()
+
+    async def main() -> None:
+        async with place.elector("a", release_on_exit=False, lease_duration=40.2).leading():
+            assert place.lease["spec"]["leaseDurationSeconds"] == 41, "rounded up"
+        async with place.elector("b").leading():
+            assert now() == pytest.approx(41)
+
+    simulated(main)
+
+
+def test_terms_of_one_candidate_have_numbers_of_their_own() -> None:
+    place = Place()
+
+    async def main() -> None:
+        elector = place.elector()
+        async with elector.leading() as first:
+            pass
+        async with elector.leading() as second:
+            pass
+        assert first < second
+
+    simulated(main)
+
+
+def test_a_candidate_that_lost_may_run_again() -> None:
+    place = Place()
+
+    async def main() -> None:
+        elector, first = place.elector(), list[Fencing | None]()
+
+        async def be_robbed() -> None:
+            first.append(elector.fencing)
+            place.change(holderIdentity="thief", renewTime="2026-01-01T00:00:00.000000Z")
+            await for_ever()
+
+        await lose(elector, be_robbed)
+        assert elector.health.state == "lost"
+        async with elector.leading() as second:
+            assert first == [Fencing(0, "a")]
+            assert second == Fencing(1, "a")
+
+    simulated(main)
+
+
+def test_what_others_wrote_into_the_lease_stays() -> None:
+    place = Place()
+    lease = {
+        "metadata": {"name": "controller", "labels": {"app": "shop"}, "annotations": {"x": "y"}},
+        "spec": {"strategy": "OldestEmulationVersion", "preferredHolder": "c", "future": [1]},
+    }
+    place.cluster.create("leases", lease, namespace="web")
+
+    async def main() -> None:
+        async with place.elector().leading():
+            patch = {"metadata": {"labels": {"touched": "yes"}}}
+            place.cluster.merge_patch("leases", "controller", patch, namespace="web")
+            await asyncio.sleep(30)
+
+    simulated(main)
+    assert place.lease["metadata"]["labels"] == {"app": "shop", "touched": "yes"}
+    assert place.lease["metadata"]["annotations"] == {"x": "y"}
+    spec = place.lease["spec"]
+    assert spec["strategy"] == "OldestEmulationVersion"
+    assert (spec["preferredHolder"], spec["future"]) == ("c", [1])
+
+
+def test_a_lease_whose_creation_was_not_confirmed_is_recognised() -> None:
+    place = Place()
+    place.faults.reset(verb="create", after=10, times=1)
+
+    async def main() -> None:
+        async with place.elector().leading() as fencing:
+            assert fencing.transitions == 0
+            assert now() == 0.0
+
+    simulated(main)
+
+
+# -- ending by itself ---------------------------------------------------------------------------
+
+
+def test_the_lease_is_held_until_the_body_has_ended_however_long_that_takes() -> None:
+    place = Place()
+
+    async def main() -> None:
+        with anyio.move_on_after(5):
+            async with place.elector().leading():
+                try:
+                    await for_ever()
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await asyncio.sleep(100)
+                    assert place.holder == "a"
+                    assert now() == 105
+
+    simulated(main)
+    assert place.holder == ""
+
+
+def test_a_body_that_raises_is_heard_as_it_is_and_the_lease_released() -> None:
+    place = Place()
+
+    async def fail() -> None:
+        await asyncio.sleep(3)
+        raise KeyError("mine")
+
+    async def main() -> None:
+        with pytest.raises(KeyError, match="mine"):
+            await under(place.elector(), fail)
+
+    simulated(main)
+    assert place.holder == ""
+
+
+def test_a_lease_that_somebody_else_holds_is_not_released() -> None:
+    place = Place()
+
+    async def main() -> None:
+        async with place.elector().leading():
+            place.change(holderIdentity="thief", renewTime="2026-01-01T00:00:00.000000Z")
+
+    simulated(main)
+    assert place.holder == "thief"
+
+
+def test_a_twin_of_the_same_name_is_somebody_else() -> None:
+    place = Place()
+
+    async def main() -> None:
+        async with place.elector("a").leading():
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(60), place.elector("a").leading():
+                    raise AssertionError("both lead")
+            assert place.holder == "a"
+
+    simulated(main)
+
+
+def test_releasing_takes_no_longer_than_the_renew_deadline(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    place = Place()
+
+    async def main() -> None:
+        async with place.elector().leading():
+            await asyncio.sleep(1)
+            place.faults.stall()
+        assert now() == pytest.approx(11)
+
+    simulated(main)
+    assert place.holder == "a"
+    assert "was not released; it runs out by itself" in caplog.text
+
+
+def test_a_second_cancellation_ends_the_releasing() -> None:
+    place = Place()
+
+    async def lead() -> None:
+        async with place.elector().leading():
+            place.faults.stall()
+            await for_ever()
+
+    async def main() -> None:
+        task = asyncio.create_task(lead())
+        await asyncio.sleep(1)
+        task.cancel()
+        await asyncio.sleep(1)
+        assert not task.done()
+        task.cancel()
+        await asyncio.wait({task}, timeout=0.001)
+        assert task.cancelled()
+
+    simulated(main)
+
+
+# -- losing ---------------------------------------------------------------------------------
+
+
+def test_who_can_not_renew_has_ended_by_the_renew_deadline_after_the_last_one_was_sent() -> None:
+    place = Place()
+
+    async def main() -> None:
+        place.faults.latency(0.5)
+        elector, versions = place.elector(), list[str]()
+
+        async def body() -> None:
+            assert now() == pytest.approx(1.0), "read, and created"
+            place.faults.clear()
+            place.faults.refuse()
+            versions.append(place.version)
+            try:
+                await for_ever()
+            finally:
+                assert now() == pytest.approx(10.5), "it was sent at 0.5"
+                assert not elector.is_leader
+
+        lost = await lose(elector, body)
+        assert "leadership of web/controller was lost: it was not renewed for 10 s" in str(lost)
+        assert isinstance(lost.__cause__, ConnectionFailed)
+        assert versions == [place.version], "nothing is written after a loss"
+        assert elector.health.state == "lost"
+        assert isinstance(elector.health.error, ConnectionFailed)
+        assert "lost for" in str(elector.health)
+
+    simulated(main)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "cause"),
+    [
+        (Faults.stall, RequestTimedOut),
+        (partial(Faults.status, code=503), ServerFailure),
+        (partial(Faults.status, code=503, retry_after=60), ServerFailure),
+        (partial(Faults.status, code=500, verb="update"), None),
+    ],
+    ids=["silent", "failing", "asks to wait", "read-only"],
+)
+def test_a_server_that_takes_no_renewals_ends_it(
+    break_it: Callable[[Faults], object], cause: type[Exception] | None
+) -> None:
+    place = Place()
+
+    async def body() -> None:
+        await asyncio.sleep(5)
+        break_it(place.faults)
+        await for_ever()
+
+    async def main() -> None:
+        lost = await lose(place.elector(), body)
+        assert now() == pytest.approx(14), "renewed at 4"
+        assert cause is None or isinstance(lost.__cause__, cause)
+
+    simulated(main)
+
+
+def test_a_short_outage_is_nothing() -> None:
+    place = Place()
+
+    async def main() -> None:
+        async with place.elector().leading():
+            for _ in range(10):
+                with place.faults.status(503):
+                    await asyncio.sleep(5.5)
+                await asyncio.sleep(4.5)
+        assert now() == pytest.approx(100)
+
+    simulated(main)
+
+
+def test_who_sees_another_holder_ends_at_once() -> None:
+    place = Place()
+
+    async def body() -> None:
+        await asyncio.sleep(5)
+        place.change(holderIdentity="thief")
+        await for_ever()
+
+    async def main() -> None:
+        assert "thief holds it" in str(await lose(place.elector(), body))
+        assert now() == pytest.approx(6), "as it renews"
+
+    simulated(main)
+    assert place.holder == "thief"
+
+
+def test_a_deleted_lease_is_made_again_with_the_number_that_it_had() -> None:
+    place = Place()
+
+    async def main() -> None:
+        elector = place.elector()
+        for _ in range(3):
+            async with elector.leading() as fencing:
+                pass
+        async with elector.leading() as fencing:
+            place.cluster.delete("leases", "controller", namespace="web")
+            await asyncio.sleep(5)
+            assert place.lease["spec"]["leaseTransitions"] == fencing.transitions == 3
+
+    simulated(main)
+
+
+def test_a_body_that_swallows_its_cancellation_is_cancelled_again() -> None:
+    place = Place()
+
+    async def swallow() -> None:
+        place.faults.refuse()
+        for _ in range(5):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(3600)
+
+    async def main() -> None:
+        await lose(place.elector(), swallow)
+        assert now() == pytest.approx(10)
+
+    simulated(main)
+
+
+def test_a_body_that_does_not_end_is_told_of_loudly_and_nothing_is_released(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    place = Place()
+
+    def told() -> list[logging.LogRecord]:
+        return [each for each in caplog.records if each.levelno == logging.CRITICAL]
+
+    async def linger() -> None:
+        place.faults.refuse()
+        with anyio.CancelScope(shield=True):
+            await asyncio.sleep(14.9)
+            assert not told()
+            await asyncio.sleep(30)
+            place.faults.clear()
+
+    async def main() -> None:
+        await lose(place.elector(), linger)
+        assert now() == pytest.approx(44.9)
+
+    simulated(main)
+    (told_once,) = told()
+    assert "web/controller was cancelled and still runs" in told_once.getMessage()
+    assert place.holder == "a"
+
+
+def test_what_a_body_raises_as_it_is_cancelled_is_not_covered_up() -> None:
+    place = Place()
+
+    async def fail() -> None:
+        place.faults.refuse()
+        try:
+            await for_ever()
+        finally:
+            raise KeyError("mine")
+
+    async def main() -> None:
+        with pytest.raises(KeyError, match="mine"):
+            await under(place.elector(), fail)
+
+    simulated(main)
+
+
+def test_a_body_that_returns_as_it_is_cancelled_has_lost_all_the_same() -> None:
+    place = Place()
+
+    async def body() -> None:
+        place.faults.refuse()
+        with suppress(asyncio.CancelledError):
+            await for_ever()
+
+    async def main() -> None:
+        await lose(place.elector(), body)
+
+    simulated(main)
+
+
+def test_the_election_task_that_somebody_cancels_is_no_silent_end() -> None:
+    place = Place()
+
+    async def body() -> None:
+        await asyncio.sleep(1)
+        (task,) = [each for each in asyncio.all_tasks() if each.get_name().startswith("election")]
+        task.cancel()
+        await for_ever()
+
+    async def main() -> None:
+        assert "was cancelled, but not by us" in str(await lose(place.elector(), body))
+        assert now() == 1
+
+    simulated(main)
+
+
+# -- somebody else ends it -----------------------------------------------------------------------
+
+
+def test_a_cancellation_from_outside_stays_one_and_the_lease_is_released() -> None:
+    place = Place()
+
+    async def lead() -> None:
+        async with place.elector().leading():
+            await for_ever()
+
+    async def main() -> None:
+        task = asyncio.create_task(lead())
+        await asyncio.sleep(1)
+        assert place.holder == "a"
+        task.cancel("mine")
+        await asyncio.wait({task})
+        assert task.cancelled()
+
+    simulated(main)
+    assert place.holder == ""
+
+
+def test_scopes_around_it_end_it_as_they_end_everything() -> None:
+    place = Place()
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(3), place.elector().leading():
+                await for_ever()
+        assert place.holder == ""
+        with anyio.move_on_after(3) as scope:
+            async with place.elector().leading():
+                await for_ever()
+        assert scope.cancelled_caught
+        assert place.holder == ""
+
+    simulated(main)
+
+
+def test_scopes_within_it_are_none_of_its_business() -> None:
+    place = Place()
+
+    async def main() -> None:
+        async with place.elector().leading():
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(3):
+                    await for_ever()
+            with anyio.move_on_after(3) as scope:
+                await for_ever()
+            assert scope.cancelled_caught
+            async with asyncio.TaskGroup() as group:
+                group.create_task(asyncio.sleep(20))
+        assert now() == pytest.approx(26)
+
+    simulated(main)
+
+
+@pytest.mark.parametrize("way", ["timeout", "scope", "group", "anyio group"])
+def test_what_nests_in_it_ends_when_it_is_lost(way: str) -> None:
+    place = Place()
+
+    async def body() -> None:
+        place.faults.refuse()
+        match way:
+            case "timeout":
+                async with asyncio.timeout(3600):
+                    await for_ever()
+            case "scope":
+                with anyio.move_on_after(3600):
+                    await for_ever()
+            case "group":
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(for_ever())
+            case _:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(for_ever)
+
+    async def main() -> None:
+        await lose(place.elector(), body)
+        assert now() == pytest.approx(10)
+
+    simulated(main)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_who_is_cancelled_from_outside_as_it_loses_is_cancelled(seed: int) -> None:
+    place = Place()
+
+    async def body() -> None:
+        place.faults.refuse()
+        await for_ever()
+
+    async def main() -> None:
+        task = asyncio.create_task(under(place.elector(), body))
+        asyncio.get_running_loop().call_later(10.0, task.cancel)
+        await asyncio.wait({task})
+        assert task.cancelled()
+        place.faults.clear()
+        await asyncio.sleep(20)
+        began = now()
+        with anyio.move_on_after(10.0) as scope:
+            await under(place.elector(), body)
+        assert scope.cancelled_caught
+        assert now() == pytest.approx(began + 10.0)
+
+    simulated(main, seed=seed)
+
+
+@pytest.mark.parametrize("turns", range(0, 60, 3))
+def test_cancelled_at_any_await_nothing_is_held_back_and_nothing_is_left(turns: int) -> None:
+    place = Place()
+
+    async def lead() -> None:
+        async with place.elector().leading():
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+    async def main() -> None:
+        task = asyncio.create_task(lead())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        if place.holder == "a":  # cut off while it released
+            await asyncio.sleep(15)
+        async with asyncio.timeout(16), place.elector("b").leading():
+            pass
+
+    simulated(main)
+
+
+# -- pauses -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_after_a_long_pause_a_body_that_waited_does_not_get_another_step(seed: int) -> None:
+    place, steps = Place(), list[float]()
+
+    async def body() -> None:
+        asyncio.get_running_loop().call_later(5.0, stop_for, 20.0)
+        version = ""
+        try:
+            while True:
+                version = place.version
+                await asyncio.sleep(0.7)
+                steps.append(now())
+        finally:
+            assert now() == 25
+            assert place.version == version, "nothing of ours was sent before"
+
+    async def main() -> None:
+        await lose(place.elector(), body)
+
+    simulated(main, seed=seed)
+    assert max(steps) < 5
+
+
+def test_a_body_that_held_the_loop_for_too_long_and_returns_has_lost() -> None:
+    place = Place()
+
+    async def block() -> None:
+        stop_for(20)
+
+    async def main() -> None:
+        await lose(place.elector(), block)
+        assert place.holder == "a"
+        await asyncio.sleep(1)
+
+    simulated(main)
+
+
+def test_a_pause_that_is_short_enough_is_nothing() -> None:
+    place = Place()
+
+    async def main() -> None:
+        async with place.elector().leading():
+            asyncio.get_running_loop().call_later(5.0, stop_for, 5.9)
+            await asyncio.sleep(60)
+
+    simulated(main)
+
+
+def stopped_in_the_middle(run: bool, seed: int) -> bool:
+    """Whether a body took a step after a pause that began when that step was due already."""
+    place, steps = Place(), list[float]()
+
+    async def body() -> None:
+        asyncio.get_running_loop().call_later(5.03, stop_for, 20.0)
+        await asyncio.sleep(5.03)
+        steps.append(now())
+        await for_ever()
+
+    async def main() -> None:
+        elector = place.elector()
+        with pytest.raises(LeadershipLost):
+            await (elector.run(body) if run else under(elector, body))
+
+    simulated(main, seed=seed)
+    return steps == [pytest.approx(25.03)]
+
+
+def test_run_keeps_back_the_step_that_was_due_before_the_pause() -> None:
+    assert any(stopped_in_the_middle(False, seed) for seed in range(10)), "the block doesn't"
+    assert not any(stopped_in_the_middle(True, seed) for seed in range(30))
+
+
+def test_run_returns_what_the_body_returns_and_raises_what_it_raises() -> None:
+    place = Place()
+
+    async def add() -> int:
+        await asyncio.sleep(30)
+        return 42
+
+    async def fail() -> None:
+        await asyncio.sleep(1)
+        raise KeyError("mine")
+
+    async def main() -> None:
+        elector = place.elector()
+        assert await elector.run(add) == 42
+        with pytest.raises(KeyError, match="mine"):
+            await elector.run(fail)
+
+    simulated(main)
+
+
+def test_check_and_guarded_writers_know_of_a_pause_at_once() -> None:
+    place = Place()
+
+    async def main() -> None:
+        elector = place.elector()
+        pods = elector.guarded(ClusterSource(place.cluster).writer(find_built_in("pods")))
+        assert pods.resource.plural == "pods"
+        pod = {"metadata": {"name": "p", "namespace": "web"}}
+        with pytest.raises(LeadershipLost):
+            elector.check()
+
+        async def write_late() -> None:
+            elector.check()
+            await pods.create(pod)
+            stop_for(20)
+            assert not elector.is_leader
+            for write in (
+                pods.create(pod),
+                pods.update(pod),
+                pods.update_status(pod),
+                pods.patch("web/p", {}),
+                pods.apply(pod, manager="m"),
+                pods.delete("web/p"),
+            ):
+                with pytest.raises(LeadershipLost):
+                    await write
+            await for_ever()
+
+        assert "10 s" in str(await lose(elector, write_late))
+        assert (await pods.get("web/p")).name == "p"
+
+    simulated(main)
+    assert place.cluster.get("pods", "p", namespace="web")
+
+
+# -- being told ---------------------------------------------------------------------------------
+
+
+def test_new_leaders_are_told_of_and_what_the_hook_raises_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    place, told = Place(), list[str]()
+
+    def hook(leader: str) -> None:
+        told.append(leader)
+        raise ValueError("hook")
+
+    async def main() -> None:
+        async with place.elector("a").leading():
+            follower = place.elector("b", on_new_leader=hook)
+            task = asyncio.create_task(under(follower, lambda: asyncio.sleep(0)))
+            await asyncio.sleep(20)
+        await task
+
+    simulated(main)
+    assert told == ["a", "b"]
+    assert "on_new_leader raised for web/controller" in caplog.text
+
+
+def test_leading_is_measured() -> None:
+    place, told = Place(), list[tuple[str, bool]]()
+
+    class Told(NoMetrics):
+        def leadership(self, lease: str, leads: bool) -> None:
+            told.append((lease, leads))
+
+    async def main() -> None:
+        async with place.elector(metrics=Told()).leading():
+            assert told == [(KEY, False), (KEY, True)]
+
+    simulated(main)
+    assert told == [(KEY, False), (KEY, True), (KEY, False)]
+
+
+def test_health_says_how_it_stands() -> None:
+    place = Place()
+
+    async def main() -> None:
+        elector = place.elector()
+        assert how(elector)[0] == "idle"
+        assert "LeaderElector a for web/controller idle" in repr(elector)
+        place.faults.status(503)
+        task = asyncio.create_task(under(elector, lambda: asyncio.sleep(15)))
+        await asyncio.sleep(3)
+        assert how(elector)[0] == "waiting"
+        assert isinstance(elector.health.error, ServerFailure)
+        place.faults.clear()
+        await asyncio.sleep(10)
+        health = elector.health
+        assert (health.state, health.leader, health.error) == ("leading", "a", None)
+        assert health.renewed is not None
+        assert health.expires_in == pytest.approx(10 - health.renewed)
+        assert "leader: a" in str(health)
+        await task
+
+    simulated(main)
+
+
+# -- mistakes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("odd", [asyncio.CancelledError, GeneratorExit])
+def test_a_hook_that_raises_what_is_no_exception_does_not_end_leading(
+    odd: type[BaseException],
+) -> None:
+    place = Place()
+
+    def hook(leader: str) -> None:
+        raise odd
+
+    async def main() -> None:
+        elector = place.elector(on_new_leader=hook)
+        async with elector.leading():
+            await asyncio.sleep(30)
+            assert elector.is_leader
+
+    simulated(main)
+
+
+def test_an_identity_in_a_lease_can_forge_no_line_of_a_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    place = Place()
+
+    async def body() -> None:
+        await asyncio.sleep(1)
+        place.change(holderIdentity="thief\nall is well\x1b[2J", leaseTransitions=7)
+        await for_ever()
+
+    async def main() -> None:
+        elector = place.elector()
+        lost = await lose(elector, body)
+        for text in (
+            str(lost),
+            str(elector.health),
+            *(each.getMessage() for each in caplog.records),
+        ):
+            assert text.isprintable()
+        assert elector.leader == "thief\nall is well\x1b[2J"  # as it is, for programs
+
+    simulated(main)
+
+
+def test_somebody_of_the_same_name_is_told_apart() -> None:
+    place = Place()
+
+    async def body() -> None:
+        await asyncio.sleep(1)
+        place.change(leaseTransitions=7)
+        await for_ever()
+
+    async def main() -> None:
+        said = str(await lose(place.elector(), body))
+        assert said.endswith("somebody else writes to it as a")
+
+    simulated(main)
+
+
+def test_a_lease_that_everybody_writes_to_is_no_cause_for_alarm(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    place = Place()
+
+    async def body() -> None:
+        for number in range(300):
+            await asyncio.sleep(0.1)
+            annotation = {"metadata": {"annotations": {"seen": str(number)}}}
+            place.cluster.merge_patch("leases", "controller", annotation, namespace="web")
+
+    async def main() -> None:
+        await place.elector().run(body)
+
+    simulated(main)
+    assert not caplog.records
+
+
+def test_a_block_is_entered_once() -> None:
+    place = Place()
+
+    async def main() -> None:
+        block = place.elector().leading()
+        async with block:
+            pass
+        with pytest.raises(UsageError, match="is over; each term has its own"):
+            async with block:
+                raise AssertionError
+
+    simulated(main)
+
+
+def test_two_blocks_at_once_of_one_candidate_are_refused() -> None:
+    place = Place()
+
+    async def main() -> None:
+        elector = place.elector()
+        async with elector.leading():
+            with pytest.raises(UsageError, match="already"):
+                async with elector.leading():
+                    raise AssertionError
+            assert elector.is_leader
+
+    simulated(main)
+
+
+def test_numbers_that_do_not_fit_are_named() -> None:
+    place = Place()
+
+    async def main() -> None:
+        with pytest.raises(ValueError, match=r"lease_duration \(10 s\).*renew_deadline \(10 s\)"):
+            place.elector(lease_duration=10)
+        with pytest.raises(ValueError, match=r"renew_deadline \(2.4 s\).*1.2 times.*\(2 s\)"):
+            place.elector(renew_deadline=2.4)
+        for wrong in (0, -1, math.nan, math.inf):
+            with pytest.raises(ValueError, match="retry_period must be above 0"):
+                place.elector(retry_period=wrong)
+        with pytest.raises(ValueError, match="identity"):
+            place.elector("")
+
+    simulated(main)
+
+
+def test_other_things_than_leases_and_async_hooks_are_refused() -> None:
+    async def hook(leader: str) -> None:
+        raise AssertionError(leader)
+
+    async def main() -> None:
+        source = ClusterSource(Cluster())
+        with pytest.raises(UsageError, match=r"needs leases\.coordination\.k8s\.io, not pods"):
+            LeaderElector(source.writer(find_built_in("pods")), KEY, identity="a")
+        with pytest.raises(TypeError, match="plain function"):
+            LeaderElector(
+                source.writer(LEASES),
+                KEY,
+                identity="a",
+                on_new_leader=hook,  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            )
+
+    simulated(main)

@@ -1,0 +1,123 @@
+"""The DeltaFIFO with somebody waiting at both ends."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aioinformer import Bookmark, Delta, DeltaQueue, KubeObject, ObjectKey, Replaced, Resync
+from aioinformer._core.cache.delta_fifo import HIGH_BYTES, HIGH_MARK
+from tests.runtime.sources import PODS, pod, settle
+
+
+def changes(count: int) -> list[Delta | Bookmark]:
+    return [Delta("Added", pod(f"web-{n}", n)) for n in range(count)]
+
+
+async def test_what_is_fed_comes_out_in_order() -> None:
+    queue, entries = DeltaQueue(), [*changes(2), Bookmark("9")]
+
+    queue.feed(entries)
+    queue.replace([pod("web-7", 10)], "10")
+    queue.resync()
+
+    assert [queue.pop() for _ in range(6)] == [
+        *entries,
+        Replaced([pod("web-7", 10)], "10"),
+        Resync(),
+        None,
+    ]
+
+
+async def test_a_deletion_of_something_unknown_is_dropped() -> None:
+    queue = DeltaQueue({ObjectKey("web", "web-1")})
+
+    queue.feed([Delta("Deleted", pod("web-0", 5)), Delta("Deleted", pod("web-1", 6))])
+
+    assert queue.pop() == Delta("Deleted", pod("web-1", 6))
+    assert queue.pop() is None
+
+
+async def test_the_consumer_sleeps_until_something_is_fed() -> None:
+    queue = DeltaQueue()
+    waiting = asyncio.create_task(queue.ready())
+    await settle()
+    assert not waiting.done()
+
+    queue.feed(changes(1))
+    await waiting
+
+
+async def test_a_whole_state_and_a_resync_wake_the_consumer_too() -> None:
+    queue = DeltaQueue()
+    waiting = asyncio.create_task(queue.ready())
+    await settle()
+    queue.replace([], "10")
+    await waiting
+    queue.pop()
+
+    waiting = asyncio.create_task(queue.ready())
+    await settle()
+    queue.resync()
+    await waiting
+
+
+async def test_a_feed_of_nothing_does_not_wake_the_consumer_for_good() -> None:
+    queue = DeltaQueue()
+    waiting = asyncio.create_task(queue.ready())
+
+    queue.feed([])
+    await settle()
+    assert not waiting.done()
+
+    queue.feed(changes(1))
+    await waiting
+
+
+async def test_the_producer_waits_at_the_high_mark_and_goes_on_below_it() -> None:
+    queue = DeltaQueue()
+    queue.feed(changes(HIGH_MARK + 1))
+    waiting = asyncio.create_task(queue.room())
+    await settle()
+
+    queue.pop()
+    await settle()
+    assert not waiting.done()
+
+    queue.pop()
+    await waiting
+
+
+async def test_the_producer_waits_at_the_high_mark_of_bytes() -> None:
+    queue = DeltaQueue()
+    big = KubeObject(ObjectKey("web", "big"), "uid", "1", b"x" * HIGH_BYTES, PODS)
+    queue.feed([Delta("Added", big)])
+    waiting = asyncio.create_task(queue.room())
+    await settle()
+    assert not waiting.done()
+
+    queue.pop()
+    await waiting
+
+
+async def test_nobody_waits_for_room_that_is_there() -> None:
+    await DeltaQueue().room()
+
+
+async def test_a_consumer_that_is_cancelled_as_the_entry_comes_leaves_it() -> None:
+    queue = DeltaQueue()
+    waiting = asyncio.create_task(queue.ready())
+    await settle()
+
+    queue.feed(changes(1))
+    waiting.cancel()
+    await asyncio.wait({waiting})
+
+    assert queue.pop() == changes(1)[0]
+
+
+async def test_its_repr_says_how_much_is_queued() -> None:
+    queue = DeltaQueue()
+    queue.feed(changes(2))
+
+    assert repr(queue) == f"<DeltaQueue {queue.fifo!r}>"
+    assert "entries=2" in repr(queue)

@@ -1,0 +1,499 @@
+"""Lists, then watches, for ever; what each end of a request leads to."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from aioinformer import Bookmark, Delta, DeltaQueue, ListRequest, Reflector, Replaced, WatchRequest
+from aioinformer._core.cache.delta_fifo import HIGH_MARK
+from aioinformer.errors import (
+    ConnectionFailed,
+    ConnectionLost,
+    Expired,
+    FetchError,
+    Forbidden,
+    LineTooLong,
+    NotFound,
+    ProtocolError,
+    ServerError,
+    ServerFailure,
+    TooManyRequests,
+)
+from tests.runtime.running import BRISK, SLUGGISH, running
+from tests.runtime.sources import (
+    Answer,
+    Refusal,
+    Script,
+    added,
+    body,
+    bookmark,
+    deleted,
+    error_event,
+    modified,
+    page,
+    refused,
+    script,
+    settle,
+    stream,
+    until,
+)
+
+LOST = ConnectionLost("reset by peer")
+
+
+@asynccontextmanager
+async def reflecting(
+    source: Script, queue: DeltaQueue | None = None, *, line_cap: int = 1024
+) -> AsyncGenerator[Reflector]:
+    reflector = Reflector(source, queue or DeltaQueue(), backoff=BRISK, line_cap=line_cap)
+    async with running(reflector.run()):
+        yield reflector
+
+
+async def asked(source: Script, times: int) -> list[str]:
+    """The first requests, in short: ``list 0``, ``page TOKEN``, ``watch 10``."""
+    async with reflecting(source):
+        await source.asked(times)
+    return [_in_short(request) for request in source.requests[:times]]
+
+
+def _in_short(request: ListRequest | WatchRequest) -> str:
+    if isinstance(request, WatchRequest):
+        return f"watch {request.resource_version}"
+    if request.continue_token:
+        return f"page {request.continue_token}"
+    return f"list {request.resource_version or 'newest'}"
+
+
+async def queued(source: Script, entries: int) -> list[str]:
+    """The first entries of the queue, in short: ``= a b``, ``Added a``, ``at 12``."""
+    queue, shown = DeltaQueue(), list[str]()
+    async with reflecting(source, queue):
+        while len(shown) < entries:
+            await queue.ready()
+            match queue.pop():
+                case Replaced(objects, version):
+                    shown.append(" ".join(["=", *(obj.name for obj in objects), "at", version]))
+                case Delta(kind, obj):
+                    shown.append(f"{kind} {obj.name}")
+                case Bookmark(version):
+                    shown.append(f"at {version}")
+                case other:
+                    raise AssertionError(other)
+    return shown
+
+
+async def failure(source: Script, requests: int = 2) -> FetchError:
+    """What the condition shows once the failure is being waited out."""
+    reflector = Reflector(source, DeltaQueue(), backoff=SLUGGISH)
+    async with running(reflector.run()):
+        await until(lambda: reflector.condition.state == "waiting")
+        assert len(source.requests) == requests
+        assert isinstance(reflector.condition.error, FetchError)
+        return reflector.condition.error
+
+
+# -- from the list to the watch ---------------------------------------------------------------
+
+
+async def test_it_lists_and_then_watches_from_the_version_of_the_list() -> None:
+    source = script(page(body("a", 3), version="10"))
+
+    assert await asked(source, 2) == ["list 0", "watch 10"]
+
+
+async def test_what_it_listed_and_saw_is_queued_in_order() -> None:
+    source = script(
+        page(body("a", 3), body("b", 4), version="10"),
+        stream(added("c", 11) + modified("a", 12), deleted("b", 13), bookmark(20), hangs=True),
+    )
+
+    assert await queued(source, 5) == [
+        "= a b at 10",
+        "Added c",
+        "Updated a",
+        "Deleted b",
+        "at 20",
+    ]
+
+
+async def test_events_may_be_cut_anywhere() -> None:
+    text = added("a", 11) + modified("a", 12)
+    pieces = [text[at : at + 7] for at in range(0, len(text), 7)]
+
+    assert await queued(script(page(), stream(*pieces, hangs=True)), 3) == [
+        "= at 10",
+        "Added a",
+        "Updated a",
+    ]
+
+
+async def test_pages_make_one_state() -> None:
+    source = script(
+        page(body("a", 3), token="one"),
+        page(body("b", 4), token="two"),
+        page(body("c", 5)),
+    )
+
+    assert await queued(source, 1) == ["= a b c at 10"]
+    assert [_in_short(request) for request in source.requests] == [
+        "list 0",
+        "page one",
+        "page two",
+        "watch 10",
+    ]
+
+
+async def test_its_own_version_is_the_one_received_not_the_one_applied() -> None:
+    source = script(page(version="10"), stream(bookmark(20), hangs=True))
+    queue = DeltaQueue()
+
+    async with reflecting(source, queue) as reflector:
+        assert reflector.resource_version == ""
+        await until(lambda: source.chunks_read == 3)
+        assert reflector.resource_version == "20"
+        assert len(queue.fifo) == 2
+
+
+# -- a watch ends -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("last", "version"),
+    [(modified("a", 12), 12), (bookmark(30), 30), (deleted("a", 14), 14)],
+    ids=["event", "bookmark", "deletion"],
+)
+async def test_after_a_clean_end_it_watches_from_the_last_version_seen(
+    last: bytes, version: int
+) -> None:
+    source = script(page(), stream(added("a", 11), last))
+
+    assert await asked(source, 3) == ["list 0", "watch 10", f"watch {version}"]
+
+
+async def test_a_watch_whose_connection_breaks_is_resumed() -> None:
+    source = script(page(), stream(added("a", 11), then=LOST))
+
+    assert await asked(source, 3) == ["list 0", "watch 10", "watch 11"]
+
+
+async def test_half_a_line_at_the_end_is_dropped() -> None:
+    source = script(page(), stream(added("a", 11) + added("b", 12)[:-9]), stream(added("b", 12)))
+
+    assert await queued(source, 3) == ["= at 10", "Added a", "Added b"]
+    assert [_in_short(request) for request in source.requests[:3]] == [
+        "list 0",
+        "watch 10",
+        "watch 11",
+    ]
+
+
+async def test_an_error_event_with_410_leads_to_a_list_at_the_last_version_known() -> None:
+    source = script(page(), stream(added("a", 11), error_event(410, "Expired")))
+
+    assert await asked(source, 3) == ["list 0", "watch 10", "list 11"]
+
+
+async def test_a_watch_answered_with_410_leads_to_a_list() -> None:
+    source = script(page(), refused(410, "Expired"), page(version="30"))
+
+    assert await asked(source, 4) == ["list 0", "watch 10", "list 10", "watch 30"]
+
+
+async def test_the_first_410_is_not_waited_out() -> None:
+    source = script(page(), refused(410, "Expired"))
+    reflector = Reflector(source, DeltaQueue(), backoff=SLUGGISH)
+
+    async with running(reflector.run()):
+        await source.asked(3)
+        assert isinstance(reflector.condition.error, Expired)
+
+
+async def test_any_other_error_event_leads_to_a_list_after_a_wait() -> None:
+    error = await failure(script(page(), stream(error_event(500, "InternalError", "etcd"))))
+
+    assert isinstance(error, ServerFailure)
+    assert error.status.message == "etcd"
+
+
+async def test_a_line_of_garbage_leads_to_a_list_and_what_came_before_it_counts() -> None:
+    lines = added("a", 11) + b"garbage\n" + added("b", 12)
+    source = script(page(), stream(lines), page(version="12"))
+
+    assert await queued(source, 3) == ["= at 10", "Added a", "= at 12"]
+    assert _in_short(source.requests[2]) == "list 11"
+
+
+async def test_garbage_is_a_protocol_error_that_does_not_repeat_it() -> None:
+    error = await failure(script(page(), stream(b"secret secret\n")))
+
+    assert isinstance(error, ProtocolError)
+    assert "secret" not in str(error)
+
+
+async def test_a_line_beyond_the_cap_leads_to_a_list() -> None:
+    source = script(page(), stream(added("a", 11), added("b", 12, size=2000)[:-1]), page())
+
+    async with reflecting(source, line_cap=1024) as reflector:
+        await until(lambda: isinstance(reflector.condition.error, LineTooLong))
+        await source.asked(3)
+
+    assert _in_short(source.requests[2]) == "list 11"
+
+
+async def test_a_watch_that_ends_at_once_with_nothing_is_an_error_and_waited_out() -> None:
+    error = await failure(script(page(), stream()))
+
+    assert isinstance(error, ConnectionLost)
+    assert str(error) == "the watch ended at once, with nothing new in it"
+    assert error.phase == "watch"
+
+
+async def test_a_watch_that_ends_at_once_with_a_bookmark_alone_is_waited_out_too() -> None:
+    """Asking again at once made 1,000 requests a second of it (simulation, fault ``curt``)."""
+    error = await failure(script(page(), stream(bookmark(20))))
+
+    assert isinstance(error, ConnectionLost)
+    assert str(error) == "the watch ended at once, with nothing new in it"
+
+
+async def test_a_server_that_serves_no_watch_is_listed_again_in_the_end() -> None:
+    source = script(page(), stream(), stream(), stream(), page(version="30"))
+
+    assert await asked(source, 6) == [
+        "list 0",
+        "watch 10",
+        "watch 10",
+        "watch 10",
+        "list 10",
+        "watch 30",
+    ]
+
+
+# -- requests fail ----------------------------------------------------------------------------
+
+
+FAILURES = [
+    (refused(401, "Unauthorized"), ServerError),
+    (refused(403, "Forbidden"), Forbidden),
+    (refused(404, "NotFound"), NotFound),
+    (refused(429, "TooManyRequests"), TooManyRequests),
+    (refused(500, "InternalError"), ServerFailure),
+    (Refusal(ConnectionFailed("refused")), ConnectionFailed),
+]
+IDS = ["401", "403", "404", "429", "500", "refused"]
+
+
+@pytest.mark.parametrize(("answer", "kind"), FAILURES, ids=IDS)
+async def test_a_list_that_fails_is_shown_and_tried_again(
+    answer: Refusal, kind: type[FetchError]
+) -> None:
+    assert isinstance(await failure(script(answer), 1), kind)
+    assert await asked(script(answer, page()), 3) == ["list 0", "list 0", "watch 10"]
+
+
+@pytest.mark.parametrize(("answer", "kind"), FAILURES, ids=IDS)
+async def test_a_watch_that_fails_is_shown_and_leaves_what_is_known_alone(
+    answer: Refusal, kind: type[FetchError]
+) -> None:
+    assert isinstance(await failure(script(page(), answer)), kind)
+
+    queue, source = DeltaQueue(), script(page(), answer)
+    async with reflecting(source, queue):
+        await source.asked(3)
+
+    assert len(queue.fifo) == 1, "nothing but the first list"
+
+
+async def test_the_server_s_own_status_is_shown() -> None:
+    error = await failure(script(refused(403, "Forbidden", "pods is forbidden: User x")), 1)
+
+    assert isinstance(error, Forbidden)
+    assert str(error.status) == "403 Forbidden: pods is forbidden: User x"
+
+
+async def test_an_error_is_forgotten_once_something_works() -> None:
+    source = script(refused(500, "InternalError"), page(), stream(hangs=True))
+
+    async with reflecting(source) as reflector:
+        await until(lambda: reflector.condition.error is not None)
+        await until(lambda: reflector.condition.state == "watching")
+        assert reflector.condition.error is None
+
+
+async def test_so_is_it_once_a_watch_works_again() -> None:
+    source = script(page(), refused(500, "InternalError"), stream(hangs=True))
+
+    async with reflecting(source) as reflector:
+        await until(lambda: reflector.condition.error is not None)
+        await until(lambda: reflector.condition.state == "watching")
+        assert reflector.condition.error is None
+
+
+async def test_a_watch_that_is_refused_after_one_that_worked_is_asked_for_again() -> None:
+    """Inside a stream an error 500 means that something was missed; before it, it doesn't."""
+    source = script(page(), stream(added("a", 11)), refused(500, "InternalError"), stream())
+
+    assert await asked(source, 4) == ["list 0", "watch 10", "watch 11", "watch 11"]
+
+
+async def test_it_waits_at_least_as_long_as_the_server_asks() -> None:
+    source = script(refused(429, "TooManyRequests", retry=50))
+
+    async with reflecting(source) as reflector:
+        await until(lambda: reflector.condition.state == "waiting")
+        assert reflector.condition.retry_in == pytest.approx(50, abs=1)
+
+
+async def test_a_list_without_a_resource_version_is_a_protocol_error() -> None:
+    error = await failure(script(page(body("a", 3), version="")), 1)
+
+    assert type(error) is ProtocolError
+    assert str(error) == "the list has no resourceVersion to watch from"
+
+
+async def test_a_list_that_is_none_is_a_protocol_error() -> None:
+    source = script(page('{"metadata":{'), page())
+
+    assert await asked(source, 2) == ["list 0", "list 0"]
+
+
+# -- pages fail -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        refused(500, "InternalError"),
+        refused(429, "TooManyRequests"),
+        Refusal(ConnectionFailed("refused")),
+        page(body("b", 4), body("c", 5), body("d", 6), then=LOST),
+    ],
+    ids=["500", "429", "refused", "broken off"],
+)
+async def test_a_page_that_failed_is_asked_for_again_and_counts_once(failed: Answer) -> None:
+    source = script(
+        page(body("a", 3), token="one"),
+        failed,
+        page(body("b", 4), body("c", 5), body("d", 6)),
+    )
+
+    assert await queued(source, 1) == ["= a b c d at 10"]
+    assert [_in_short(request) for request in source.requests[:3]] == [
+        "list 0",
+        "page one",
+        "page one",
+    ]
+
+
+async def test_an_expired_token_leads_to_the_whole_list_without_pages() -> None:
+    source = script(
+        page(body("a", 3), token="one"),
+        refused(410, "Expired"),
+        page(body("a", 3), body("b", 4)),
+    )
+
+    assert await queued(source, 1) == ["= a b at 10"]
+    again = source.requests[2]
+    assert isinstance(again, ListRequest)
+    assert (again.limit, again.continue_token) == (0, "")
+
+
+async def test_a_page_that_is_forbidden_starts_the_list_again() -> None:
+    source = script(page(body("a", 3), token="one"), refused(403, "Forbidden"), page(body("b", 4)))
+
+    assert await queued(source, 1) == ["= b at 10"]
+
+
+# -- the high mark ----------------------------------------------------------------------------
+
+
+async def test_nothing_is_read_while_the_queue_is_full() -> None:
+    flood = b"".join(added(f"p-{n}", 11 + n) for n in range(HIGH_MARK))
+    source = script(page(), stream(flood, added("last", 99_999), hangs=True))
+    queue = DeltaQueue()
+
+    async with reflecting(source, queue):
+        await until(lambda: queue.fifo.full)
+        await settle()
+        read = source.chunks_read
+        assert len(queue.fifo) == HIGH_MARK + 1, "the list and the flood"
+
+        queue.pop()
+        await settle()
+        assert source.chunks_read == read, "still full"
+
+        queue.pop()
+        await until(lambda: source.chunks_read == read + 1)
+        assert len(queue.fifo) == HIGH_MARK, "one popped, the last one in: full again"
+
+
+# -- what is said of it -----------------------------------------------------------------------
+
+
+async def test_a_failure_is_one_warning_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="aioinformer")
+    source = script(
+        page(body("a", 3, size=50)),
+        refused(403, "Forbidden", "pods is forbidden"),
+        stream(added("b", 11) + b'{"type":"ADDED","object":{"xxxxxxxxxxxx":1}}\n'),
+        page(version="12"),
+        stream(),
+        stream(hangs=True),
+    )
+
+    async with reflecting(source) as reflector:
+        await source.asked(6)
+        await until(lambda: reflector.condition.state == "watching")
+
+    lines = [record.getMessage() for record in caplog.records]
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
+    assert lines[0] == "pods: Forbidden: 403 Forbidden: pods is forbidden"
+    assert lines[1].startswith("pods: ProtocolError: a line of 44 bytes")
+    assert lines[2] == "pods: ConnectionLost: the watch ended at once, with nothing new in it"
+    assert not any("\n" in line or "xxx" in line for line in lines)
+
+
+async def test_work_that_goes_well_is_not_worth_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="aioinformer")
+    source = script(page(), stream(added("a", 11)), stream(hangs=True))
+
+    async with reflecting(source):
+        await source.asked(3)
+
+    assert caplog.records == []
+
+
+async def test_its_repr_says_where_it_stands() -> None:
+    source = script(page(), stream(hangs=True))
+
+    async with reflecting(source) as reflector:
+        assert repr(reflector) == "<Reflector pods new <Cursor LIST rv=none failures=0>>"
+        await until(lambda: reflector.condition.state == "watching")
+        assert repr(reflector) == "<Reflector pods watching <Cursor WATCH rv=10 failures=0>>"
+
+
+async def test_a_bug_in_a_source_is_not_taken_for_a_failure() -> None:
+    reflector = Reflector(script(Refusal(RuntimeError("a bug"))), DeltaQueue())
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        await reflector.run()
+
+
+async def test_every_answer_is_closed_when_it_ends() -> None:
+    source = script(page(), stream(error_event(500, "InternalError")), page(), stream(hangs=True))
+
+    async with reflecting(source):
+        await source.asked(4)
+        assert source.open == 1
+    assert source.open == 0
+
+
+async def test_a_watch_that_repeats_what_is_known_and_ends_at_once_is_waited_out_too() -> None:
+    error = await failure(script(page(body("a", 9), version="10"), stream(added("a", 10))))
+
+    assert "ended at once" in str(error)

@@ -1,0 +1,764 @@
+"""WatchLists, silence, and servers that go back in time, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pytest
+
+from aioinformer import (
+    Deleted,
+    Delta,
+    DeltaQueue,
+    Event,
+    ListRequest,
+    LivenessPolicy,
+    Problem,
+    Reflector,
+    Replaced,
+    Resource,
+    SharedInformer,
+    WatchRequest,
+)
+from aioinformer._core.cache.delta_fifo import HIGH_MARK
+from aioinformer._core.listwatch.server_profile import STREAMLESS, Habits
+from aioinformer._runtime.reporting.reporter import Reports
+from aioinformer.errors import (
+    ConnectionLost,
+    FetchError,
+    RequestTimedOut,
+    ServerFailure,
+    ServerRewound,
+    Status,
+)
+from aioinformer.testing import Cluster, ClusterSource
+from aioinformer.testing.simulation.loop import run
+from tests.runtime.running import running
+from tests.runtime.sources import (
+    PODS,
+    Answer,
+    Script,
+    added,
+    body,
+    bookmark,
+    deleted,
+    end_mark,
+    error_event,
+    line,
+    modified,
+    page,
+    refused,
+    script,
+    stream,
+)
+
+T = TypeVar("T")
+
+MINUTE = 60.0
+
+
+def in_virtual_time(main: Callable[[], Coroutine[None, None, T]]) -> T:
+    return run(main(), seed=0)
+
+
+@dataclass(slots=True)
+class Watched:
+    """A reflector that runs, and all that can be seen of it."""
+
+    source: Script
+    queue: DeltaQueue = field(default_factory=DeltaQueue)
+    problems: list[Problem] = field(default_factory=list[Problem])
+    habits: Habits = field(default_factory=Habits)
+
+    @asynccontextmanager
+    async def runs(self, liveness: LivenessPolicy | None = None) -> AsyncGenerator[Reflector]:
+        reflector = Reflector(
+            self.source,
+            self.queue,
+            liveness=liveness,
+            habits=self.habits,
+            reports=Reports("pods", on_error=self.problems.append),
+        )
+        async with running(reflector.run()):
+            yield reflector
+
+    def popped(self) -> list[str]:
+        """What is queued, in short."""
+        found: list[str] = []
+        while (entry := self.queue.pop()) is not None:
+            match entry:
+                case Replaced(objects, version, rewound):
+                    names = ",".join(sorted(obj.name for obj in objects))
+                    found.append(f"{'rewound' if rewound else 'state'} {version}: {names}")
+                case Delta(kind, obj):
+                    found.append(f"{kind} {obj.name} {obj.resource_version}")
+                case _:
+                    pass
+        return found
+
+    def asked(self) -> list[str]:
+        """What was asked, in short."""
+        return [_in_short(request) for request in self.source.requests]
+
+    @property
+    def causes(self) -> list[str]:
+        return [f"{problem.phase} {problem.cause}" for problem in self.problems]
+
+
+def _in_short(request: ListRequest | WatchRequest) -> str:
+    return f"{request.verb} {request.resource_version}".strip()
+
+
+def streaming(*answers: Answer) -> Watched:
+    """A network that knows WatchLists."""
+    return Watched(script(*answers, watch_lists=True))
+
+
+def quiet(*chunks: bytes) -> Answer:
+    """A stream that says this and then nothing, without an end."""
+    return stream(*chunks, hangs=True)
+
+
+# -- WatchLists ----------------------------------------------------------------------------------
+
+
+def test_the_state_comes_by_one_stream_which_then_is_the_watch() -> None:
+    async def main() -> None:
+        watched = streaming(quiet(added("a", 3), end_mark(5), modified("a", 6)))
+        async with watched.runs() as reflector:
+            await asyncio.sleep(1)
+            assert watched.asked() == ["watchlist"]
+            assert watched.popped() == ["state 5: a", "Updated a 6"]
+            assert reflector.resource_version == "6"
+            assert (reflector.condition.state, reflector.strategy) == ("watching", "watchlist")
+
+    in_virtual_time(main)
+
+
+def test_before_the_mark_nothing_is_queued_and_no_version_adopted() -> None:
+    async def main() -> None:
+        watched = streaming(quiet(added("a", 3), added("b", 9)))
+        async with watched.runs() as reflector:
+            await asyncio.sleep(1)
+            assert watched.popped() == []
+            assert reflector.resource_version == ""
+            assert reflector.condition.state == "listing"
+
+    in_virtual_time(main)
+
+
+def test_a_stream_that_breaks_before_its_mark_is_discarded_and_begun_anew() -> None:
+    async def main() -> None:
+        watched = streaming(
+            stream(added("a", 3), added("gone", 4), then=ConnectionLost("reset")),
+            quiet(added("a", 3), end_mark(5)),
+        )
+        async with watched.runs():
+            await asyncio.sleep(10)
+            assert watched.asked() == ["watchlist", "watchlist"]
+            assert watched.popped() == ["state 5: a"]
+            assert watched.causes == ["watchlist severed"]
+
+    in_virtual_time(main)
+
+
+def test_one_that_ends_properly_before_its_mark_is_begun_anew_after_a_wait() -> None:
+    """client-go asks again at once, and so for ever."""
+
+    async def main() -> None:
+        watched = streaming(stream(added("a", 3)), quiet(added("a", 3), end_mark(5)))
+        async with watched.runs() as reflector:
+            await asyncio.sleep(0.5)
+            assert reflector.condition.state == "waiting"
+            await asyncio.sleep(2)
+            assert watched.popped() == ["state 5: a"]
+
+    in_virtual_time(main)
+
+
+@pytest.mark.parametrize(
+    "no",
+    [
+        refused(400, "BadRequest"),
+        refused(422, "Invalid"),
+        stream(added("a", 3), error_event(500, "InternalError")),
+    ],
+    ids=["400", "422", "in-stream 500"],
+)
+def test_where_it_is_not_served_the_state_is_listed_at_once_and_so_for_a_while(no: Answer) -> None:
+    async def main() -> None:
+        watched = streaming(
+            no,
+            page(body("a", 3), version="10"),
+            stream(error_event(410, "Expired")),
+            page(body("a", 3), version="11"),
+            stream(error_event(410, "Expired")),
+        )
+        async with watched.runs() as reflector:
+            await asyncio.sleep(0.1)
+            assert watched.asked() == ["watchlist", "list 0", "watch 10", "list 10"][:3]
+            assert reflector.strategy == "list"
+            await asyncio.sleep(100)
+            assert "watchlist 10" not in watched.asked()
+
+    in_virtual_time(main)
+
+
+def test_after_that_while_it_is_tried_again() -> None:
+    async def main() -> None:
+        watched = streaming(refused(422, "Invalid"), page(version="10"), quiet(end_mark(20)))
+        watched.source.answers.insert(2, stream(hangs=True))
+        async with watched.runs():
+            await asyncio.sleep(1)
+            assert not watched.habits.streams(1.0)
+            assert watched.habits.streams(STREAMLESS + 1)
+
+    in_virtual_time(main)
+
+
+def test_a_server_that_never_marks_the_end_is_listed_after_a_deadline() -> None:
+    """Aggregated servers that ignore sendInitialEvents; client-go never syncs with those."""
+
+    async def main() -> None:
+        watched = streaming(quiet(added("a", 3)), page(body("a", 3), version="10"))
+        async with watched.runs():
+            await asyncio.sleep(29)
+            assert watched.asked() == ["watchlist"]
+            await asyncio.sleep(2)
+            assert watched.asked() == ["watchlist", "list 0", "watch 10"]
+            assert watched.popped() == ["state 10: a"]
+            assert watched.causes == ["watchlist overdue"]
+            assert watched.source.open == 1, "the stream that was given up is closed"
+
+    in_virtual_time(main)
+
+
+def test_one_that_goes_on_sending_changes_without_a_mark_is_given_up_too() -> None:
+    async def main() -> None:
+        watched = Watched(Drip(script(watch_lists=True).answers, watch_lists=True))
+        watched.source.answers.append(page(version="10"))
+        async with watched.runs(LivenessPolicy(initial_total=100)):
+            await asyncio.sleep(99)
+            assert watched.asked() == ["watchlist"]
+            await asyncio.sleep(2)
+            assert watched.asked()[:2] == ["watchlist", "list 0"]
+
+    in_virtual_time(main)
+
+
+@dataclass(slots=True, eq=False)
+class Drip(Script):
+    """Sends an addition a second, and no mark."""
+
+    @asynccontextmanager
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+        self.requests.append(request)
+        async with aclosing(self._drops()) as drops:
+            yield drops
+
+    async def _drops(self) -> AsyncGenerator[bytes]:
+        for number in range(1, 10_000):
+            await asyncio.sleep(1)
+            yield added(f"pod-{number}", number)
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 429, 503])
+def test_what_a_list_would_be_answered_as_well_never_leads_to_one(code: int) -> None:
+    async def main() -> None:
+        watched = streaming(*[refused(code, "")] * 20)
+        async with watched.runs():
+            await asyncio.sleep(5 * MINUTE)
+            assert set(watched.asked()) == {"watchlist"}
+            assert len(watched.problems) >= 8
+
+    in_virtual_time(main)
+
+
+def test_an_expired_version_leads_to_a_consistent_watch_list_at_once() -> None:
+    async def main() -> None:
+        watched = streaming(
+            stream(end_mark(5), error_event(410, "Expired")),
+            stream(error_event(410, "Expired")),
+            quiet(end_mark(50)),
+        )
+        async with watched.runs():
+            await asyncio.sleep(5)
+            assert watched.asked() == ["watchlist", "watchlist 5", "watchlist"]
+
+    in_virtual_time(main)
+
+
+@dataclass(slots=True, eq=False)
+class Dripping(Script):
+    """Sends a space a second instead of a list, the first time."""
+
+    @asynccontextmanager
+    async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+        if self.requests:
+            async with Script.list(self, request) as chunks:
+                yield chunks
+        else:
+            self.requests.append(request)
+            async with aclosing(self._spaces()) as spaces:
+                yield spaces
+
+    async def _spaces(self) -> AsyncGenerator[bytes]:
+        while True:
+            await asyncio.sleep(1)
+            yield b" "
+
+
+def test_a_list_that_drips_for_ever_is_given_up_too() -> None:
+    async def main() -> None:
+        watched = Watched(Dripping(script(page(version="10"), quiet()).answers))
+        async with watched.runs():
+            await asyncio.sleep(10 * MINUTE + 5)
+            assert watched.asked() == ["list 0", "list 0", "watch 10"]
+            assert watched.causes == ["list severed"]
+            assert "has not ended after 600 s" in str(watched.problems[0].error)
+
+    in_virtual_time(main)
+
+
+# -- silence -------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class Bookmarking(Script):
+    """A server that sends a bookmark a minute; its streams fall silent after so many seconds."""
+
+    silent_after: float = float("inf")
+    version: int = 10
+
+    @asynccontextmanager
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+        self.requests.append(request)
+        self.open += 1
+        try:
+            async with aclosing(self._bookmarks()) as bookmarks:
+                yield bookmarks
+        finally:
+            self.open -= 1
+
+    async def _bookmarks(self) -> AsyncGenerator[bytes]:
+        began = asyncio.get_running_loop().time()
+        while True:
+            await asyncio.sleep(MINUTE)
+            if asyncio.get_running_loop().time() - began > self.silent_after:
+                await asyncio.get_running_loop().create_future()
+            self.version += 1
+            yield bookmark(self.version)
+
+
+def bookmarking(*answers: Answer, silent_after: float = float("inf")) -> Watched:
+    source = Bookmarking(script(*answers).answers, silent_after=silent_after)
+    return Watched(source)
+
+
+def test_a_stream_with_a_bookmark_a_minute_is_left_alone() -> None:
+    async def main() -> None:
+        watched = bookmarking(page(version="10"))
+        async with watched.runs() as reflector:
+            await asyncio.sleep(5.5 * MINUTE)
+            assert watched.asked() == ["list 0", "watch 10"]
+            fresh = reflector.condition.fresh
+            assert fresh is not None
+            assert fresh < MINUTE
+
+    in_virtual_time(main)
+
+
+def test_one_that_went_silent_is_replaced_within_80_seconds_after_one_look() -> None:
+    async def main() -> None:
+        watched = bookmarking(page(version="10"), page(version="99"), silent_after=1.5 * MINUTE)
+        async with watched.runs():
+            await asyncio.sleep(MINUTE + 74)
+            assert watched.asked() == ["list 0", "watch 10"]
+            await asyncio.sleep(6)
+            assert watched.asked() == ["list 0", "watch 10", "probe", "watch 11"]
+            assert watched.causes == ["watch silent"]
+            assert isinstance(watched.problems[0].error, RequestTimedOut)
+            assert watched.source.open == 1
+
+    in_virtual_time(main)
+
+
+def test_connections_that_die_one_after_the_other_are_noticed_as_fast_each_time() -> None:
+    """Each brings what the one before missed, and then nothing more."""
+
+    async def main() -> None:
+        answers: list[Answer] = [page(version="10")]
+        for version in range(11, 31):
+            answers += [quiet(added(f"pod-{version}", version)), page(version="99")]
+        watched = Watched(script(*answers))
+        watched.habits.cadence = MINUTE
+        async with watched.runs():
+            await asyncio.sleep(10 * 76)
+            assert watched.asked().count("probe") == 10
+            assert watched.causes == ["watch silent"] * 10
+
+    in_virtual_time(main)
+
+
+def test_a_bookmark_without_a_version_behind_events_moves_nothing_back() -> None:
+    async def main() -> None:
+        nothing = line("BOOKMARK", '{"metadata":{"resourceVersion":""}}')
+        watched = Watched(
+            script(
+                page(version="10"), stream(added("a", 11) + modified("a", 12) + nothing), quiet()
+            )
+        )
+        async with watched.runs():
+            await asyncio.sleep(1)
+            assert watched.asked() == ["list 0", "watch 10", "watch 12"]
+
+    in_virtual_time(main)
+
+
+def test_an_initial_state_is_given_up_as_soon_as_it_was_asked_to_be() -> None:
+    async def main() -> None:
+        watched = streaming(quiet(added("a", 3)), page(body("a", 3), version="10"))
+        async with watched.runs(LivenessPolicy(initial_silence=2)):
+            await asyncio.sleep(2.5)
+            assert watched.asked() == ["watchlist", "list 0", "watch 10"]
+
+    in_virtual_time(main)
+
+
+def test_where_no_bookmark_was_ever_seen_silence_is_borne_until_the_deadline() -> None:
+    async def main() -> None:
+        watched = Watched(script(page(version="10"), quiet()))
+        async with watched.runs():
+            await asyncio.sleep(5.5 * MINUTE)
+            assert watched.asked() == ["list 0", "watch 10"]
+            await asyncio.sleep(6 * MINUTE)
+            assert watched.asked() == ["list 0", "watch 10", "watch 10"]
+            assert watched.causes == ["watch severed"]
+
+    in_virtual_time(main)
+
+
+def test_a_consumer_that_is_slow_is_not_the_server_s_silence() -> None:
+    async def main() -> None:
+        lines = b"".join(added(f"pod-{number}", number) for number in range(11, HIGH_MARK + 20))
+        watched = Watched(script(page(version="10"), quiet(lines, added("last", 99_999))))
+        watched.habits.cadence = MINUTE
+        async with watched.runs():
+            await asyncio.sleep(10 * MINUTE)
+            assert watched.asked() == ["list 0", "watch 10"]
+            watched.popped()
+            await asyncio.sleep(1)
+            assert watched.popped() == ["Added last 99999"]
+
+    in_virtual_time(main)
+
+
+def test_a_probe_that_fails_is_not_repeated_and_the_watch_goes_on() -> None:
+    async def main() -> None:
+        watched = bookmarking(
+            page(version="10"), refused(500, "InternalError"), silent_after=1.5 * MINUTE
+        )
+        async with watched.runs():
+            await asyncio.sleep(MINUTE + 85)
+            assert watched.asked() == ["list 0", "watch 10", "probe", "watch 11"]
+
+    in_virtual_time(main)
+
+
+# -- a server that goes back in time -------------------------------------------------------------
+
+
+def test_a_silent_stream_of_a_restored_server_leads_to_its_state() -> None:
+    """A watch from a version that the server has yet to reach is open and silent (recording 37)."""
+
+    async def main() -> None:
+        watched = Watched(
+            script(
+                page(body("a", 3), body("b", 9), version="10"),
+                quiet(),
+                page(version="7"),
+                page(body("a", 3), version="7"),
+                quiet(),
+            )
+        )
+        watched.habits.cadence = MINUTE
+        async with watched.runs() as reflector:
+            await asyncio.sleep(100)
+            assert watched.asked() == ["list 0", "watch 10", "probe", "list", "watch 7"]
+            assert watched.popped() == ["state 10: a,b", "rewound 7: a"]
+            assert watched.causes == ["watch silent", "rewind rewound"]
+            assert isinstance(watched.problems[-1].error, ServerRewound)
+            assert reflector.reports.rewinds == 1
+
+    in_virtual_time(main)
+
+
+def test_a_version_that_stays_too_large_leads_there_too() -> None:
+    async def main() -> None:
+        too_large = refused(504, "Timeout", "Too large resource version: 10, current: 7")
+        watched = streaming(
+            stream(end_mark(10), deleted("a", 12), error_event(500, "InternalError")),
+            too_large,
+            quiet(added("a", 3), end_mark(7)),
+        )
+        async with watched.runs():
+            await asyncio.sleep(10)
+            assert watched.asked() == ["watchlist", "watchlist 12", "watchlist"]
+            assert watched.popped() == ["state 10: ", "Deleted a 12", "rewound 7: a"]
+
+    in_virtual_time(main)
+
+
+def test_objects_in_memory_are_not_reused_where_versions_may_be_given_twice() -> None:
+    async def main() -> None:
+        reused: list[str] = []
+        source = script(
+            page(body("a", 3), version="10"),
+            stream(error_event(504, "Timeout", "Too large resource version")),
+            page(body("a", 3), version="7"),
+        )
+        queue = DeltaQueue()
+
+        def known(obj: T) -> T:
+            reused.append("asked")
+            return obj
+
+        async with running(Reflector(source, queue, known=known).run()):
+            await asyncio.sleep(5)
+        assert len(reused) == 1, "for the first list, and not for the consistent one"
+
+    in_virtual_time(main)
+
+
+def test_a_resource_is_named_in_what_is_told_of_a_rewind() -> None:
+    error = ServerRewound(str(Resource("", "v1", "pods", "Pod")), "7")
+    assert "pods" in str(error)
+    assert error.resource_version == "7"
+    assert PODS.plural == "pods"
+
+
+# -- a resource that comes and goes --------------------------------------------------------------
+
+WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
+WIDGETS_V2 = Resource("example.com", "v2", "widgets", "Widget")
+
+
+@asynccontextmanager
+async def widgets_of(
+    cluster: Cluster, told: list[Event], problems: list[Problem]
+) -> AsyncGenerator[SharedInformer]:
+    source = ClusterSource(cluster).lister_watcher(WIDGETS)
+    informer = SharedInformer(source, on_error=problems.append)
+    informer.add_handler(told.append)
+    async with running(informer.run()):
+        yield informer
+
+
+def with_widgets(*names: str) -> Cluster:
+    cluster = Cluster()
+    cluster.add_resource(WIDGETS)
+    for name in names:
+        cluster.create(WIDGETS, {"metadata": {"name": name}})
+    return cluster
+
+
+def test_a_resource_that_is_missing_at_the_start_is_waited_for() -> None:
+    async def main() -> None:
+        cluster, told = Cluster(), list[Event]()
+        async with widgets_of(cluster, told, []) as informer:
+            await asyncio.sleep(2 * MINUTE)
+            assert not informer.synced, "an empty cache must not pass for a synced one"
+            assert informer.health.state == "absent"
+            assert str(informer.health).startswith("waiting for the resource for")
+            cluster.add_resource(WIDGETS)
+            cluster.create(WIDGETS, {"metadata": {"name": "a"}})
+            await informer.wait_synced(timeout=2 * MINUTE)
+            await asyncio.sleep(1)
+            assert [event.obj.name for event in told] == ["a"]
+
+    in_virtual_time(main)
+
+
+def test_a_resource_that_is_deleted_empties_the_cache_and_comes_back_by_itself() -> None:
+    async def main() -> None:
+        cluster, told = with_widgets("a", "b"), list[Event]()
+        async with widgets_of(cluster, told, []) as informer:
+            await informer.wait_synced(timeout=5)
+            cluster.remove_resource(WIDGETS)
+            await asyncio.sleep(MINUTE)
+            assert len(informer.lister) == 0
+            assert str(informer.health).startswith("waiting for the resource for")
+            assert informer.synced
+            cluster.add_resource(WIDGETS)
+            cluster.create(WIDGETS, {"metadata": {"name": "c"}})
+            await asyncio.sleep(2 * MINUTE)
+            assert [obj.name for obj in informer.lister.list()] == ["c"]
+            assert informer.health.state == "watching"
+
+    in_virtual_time(main)
+
+
+def test_where_only_404_and_discovery_tell_it_the_cache_is_emptied_with_that_reason() -> None:
+    """The watch broke before the deletions came."""
+
+    async def main() -> None:
+        cluster, told = with_widgets("a"), list[Event]()
+        source = ClusterSource(cluster)
+        informer = SharedInformer(source.lister_watcher(WIDGETS))
+        informer.add_handler(told.append)
+        async with running(informer.run()):
+            await informer.wait_synced(timeout=5)
+            with source.faults.reset(verb="watch"):
+                cluster.remove_resource(WIDGETS)
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(MINUTE)
+            match told[-1]:
+                case Deleted(obj, reason):
+                    assert (obj.name, reason) == ("a", "resource_gone")
+                case _:
+                    pytest.fail(f"told of {told}")
+            assert len(informer.lister) == 0
+
+    in_virtual_time(main)
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 500, 503])
+def test_what_is_refused_is_not_gone_while_discovery_shows_it(code: int) -> None:
+    """A 404 may come from a replica that lags behind, or from something in between."""
+
+    async def main() -> None:
+        cluster, told = with_widgets("a"), list[Event]()
+        source = ClusterSource(cluster)
+        informer = SharedInformer(source.lister_watcher(WIDGETS))
+        informer.add_handler(told.append)
+        async with running(informer.run()):
+            await informer.wait_synced(timeout=5)
+            with (
+                source.faults.status(code, verb="watch"),
+                source.faults.status(code, verb="list"),
+            ):
+                with source.faults.reset(verb="watch", times=1):
+                    await asyncio.sleep(5 * MINUTE)
+                assert [obj.name for obj in informer.lister.list()] == ["a"]
+                assert informer.health.error is not None
+            await asyncio.sleep(2 * MINUTE)
+            assert informer.health.state == "watching"
+            assert [type(event).__name__ for event in told] == ["Added"]
+
+    in_virtual_time(main)
+
+
+def test_neither_is_it_while_discovery_can_not_be_asked() -> None:
+    async def main() -> None:
+        cluster = with_widgets("a")
+        source = ClusterSource(cluster)
+        informer = SharedInformer(source.lister_watcher(WIDGETS))
+        async with running(informer.run()):
+            await informer.wait_synced(timeout=5)
+            with (
+                source.faults.status(404, verb="watch"),
+                source.faults.status(404, verb="list"),
+                source.faults.status(503, verb="get"),
+                source.faults.reset(verb="watch", times=1),
+            ):
+                await asyncio.sleep(10 * MINUTE)
+                assert len(informer.lister) == 1
+
+    in_virtual_time(main)
+
+
+def test_a_resource_that_is_served_in_another_version_only_is_read_in_that_one() -> None:
+    async def main() -> None:
+        cluster, problems = with_widgets("a"), list[Problem]()
+        async with widgets_of(cluster, [], problems) as informer:
+            await informer.wait_synced(timeout=5)
+            cluster.remove_resource(WIDGETS)
+            cluster.add_resource(WIDGETS_V2)
+            cluster.create(WIDGETS_V2, {"metadata": {"name": "b"}})
+            await asyncio.sleep(MINUTE)
+            assert [obj.name for obj in informer.lister.list()] == ["b"]
+            assert informer.lister.list()[0].api_version == "example.com/v2"
+            assert "lookup moved" in [f"{each.phase} {each.cause}" for each in problems]
+
+    in_virtual_time(main)
+
+
+@dataclass(slots=True, eq=False)
+class Located(Script):
+    """Knows how to look whether its resource is served; what it finds is scripted too."""
+
+    found: list[Resource | FetchError | None] = field(
+        default_factory=list[Resource | FetchError | None]
+    )
+
+    async def served(self) -> Resource | None:
+        await asyncio.sleep(0)
+        found = self.found.pop(0)
+        if isinstance(found, FetchError):
+            raise found
+        return found
+
+    def of(self, resource: Resource) -> Located:
+        raise NotImplementedError
+
+
+def test_an_absence_of_before_confirms_nothing_after_a_state_was_read() -> None:
+    """Else one late 404 of a replica that lags behind would empty the cache."""
+
+    async def main() -> None:
+        missing = refused(404, "NotFound")
+        answers = script(
+            page(body("a", 3), version="10"),
+            missing,
+            page(body("a", 3), version="11"),
+            missing,
+            missing,
+        ).answers
+        unknown = ServerFailure(Status(503))
+        source = Located(answers, found=[None, unknown, None, *[PODS] * 3])
+        watched = Watched(source)
+        async with watched.runs():
+            await asyncio.sleep(MINUTE)
+            assert len(source.found) <= 3, "it has looked three times at least"
+            assert [entry for entry in watched.popped() if entry.startswith("state")] == [
+                "state 10: a",
+                "state 11: a",
+            ]
+
+    in_virtual_time(main)
+
+
+def test_a_list_that_was_read_to_its_end_makes_room_for_others_at_once() -> None:
+    async def main() -> None:
+        settled: list[str] = []
+
+        class Chunks:
+            def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+                self._chunks = chunks
+
+            def __aiter__(self) -> AsyncIterator[bytes]:
+                return self._chunks
+
+            def __anext__(self) -> Awaitable[bytes]:
+                return self._chunks.__anext__()
+
+            def settled(self) -> None:
+                settled.append("now")
+
+        @dataclass(slots=True, eq=False)
+        class Shared(Script):
+            @asynccontextmanager
+            async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+                async with Script.list(self, request) as chunks:
+                    yield Chunks(chunks)
+
+        answers = script(page(version="10", token="t1"), page(version="10"), quiet()).answers
+        async with Watched(Shared(answers)).runs():
+            await asyncio.sleep(1)
+        assert settled == ["now"], "behind the last page, and once"
+
+    in_virtual_time(main)

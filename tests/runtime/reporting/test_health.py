@@ -1,0 +1,119 @@
+"""What an informer says about itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from aioinformer import Health
+from aioinformer._runtime.reporting.health import Condition
+from aioinformer.errors import ConnectionFailed
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def condition(clock: Clock) -> Condition:
+    condition = Condition()
+    condition.start(clock)
+    return condition
+
+
+def test_a_reflector_that_has_not_started_is_new() -> None:
+    condition = Condition()
+
+    assert (condition.state, condition.error, condition.retry_in) == ("new", None, None)
+    assert condition.since == 0
+
+
+def test_since_counts_from_the_last_change_of_state(condition: Condition, clock: Clock) -> None:
+    condition.enter("listing")
+    clock.now += 3
+    condition.enter("listing")
+    assert condition.since == 3
+
+    condition.enter("watching")
+    assert condition.since == 0
+
+
+def test_an_error_stays_until_something_works(condition: Condition) -> None:
+    error = ConnectionFailed("refused", phase="list")
+    condition.enter("listing")
+    condition.fail(error)
+    condition.wait(1)
+    condition.enter("listing")
+    assert condition.error is error
+
+    condition.succeed()
+    assert condition.error is None
+
+
+def test_the_next_attempt_is_counted_down(condition: Condition, clock: Clock) -> None:
+    condition.wait(5)
+    clock.now += 2
+    assert (condition.state, condition.retry_in) == ("waiting", 3)
+
+    clock.now += 4
+    assert condition.retry_in == 0
+
+
+def test_who_does_something_again_has_no_next_attempt(condition: Condition) -> None:
+    condition.wait(5)
+    condition.enter("listing")
+
+    assert condition.retry_in is None
+
+
+def test_two_waits_in_a_row_are_one_state_with_a_new_due_time(
+    condition: Condition, clock: Clock
+) -> None:
+    condition.wait(5)
+    clock.now += 5
+    condition.wait(8)
+
+    assert (condition.since, condition.retry_in) == (5, 8)
+
+
+def test_the_repr_of_a_condition_shows_the_error(condition: Condition) -> None:
+    condition.fail(ConnectionFailed("refused"))
+
+    assert repr(condition) == "<Condition new error=ConnectionFailed('refused')>"
+
+
+SOUND = Health(
+    state="watching",
+    since=12.34,
+    error=None,
+    retry_in=None,
+    synced=True,
+    resource_version="7",
+    objects=3,
+    rejected=(),
+    blocked_by=(),
+)
+
+
+def test_a_sound_informer_needs_few_words() -> None:
+    assert str(SOUND) == "watching for 12.3 s"
+
+
+def test_a_sick_one_says_why_and_until_when() -> None:
+    sick = replace(SOUND, state="waiting", error=ConnectionFailed("refused"), retry_in=1.26)
+
+    assert str(sick) == "waiting for 12.3 s, last error: refused, next attempt in 1.3 s"
+
+
+def test_a_blocked_one_says_by_whom() -> None:
+    assert str(replace(SOUND, blocked_by=("a", "b"))) == "watching for 12.3 s, blocked by a, b"

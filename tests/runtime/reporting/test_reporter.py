@@ -1,0 +1,289 @@
+"""Where everything that goes wrong is told."""
+
+from __future__ import annotations
+
+import logging
+from asyncio import CancelledError
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pytest
+
+from aioinformer import ListRequest, Metrics, NoMetrics, Problem, WatchRequest
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.requests import LookupRequest, Verb
+from aioinformer._runtime.reporting.reporter import Reports
+from aioinformer.errors import ConnectionFailed, ServerRewound
+
+REFUSED = ConnectionFailed("https://10.0.0.1:6443: connection refused", phase="list")
+
+
+@dataclass
+class Counted(NoMetrics):
+    """Remembers what it was told."""
+
+    told: list[str] = field(default_factory=list[str])
+
+    def request_started(self, informer: str, verb: Verb) -> None:
+        self.told.append(f"{informer}: {verb}")
+
+    def request_ended(self, informer: str, verb: Verb, cause: str, seconds: float) -> None:
+        self.told.append(f"{informer}: {verb} {cause} after {seconds:g} s")
+
+    def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
+        self.told.append(f"{informer}: {verb} {size} B {events} events")
+
+    def failed(self, informer: str, phase: str, error: str) -> None:
+        self.told.append(f"{informer}: {phase} {error}")
+
+    def handler_failed(self, informer: str, listener: str, error: str) -> None:
+        self.told.append(f"{informer}: {listener} {error}")
+
+
+@dataclass
+class Told:
+    """Reports, and all that they tell."""
+
+    now: float = 100.0
+    metrics: Counted = field(default_factory=Counted)
+    problems: list[Problem] = field(default_factory=list[Problem])
+
+    def reports(self) -> Reports:
+        reports = Reports(
+            "pods where app=shop",
+            label="pods (selected)",
+            metrics=self.metrics,
+            on_error=self.problems.append,
+        )
+        reports.start(lambda: self.now)
+        return reports
+
+
+def test_a_failure_reaches_health_log_metrics_and_the_hook(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    told = Told()
+    reports = told.reports()
+    reports.asked(ListRequest())
+    told.now += 2.0
+
+    reports.ended(Outcome.UNREACHABLE, REFUSED, 0.75)
+
+    assert reports.condition.error is REFUSED
+    assert (reports.condition.state, reports.condition.retry_in) == ("waiting", 0.75)
+    assert [record.getMessage() for record in caplog.records] == [
+        "pods where app=shop: ConnectionFailed: https://10.0.0.1:6443: connection refused"
+    ]
+    assert told.metrics.told == [
+        "pods (selected): list",
+        "pods (selected): list unreachable after 2 s",
+        "pods (selected): list ConnectionFailed",
+    ]
+    assert told.problems == [
+        Problem(
+            informer="pods where app=shop",
+            phase="list",
+            cause="unreachable",
+            error=REFUSED,
+            retry_in=0.75,
+        )
+    ]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.ERRED, Outcome.OVERDUE])
+def test_a_server_without_watch_lists_is_no_warning_and_is_told_everywhere(
+    outcome: Outcome, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = Told()
+    reports = told.reports()
+    reports.asked(WatchRequest("", 300, initial=True))
+
+    with caplog.at_level(logging.INFO):
+        reports.ended(outcome, REFUSED, 0.0)
+
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        (
+            "INFO",
+            "pods where app=shop: no WatchList is to be had, so it is listed: "
+            "ConnectionFailed: https://10.0.0.1:6443: connection refused",
+        )
+    ]
+    assert reports.condition.error is REFUSED
+    assert told.metrics.told[-1] == "pods (selected): watchlist ConnectionFailed"
+    assert [problem.phase for problem in told.problems] == ["watchlist"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "complete"),
+    [(Outcome.UNREACHABLE, False), (Outcome.DENIED, False), (Outcome.ERRED, True)],
+)
+def test_any_other_end_of_a_watch_list_is_a_warning(
+    outcome: Outcome, complete: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    reports = Told().reports()
+    reports.asked(WatchRequest("", 300, initial=True))
+    if complete:
+        reports.watching()
+
+    reports.ended(outcome, REFUSED, 0.0)
+
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+def test_what_ends_well_is_counted_and_told_to_nobody_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    told = Told()
+    reports = told.reports()
+    reports.condition.fail(REFUSED)
+    reports.asked(WatchRequest("10", 300))
+    reports.received(1000, 3)
+
+    reports.ended(Outcome.ENDED, None, 0.0)
+
+    assert reports.condition.error is None
+    assert told.problems == []
+    assert caplog.records == []
+    assert told.metrics.told[1:] == [
+        "pods (selected): watch 1000 B 3 events",
+        "pods (selected): watch ended after 0 s",
+    ]
+
+
+def test_a_request_that_is_cut_short_is_counted_as_such() -> None:
+    told = Told()
+    reports = told.reports()
+    reports.asked(WatchRequest("", 300, initial=True))
+    told.now += 5.0
+
+    reports.cancelled()
+
+    assert told.metrics.told[-1] == "pods (selected): watchlist cancelled after 5 s"
+
+
+@pytest.mark.parametrize(
+    ("request_", "state"),
+    [
+        (ListRequest(), "listing"),
+        (WatchRequest("", 300, initial=True), "listing"),
+        (WatchRequest("10", 300), "new"),
+        (ListRequest("", 1, probe=True), "new"),
+        (LookupRequest(), "new"),
+    ],
+    ids=["list", "watchlist", "watch", "probe", "lookup"],
+)
+def test_what_the_informer_does_meanwhile(
+    request_: ListRequest | WatchRequest | LookupRequest, state: str
+) -> None:
+    reports = Told().reports()
+    reports.asked(request_)
+
+    assert reports.condition.state == state
+
+
+def test_a_hook_that_raises_is_logged_and_has_no_effect(caplog: pytest.LogCaptureFixture) -> None:
+    def hook(problem: Problem) -> None:
+        raise ValueError(f"no room for {problem.cause}")
+
+    reports = Reports("pods", on_error=hook)
+    reports.asked(ListRequest())
+    reports.ended(Outcome.UNREACHABLE, REFUSED, 0.8)
+
+    assert "the error hook raised" in caplog.text
+    assert "no room for unreachable" in caplog.text
+    assert reports.condition.error is REFUSED
+
+
+async def _async_hook(problem: Problem) -> None:
+    """Nobody would await it."""
+
+
+class _AsyncHook:
+    async def __call__(self, problem: Problem) -> None:
+        await _async_hook(problem)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (5, "on_error is a function of a Problem, not 5"),
+        (_AsyncHook, "on_error is a function of a Problem"),
+        (_async_hook, "must not be async"),
+        (partial(_async_hook), "must not be async"),
+        (_AsyncHook(), "must not be async"),
+    ],
+)
+def test_what_can_not_be_told_of_problems_is_a_type_error(wrong: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        Reports("pods", on_error=wrong)
+
+
+def test_a_hook_that_raises_a_cancellation_has_no_effect_either(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def hook(problem: Problem) -> None:
+        raise CancelledError
+
+    Reports("pods", on_error=hook).handler_failed("audit", ValueError("mine"))
+
+    assert "the error hook raised" in caplog.text
+
+
+def test_a_handler_that_fails_is_told_of_in_the_same_place() -> None:
+    told = Told()
+    error = ValueError("mine")
+
+    told.reports().handler_failed("audit of pods where app=shop", error)
+
+    assert [(each.phase, each.cause, each.error) for each in told.problems] == [
+        ("handler", "audit of pods where app=shop", error)
+    ]
+    # What selects them may name an object, and is no label.
+    assert told.metrics.told == ["pods (selected): audit of pods (selected) ValueError"]
+
+
+def test_a_server_that_went_back_in_time_is_counted_and_announced(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    told = Told()
+    reports = told.reports()
+    with caplog.at_level(logging.WARNING):
+        reports.rewound(ServerRewound("pods", "7"))
+
+    assert reports.rewinds == 1
+    assert [each.phase for each in told.problems] == ["rewind"]
+    assert "restored backup" in caplog.text
+
+
+def test_absence_is_shown_while_it_lasts() -> None:
+    reports = Told().reports()
+    reports.asked(LookupRequest())
+    reports.absent(confirmed=False)
+    reports.ended(Outcome.ABSENT, None, 3.0)
+    states = [reports.condition.state]
+
+    reports.asked(LookupRequest())
+    reports.ended(Outcome.APPEARED, None, 0.0)
+    reports.asked(ListRequest())
+    states.append(reports.condition.state)
+    reports.ended(Outcome.UNREACHABLE, REFUSED, 3.0)
+    states.append(reports.condition.state)
+
+    assert states == ["absent", "listing", "waiting"]
+
+
+def test_a_problem_in_words() -> None:
+    problem = Problem(
+        informer="pods", phase="list", cause="unreachable", error=REFUSED, retry_in=1.25
+    )
+
+    assert str(problem) == (
+        "pods: list unreachable: ConnectionFailed: https://10.0.0.1:6443: connection refused; "
+        "next attempt in 1.2 s"
+    )
+
+
+def test_anything_with_the_methods_of_metrics_will_do() -> None:
+    metrics: Metrics = Counted()
+    assert metrics is not None

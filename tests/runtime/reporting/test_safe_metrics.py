@@ -1,0 +1,118 @@
+"""Metrics that raise."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer import NoMetrics, Updated, WorkQueue
+from aioinformer._core.controllers.queue_items import ReadQueue
+from aioinformer._core.instrumentation import Metrics, ReadLevels
+from aioinformer._core.listwatch.requests import Verb
+from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.reporting.reporter import Reports
+from aioinformer._runtime.reporting.safe_metrics import Guarded, guarded
+from aioinformer.testing import ClusterSource
+from tests.runtime.running import informing, touch, with_pods
+from tests.runtime.sources import PODS, until
+
+
+class Broken:
+    """Raises at everything."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def _fail(self, method: str) -> None:
+        self.told.append(method)
+        raise ValueError(f"no {method}")
+
+    def request_started(self, informer: str, verb: Verb) -> None:
+        self._fail("request_started")
+
+    def request_ended(self, informer: str, verb: Verb, cause: str, seconds: float) -> None:
+        self._fail("request_ended")
+
+    def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
+        self._fail("received")
+
+    def failed(self, informer: str, phase: str, error: str) -> None:
+        self._fail("failed")
+
+    def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
+        self._fail("handled")
+
+    def handler_failed(self, informer: str, listener: str, error: str) -> None:
+        self._fail("handler_failed")
+
+    def informer_started(self, informer: str, levels: ReadLevels) -> None:
+        self._fail("informer_started")
+
+    def informer_ended(self, informer: str, levels: ReadLevels) -> None:
+        self._fail("informer_ended")
+
+    def queue_started(self, queue: str, read: ReadQueue) -> None:
+        self._fail("queue_started")
+
+    def queue_ended(self, queue: str, read: ReadQueue) -> None:
+        self._fail("queue_ended")
+
+    def worked(self, queue: str, waited: float, seconds: float) -> None:
+        self._fail("worked")
+
+    def reconciled(self, controller: str, result: str, seconds: float) -> None:
+        self._fail("reconciled")
+
+    def leadership(self, lease: str, leads: bool) -> None:
+        self._fail("leadership")
+
+
+async def test_an_informer_goes_on_though_its_metrics_raise(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster, metrics, seen = with_pods("a"), Broken(), list[object]()
+
+    def handler(event: object) -> None:
+        seen.append(event)
+        raise KeyError("mine")
+
+    source = ClusterSource(cluster).lister_watcher(PODS)
+    pods = SharedInformer(source, metrics=metrics)
+    pods.add_handler(handler)
+    async with informing(pods):
+        touch(cluster, "a", "1")
+        await until(lambda: any(isinstance(event, Updated) for event in seen))
+        assert pods.health.state == "watching"
+
+    assert {"informer_started", "received", "handled", "handler_failed"} <= set(metrics.told)
+    assert metrics.told[-1] == "informer_ended"
+    said = [each.getMessage() for each in caplog.records if each.name == "aioinformer.metrics"]
+    assert said == ["Broken raised; numbers are missing from now on, and no more is said"]
+
+
+def test_each_method_is_passed_on_and_does_no_harm() -> None:
+    broken = Broken()
+    metrics: Metrics = guarded(broken)
+
+    metrics.request_started("pods", "list")
+    metrics.request_ended("pods", "list", "complete", 1.0)
+    metrics.received("pods", "list", 1, 1)
+    metrics.failed("pods", "list", "ValueError")
+    metrics.reconciled("pods", "success", 0.1)
+
+    assert broken.told == ["request_started", "request_ended", "received", "failed", "reconciled"]
+    assert repr(metrics) == f"<Guarded {broken!r}>"
+
+
+async def test_a_queue_goes_on_though_its_metrics_raise() -> None:
+    broken = Broken()
+    queue = WorkQueue[str](name="pods", metrics=broken)
+    queue.add("a")
+    async with queue.work() as key:
+        assert key == "a"
+    assert await queue.drain(0)
+    assert broken.told == ["queue_started", "worked", "queue_ended"]
+
+
+def test_where_nobody_measures_nothing_is_guarded() -> None:
+    assert isinstance(guarded(None), NoMetrics)
+    assert isinstance(Reports("pods", metrics=Broken()).metrics, Guarded)

@@ -1,0 +1,157 @@
+"""Tracing that raises, and tracing that there is none of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import pytest
+
+from aioinformer import Event, SharedInformer
+from aioinformer._core.instrumentation import InformerTrace, Span, Tracing
+from aioinformer._runtime.reporting.safe_tracing import Guard, Untraced, informer_trace
+from tests.runtime.running import BRISK, informing
+from tests.runtime.sources import added, body, page, refused, script, stream, until
+
+
+class Broken:
+    """Raises at everything that it is told, once it was asked for."""
+
+    def __init__(self, told: list[str]) -> None:
+        self.told = told
+
+    def fail(self, method: str) -> None:
+        self.told.append(method)
+        raise ValueError(f"no {method}")
+
+    def asked(self, verb: str) -> None:
+        self.fail("asked")
+
+    def received(self, size: int, events: int) -> None:
+        self.fail("received")
+
+    def complete(self) -> None:
+        self.fail("complete")
+
+    def ended(self, cause: str, error: Exception | None) -> None:
+        self.fail("ended")
+
+    def closed(self) -> None:
+        self.fail("closed")
+
+
+class BrokenSpan:
+    """The same of a span."""
+
+    def __init__(self, told: list[str]) -> None:
+        self.told = told
+
+    def ended(self, error: BaseException | None) -> None:
+        self.told.append("ended")
+        raise ValueError("no ended")
+
+    def current(self) -> AbstractContextManager[object]:
+        self.told.append("current")
+        raise ValueError("no current")
+
+
+class BrokenTracing:
+    """Gives out what raises; or raises at once."""
+
+    def __init__(self, *, at_once: bool = False) -> None:
+        self.told: list[str] = []
+        self.at_once = at_once
+
+    def _may_fail(self, method: str) -> None:
+        if self.at_once:
+            Broken(self.told).fail(method)
+
+    def informer(self, informer: str, resource: str) -> InformerTrace:
+        self._may_fail("informer")
+        return Broken(self.told)
+
+    def handler(self, informer: str, listener: str) -> Callable[[str], Span] | None:
+        return self._begin
+
+    def _begin(self, kind: str) -> Span:
+        self._may_fail(kind)
+        return BrokenSpan(self.told)
+
+    def reconcile(self, controller: str) -> Span:
+        self._may_fail("reconcile")
+        return BrokenSpan(self.told)
+
+
+def is_tracing(tracing: Tracing) -> Tracing:
+    """``tracing``: type checkers see here that it is one."""
+    return tracing
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_tracing_that_raises_is_logged_once_and_nothing_else_happens(
+    at_once: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    tracing = BrokenTracing(at_once=at_once)
+    source = script(refused(503, "x"), page(body("a", 1)), stream(added("b", 11), hangs=True))
+    informer = SharedInformer(source, tracing=is_tracing(tracing), backoff=BRISK)
+    told: list[str] = []
+
+    async def store(event: Event) -> None:
+        told.append(event.obj.name)
+
+    informer.add_handler(store)
+    informer.add_handler(lambda event: told.append(f"plain {event.obj.name}"))
+    async with informing(informer):
+        await until(lambda: len(told) == 4)
+    assert sorted(told) == ["a", "b", "plain a", "plain b"]
+    expected = {"informer", "added"} if at_once else {"asked", "received", "complete", "closed"}
+    assert expected <= set(tracing.told)
+    raised = [each.getMessage() for each in caplog.records if "tracing" in each.getMessage()]
+    assert len(raised) == len(set(raised)) == 3, "the informer's, and each handler's"
+
+
+async def test_what_a_span_makes_of_an_exception_does_not_hide_it() -> None:
+    """A context manager may swallow what is raised inside; a handler's failures are counted."""
+
+    class Swallowing(BrokenTracing):
+        def informer(self, informer: str, resource: str) -> InformerTrace:
+            return Untraced()
+
+        def handler(self, informer: str, listener: str) -> Callable[[str], Span] | None:
+            return lambda kind: Swallowed()
+
+    class Swallowed:
+        def current(self) -> AbstractContextManager[object]:
+            return SwallowAll()
+
+        def ended(self, error: BaseException | None) -> None:
+            ended.append(error)
+
+    class SwallowAll(nullcontext[None]):
+        def __exit__(self, *_: object) -> bool:  # type: ignore[override] # it swallows
+            return True
+
+    async def clumsy(event: Event) -> None:
+        raise ValueError("mine")
+
+    ended: list[BaseException | None] = []
+    informer = SharedInformer(script(page(body("a", 1))), tracing=Swallowing(), backoff=BRISK)
+    registration = informer.add_handler(clumsy)
+    async with informing(informer):
+        await registration.wait_synced(timeout=5)
+    assert registration.statistics().errors == 1
+    assert [str(each) for each in ended] == ["mine"]
+
+
+def test_without_tracing_nothing_is_made() -> None:
+    assert repr(informer_trace(None, "pods", "pods")) == "<Untraced>"
+    trace = Untraced()
+    trace.asked("list")
+    trace.received(1, 1)
+    trace.complete()
+    trace.ended("complete", None)
+    trace.closed()
+
+
+def test_whose_spans_they_are_shows_in_the_repr() -> None:
+    assert repr(Guard("handler store")) == "<Guard of handler store>"

@@ -1,0 +1,143 @@
+"""Tasks that live together, and of which none ends alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import pytest
+
+from aioinformer._runtime.tasks.task_group import Crew
+from tests.runtime.sources import settle
+
+
+async def for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+async def at_work(crew: Crew, then: Callable[[asyncio.Task[None]], Awaitable[None]]) -> None:
+    """A crew of two; something happens to the first."""
+    async with crew:
+        crew.start(for_ever(), name="second")
+        first = crew.group.create_task(for_ever(), name="first")
+        crew.watch_over(first)
+        await settle()
+        await then(first)
+
+
+async def test_who_is_cancelled_alone_takes_all_with_it() -> None:
+    crew = Crew("informer")
+
+    async def cancel(first: asyncio.Task[None]) -> None:
+        first.cancel()
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await at_work(crew, cancel)
+
+    (error,) = caught.value.exceptions
+    assert isinstance(error, RuntimeError)
+    assert str(error) == "the first was cancelled, but not by the informer"
+    assert crew.ending()
+
+
+async def test_a_failure_is_the_only_error_though_the_others_end_cancelled() -> None:
+    async def fail() -> None:
+        raise KeyError("mine")
+
+    crew = Crew("informer")
+
+    async def add_a_failure(_first: asyncio.Task[None]) -> None:
+        crew.start(fail(), name="third")
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await at_work(crew, add_a_failure)
+
+    assert [repr(error) for error in caught.value.exceptions] == ["KeyError('mine')"]
+
+
+async def test_those_that_a_failure_cancels_do_not_fail_though_the_body_goes_on() -> None:
+    async def fail() -> None:
+        raise KeyError("mine")
+
+    crew = Crew("informer")
+
+    async def add_a_failure(_first: asyncio.Task[None]) -> None:
+        crew.start(fail(), name="third")
+        await for_ever()
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await at_work(crew, add_a_failure)
+
+    assert [repr(error) for error in caught.value.exceptions] == ["KeyError('mine')"]
+
+
+async def test_the_first_failure_is_told_of_while_others_have_yet_to_end() -> None:
+    told: list[BaseException] = []
+    crew, finish, mine = Crew("informer", told.append), asyncio.Event(), KeyError("mine")
+
+    async def fail(error: Exception) -> None:
+        raise error
+
+    async def deaf() -> None:
+        while not finish.is_set():
+            with suppress(asyncio.CancelledError):
+                await finish.wait()
+        raise ValueError("another")
+
+    async def work() -> None:
+        async with crew:
+            crew.start(deaf(), name="deaf")
+            crew.start(fail(mine), name="clumsy")
+
+    owner = asyncio.create_task(work())
+    await settle()
+    assert told == [mine]
+    assert crew.failure is mine
+    assert not owner.done()
+    finish.set()
+    await asyncio.wait({owner})
+
+    assert isinstance(owner.exception(), ExceptionGroup)
+    assert told == [mine]
+
+
+async def test_it_can_be_made_to_fail_by_what_goes_on_in_one_of_its_tasks() -> None:
+    told: list[BaseException] = []
+    crew, mine = Crew("informer", told.append), KeyError("mine")
+
+    async def fail(_first: asyncio.Task[None]) -> None:
+        crew.fail(mine)
+        crew.fail(ValueError("another"))
+        await for_ever()
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await at_work(crew, fail)
+
+    assert caught.value.exceptions == (mine,)
+    assert told == [mine]
+
+
+async def test_its_owners_cancellation_is_no_failure_of_theirs() -> None:
+    crew = Crew("informer")
+
+    async def wait(_first: asyncio.Task[None]) -> None:
+        await for_ever()
+
+    owner = asyncio.create_task(at_work(crew, wait))
+    await settle()
+    states = [repr(crew)]
+    owner.cancel()
+    states.append(repr(crew))
+    await asyncio.wait({owner})
+
+    assert owner.cancelled()
+    assert states == ["<Crew of informer at work>", "<Crew of informer ending>"]
+
+
+def test_a_crew_that_was_not_entered_is_new() -> None:
+    crew = Crew("informer")
+
+    assert not crew.at_work
+    assert not crew.ending()
+    assert repr(crew) == "<Crew of informer new>"

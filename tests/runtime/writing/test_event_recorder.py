@@ -1,0 +1,363 @@
+"""What a controller tells: sent in the background, whatever the server says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from threading import Thread
+from typing import Any
+
+import msgspec
+import pytest
+
+from aioinformer import EventRecorder, KubeObject, Problem
+from aioinformer._core.objects.resources import find_built_in
+from aioinformer._core.writing.event_objects import EventType
+from aioinformer._runtime.writing.event_recorder import ATTEMPTS, QUEUED
+from aioinformer.errors import Forbidden, NotRunning, UsageError
+from aioinformer.testing import Cluster, ClusterSource
+from aioinformer.testing.simulation.loop import run
+
+EVENTS = find_built_in("events.events.k8s.io")
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web-0", "namespace": "web", "uid": "u"},
+}
+NODE: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}}
+
+
+class Stage:
+    """A cluster, a recorder of it, and what its error hook heard."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.source = ClusterSource(self.cluster)
+        self.faults = self.source.faults
+        self.problems: list[Problem] = []
+
+    def recorder(self, **options: Any) -> EventRecorder:
+        events = self.source.writer(EVENTS)
+        options = {"controller": "example.com/foo", "on_error": self.problems.append, **options}
+        return EventRecorder(events, **options)
+
+    @property
+    def events(self) -> dict[str, Mapping[str, Any]]:
+        """By reason."""
+        names = _names(self.cluster)
+        found = [self.cluster.get(EVENTS, name, namespace=where) for where, name in names]
+        return {event["reason"]: event for event in found}
+
+
+def _names(cluster: Cluster) -> list[tuple[str, str]]:
+    items = msgspec.json.decode(cluster.list(EVENTS))["items"]
+    return [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in items]
+
+
+def staged(act: Callable[[Stage], Awaitable[None]]) -> Stage:
+    stage = Stage()
+
+    async def main() -> None:
+        await act(stage)
+
+    run(main(), seed=0)
+    return stage
+
+
+# -- what is sent ------------------------------------------------------------------------------
+
+
+def test_an_event_is_sent_in_the_background() -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder(instance="foo-1") as recorder:
+            recorder.record(POD, "Normal", "Created", "made it", action="Create", related=NODE)
+            assert not stage.events, "record returns at once"
+            await asyncio.sleep(1)
+            (event,) = stage.events.values()
+            assert event["regarding"]["name"] == "web-0"
+            assert event["related"]["kind"] == "Node"
+            assert (event["note"], event["action"]) == ("made it", "Create")
+            assert event["reportingController"] == "example.com/foo"
+            assert event["reportingInstance"] == "foo-1"
+            assert recorder.statistics.sent == 1
+
+    assert not staged(act).problems
+
+
+def test_events_of_cluster_scoped_objects_go_to_the_default_namespace() -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            recorder.record(NODE, "Normal", "Seen")
+
+    assert staged(act).events["Seen"]["metadata"]["namespace"] == "default"
+
+
+def test_repeated_events_become_a_series_whose_count_is_told_at_the_end() -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            for _ in range(10):
+                recorder.record(POD, "Warning", "Failed", "again")
+                await asyncio.sleep(1)
+            assert stage.events["Failed"]["series"]["count"] == 2, "then it is only counted"
+        assert stage.events["Failed"]["series"]["count"] == 10
+        assert recorder.statistics.sent == 3
+
+    assert not staged(act).problems
+
+
+def test_a_series_that_has_fallen_silent_is_told_while_the_recorder_runs() -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            for _ in range(5):
+                recorder.record(POD, "Warning", "Failed", "again")
+                await asyncio.sleep(1)
+            await asyncio.sleep(450)
+            assert stage.events["Failed"]["series"]["count"] == 5
+
+    assert not staged(act).problems
+
+
+def test_what_is_recorded_before_it_is_entered_is_sent_then() -> None:
+    async def act(stage: Stage) -> None:
+        (recorder := stage.recorder()).record(POD, "Normal", "Early")
+        async with recorder:
+            pass
+
+    assert staged(act).events.keys() == {"Early"}
+
+
+# -- trouble -----------------------------------------------------------------------------------
+
+
+def test_a_server_that_is_away_gets_the_events_when_it_is_back() -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            fault = stage.faults.refuse()
+            for reason in ("One", "Two", "Two"):
+                recorder.record(POD, "Normal", reason)
+            await asyncio.sleep(30)
+            assert not stage.events
+            fault.end()
+            await asyncio.sleep(30)
+            assert stage.events["Two"]["series"]["count"] == 2, "created with what was counted"
+            assert recorder.statistics.failed == 0
+
+    assert not staged(act).problems
+
+
+def test_an_event_whose_answer_was_lost_is_not_there_twice() -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            stage.faults.reset(verb="create", times=1, after=0)
+            recorder.record(POD, "Normal", "Created")
+            await asyncio.sleep(30)
+            assert len(_names(stage.cluster)) == 1
+            assert recorder.statistics.sent == 1
+
+    assert not staged(act).problems
+
+
+def test_a_series_whose_event_has_expired_is_created_anew() -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            recorder.record(POD, "Normal", "Seen")
+            await asyncio.sleep(1)
+            ((where, name),) = _names(stage.cluster)
+            stage.cluster.delete(EVENTS, name, namespace=where)
+            recorder.record(POD, "Normal", "Seen")
+            await asyncio.sleep(1)
+            assert _names(stage.cluster) == [(where, name)]
+            assert stage.events["Seen"]["series"]["count"] == 2
+
+    assert not staged(act).problems
+
+
+def test_a_refused_event_is_counted_logged_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            stage.faults.forbid(verb="create")
+            recorder.record(POD, "Normal", "Created")
+            await asyncio.sleep(1)
+            assert recorder.statistics.failed == 1
+
+    stage = staged(act)
+    (problem,) = stage.problems
+    assert isinstance(problem.error, Forbidden)
+    assert (problem.informer, problem.phase) == ("example.com/foo", "event")
+    assert "Normal Created of Pod web/web-0" in caplog.text
+
+
+def test_a_server_in_trouble_is_asked_so_many_times(caplog: pytest.LogCaptureFixture) -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            fault = stage.faults.status(503)
+            recorder.record(POD, "Normal", "Created")
+            await asyncio.sleep(200)
+            assert fault.hits == ATTEMPTS
+            assert recorder.statistics.failed == 1
+
+    assert len(staged(act).problems) == 1
+
+
+def test_more_than_may_wait_is_dropped_and_counted() -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            stage.faults.refuse()
+            for n in range(QUEUED + 10):
+                name = {"metadata": {"name": f"p{n}", "namespace": "web"}}
+                recorder.record({**POD, **name}, "Normal", "Created")
+            assert recorder.statistics.dropped == 10
+            assert recorder.statistics.queued == QUEUED
+        assert recorder.statistics.dropped == QUEUED + 10, "what is left when it ends"
+
+    staged(act)
+
+
+def test_too_many_events_of_one_object_are_filtered() -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            for n in range(30):
+                recorder.record(POD, "Normal", f"Reason{n}")
+        assert recorder.statistics.filtered == 5
+        assert len(stage.events) == 25
+
+    assert not staged(act).problems
+
+
+@pytest.mark.parametrize(("obj", "kind"), [({}, "Normal"), (POD, "Error")])
+def test_what_can_not_be_an_event_is_told_and_not_raised(
+    obj: dict[str, Any], kind: EventType
+) -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            recorder.record(obj, kind, "Created")
+            assert recorder.statistics.dropped == 1
+
+    (problem,) = staged(act).problems
+    assert isinstance(problem.error, UsageError)
+
+
+@pytest.mark.parametrize("mistake", [{"obj": None}, {"related": 5}, {"note": None}, {"action": []}])
+def test_what_no_type_checker_has_seen_is_told_and_not_raised(mistake: dict[str, Any]) -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            call: dict[str, Any] = {"obj": POD, "event_type": "Normal", "reason": "Seen", **mistake}
+            recorder.record(**call)
+            await asyncio.sleep(1)
+            assert recorder.statistics.dropped == 1
+            recorder.record(POD, "Normal", "Seen", "it goes on")
+        assert stage.events["Seen"]["note"] == "it goes on"
+
+    assert [problem.cause for problem in staged(act).problems] == ["dropped"]
+
+
+def test_an_event_after_the_end_is_told_of_and_not_raised() -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            pass
+        recorder.record(POD, "Normal", "Late")
+
+    (problem,) = staged(act).problems
+    assert isinstance(problem.error, NotRunning)
+
+
+def test_a_hook_that_raises_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def hook(problem: Problem) -> None:
+        raise RuntimeError("oh")
+
+    async def act(stage: Stage) -> None:
+        async with stage.recorder(on_error=hook) as recorder:
+            recorder.record({}, "Normal", "Created")
+            recorder.record(POD, "Normal", "Created")
+
+    assert staged(act).events.keys() == {"Created"}
+    assert "the error hook raised" in caplog.text
+
+
+def test_a_writer_that_raises_what_it_should_not_is_survived(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Odd:
+        """Somebody else's ``ResourceWriter``."""
+
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+        async def create(self, obj: Mapping[str, Any]) -> KubeObject:
+            if obj["reason"] == "Odd":
+                raise RuntimeError("oh")
+            created: KubeObject = await self.inner.create(obj)
+            return created
+
+    async def act(stage: Stage) -> None:
+        odd: Any = Odd(stage.source.writer(EVENTS))
+        async with EventRecorder(odd, controller="foo") as recorder:
+            recorder.record(POD, "Normal", "Odd")
+            recorder.record(POD, "Normal", "Fine")
+
+    assert staged(act).events.keys() == {"Fine"}
+    assert "RuntimeError" in caplog.text
+
+
+# -- its end -----------------------------------------------------------------------------------
+
+
+def test_leaving_waits_no_longer_than_it_may(caplog: pytest.LogCaptureFixture) -> None:
+    async def act(stage: Stage) -> None:
+        loop = asyncio.get_running_loop()
+        async with stage.recorder(shutdown_timeout=2.0) as recorder:
+            stage.faults.stall()
+            recorder.record(POD, "Normal", "Created")
+            started = loop.time()
+        assert 1.9 < loop.time() - started < 2.5
+        assert recorder.statistics.dropped == 1
+
+    with caplog.at_level(logging.WARNING):
+        staged(act)
+    assert "1 events unsent" in caplog.text
+
+
+def test_the_bodys_exception_passes_through() -> None:
+    async def body(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            recorder.record(POD, "Normal", "Created")
+            raise KeyError("mine")
+
+    async def act(stage: Stage) -> None:
+        with pytest.raises(KeyError):
+            await body(stage)
+
+    assert staged(act).events.keys() == {"Created"}
+
+
+def test_it_belongs_to_one_event_loop() -> None:
+    raised: list[Exception] = []
+
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+
+            def elsewhere() -> None:
+                try:
+                    recorder.record(POD, "Normal", "Created")
+                except UsageError as error:
+                    raised.append(error)
+
+            thread = Thread(target=elsewhere)
+            thread.start()
+            thread.join()
+
+    staged(act)
+    assert len(raised) == 1
+
+
+def test_a_recorder_needs_a_name_and_a_hook_that_can_be_called() -> None:
+    stage = Stage()
+    with pytest.raises(UsageError, match="name of its controller"):
+        stage.recorder(controller="")
+    with pytest.raises(TypeError, match="on_error"):
+        stage.recorder(on_error=3)
+    assert repr(stage.recorder()) == "<EventRecorder of example.com/foo new queued=0>"

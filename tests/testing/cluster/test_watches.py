@@ -1,0 +1,188 @@
+"""Watches: how they start, what they tell, when they end."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer.testing import Cluster
+from aioinformer.testing.cluster.watches import BATCH
+from tests.testing.exchanges import WIDGETS
+from tests.testing.watching import create, label, newest, read, told
+
+INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    cluster = Cluster()
+    for name in ("b", "a"):
+        create(cluster, name)
+    return cluster
+
+
+# -- what it tells -----------------------------------------------------------------------------
+
+
+def test_entering_and_leaving_a_selection_look_like_coming_and_going(cluster: Cluster) -> None:
+    watch = cluster.watch("pods", now=0, resource_version=newest(cluster), labels="on=yes")
+    create(cluster, "c", on="yes")
+    label(cluster, "a", on="yes")
+    label(cluster, "a", more="x")
+    label(cluster, "a", on="no")
+    label(cluster, "a", more="y")
+    cluster.delete("pods", "a")
+    cluster.delete("pods", "c")
+    assert told(watch) == [
+        ("ADDED", "c"),
+        ("ADDED", "a"),
+        ("MODIFIED", "a"),
+        ("DELETED", "a"),
+        ("DELETED", "c"),
+    ]
+
+
+def test_a_watch_from_the_past_sees_its_selection_as_it_was_then(cluster: Cluster) -> None:
+    label(cluster, "a", on="yes")
+    label(cluster, "a", on="no")
+    watch = cluster.watch("pods", now=0, resource_version="3", labels="on=yes")
+    assert told(watch) == [("ADDED", "a"), ("DELETED", "a")]
+
+
+def test_a_watch_tells_of_its_resource_and_namespace_alone(cluster: Cluster) -> None:
+    watch = cluster.watch("pods", now=0, namespace="web", resource_version=newest(cluster))
+    create(cluster, "c")
+    cluster.create("services", {"metadata": {"name": "d"}}, namespace="web")
+    cluster.create("pods", {"metadata": {"name": "e"}}, namespace="web")
+    assert told(watch) == [("ADDED", "e")]
+
+
+def test_an_event_is_encoded_once_for_all_watches(cluster: Cluster) -> None:
+    watches = [cluster.watch("pods", now=0, resource_version="3") for _ in range(3)]
+    create(cluster, "c")
+    first, *others = [watch.take(0) for watch in watches]
+    assert all(lines[0] is first[0] for lines in others)
+
+
+# -- time --------------------------------------------------------------------------------------
+
+
+def test_bookmarks_come_every_minute_and_two_seconds_before_the_end(cluster: Cluster) -> None:
+    """Recording 39, which has the last one twice."""
+    watch = cluster.watch("pods", now=100.0, resource_version="3", bookmarks=True, timeout=150)
+    create(cluster, "c")
+    assert len(watch.take(100.0)) == 1
+    due: list[tuple[float, int]] = []
+    while not watch.ended:
+        now = watch.next_deadline
+        due.append((now, len(watch.take(now))))
+    assert due == [(160.0, 1), (220.0, 1), (248.0, 1), (249.0, 1), (250.0, 0)]
+
+
+def test_no_bookmark_comes_where_nothing_is_new(cluster: Cluster) -> None:
+    """Recording 42."""
+    watch = cluster.watch("pods", now=0, resource_version="3", bookmarks=True)
+    assert watch.take(60.0) == []
+    cluster.create("services", {"metadata": {"name": "s"}})  # of any resource
+    assert len(watch.take(120.0)) == 1
+
+
+def test_a_bookmark_carries_the_newest_version_and_nothing_else(cluster: Cluster) -> None:
+    watch = cluster.watch("services", now=0, resource_version="3", bookmarks=True)
+    create(cluster, "c")
+    [event] = read(watch.take(60.0))
+    assert event == {
+        "type": "BOOKMARK",
+        "object": {
+            "kind": "Service",
+            "apiVersion": "v1",
+            "metadata": {"resourceVersion": newest(cluster)},
+        },
+    }
+
+
+def test_no_bookmarks_come_unasked(cluster: Cluster) -> None:
+    watch = cluster.watch("pods", now=0, resource_version="3", timeout=100)
+    assert watch.next_deadline == 100.0
+    assert watch.take(99.0) == []
+
+
+def test_a_watch_ends_at_its_deadline_after_all_that_waits_was_taken(cluster: Cluster) -> None:
+    watch = cluster.watch("pods", now=0, resource_version="3", timeout=10)
+    for number in range(BATCH):
+        create(cluster, f"web-{number}")
+    assert len(watch.take(10.0)) == BATCH
+    assert not watch.ended
+    assert watch.take(10.0) == []
+    assert watch.ended
+
+
+# -- reading -----------------------------------------------------------------------------------
+
+
+def test_a_long_initial_state_is_taken_in_batches(cluster: Cluster) -> None:
+    for number in range(BATCH):
+        create(cluster, f"web-{number}")
+    watch = cluster.watch("pods", now=0)
+    assert [len(watch.take(0)) for _ in range(3)] == [BATCH, 2, 0]
+
+
+def test_it_calls_when_lines_come_where_there_were_none(cluster: Cluster) -> None:
+    watch = cluster.watch("pods", now=0, resource_version="3")
+    calls: list[int] = []
+    watch.on_ready = lambda: calls.append(watch.waiting)
+    create(cluster, "c")
+    create(cluster, "d")
+    assert calls == [1]
+    watch.take(0)
+    create(cluster, "e")
+    assert calls == [1, 1]
+
+
+def test_it_calls_when_it_ends(cluster: Cluster) -> None:
+    cluster.add_resource(WIDGETS)
+    watch = cluster.watch(WIDGETS, now=0)
+    calls: list[bool] = []
+    watch.on_ready = lambda: calls.append(True)
+    cluster.remove_resource(WIDGETS)
+    assert calls == [True]
+    assert not watch.ended
+    assert watch.take(0) == []
+    assert watch.ended
+
+
+def test_a_watch_that_nobody_reads_is_dropped() -> None:
+    cluster = Cluster(watch_buffer=3)
+    watch = cluster.watch("pods", now=0, resource_version="1")
+    for name in "abcd":
+        create(cluster, name)
+    assert watch.ended
+    assert watch.waiting == 0
+    assert watch.take(0) == []
+    assert "0 watches" in repr(cluster)
+
+
+def test_the_initial_state_does_not_count_against_the_buffer() -> None:
+    cluster = Cluster(watch_buffer=1)
+    for name in "abcd":
+        create(cluster, name)
+    watch = cluster.watch("pods", now=0)
+    create(cluster, "e")
+    assert len(told(watch)) == 5
+
+
+def test_a_closed_watch_tells_nothing_more(cluster: Cluster) -> None:
+    watch = cluster.watch("pods", now=0)
+    create(cluster, "c")
+    watch.close()
+    watch.close()
+    assert watch.ended
+    assert watch.take(0) == []
+    assert "0 watches" in repr(cluster)
+
+
+def test_its_repr_shows_where_it_is(cluster: Cluster) -> None:
+    watch = cluster.watch("pods", now=0, resource_version="3")
+    create(cluster, "c")
+    assert repr(watch) == "<Watch pods after rv=3 open 1 waiting>"
+    watch.close()
+    assert repr(watch) == "<Watch pods after rv=3 ended 0 waiting>"

@@ -1,0 +1,199 @@
+"""What becomes of one request, decision by decision; nothing waits and nothing is sent here."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioinformer._core.objects.resources import find_built_in
+from aioinformer.testing import Faults
+from aioinformer.testing.faults.effects import Action, Break, Fail, Send, Wait
+from aioinformer.testing.faults.exchange import Exchange
+from aioinformer.testing.faults.faults import Verb
+
+PODS = find_built_in("pods")
+END_MARK = b'{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":'
+NEVER = float("inf")
+
+
+def exchange(faults: Faults, verb: Verb = "watch") -> Exchange:
+    return Exchange(faults, verb, PODS, "web")
+
+
+def test_without_faults_everything_is_sent() -> None:
+    one = exchange(Faults())
+    assert one.head(0) == Send(b"")
+    assert one.send(b"abc", 0) == Send(b"abc")
+    assert one.sent == 3
+
+
+def test_bytes_are_counted_from_when_a_fault_concerns_an_answer() -> None:
+    faults = Faults()
+    one = exchange(faults)
+    one.send(b"0123456789", 0)
+    faults.reset(after=4)
+    assert one.send(b"abcdef", 0) == Send(b"abcd")
+    assert one.send(b"ef", 0) == Break()
+    other = exchange(faults)
+    assert other.head(0) == Send(b"")
+    assert other.send(b"abcdef", 0) == Send(b"abcd")
+
+
+def test_of_a_silence_and_a_reset_at_one_place_the_reset_is_seen() -> None:
+    faults = Faults()
+    one = exchange(faults)
+    faults.stall()
+    assert one.head(0) == Wait(NEVER)
+    faults.reset()
+    assert one.head(0) == Break()
+    assert one.send(b"a", 0) == Break()
+
+
+def test_an_answer_goes_on_where_it_stalled() -> None:
+    faults = Faults()
+    one = exchange(faults)
+    with faults.stall(after=1):
+        assert one.send(b"abc", 0) == Send(b"a")
+        assert one.send(b"bc", 0) == Wait(NEVER)
+        assert one.send(b"", 0) == Wait(NEVER)
+    assert one.send(b"bc", 0) == Send(b"bc")
+
+
+def test_a_fault_for_so_many_requests_stays_with_those_and_takes_no_more() -> None:
+    faults = Faults()
+    fault = faults.stall(times=1)
+    one, other = exchange(faults), exchange(faults)
+    assert one.head(0) == Wait(NEVER)
+    assert other.head(0) == Send(b"")
+    assert one.head(9) == Wait(NEVER)
+    assert (fault.hits, fault.active) == (1, False)
+
+
+def test_drops_fall_one_after_the_other() -> None:
+    faults = Faults()
+    faults.drip(size=2, every=0.5)
+    one = exchange(faults)
+    assert one.send(b"abcde", 10.0) == Send(b"ab")
+    assert one.send(b"cde", 10.0) == Wait(10.5)
+    assert one.send(b"", 10.0) == Send(b"")
+    assert one.send(b"cde", 10.5) == Send(b"cd")
+
+
+def test_latencies_add_up_before_the_head() -> None:
+    faults = Faults()
+    faults.latency(1.0)
+    faults.latency(0.5, verb="list")
+    one, other = exchange(faults, "list"), exchange(faults, "watch")
+    assert one.head(10.0) == Wait(11.5)
+    assert other.head(10.0) == Wait(11.0)
+    assert one.head(11.5) == Send(b"")
+    one.close()
+
+
+def test_a_status_is_a_new_error_each_time() -> None:
+    faults = Faults()
+    faults.status(503, retry_after=3)
+    errors = [exchange(faults).head(0) for _ in range(2)]
+    first, second = errors
+    assert isinstance(first, Fail)
+    assert isinstance(second, Fail)
+    assert first.error is not second.error
+    assert first.error.status.retry_after == 3.0
+    assert first.error.status.details == {"retryAfterSeconds": 3}
+
+
+def test_a_status_does_not_concern_an_answer_under_way() -> None:
+    faults = Faults()
+    one = exchange(faults)
+    fault = faults.status(500)
+    assert one.send(b"abc", 0) == Send(b"abc")
+    assert fault.hits == 0
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "concerned"),
+    [
+        ("any", None, True),
+        ("watch", None, True),
+        ("list", None, False),
+        ("any", "pods", True),
+        ("any", "Pod", True),
+        ("watch", "po", True),
+        ("any", PODS, True),
+        ("any", "services", False),
+    ],
+)
+def test_a_fault_is_for_a_verb_and_a_resource(
+    verb: Verb, resource: str | None, concerned: bool
+) -> None:
+    faults = Faults()
+    faults.stall(verb=verb, resource=resource)
+    assert (exchange(faults).head(0) == Wait(NEVER)) is concerned
+
+
+def test_the_end_mark_alone_is_withheld() -> None:
+    faults = Faults()
+    fault = faults.endless_watch_list()
+    one = exchange(faults)
+    assert one.withholds(END_MARK)
+    assert not one.withholds(b'{"type":"BOOKMARK","object":{}}')
+    assert not one.withholds(b'{"type":"ADDED","object":{"k8s.io/initial-events-end":"true"}}')
+    fault.end()
+    assert not one.withholds(END_MARK)
+
+
+def test_bookmarks_are_as_late_as_all_delays_together() -> None:
+    faults = Faults()
+    faults.delay_bookmarks(1)
+    one = exchange(faults)
+    assert one.bookmark_delay() == 1
+    with faults.drop_bookmarks():
+        assert one.bookmark_delay() == NEVER
+
+
+def test_a_change_is_told_until_it_is_closed() -> None:
+    faults, calls = Faults(), list[str]()
+    with exchange(faults) as one:
+        one.on_change = lambda: calls.append("changed")
+        faults.stall()
+    faults.clear()
+    assert calls == ["changed"]
+
+
+@given(
+    st.lists(st.binary(max_size=12), max_size=8),
+    st.integers(1, 5),
+    st.integers(0, 30),
+    st.integers(0, 30),
+)
+def test_whatever_is_wrong_what_is_sent_is_what_was_said(
+    pieces: list[bytes], size: int, place: int, end: int
+) -> None:
+    """Up to the cut, and but for the byte that is overwritten."""
+    faults, now, got = Faults(), 0.0, b""
+    faults.drip(size=size, every=1.0)
+    faults.corrupt(after=place, put=b"\xff")
+    faults.reset(after=end)
+    one = exchange(faults)
+    for piece in pieces:
+        rest = piece
+        while rest:
+            action: Action = one.send(rest, now)
+            if isinstance(action, Wait):
+                now = action.until
+                continue
+            if not isinstance(action, Send):
+                break
+            got += action.data
+            rest = rest[len(action.data) :]
+    said = b"".join(pieces)[:end]
+    if place < len(said):
+        said = said[:place] + b"\xff" + said[place + 1 :]
+    assert got == said
+
+
+def test_its_repr_shows_how_far_it_is() -> None:
+    one = exchange(Faults())
+    one.send(b"abc", 0)
+    assert repr(one) == "<Exchange watch pods 3 bytes []>"

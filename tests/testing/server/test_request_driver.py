@@ -1,0 +1,158 @@
+"""Waiting for what isn't there yet, and faults where there are no sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
+from aioinformer._core.objects.resources import find_built_in
+from aioinformer.errors import (
+    ConnectionFailed,
+    ConnectionLost,
+    FetchError,
+    Forbidden,
+    ServerFailure,
+)
+from aioinformer.testing import Cluster, ClusterSource, Fault, Faults, ManualClock
+from aioinformer.testing.server.source import ClusterListWatcher
+
+PODS = find_built_in("pods")
+
+
+@pytest.fixture
+def faults() -> Faults:
+    return Faults()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    cluster = Cluster()
+    cluster.create("pods", {"metadata": {"name": "web-0"}})
+    return cluster
+
+
+@pytest.fixture
+def pods(cluster: Cluster, faults: Faults, clock: ManualClock) -> ClusterListWatcher:
+    return ClusterSource(cluster, faults, clock).lister_watcher(PODS, namespace="default")
+
+
+async def listed(pods: ClusterListWatcher, version: str = "") -> bytes:
+    async with pods.list(ListRequest(version, 0)) as chunks:
+        return b"".join([chunk async for chunk in chunks])
+
+
+async def waits(task: asyncio.Task[bytes]) -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not task.done()
+
+
+async def test_a_list_waits_three_seconds_for_a_version_and_then_gives_up(
+    cluster: Cluster, pods: ClusterListWatcher, clock: ManualClock
+) -> None:
+    """Recording 20."""
+    listing = asyncio.create_task(listed(pods, "9"))
+    await waits(listing)
+    clock.advance(2.9)
+    await waits(listing)
+    clock.advance(0.1)
+    with pytest.raises(ServerFailure, match="Too large resource version: 9, current: 2"):
+        await listing
+
+
+async def test_a_list_is_served_as_soon_as_the_version_is_there(
+    cluster: Cluster, pods: ClusterListWatcher, clock: ManualClock
+) -> None:
+    listing = asyncio.create_task(listed(pods, "4"))
+    for name in ("a", "b"):
+        await waits(listing)
+        cluster.create("pods", {"metadata": {"name": name}})
+    assert b'"resourceVersion":"4"' in await listing
+    assert clock.now == 0.0
+
+
+async def test_a_watch_from_the_future_waits_for_nothing(pods: ClusterListWatcher) -> None:
+    async with pods.watch(WatchRequest("9", 60)):
+        pass
+
+
+async def test_what_breaks_a_connection_is_a_transport_error(
+    pods: ClusterListWatcher, faults: Faults
+) -> None:
+    expected: list[tuple[type[FetchError], Callable[[], Fault]]] = [
+        (ConnectionFailed, faults.refuse),
+        (ConnectionLost, faults.reset),
+        (ConnectionLost, lambda: faults.reset(after=10)),
+        (Forbidden, faults.forbid),
+    ]
+    for error, turn in expected:
+        with turn(), pytest.raises(error) as caught:
+            await listed(pods)
+        assert caught.value.phase == "list"
+    assert b"web-0" in await listed(pods)
+
+
+async def test_an_idle_watch_breaks_when_it_is_reset(
+    pods: ClusterListWatcher, faults: Faults
+) -> None:
+    async with pods.watch(WatchRequest("2", 60)) as lines:
+        reading = asyncio.create_task(_next(lines))
+        await waits(reading)
+        faults.reset(verb="watch")
+        with pytest.raises(ConnectionLost):
+            await reading
+    assert "0 watches" in repr(pods.cluster)
+
+
+async def _next(lines: AsyncIterator[bytes]) -> bytes:
+    return await anext(lines)
+
+
+async def test_a_stalled_watch_says_nothing_not_even_that_it_ends(
+    cluster: Cluster, pods: ClusterListWatcher, faults: Faults, clock: ManualClock
+) -> None:
+    async with pods.watch(WatchRequest("2", 60)) as lines:
+        reading = asyncio.create_task(_next(lines))
+        fault = faults.stall()
+        cluster.create("pods", {"metadata": {"name": "a"}})
+        await waits(reading)
+        clock.advance(100)
+        await waits(reading)
+        fault.end()
+        assert b'"ADDED"' in await reading
+
+
+async def test_drops_and_delays_take_the_clock_s_time(
+    pods: ClusterListWatcher, faults: Faults, clock: ManualClock
+) -> None:
+    whole = await listed(pods)
+    faults.latency(1)
+    faults.drip(size=len(whole) // 2 + 1, every=5)
+    listing = asyncio.create_task(listed(pods))
+    for seconds in (1, 5):
+        await waits(listing)
+        clock.advance(seconds)
+    assert await listing == whole
+
+
+async def test_a_restored_cluster_ends_its_watches_and_gives_versions_again(
+    cluster: Cluster, pods: ClusterListWatcher
+) -> None:
+    past, before = cluster.snapshot(), await listed(pods)
+    async with pods.watch(WatchRequest("2", 60)) as lines:
+        cluster.delete("pods", "web-0")
+        cluster.restore(past)
+        assert [line async for line in lines] == []
+    assert await listed(pods) == before
+    assert repr(past) == "<Snapshot rv=2 1 objects>"
+    cluster.restore()
+    assert cluster.resource_version == 1
+    assert b'"items":[]' in await listed(pods)

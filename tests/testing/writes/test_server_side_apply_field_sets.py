@@ -1,0 +1,81 @@
+"""Which fields an object has, and how managedFields write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioinformer.testing.writes.server_side_apply import (
+    CONTAINER,
+    Path,
+    decoded,
+    encoded,
+    named_fields,
+    nodes,
+)
+
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {
+        "name": "a",
+        "uid": "u",
+        "labels": {"app": "shop"},
+        "finalizers": ["x/y"],
+        "ownerReferences": [{"uid": "o", "name": "o"}],
+        "managedFields": [{"manager": "m"}],
+    },
+    "spec": {"containers": [{"name": "web", "args": [1, 2]}], "tolerations": [{"key": "k"}]},
+}
+
+
+def test_fields_are_told_apart_as_far_as_their_lists_have_keys() -> None:
+    found = nodes(POD, custom=False)
+    web = ("f:spec", "f:containers", 'k:{"name":"web"}')
+    assert found[web] is CONTAINER
+    assert found[(*web, "f:args")] == [1, 2]
+    assert found[("f:spec", "f:tolerations")] == [{"key": "k"}]
+    assert found[("f:metadata", "f:finalizers", 'v:"x/y"')] == "x/y"
+    owner = ("f:metadata", "f:ownerReferences", 'k:{"uid":"o"}')
+    assert found[owner] == {"uid": "o", "name": "o"}
+    assert not any(path[:3] == owner and len(path) > 3 for path in found)
+
+
+def test_nobody_owns_what_an_object_is_called() -> None:
+    named = {path for path in nodes(POD, custom=False) if path[0] == "f:metadata"}
+    assert {path[1] for path in named} == {"f:labels", "f:finalizers", "f:ownerReferences"}
+    assert ("f:kind",) not in nodes(POD, custom=False)
+
+
+def test_lists_of_custom_resources_are_one_value() -> None:
+    found = nodes(POD, custom=True)
+    assert found[("f:spec", "f:containers")] == POD["spec"]["containers"]
+    assert ("f:metadata", "f:finalizers", 'v:"x/y"') in found, "metadata is the same in all"
+
+
+def test_an_applied_configuration_owns_values_and_entries_of_maps() -> None:
+    config = {"metadata": {"labels": {"a": "1"}}, "spec": {"m": {"x": 1}, "e": {}}, "status": {}}
+    assert named_fields(config, custom=True) == {
+        ("f:metadata", "f:labels", "f:a"),
+        ("f:spec", "f:m"),
+        ("f:spec", "f:m", "f:x"),
+        ("f:spec", "f:e"),
+        ("f:status",),
+    }
+
+
+def test_fields_are_written_as_the_server_writes_them() -> None:
+    fields = frozenset({("f:spec", "f:m"), ("f:spec", "f:m", "f:x"), ("f:spec", "f:a")})
+    assert encoded(fields) == {"f:spec": {"f:a": {}, "f:m": {".": {}, "f:x": {}}}}
+
+
+paths: st.SearchStrategy[Path] = st.lists(
+    st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"']), min_size=1, max_size=4
+).map(tuple)
+
+
+@given(st.frozensets(paths, max_size=8))
+def test_what_is_written_is_read_again(fields: frozenset[Path]) -> None:
+    assert decoded(encoded(fields)) == fields
