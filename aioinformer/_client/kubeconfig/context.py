@@ -12,11 +12,6 @@ and password. What it lacks is ours, and kept from it:
     other auth-providers    Kubernetes removed them in 1.26; it would ask with no credentials
 
 A token beside a tokenFile, and a plugin beside any of the others, are not used: as for kubectl.
-
-``Loaded``: what kubernetes_asyncio's loaders fill in, without importing them.
-
-They are imported when a configuration is loaded and not before: that alone takes longer than all
-the rest of this library.
 """
 
 from __future__ import annotations
@@ -36,31 +31,10 @@ from aioinformer._client.auth.exec_plugin import PluginCommand, plugin_command
 from aioinformer._client.auth.impersonation import impersonation
 from aioinformer._client.auth.tls import Material
 from aioinformer._client.auth.token_refresh import Pair
+from aioinformer._client.kubeconfig.loaded_settings import Loaded
 from aioinformer.errors import ConfigurationError
 
 __all__ = ["LOADER_ERRORS", "Context", "Loaded"]
-
-
-@dataclass(slots=True)
-class Loaded:
-    """What kubernetes_asyncio's loaders set, in place of its own ``Configuration``.
-
-    That one reconfigures loggers when it is made.
-    """
-
-    host: str = ""
-    api_key: dict[str, str] = field(default_factory=dict[str, str], repr=False)
-    ssl_ca_cert: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
-    verify_ssl: bool = True
-    tls_server_name: str | None = None
-    proxy: str | None = field(default=None, repr=False)
-
-    @property
-    def header(self) -> str:
-        """The ``Authorization`` header; empty for none."""
-        return self.api_key.get("BearerToken", "").strip()
 
 
 LOADER_ERRORS = (

@@ -15,7 +15,7 @@ from aioinformer._client.auth.credentials import Credentials, server_url
 from aioinformer._client.auth.tls import Material, RotatingTls
 from aioinformer._client.auth.token_file import TokenFile
 from aioinformer._client.auth.token_refresh import RenewedAuthorization
-from aioinformer._client.kubeconfig.context import Loaded
+from aioinformer._client.kubeconfig.loaded_settings import Loaded
 from aioinformer.errors import ConfigurationError
 
 __all__ = ["GET_ONE", "MOUNT", "Pod"]

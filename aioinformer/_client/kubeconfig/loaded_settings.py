@@ -1,0 +1,33 @@
+"""Settings that kubernetes_asyncio's loaders fill in, without importing the loaders.
+
+The loaders are imported when a configuration is loaded and not before: their import takes longer
+than the import of the rest of this library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["Loaded"]
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What kubernetes_asyncio's loaders set, in place of its own ``Configuration``.
+
+    That one reconfigures loggers when it is made.
+    """
+
+    host: str = ""
+    api_key: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    ssl_ca_cert: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    verify_ssl: bool = True
+    tls_server_name: str | None = None
+    proxy: str | None = field(default=None, repr=False)
+
+    @property
+    def header(self) -> str:
+        """The ``Authorization`` header; empty for none."""
+        return self.api_key.get("BearerToken", "").strip()
