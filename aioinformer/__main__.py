@@ -12,12 +12,12 @@ import sys
 from collections.abc import Sequence
 
 from aioinformer._cli.arguments import (
-    CompletionOptions,
-    DemoOptions,
-    HealthOptions,
-    Options,
+    CommandOptions,
+    CompletionCommandOptions,
+    DemoCommandOptions,
+    HealthCommandOptions,
     help_text,
-    parse,
+    parse_arguments,
 )
 
 __all__ = ["main"]
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         SystemExit: the arguments are wrong, or ask for help or the version.
     """
     asked = "_ARGCOMPLETE" in os.environ  # a shell asks for completions
-    options = parse(argv, complete=_complete if asked else None)
+    options = parse_arguments(argv, complete=_complete if asked else None)
     if options is None:
         sys.stderr.write(help_text())  # as for any other arguments that are wrong
         return 2
@@ -49,29 +49,31 @@ def _complete(parser: argparse.ArgumentParser) -> None:
     complete(parser)
 
 
-def _run(options: Options) -> int:
-    if isinstance(options, CompletionOptions):
+def _run(options: CommandOptions) -> int:
+    if isinstance(options, CompletionCommandOptions):
         from aioinformer._cli.completion import run_completion
 
         return run_completion(options)
     from aioinformer._cli.terminal import process
 
-    if isinstance(options, DemoOptions):
+    if isinstance(options, DemoCommandOptions):
         from aioinformer._cli.demo.command import run_demo
 
-        return process.run(lambda terminal: run_demo(options, terminal), verbose=options.verbose)
-    if isinstance(options, HealthOptions):
+        return process.run_command(
+            lambda terminal: run_demo(options, terminal), verbose=options.verbose
+        )
+    if isinstance(options, HealthCommandOptions):
         from aioinformer._cli.health.command import run_health
 
         health = options
-        return process.run(
+        return process.run_command(
             lambda terminal: run_health(health, terminal),
             verbose=options.verbose,
             colour=options.colour,
         )
     from aioinformer._cli.watch.command import run_watch
 
-    return process.run(
+    return process.run_command(
         lambda terminal: run_watch(options, terminal),
         verbose=options.verbose,
         colour=options.colour,

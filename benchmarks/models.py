@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from aioinformer import BUILT_IN, Delta, Event, Indexer, Shape
-from aioinformer._core.codec.watch_decoder import Intake
+from aioinformer._core.codec.watch_decoder import WatchDecoder
 from benchmarks.meter import resident
 from benchmarks.pods import modified
 from benchmarks.processes import output
@@ -155,10 +155,10 @@ def measure(form: str, pods: int) -> Weight:
     events: list[Event] = []
     empty = _collection()
     bare, began = resident(), time.thread_time()
-    intake = Intake(PODS, keep=keep)
+    intake = WatchDecoder(PODS, converter=keep)
     for number in range(pods):
         intake.feed(modified(number, number + 1))
-        for entry in intake.take()[0]:
+        for entry in intake.take_entries()[0]:
             assert isinstance(entry, Delta)
             assert indexer.apply(entry, events) is None
         events.clear()

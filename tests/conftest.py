@@ -16,20 +16,20 @@ import pytest
 import pytest_asyncio
 from hypothesis import settings
 
-BLOCKED = 1.5
+MAX_STEP_SECONDS = 1.5
 """Seconds that one step of the loop may take in a test. A full garbage collection is in somebody's
 step, and machines are busy."""
 
 
-class _Complaints(logging.Handler):
+class _AsyncioWarnings(logging.Handler):
     """Keeps what asyncio complains about."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.lines: list[str] = []
+        self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
+        self.messages.append(record.getMessage())
 
 
 # Explicit numbers of examples are few; what has none takes as many as the profile says.
@@ -54,10 +54,10 @@ def _watched(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def _complaints() -> Iterator[list[str]]:
-    handler = _Complaints()
+    handler = _AsyncioWarnings()
     logger = logging.getLogger("asyncio")
     logger.addHandler(handler)
-    yield handler.lines
+    yield handler.messages
     logger.removeHandler(handler)
 
 
@@ -65,7 +65,7 @@ def _complaints() -> Iterator[list[str]]:
 async def _quiet_loop(_complaints: list[str]) -> AsyncIterator[None]:
     loop = asyncio.get_running_loop()
     loop.set_debug(True)
-    loop.slow_callback_duration = BLOCKED
+    loop.slow_callback_duration = MAX_STEP_SECONDS
     before = asyncio.all_tasks()
     yield
     left = [task for task in asyncio.all_tasks() - before if task is not asyncio.current_task()]

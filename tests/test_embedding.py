@@ -14,7 +14,7 @@ from aioinformer import Client, SharedInformer, SharedInformerFactory
 from aioinformer.testing import ApiServer, Cluster, ClusterSource
 from examples.fastapi_app.app import create_app
 from examples.fastapi_app.settings import Settings
-from tests.promises.conftest import until
+from tests.promises.conftest import wait_until
 
 
 @pytest.fixture
@@ -76,5 +76,5 @@ async def test_inside_a_fastapi_lifespan(tmp_path: Path) -> None:
             one = (await http.get("/api/pods/web/web-0")).json()
             assert one["spec"] == {"nodeName": "node-1"}
             server.cluster.delete("pods", "web-0", namespace="web")
-            await until(lambda: not len(pods.lister))
+            await wait_until(lambda: not len(pods.lister))
             assert (await http.get("/api/on-node/node-1")).json() == []

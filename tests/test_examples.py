@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aioinformer.testing import ApiServer
-from tests.scripts import ended, running
+from tests.script_processes import run_to_completion, running_script
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 NUMBERED = sorted(EXAMPLES.glob("[0-9][0-9]_*.py"))
@@ -38,24 +38,24 @@ async def a_server_with_pods() -> AsyncGenerator[ApiServer]:
 async def test_01_prints_what_happens_until_it_is_interrupted(
     server: ApiServer, tmp_path: Path
 ) -> None:
-    async with running(EXAMPLES / "01_print_pods.py", server, tmp_path, "default") as run:
-        start = sorted([await run.line() for _ in range(2)])
+    async with running_script(EXAMPLES / "01_print_pods.py", server, tmp_path, "default") as run:
+        start = sorted([await run.read_line() for _ in range(2)])
         assert start == [b"= default/web-0\n", b"= default/web-1\n"]
         patch = {"spec": {"nodeName": "node-9"}}
         server.cluster.merge_patch("pods", "web-0", patch, namespace="default")
-        assert re.fullmatch(rb"~ default/web-0 \d+ -> \d+\n", await run.line())
+        assert re.fullmatch(rb"~ default/web-0 \d+ -> \d+\n", await run.read_line())
         server.cluster.create("pods", {"metadata": {"name": "web-2"}}, namespace="default")
-        assert await run.line() == b"+ default/web-2\n"
+        assert await run.read_line() == b"+ default/web-2\n"
         server.cluster.delete("pods", "web-1", namespace="default")
-        assert await run.line() == b"- default/web-1 deleted\n"
-    assert run.complaints == "", "Ctrl-C ends it, and nothing else is to be said"
+        assert await run.read_line() == b"- default/web-1 deleted\n"
+    assert run.stderr == "", "Ctrl-C ends it, and nothing else is to be said"
 
 
 async def test_02_shows_the_pods_of_each_node(server: ApiServer, tmp_path: Path) -> None:
     script, kubeconfig = EXAMPLES / "02_index_by_node.py", server.kubeconfig(tmp_path / "config")
 
     every, one = await asyncio.gather(
-        ended(script, kubeconfig), ended(script, kubeconfig, "node-2")
+        run_to_completion(script, kubeconfig), run_to_completion(script, kubeconfig, "node-2")
     )
 
     assert every.output.splitlines() == [
@@ -64,7 +64,7 @@ async def test_02_shows_the_pods_of_each_node(server: ApiServer, tmp_path: Path)
         "1 pods are on no node yet",
     ]
     assert one.output.splitlines() == every.output.splitlines()[1:]
-    assert (every.status, every.complaints, one.status, one.complaints) == (0, "", 0, "")
+    assert (every.status, every.stderr, one.status, one.stderr) == (0, "", 0, "")
 
 
 async def test_03_shows_what_fits_its_model(server: ApiServer, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ async def test_03_shows_what_fits_its_model(server: ApiServer, tmp_path: Path) -
     spec = {"nodeName": "node-1", "containers": [{"image": "web:2"}, {"image": "web:1"}]}
     server.cluster.create("pods", {"metadata": {"name": "web-2"}, "spec": spec})
 
-    run = await ended(script, kubeconfig)
+    run = await run_to_completion(script, kubeconfig)
 
     assert run.output.splitlines() == [
         "node-1: web:1, web:2",
@@ -81,14 +81,14 @@ async def test_03_shows_what_fits_its_model(server: ApiServer, tmp_path: Path) -
     ]
     assert run.status == 0
     assert "it doesn't fit the model Pod: ValidationError: Object missing required field" in (
-        run.complaints
+        run.stderr
     )
 
 
 async def test_04_finds_pods_by_labels(server: ApiServer, tmp_path: Path) -> None:
     script, kubeconfig = EXAMPLES / "04_label_index.py", server.kubeconfig(tmp_path / "config")
 
-    run = await ended(script, kubeconfig, "!app")
+    run = await run_to_completion(script, kubeconfig, "!app")
 
     assert run.output.splitlines() == [
         "app=shop: 2 of 3 pods",
@@ -96,25 +96,27 @@ async def test_04_finds_pods_by_labels(server: ApiServer, tmp_path: Path) -> Non
         "!app selects other/tool",
         "2 pods are of the app shop",
     ]
-    assert (run.status, run.complaints) == (0, "")
+    assert (run.status, run.stderr) == (0, "")
 
 
 async def test_05_reads_its_own_writes(server: ApiServer, tmp_path: Path) -> None:
     script, kubeconfig = EXAMPLES / "05_wait_for_own_write.py", server.kubeconfig(tmp_path / "c")
 
-    run = await ended(script, kubeconfig)
+    run = await run_to_completion(script, kubeconfig)
 
     assert run.output.splitlines() == ["created: 1 visit", "changed: 2 visits", "deleted: True"]
-    assert (run.status, run.complaints) == (0, "")
+    assert (run.status, run.stderr) == (0, "")
     assert json.loads(server.cluster.list("configmaps"))["items"] == []
 
 
 async def test_without_a_cluster_each_ends_by_saying_what_to_do(tmp_path: Path) -> None:
-    runs = await asyncio.gather(*[ended(script, tmp_path / "none") for script in NUMBERED])
+    runs = await asyncio.gather(
+        *[run_to_completion(script, tmp_path / "none") for script in NUMBERED]
+    )
 
     assert runs
     for run in runs:
-        last = run.complaints.splitlines()[-1]
+        last = run.stderr.splitlines()[-1]
         assert "ConfigurationError: no cluster is configured" in last
         assert "put your cluster's kubeconfig into ~/.kube/config" in last
         assert (run.status, run.output) == (1, "")

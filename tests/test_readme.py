@@ -24,17 +24,17 @@ from aioinformer import (
     labelled,
     merge,
 )
-from aioinformer._cli.arguments import DemoOptions, parse
+from aioinformer._cli.arguments import DemoCommandOptions, parse_arguments
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.errors import NotFound
 from aioinformer.testing import ApiServer, Cluster, ClusterSource
-from tests.scripts import running
-from tests.snippets import Page
+from tests.markdown_pages import MarkdownPage
+from tests.script_processes import running_script
 
 ROOT = Path(__file__).parent.parent
 GUIDES = ROOT / "examples" / "guides"
 NAMES = ("informers", "controllers", "operations", "testing")
-PAGE = Page(ROOT / "README.md", *(GUIDES / f"{name}.md" for name in NAMES))
+PAGE = MarkdownPage(ROOT / "README.md", *(GUIDES / f"{name}.md" for name in NAMES))
 README, block = PAGE.text, PAGE.block
 PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").rglob("*.md"))]
 
@@ -50,18 +50,18 @@ async def test_the_first_screen_of_the_readme_runs_as_it_stands(tmp_path: Path) 
     script.write_text(block("asyncio.run(main())"))
     async with ApiServer() as server:
         pods(server.cluster)
-        async with running(script, server, tmp_path) as run:
-            assert await run.line() == b"cached: 3 on node-1: 1\n"
-            start = sorted([await run.line() for _ in range(3)])
+        async with running_script(script, server, tmp_path) as run:
+            assert await run.read_line() == b"cached: 3 on node-1: 1\n"
+            start = sorted([await run.read_line() for _ in range(3)])
             assert start == [b"stream: added web-%d at the start\n" % i for i in range(3)]
             patch = {"spec": {"nodeName": "node-9"}}
             server.cluster.merge_patch("pods", "web-0", patch, namespace="default")
-            told = sorted([await run.line() for _ in range(2)])
+            told = sorted([await run.read_line() for _ in range(2)])
             assert re.fullmatch(rb"handler: web-0 \d+ -> \d+\n", told[0])
             assert told[1] == b"stream: updated web-0 {'nodeName': 'node-9'}\n"
             server.cluster.delete("pods", "web-1", namespace="default")
-            assert await run.line() == b"stream: deleted web-1 deleted\n"
-    assert run.complaints == "", "Ctrl-C ends it, and nothing else is to be said"
+            assert await run.read_line() == b"stream: deleted web-1 deleted\n"
+    assert run.stderr == "", "Ctrl-C ends it, and nothing else is to be said"
 
 
 def test_the_guarantees_have_the_numbers_of_their_tests() -> None:
@@ -72,8 +72,8 @@ def test_the_guarantees_have_the_numbers_of_their_tests() -> None:
 
 
 def test_the_demo_lasts_as_long_as_the_readme_says() -> None:
-    options = parse(["demo"])
-    assert isinstance(options, DemoOptions)
+    options = parse_arguments(["demo"])
+    assert isinstance(options, DemoCommandOptions)
     assert f"It lasts {options.seconds:.0f} s" in README
 
 

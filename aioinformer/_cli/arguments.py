@@ -24,23 +24,23 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from aioinformer._cli.terminal.output import Colour
 
 __all__ = [
-    "COMPLETION",
     "COMPLETION_EXAMPLES",
-    "DEMO",
-    "EPILOG",
-    "FORMS",
-    "HEALTH",
+    "COMPLETION_HELP",
+    "DEMO_HELP",
     "HEALTH_EXAMPLES",
-    "WATCH",
+    "HEALTH_HELP",
+    "HELP_EPILOG",
+    "OUTPUT_FORMATS",
     "WATCH_EXAMPLES",
-    "CompletionOptions",
-    "DemoOptions",
-    "HealthOptions",
-    "Options",
+    "WATCH_HELP",
+    "CommandOptions",
+    "CompletionCommandOptions",
+    "DemoCommandOptions",
+    "HealthCommandOptions",
     "Shell",
-    "WatchOptions",
+    "WatchCommandOptions",
     "help_text",
-    "parse",
+    "parse_arguments",
 ]
 
 
@@ -48,7 +48,7 @@ Shell: TypeAlias = Literal["bash", "zsh", "fish"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DemoOptions:
+class DemoCommandOptions:
     """``aioinformer demo``."""
 
     seconds: float
@@ -75,7 +75,7 @@ class ClusterOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatchOptions(ClusterOptions):
+class WatchCommandOptions(ClusterOptions):
     """``aioinformer watch``."""
 
     resource: str
@@ -90,7 +90,7 @@ class WatchOptions(ClusterOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HealthOptions(ClusterOptions):
+class HealthCommandOptions(ClusterOptions):
     """``aioinformer health``."""
 
     resources: tuple[str, ...] = ()
@@ -101,17 +101,19 @@ class HealthOptions(ClusterOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionOptions:
+class CompletionCommandOptions:
     """``aioinformer completion``."""
 
-    program: Shell
+    shell: Shell
     verbose: bool = False
 
 
-Options: TypeAlias = DemoOptions | WatchOptions | HealthOptions | CompletionOptions
+CommandOptions: TypeAlias = (
+    DemoCommandOptions | WatchCommandOptions | HealthCommandOptions | CompletionCommandOptions
+)
 
 
-EPILOG = """\
+HELP_EPILOG = """\
 start with:
   aioinformer demo            needs no cluster
   aioinformer health          what a cluster lets you do
@@ -126,10 +128,10 @@ exit codes:
   141           nobody reads the output any more
 """
 
-DEMO = "show an informer at work against an API server in this process; needs no cluster"
-WATCH = "print what there is of a resource in a cluster, then each change as it comes"
-HEALTH = "check a cluster: who asks, how fast it answers, what can be listed and watched"
-COMPLETION = "print what makes a shell complete this command's lines"
+DEMO_HELP = "show an informer at work against an API server in this process; needs no cluster"
+WATCH_HELP = "print what there is of a resource in a cluster, then each change as it comes"
+HEALTH_HELP = "check a cluster: who asks, how fast it answers, what can be listed and watched"
+COMPLETION_HELP = "print what makes a shell complete this command's lines"
 
 WATCH_EXAMPLES = """\
 examples:
@@ -160,13 +162,13 @@ to have it in every new shell, put into its start-up file:
 """
 
 
-FORMS = ("table", "wide", "json", "yaml", "name", "fields=")
+OUTPUT_FORMATS = ("table", "wide", "json", "yaml", "name", "fields=")
 """What ``watch -o`` takes; behind the last there are paths."""
 
 
-def parse(
+def parse_arguments(
     argv: Sequence[str] | None, complete: Callable[[argparse.ArgumentParser], None] | None = None
-) -> Options | None:
+) -> CommandOptions | None:
     """Return the options in ``argv``, or in ``sys.argv``; ``None`` if no command was given.
 
     Args:
@@ -176,94 +178,96 @@ def parse(
     Raises:
         SystemExit: the arguments are wrong, or ask for help or the version.
     """
-    parser = _parser()
+    parser = _build_parser()
     if complete is not None:
         complete(parser)
     found = parser.parse_args(argv)
-    make: Callable[[argparse.Namespace], Options] | None = _MAKERS.get(found.command)
+    make: Callable[[argparse.Namespace], CommandOptions] | None = _OPTION_BUILDERS.get(
+        found.command
+    )
     return make(found) if make else None
 
 
 def help_text() -> str:
     """What ``--help`` prints."""
-    return _parser().format_help()
+    return _build_parser().format_help()
 
 
 # -- the options -------------------------------------------------------------------------------
 
 
-def _demo(found: argparse.Namespace) -> DemoOptions:
-    return DemoOptions(
-        seconds=found.seconds, objects=found.objects, seed=found.seed, verbose=found.verbose
+def _demo_options(parsed: argparse.Namespace) -> DemoCommandOptions:
+    return DemoCommandOptions(
+        seconds=parsed.seconds, objects=parsed.objects, seed=parsed.seed, verbose=parsed.verbose
     )
 
 
-def _watch(found: argparse.Namespace) -> WatchOptions:
-    resource, _, name = found.resource.partition("/")
-    if name and found.name:
-        found.refuse(f"name one object, not {name!r} and {found.name!r}")
-    return WatchOptions(
+def _watch_options(parsed: argparse.Namespace) -> WatchCommandOptions:
+    resource, _, name = parsed.resource.partition("/")
+    if name and parsed.name:
+        parsed.refuse(f"name one object, not {name!r} and {parsed.name!r}")
+    return WatchCommandOptions(
         resource=resource,
-        name=name or found.name or "",
-        labels=found.selector,
-        fields=found.field_selector,
-        output=found.output,
-        events=found.events,
-        **_cluster(found),
+        name=name or parsed.name or "",
+        labels=parsed.selector,
+        fields=parsed.field_selector,
+        output=parsed.output,
+        events=parsed.events,
+        **_cluster_options(parsed),
     )
 
 
-def _health(found: argparse.Namespace) -> HealthOptions:
-    return HealthOptions(
-        resources=tuple(found.resource),
-        timeout=found.timeout,
-        output=found.output,
-        **_cluster(found),
+def _health_options(parsed: argparse.Namespace) -> HealthCommandOptions:
+    return HealthCommandOptions(
+        resources=tuple(parsed.resource),
+        timeout=parsed.timeout,
+        output=parsed.output,
+        **_cluster_options(parsed),
     )
 
 
-def _completion(found: argparse.Namespace) -> CompletionOptions:
-    return CompletionOptions(program=cast("Shell", found.shell), verbose=found.verbose)
+def _completion_options(parsed: argparse.Namespace) -> CompletionCommandOptions:
+    return CompletionCommandOptions(shell=cast("Shell", parsed.shell), verbose=parsed.verbose)
 
 
-def _cluster(found: argparse.Namespace) -> dict[str, Any]:
+def _cluster_options(parsed: argparse.Namespace) -> dict[str, Any]:
     return {
-        "namespace": found.namespace or "",
-        "everywhere": found.all_namespaces,
-        "kubeconfig": found.kubeconfig,
-        "context": found.context,
-        "colour": found.color,
-        "verbose": found.verbose,
+        "namespace": parsed.namespace or "",
+        "everywhere": parsed.all_namespaces,
+        "kubeconfig": parsed.kubeconfig,
+        "context": parsed.context,
+        "colour": parsed.color,
+        "verbose": parsed.verbose,
     }
 
 
-_MAKERS: dict[str, Callable[[argparse.Namespace], Options]] = {
-    "demo": _demo,
-    "watch": _watch,
-    "health": _health,
-    "completion": _completion,
+_OPTION_BUILDERS: dict[str, Callable[[argparse.Namespace], CommandOptions]] = {
+    "demo": _demo_options,
+    "watch": _watch_options,
+    "health": _health_options,
+    "completion": _completion_options,
 }
 
 
 # -- the parsers -------------------------------------------------------------------------------
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="aioinformer",
         description="Kubernetes informers for asyncio, from the command line.",
-        epilog=EPILOG,
+        epilog=HELP_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action=_Version, help="print the version and exit")
+    parser.add_argument("--version", action=_VersionAction, help="print the version and exit")
     _add_verbose(parser, default=False)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, said, examples, add in (
-        ("demo", DEMO, "", _add_demo),
-        ("watch", WATCH, WATCH_EXAMPLES, _add_watch),
-        ("health", HEALTH, HEALTH_EXAMPLES, _add_health),
-        ("completion", COMPLETION, COMPLETION_EXAMPLES, _add_completion),
+        ("demo", DEMO_HELP, "", _add_demo),
+        ("watch", WATCH_HELP, WATCH_EXAMPLES, _add_watch),
+        ("health", HEALTH_HELP, HEALTH_EXAMPLES, _add_health),
+        ("completion", COMPLETION_HELP, COMPLETION_EXAMPLES, _add_completion),
     ):
         command = commands.add_parser(
             name,
@@ -287,14 +291,14 @@ def _add_verbose(parser: argparse.ArgumentParser, *, default: bool | str) -> Non
 def _add_demo(demo: argparse.ArgumentParser) -> None:
     demo.add_argument(
         "--seconds",
-        type=_duration,
+        type=_nonnegative_seconds,
         default=30.0,
         metavar="N",
         help="how long; 0 for until interrupted (default: 30)",
     )
     demo.add_argument(
         "--objects",
-        type=_count,
+        type=_positive_count,
         default=400,
         metavar="N",
         help="about how many pods (default: 400)",
@@ -308,13 +312,13 @@ def _add_watch(watch: argparse.ArgumentParser) -> None:
     watch.set_defaults(refuse=watch.error)
     watch.add_argument(
         "resource",
-        type=_resource,
+        type=_resource_argument,
         metavar="RESOURCE",
         help="plural, singular, short name or kind, alone or with .group or .version.group",
     )
     watch.add_argument(
         "name",
-        type=_text,
+        type=_nonempty_text,
         nargs="?",
         metavar="NAME",
         help="of one object, there or yet to come; RESOURCE/NAME is the same (default: all)",
@@ -328,7 +332,7 @@ def _add_watch(watch: argparse.ArgumentParser) -> None:
     watch.add_argument(
         "-o",
         "--output",
-        type=_form,
+        type=_output_format,
         default="table",
         metavar="FORM",
         help="table (as kubectl get prints it), wide, json, yaml, name or fields=PATH,... "
@@ -349,7 +353,7 @@ def _add_health(health: argparse.ArgumentParser) -> None:
     )
     health.add_argument(
         "--timeout",
-        type=_patience,
+        type=_positive_seconds,
         default=10.0,
         metavar="N",
         help="seconds for the answers, and for the first state of each (default: 10)",
@@ -369,7 +373,7 @@ def _add_cluster(command: argparse.ArgumentParser) -> None:
     scope.add_argument(
         "-n",
         "--namespace",
-        type=_text,
+        type=_nonempty_text,
         metavar="NS",
         help="the namespace; without it the context's, else `default`",
     )
@@ -381,7 +385,10 @@ def _add_cluster(command: argparse.ArgumentParser) -> None:
         help="default: $KUBECONFIG, else ~/.kube/config, else what a pod finds mounted",
     )
     command.add_argument(
-        "--context", type=_text, metavar="C", help="a context in it (default: its current one)"
+        "--context",
+        type=_nonempty_text,
+        metavar="C",
+        help="a context in it (default: its current one)",
     )
     command.add_argument(
         "--color",
@@ -394,45 +401,45 @@ def _add_cluster(command: argparse.ArgumentParser) -> None:
 # -- their values ------------------------------------------------------------------------------
 
 
-def _duration(text: str) -> float:
+def _nonnegative_seconds(text: str) -> float:
     seconds = float(text)
     if not 0 <= seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"must be seconds, or 0, not {text}")
     return seconds
 
 
-def _patience(text: str) -> float:
+def _positive_seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"must be seconds, not {text}")
     return seconds
 
 
-def _count(text: str) -> int:
+def _positive_count(text: str) -> int:
     count = int(text)
     if count < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
     return count
 
 
-def _text(text: str) -> str:
+def _nonempty_text(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("must not be empty")
     return text
 
 
-def _resource(text: str) -> str:
+def _resource_argument(text: str) -> str:
     if "," in text:
         raise argparse.ArgumentTypeError(
             f"one resource at a time, as kubectl watches: not {text!r}; start one watch for each"
         )
     if text.startswith("/") or text.endswith("/") or text.count("/") > 1:
         raise argparse.ArgumentTypeError(f"must be RESOURCE or RESOURCE/NAME, not {text!r}")
-    return _text(text)
+    return _nonempty_text(text)
 
 
-def _form(text: str) -> str:
-    *words, fields = FORMS
+def _output_format(text: str) -> str:
+    *words, fields = OUTPUT_FORMATS
     if text not in words and not text.startswith(fields):
         raise argparse.ArgumentTypeError(
             f"must be {', '.join(words)} or {fields}PATH,..., not {text!r}"
@@ -441,11 +448,11 @@ def _form(text: str) -> str:
 
 
 # argparse names a function in "invalid float value: 'x'".
-for _read in (_duration, _patience, _count):
+for _read in (_nonnegative_seconds, _positive_seconds, _positive_count):
     _read.__name__ = "number"
 
 
-class _Version(argparse.Action):
+class _VersionAction(argparse.Action):
     """Prints the version; looked up only when asked for, since that reads the disk."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:

@@ -23,16 +23,23 @@ from aioinformer.errors import UsageError
 if TYPE_CHECKING:
     from aioinformer._client.kubeconfig.context import Context
 
-__all__ = ["Named", "contexts_in", "kind_of", "kubeconfig_paths", "namespace_of", "scope_of"]
+__all__ = [
+    "NamedContext",
+    "check_namespace",
+    "choose_namespace",
+    "credential_kind",
+    "kubeconfig_paths",
+    "read_contexts",
+]
 
 
-PODS = find_built_in("pods")
+NAMESPACED_RESOURCE = find_built_in("pods")
 """Something that has namespaces, whose names are all under the same rule."""
-DEFAULT = "default"
+DEFAULT_NAMESPACE = "default"
 """The namespace if nobody names one."""
 
 
-def scope_of(client: Client, asked: str, *, everywhere: bool) -> str:
+def choose_namespace(client: Client, asked: str, *, everywhere: bool) -> str:
     """The namespace, ``ALL_NAMESPACES`` if that is asked for.
 
     Args:
@@ -46,27 +53,27 @@ def scope_of(client: Client, asked: str, *, everywhere: bool) -> str:
     if everywhere:
         return ALL_NAMESPACES
     return (
-        namespace_of(asked, "--namespace")
-        or namespace_of(client.namespace, "the namespace of the context")
-        or DEFAULT
+        check_namespace(asked, "--namespace")
+        or check_namespace(client.namespace, "the namespace of the context")
+        or DEFAULT_NAMESPACE
     )
 
 
-def namespace_of(name: str, whose: str) -> str:
+def check_namespace(name: str, option: str) -> str:
     """The name of a namespace, if it can be one.
 
     Raises:
         UsageError: it can't be.
     """
     try:
-        PODS.path(name)
+        NAMESPACED_RESOURCE.path(name)
     except ValueError as error:
-        raise UsageError(f"{whose}: {error}") from error
+        raise UsageError(f"{option}: {error}") from error
     return name
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedContext:
     """A context by its name, and the namespace that it names."""
 
     name: str
@@ -82,21 +89,21 @@ def kubeconfig_paths(chosen: Path | None, environment: Mapping[str, str]) -> lis
     return [path for path in paths if path.is_file()]
 
 
-def contexts_in(paths: Iterable[Path]) -> Iterator[Named]:
+def read_contexts(paths: Iterable[Path]) -> Iterator[NamedContext]:
     """The contexts of kubeconfig files. One that is none has no contexts."""
     for path in paths:
         try:
             read: object = yaml.safe_load(path.read_bytes())
         except (OSError, ValueError, RecursionError, yaml.YAMLError):
             continue  # there is nothing to suggest; whoever uses the file is told what is wrong
-        for each in _items(_mapping(read).get("contexts")):
+        for each in _sequence(_mapping(read).get("contexts")):
             context = _mapping(each)
             if isinstance(name := context.get("name"), str):
                 namespace = _mapping(context.get("context")).get("namespace")
-                yield Named(name, namespace if isinstance(namespace, str) else "")
+                yield NamedContext(name, namespace if isinstance(namespace, str) else "")
 
 
-def kind_of(context: Context) -> str:
+def credential_kind(context: Context) -> str:
     """How a context's user shows who it is, in words, and not with what."""
     user = context.user
     if context.has_plugin:
@@ -114,7 +121,7 @@ def kind_of(context: Context) -> str:
         kind = ""
     pair = "client-certificate" in user or "client-certificate-data" in user
     shown = " and ".join(each for each in (kind, "client certificate" if pair else "") if each)
-    acting = ", impersonates somebody" if context.impersonation else ""
+    acting = ", impersonates somebody" if context.impersonation_headers else ""
     return (shown or "none (anonymous)") + acting
 
 
@@ -122,5 +129,5 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
-def _items(value: object) -> list[object]:
+def _sequence(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []

@@ -13,24 +13,26 @@ import sys
 from collections.abc import Iterable
 
 from aioinformer import BUILT_IN
-from aioinformer._cli.arguments import FORMS, CompletionOptions
-from aioinformer._cli.cluster_options import contexts_in, kubeconfig_paths
+from aioinformer._cli.arguments import OUTPUT_FORMATS, CompletionCommandOptions
+from aioinformer._cli.cluster_options import kubeconfig_paths, read_contexts
 
-__all__ = ["complete", "run_completion", "suggestions"]
+__all__ = ["complete", "run_completion", "suggest_values"]
 
-UNUSABLE = 2
+EXIT_USAGE = 2
 
-MISSING = "shell completion needs argcomplete, which is not installed: pip install argcomplete"
+ARGCOMPLETE_MISSING = (
+    "shell completion needs argcomplete, which is not installed: pip install argcomplete"
+)
 
 
-def run_completion(options: CompletionOptions) -> int:
+def run_completion(options: CompletionCommandOptions) -> int:
     """Print what a shell has to evaluate; its exit code."""
     try:
         from argcomplete.shell_integration import shellcode
     except ImportError:
-        sys.stderr.write(f"aioinformer: {MISSING}\n")
-        return UNUSABLE
-    sys.stdout.write(shellcode(["aioinformer"], shell=options.program))
+        sys.stderr.write(f"aioinformer: {ARGCOMPLETE_MISSING}\n")
+        return EXIT_USAGE
+    sys.stdout.write(shellcode(["aioinformer"], shell=options.shell))
     return 0
 
 
@@ -55,33 +57,35 @@ def complete(parser: argparse.ArgumentParser) -> None:
         ) -> Iterable[str]:
             if action.dest == "kubeconfig":
                 return list(FilesCompleter()(prefix))
-            return suggestions(action.dest, prefix, parsed_args)
+            return suggest_values(action.dest, prefix, parsed_args)
 
     autocomplete(parser, default_completer=Values())
 
 
-def suggestions(argument: str, prefix: str, found: argparse.Namespace) -> list[str]:
+def suggest_values(argument: str, prefix: str, parsed: argparse.Namespace) -> list[str]:
     """The values of an argument that begin with ``prefix``, as far as they can be known at once.
 
     Args:
         argument: its name, as ``namespace``.
         prefix: what was typed of it.
-        found: what was typed before.
+        parsed: what was typed before.
     """
-    return sorted({each for each in _values(argument, prefix, found) if each.startswith(prefix)})
+    return sorted(
+        {each for each in _candidate_values(argument, prefix, parsed) if each.startswith(prefix)}
+    )
 
 
-def _values(argument: str, prefix: str, found: argparse.Namespace) -> Iterable[str]:
+def _candidate_values(argument: str, prefix: str, parsed: argparse.Namespace) -> Iterable[str]:
     if argument == "resource":
         return [
             f"{each.plural}.{each.group}" if "." in prefix and each.group else each.plural
             for each in BUILT_IN
         ]
     if argument == "output":
-        return FORMS
+        return OUTPUT_FORMATS
     if argument not in ("context", "namespace"):
         return ()
-    contexts = contexts_in(kubeconfig_paths(getattr(found, "kubeconfig", None), os.environ))
+    contexts = read_contexts(kubeconfig_paths(getattr(parsed, "kubeconfig", None), os.environ))
     if argument == "context":
         return [each.name for each in contexts]
     return ["default", "kube-system", *(each.namespace for each in contexts if each.namespace)]

@@ -16,24 +16,24 @@ from contextlib import asynccontextmanager
 from types import MappingProxyType, TracebackType
 from typing import Self
 
-from aioinformer._client.api.lister_watcher import ResourceReader
-from aioinformer._client.api.resource_writer import ObjectWriter
-from aioinformer._client.api.scheduler import Traffic
-from aioinformer._client.auth.credentials import CredentialSource, ExplicitServer, server_url
+from aioinformer._client.api.lister_watcher import ClientListerWatcher
+from aioinformer._client.api.resource_writer import ClientWriter
+from aioinformer._client.api.scheduler import RequestScheduler
+from aioinformer._client.auth.credentials import CredentialSource, ExplicitServer, parse_server_url
 from aioinformer._client.discovery.discovery import Discovery
-from aioinformer._client.http.error_mapping import DOUBT
-from aioinformer._client.http.headers import Headers, checked
-from aioinformer._client.http.request import JSON, Call, all_of
-from aioinformer._client.http.transport import Body, Timeouts, Transport
+from aioinformer._client.http.error_mapping import WRITE_OUTCOME_UNKNOWN
+from aioinformer._client.http.headers import Headers, check_headers
+from aioinformer._client.http.request import JSON, ApiRequest, read_all
+from aioinformer._client.http.transport import ResponseStream, Timeouts, Transport
 from aioinformer._client.kubeconfig.source import Kubeconfig
 from aioinformer._core.listwatch.rate_limit import Limits
-from aioinformer._core.objects.resources import Resource, built_in
-from aioinformer._core.writing.write_requests import WriteRequest, Writes
+from aioinformer._core.objects.resources import Resource, resolve_built_in
+from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
 from aioinformer.errors import NotRunning, Phase, RequestTimedOut, UsageError
 
-__all__ = ["Client", "ResourceReader"]
+__all__ = ["Client", "ClientListerWatcher"]
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
+EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 class Client:
@@ -63,12 +63,12 @@ class Client:
         *,
         token: str | None = None,
         ssl: tls.SSLContext | None = None,
-        headers: Headers = NOTHING,
+        headers: Headers = EMPTY,
         timeouts: Timeouts | None = None,
         limits: Limits | None = None,
     ) -> None:
-        source = ExplicitServer(server_url(server), token or "", ssl)
-        self._prepare(source, server, headers, timeouts, limits)
+        source = ExplicitServer(parse_server_url(server), token or "", ssl)
+        self._initialize(source, server, headers, timeouts, limits)
 
     @classmethod
     def connect(
@@ -76,7 +76,7 @@ class Client:
         *,
         kubeconfig: str | os.PathLike[str] | None = None,
         context: str | None = None,
-        headers: Headers = NOTHING,
+        headers: Headers = EMPTY,
         timeouts: Timeouts | None = None,
         limits: Limits | None = None,
     ) -> Self:
@@ -100,8 +100,8 @@ class Client:
         """
         client = cls.__new__(cls)
         patience = (timeouts or Timeouts()).connect
-        source = Kubeconfig(kubeconfig, context, patience=patience)
-        client._prepare(source, "", headers, timeouts, limits)
+        source = Kubeconfig(kubeconfig, context, timeout=patience)
+        client._initialize(source, "", headers, timeouts, limits)
         return client
 
     @classmethod
@@ -109,7 +109,7 @@ class Client:
         cls,
         source: CredentialSource,
         *,
-        headers: Headers = NOTHING,
+        headers: Headers = EMPTY,
         timeouts: Timeouts | None = None,
         limits: Limits | None = None,
     ) -> Self:
@@ -128,10 +128,10 @@ class Client:
             ValueError: a header has a control character in it.
         """
         client = cls.__new__(cls)
-        client._prepare(source, "", headers, timeouts, limits)
+        client._initialize(source, "", headers, timeouts, limits)
         return client
 
-    def _prepare(
+    def _initialize(
         self,
         source: CredentialSource,
         server: str,
@@ -142,13 +142,13 @@ class Client:
         self._source = source
         self._server = server
         self._namespace = ""
-        self._headers = checked(headers)
+        self._headers = check_headers(headers)
         self._timeouts = timeouts or Timeouts()
-        self._traffic = Traffic(limits)
+        self._scheduler = RequestScheduler(limits)
         self._transport: Transport | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._discovery = Discovery(self._document, lambda: self._where)
-        self._where = ""
+        self._discovery = Discovery(self._fetch_document, lambda: self._server_description)
+        self._server_description = ""
         self._state = "new"
 
     # -- life ----------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class Client:
         except BaseException:
             self._state = "closed"
             raise
-        self._server, self._where = str(credentials.server), credentials.where
+        self._server, self._server_description = str(credentials.server), credentials.description
         self._namespace = credentials.namespace
         self._state = "open"
         return self
@@ -205,7 +205,7 @@ class Client:
         namespace: str | None = None,
         labels: str = "",
         fields: str = "",
-    ) -> ResourceReader:
+    ) -> ClientListerWatcher:
         """What lists and watches a resource. Needs no network, and no entered client yet.
 
         Args:
@@ -219,11 +219,11 @@ class Client:
         """
         selectors = {"labelSelector": labels, "fieldSelector": fields}
         chosen = {name: value for name, value in selectors.items() if value}
-        lane = self._traffic.lane()
+        lane = self._scheduler.create_lane()
         resource.path(namespace)  # raises what the docstring says
-        return ResourceReader(self, resource, namespace, chosen, lane)
+        return ClientListerWatcher(self, resource, namespace, chosen, lane)
 
-    def writer(self, resource: str | Resource, *, namespace: str | None = None) -> ObjectWriter:
+    def writer(self, resource: str | Resource, *, namespace: str | None = None) -> ClientWriter:
         """What reads and writes single objects of a resource: a ``ResourceWriter``.
 
         Needs no network, and no entered client yet. Its requests wait for nothing but each
@@ -240,7 +240,9 @@ class Client:
             UnknownResource: no built-in resource has that name.
             ValueError: a namespace for a cluster-scoped resource, or one that is no DNS label.
         """
-        return ObjectWriter(Writes(built_in(resource), namespace), self._write)
+        return ClientWriter(
+            WriteRequestBuilder(resolve_built_in(resource), namespace), self._send_write
+        )
 
     async def resource(self, name: str) -> Resource:
         """The resource that the server serves under a name.
@@ -282,7 +284,7 @@ class Client:
     async def get(
         self,
         path: str,
-        query: Mapping[str, str] = NOTHING,
+        query: Mapping[str, str] = EMPTY,
         *,
         accept: str = JSON,
         phase: Phase = "list",
@@ -301,10 +303,10 @@ class Client:
             NotRunning: the client is not open.
             ValueError: the path is not absolute, or has ``.`` or ``..`` in it.
         """
-        return await self._answer(Call(phase, path, query, accept))
+        return await self._read_response(ApiRequest(phase, path, query, accept))
 
     @asynccontextmanager
-    async def request(self, call: Call) -> AsyncGenerator[Body]:
+    async def request(self, call: ApiRequest) -> AsyncGenerator[ResponseStream]:
         """Send a request; its open answer. See ``Transport.request``.
 
         Raises:
@@ -318,20 +320,20 @@ class Client:
         async with self._transport.request(call) as body:
             yield body
 
-    async def _answer(self, call: Call) -> bytes:
+    async def _read_response(self, request: ApiRequest) -> bytes:
         """The whole body of an answer, in the time that a single request may take."""
         whole = self._timeouts.whole
         try:
-            async with asyncio.timeout(whole), self.request(call) as body:
-                return await all_of(body, call)
+            async with asyncio.timeout(whole), self.request(request) as body:
+                return await read_all(body, request)
         except TimeoutError as error:
-            said = f"{call.method} {call.path}: the answer did not end in {whole:g} s"
-            said = f"{said}; {DOUBT}" if call.writes else said
-            raise RequestTimedOut(said, phase=call.phase) from error
+            said = f"{request.method} {request.path}: the answer did not end in {whole:g} s"
+            said = f"{said}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write else said
+            raise RequestTimedOut(said, phase=request.phase) from error
 
-    async def _write(self, request: WriteRequest) -> bytes:
-        return await self._answer(
-            Call(
+    async def _send_write(self, request: WriteRequest) -> bytes:
+        return await self._read_response(
+            ApiRequest(
                 "write",
                 request.path,
                 request.query,
@@ -341,5 +343,5 @@ class Client:
             )
         )
 
-    async def _document(self, path: str, accept: str) -> bytes:
+    async def _fetch_document(self, path: str, accept: str) -> bytes:
         return await self.get(path, accept=accept, phase="discovery")

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from inspect import Signature, iscoroutinefunction, signature
 
-__all__ = ["check_answers_at_once", "check_takes"]
+__all__ = ["check_not_async", "check_signature"]
 
 
-def check_takes(function: object, name: str, *positional: str, **keywords: object) -> None:
+def check_signature(function: object, name: str, *positional: str, **keywords: object) -> None:
     """Raise unless ``function`` takes these arguments.
 
     What can't be known passes: a function of an extension module, and one that its decorator
@@ -48,7 +48,7 @@ def _signature(function: object) -> Signature | None:
         return None
 
 
-def check_answers_at_once(function: object, what: str) -> None:
+def check_not_async(function: object, what: str) -> None:
     """Raise if ``function`` is async, where nobody would await it.
 
     Raises:

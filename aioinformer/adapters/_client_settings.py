@@ -1,4 +1,4 @@
-"""``ReadyMade``: what is asked of a client of another library, and a ``Client`` made of it.
+"""``ExternalClient``: what is asked of a client of another library, and a ``Client`` made of it.
 
 Where the server is, who asks, which certificates are used, through which proxy: nothing of how
 that library sends requests, which changes from one release to the next. Fit another library to
@@ -19,18 +19,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from aioinformer._client.auth.credentials import Credentials, proxy_url, server_url
-from aioinformer._client.auth.tls import Material, RotatingTls
-from aioinformer._client.auth.token_refresh import Grant, Pair, RenewedAuthorization
+from aioinformer._client.auth.credentials import Credentials, parse_proxy_url, parse_server_url
+from aioinformer._client.auth.tls import RotatingTls, TlsMaterial
+from aioinformer._client.auth.token_refresh import (
+    CertificatePair,
+    RefreshingAuthorization,
+    TokenGrant,
+)
 from aioinformer._client.client import Client
 from aioinformer._client.http.transport import Timeouts
 from aioinformer._core.listwatch.rate_limit import Limits
 from aioinformer.errors import ConfigurationError, FetchError
 
-__all__ = ["Generated", "ReadyMade", "TlsFiles", "client_of"]
+__all__ = ["ExternalClient", "GeneratedClient", "TlsFiles", "client_of"]
 
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
+EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ class TlsFiles:
     verify: bool = True
     """Whether the server's certificate is checked."""
 
-    def material(self) -> Material:
+    def read_material(self) -> TlsMaterial:
         """What they are now. Reads files.
 
         Raises:
@@ -61,12 +65,14 @@ class TlsFiles:
         if authority is None and self.authority is not None:
             authority = Path(self.authority).read_bytes()
         if self.certificate is None:
-            return Material(authority, verify=self.verify)
+            return TlsMaterial(authority, verify=self.verify)
         key = Path(self.key).read_bytes() if self.key is not None else b""
-        return Material(authority, Pair(Path(self.certificate).read_bytes(), key), self.verify)
+        return TlsMaterial(
+            authority, CertificatePair(Path(self.certificate).read_bytes(), key), self.verify
+        )
 
 
-class ReadyMade(Protocol):
+class ExternalClient(Protocol):
     """A client of another library, as far as its settings go."""
 
     @property
@@ -104,9 +110,9 @@ class ReadyMade(Protocol):
 
 
 def client_of(
-    ready: ReadyMade,
+    ready: ExternalClient,
     *,
-    headers: Mapping[str, str] = NOTHING,
+    headers: Mapping[str, str] = EMPTY,
     timeouts: Timeouts | None = None,
     limits: Limits | None = None,
 ) -> Client:
@@ -121,14 +127,16 @@ def client_of(
     Raises:
         ValueError: a header has a control character in it.
     """
-    return Client.of(_Source(ready), headers=headers, timeouts=timeouts, limits=limits)
+    return Client.of(
+        _ExternalCredentialSource(ready), headers=headers, timeouts=timeouts, limits=limits
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _ExternalCredentialSource:
     """Finds the credentials of a ready-made client."""
 
-    ready: ReadyMade
+    external: ExternalClient
 
     async def load(self) -> Credentials:
         """Read its settings and certificates; its header is asked for with the first request.
@@ -136,9 +144,9 @@ class _Source:
         Raises:
             ConfigurationError: they can't be used.
         """
-        ready = self.ready
-        server = server_url(ready.host)
-        proxy, proxy_authorization = proxy_url(ready.proxy) if ready.proxy else (None, "")
+        ready = self.external
+        server = parse_server_url(ready.host)
+        proxy, proxy_authorization = parse_proxy_url(ready.proxy) if ready.proxy else (None, "")
         for name, value in ready.proxy_headers.items():
             if name.lower() != "proxy-authorization":
                 said = f"the header {name} for the proxy can't be sent, Proxy-Authorization alone"
@@ -147,21 +155,21 @@ class _Source:
         tls = None
         if server.scheme == "https":
             where = f"the ready-made client of {server.host}"
-            tls = RotatingTls(lambda: ready.tls.material(), where=where)
+            tls = RotatingTls(lambda: ready.tls.read_material(), origin=where)
             await tls.context()
         return Credentials(
             server,
-            RenewedAuthorization(self._renew),
+            RefreshingAuthorization(self._renew),
             tls,
             ready.tls_server_name,
             proxy,
             proxy_authorization,
         )
 
-    async def _renew(self) -> Grant:
-        where = f"the ready-made client of {self.ready.host}"
+    async def _renew(self) -> TokenGrant:
+        where = f"the ready-made client of {self.external.host}"
         try:
-            value = (await self.ready.header()).strip()  # a token file may end in a newline
+            value = (await self.external.header()).strip()  # a token file may end in a newline
         except Exception as error:  # of a hook that the program wrote
             # Not its text: nobody knows what a program puts into that.
             said = f"{where}: its credentials can't be renewed ({type(error).__name__})"
@@ -169,16 +177,18 @@ class _Source:
         if not value.isprintable():
             said = f"{where}: its token has a newline or control character in it"
             raise FetchError(said, phase="credentials")
-        return Grant(value, valid=0.0)
+        return TokenGrant(value, valid_for=0.0)
 
 
-OURS = frozenset({"user-agent", "accept", "accept-encoding", "content-type", "authorization"})
+EXCLUDED_HEADERS = frozenset(
+    {"user-agent", "accept", "accept-encoding", "content-type", "authorization"}
+)
 """Default headers of a generated client that are not taken over."""
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
-    """An ``ApiClient`` of either library, fitted to ``ReadyMade``."""
+class GeneratedClient:
+    """An ``ApiClient`` of either library, fitted to ``ExternalClient``."""
 
     api: Any
     """It. Untyped, since neither library is imported."""
@@ -220,7 +230,9 @@ class Generated:
     @property
     def headers(self) -> Mapping[str, str]:
         """Its default headers, such as ``Impersonate-User``, and its cookie."""
-        headers = {k: v for k, v in self._default_headers.items() if k.lower() not in OURS}
+        headers = {
+            k: v for k, v in self._default_headers.items() if k.lower() not in EXCLUDED_HEADERS
+        }
         cookie = getattr(self.api, "cookie", None)
         return {**headers, "Cookie": cookie} if cookie else headers
 
@@ -237,4 +249,4 @@ class Generated:
         return str(value) if value else next(named, "")
 
     def __repr__(self) -> str:
-        return f"<Generated client of {self.host}>"
+        return f"<GeneratedClient client of {self.host}>"

@@ -24,23 +24,23 @@ from aioinformer._core.controllers.queue_items import QueueStatistics, ReadQueue
 from aioinformer._core.instrumentation import Levels, ReadLevels
 
 __all__ = [
-    "COUNTERS",
-    "GAUGES",
     "HANDLER_SECONDS",
+    "INFORMER_GAUGES",
+    "QUEUE_COUNTERS",
     "QUEUE_GAUGES",
     "REQUEST_SECONDS",
     "WAIT_SECONDS",
     "WORK_SECONDS",
-    "Counted",
-    "Gauge",
-    "Handled",
-    "Key",
-    "LevelsByInformer",
+    "ActiveInformers",
+    "ActiveQueues",
+    "HandlerTotals",
+    "InformerGauge",
+    "LabelPair",
     "QueueGauge",
-    "Queues",
-    "Received",
-    "Tallies",
-    "summed",
+    "ReceivedTotals",
+    "ThreadCounts",
+    "ThreadLocalCounts",
+    "sum_counts",
 ]
 
 
@@ -52,57 +52,57 @@ HANDLER_SECONDS = (0.0001, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Gauge:
+class InformerGauge:
     """A number that goes up and down."""
 
     help: str
     unit: str
     """As OpenTelemetry writes it; Prometheus has seconds and bytes in the name."""
-    amount: Callable[[list[Levels]], float]
+    aggregate: Callable[[list[Levels]], float]
     """What several informers with the same label amount to."""
 
 
-GAUGES: Mapping[str, Gauge] = {
-    "informers": Gauge("Informers at work.", "{informer}", len),
-    "informers_synced": Gauge(
+INFORMER_GAUGES: Mapping[str, InformerGauge] = {
+    "informers": InformerGauge("Informers at work.", "{informer}", len),
+    "informers_synced": InformerGauge(
         "Informers whose cache has held a full state.",
         "{informer}",
         lambda all_: sum(each.synced for each in all_),
     ),
-    "resource_version": Gauge(
+    "resource_version": InformerGauge(
         "Up to where the cache has applied everything; of several, the one furthest behind.",
         "",
         lambda all_: min(each.resource_version for each in all_),
     ),
-    "freshness_seconds": Gauge(
+    "freshness_seconds": InformerGauge(
         "Seconds since the last proof that the cache is up to date; of several, the longest.",
         "s",
         lambda all_: max(each.freshness_seconds for each in all_),
     ),
-    "queue_entries": Gauge(
+    "queue_entries": InformerGauge(
         "Deltas received and not applied yet.",
         "{delta}",
         lambda all_: sum(each.queue_entries for each in all_),
     ),
-    "queue_bytes": Gauge(
+    "queue_bytes": InformerGauge(
         "Bytes of the deltas received and not applied yet.",
         "By",
         lambda all_: sum(each.queue_bytes for each in all_),
     ),
-    "objects": Gauge(
+    "objects": InformerGauge(
         "Cached objects.", "{object}", lambda all_: sum(each.objects for each in all_)
     ),
-    "objects_rejected": Gauge(
+    "objects_rejected": InformerGauge(
         "Objects whose newest version was rejected.",
         "{object}",
         lambda all_: sum(each.rejected for each in all_),
     ),
-    "events_pending": Gauge(
+    "events_pending": InformerGauge(
         "Live events that wait for listeners.",
         "{event}",
         lambda all_: sum(each.pending for each in all_),
     ),
-    "listeners_blocking": Gauge(
+    "listeners_blocking": InformerGauge(
         "Listeners that keep the watch from being read: they have overflow='block', and are full.",
         "{listener}",
         lambda all_: sum(each.blocking for each in all_),
@@ -113,85 +113,85 @@ GAUGES: Mapping[str, Gauge] = {
 
 # -- counted without a lock ----------------------------------------------------------------------
 
-Key: TypeAlias = tuple[str, str]
+LabelPair: TypeAlias = tuple[str, str]
 """Informer and verb, or informer and listener."""
 
 
 @dataclass(slots=True)
-class Received:
+class ReceivedTotals:
     """Of one informer and verb."""
 
     size: int = 0
     events: int = 0
 
-    def add(self, other: Received) -> None:
+    def add(self, other: ReceivedTotals) -> None:
         """The sum of both."""
         self.size += other.size
         self.events += other.events
 
 
 @dataclass(slots=True)
-class Handled:
+class HandlerTotals:
     """Of one informer and listener."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(HANDLER_SECONDS) + 1))
     """Calls by the bucket that they fall into, the one above the last edge included."""
     seconds: float = 0.0
 
-    def add(self, other: Handled) -> None:
+    def add(self, other: HandlerTotals) -> None:
         """The sum of both."""
         self.counts = [sum(pair) for pair in zip(self.counts, other.counts, strict=True)]
         self.seconds += other.seconds
 
 
-T = TypeVar("T", Received, Handled)
+T = TypeVar("T", ReceivedTotals, HandlerTotals)
 
 
-class Counted:
+class ThreadCounts:
     """What one thread has counted. It alone writes; others copy the dicts, which is one step of
     the interpreter, and read the numbers.
     """
 
     def __init__(self) -> None:
         """Nothing."""
-        self.received: dict[Key, Received] = {}
-        self.handled: dict[Key, Handled] = {}
+        self.received: dict[LabelPair, ReceivedTotals] = {}
+        self.handled: dict[LabelPair, HandlerTotals] = {}
 
 
-class Tallies(threading.local):
+class ThreadLocalCounts(threading.local):
     """The counts of the current thread: a number that two threads add to without a lock loses
     some. Touching it makes a thread one of those who count, so a scrape doesn't.
     """
 
-    def __init__(self, everyone: list[Counted]) -> None:
+    def __init__(self, all_counts: list[ThreadCounts]) -> None:
         """Called once in each thread, with the same list."""
-        mine = Counted()
-        everyone.append(mine)
+        mine = ThreadCounts()
+        all_counts.append(mine)
         self._received = mine.received
         self._handled = mine.handled
 
-    def receive(self, informer: str, verb: str, size: int, events: int) -> None:
+    def add_received(self, informer: str, verb: str, size: int, events: int) -> None:
         """A chunk was read."""
         key = informer, verb
         tally = self._received.get(key)
         if tally is None:
-            tally = self._received[key] = Received()
+            tally = self._received[key] = ReceivedTotals()
         tally.size += size
         tally.events += events
 
-    def handle(self, informer: str, listener: str, seconds: float, calls: int) -> None:
+    def add_handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
         """A handler returned or raised; of several calls, each counts with their mean."""
         key = informer, listener
         tally = self._handled.get(key)
         if tally is None:
-            tally = self._handled[key] = Handled()
+            tally = self._handled[key] = HandlerTotals()
         tally.counts[bisect_left(HANDLER_SECONDS, seconds / calls)] += calls
         tally.seconds += seconds
 
 
-def summed(parts: Iterable[dict[Key, T]], empty: Callable[[], T]) -> dict[Key, T]:
+def sum_counts(parts: Iterable[dict[LabelPair, T]], empty: Callable[[], T]) -> dict[LabelPair, T]:
     """The counts of all threads together."""
-    sums: dict[Key, T] = {}
+    sums: dict[LabelPair, T] = {}
     for part in parts:
         for key, tally in part.copy().items():
             sums.setdefault(key, empty()).add(tally)
@@ -201,7 +201,7 @@ def summed(parts: Iterable[dict[Key, T]], empty: Callable[[], T]) -> dict[Key, T
 # -- read when somebody looks --------------------------------------------------------------------
 
 
-class LevelsByInformer:
+class ActiveInformers:
     """The informers at work. Written by event loops, read by whoever scrapes: as a tuple that is
     replaced, never changed.
     """
@@ -209,16 +209,16 @@ class LevelsByInformer:
     def __init__(self) -> None:
         """None yet."""
         self._entries: tuple[tuple[str, ReadLevels], ...] = ()
-        self._writing = threading.Lock()
+        self._write_lock = threading.Lock()
 
     def add(self, informer: str, levels: ReadLevels) -> None:
         """It is at work."""
-        with self._writing:
+        with self._write_lock:
             self._entries += ((informer, levels),)
 
     def remove(self, informer: str, levels: ReadLevels) -> None:
         """It is no more."""
-        with self._writing:
+        with self._write_lock:
             entries = list(self._entries)
             entries.remove((informer, levels))
             self._entries = tuple(entries)
@@ -248,7 +248,7 @@ class QueueGauge:
     help: str
     unit: str
     """As OpenTelemetry writes it; Prometheus has seconds in the name."""
-    amount: Callable[[list[QueueStatistics]], float]
+    aggregate: Callable[[list[QueueStatistics]], float]
     """What several queues of one name amount to."""
 
 
@@ -276,7 +276,7 @@ QUEUE_GAUGES: Mapping[str, QueueGauge] = {
 }
 """By name, behind ``workqueue_``. The depth, which has two priorities, is the adapters'."""
 
-COUNTERS: Mapping[str, tuple[str, Callable[[QueueStatistics], int]]] = {
+QUEUE_COUNTERS: Mapping[str, tuple[str, Callable[[QueueStatistics], int]]] = {
     "adds": ("Runs asked for; of adds to a key that waits already, the first.", lambda s: s.adds),
     "retries": ("Rate-limited adds.", lambda s: s.retries),
 }
@@ -284,36 +284,36 @@ COUNTERS: Mapping[str, tuple[str, Callable[[QueueStatistics], int]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _QueueState:
     """The queues in use, and the last counts of those that have ended."""
 
     reads: tuple[tuple[str, ReadQueue], ...] = ()
     ended: tuple[tuple[str, str, int], ...] = ()
 
 
-class Queues:
+class ActiveQueues:
     """Written by event loops, read by whoever scrapes: as a record that is replaced, never
     changed. A counter must not fall when a queue ends, so its last count stays.
     """
 
     def __init__(self) -> None:
         """None yet."""
-        self._state = _State()
-        self._writing = threading.Lock()
+        self._state = _QueueState()
+        self._write_lock = threading.Lock()
 
     def add(self, queue: str, read: ReadQueue) -> None:
         """It is in use."""
-        with self._writing:
-            self._state = _State((*self._state.reads, (queue, read)), self._state.ended)
+        with self._write_lock:
+            self._state = _QueueState((*self._state.reads, (queue, read)), self._state.ended)
 
     def remove(self, queue: str, read: ReadQueue) -> None:
         """It is in use no more; its counts are read for the last time."""
-        with self._writing:
+        with self._write_lock:
             reads = list(self._state.reads)
             reads.remove((queue, read))
-            counts = _counts(self._state.ended, {queue: [read()]})
+            counts = _sum_queue_counts(self._state.ended, {queue: [read()]})
             ended = tuple((*labels, count) for labels, count in counts.items())
-            self._state = _State(tuple(reads), ended)
+            self._state = _QueueState(tuple(reads), ended)
 
     def read(self) -> tuple[dict[str, list[QueueStatistics]], dict[tuple[str, str], int]]:
         """Queues in use by name; and counts by name of the counter and of the queue."""
@@ -321,18 +321,18 @@ class Queues:
         found: dict[str, list[QueueStatistics]] = {}
         for queue, read in state.reads:
             found.setdefault(queue, []).append(read())
-        return found, _counts(state.ended, found)
+        return found, _sum_queue_counts(state.ended, found)
 
     def __len__(self) -> int:
         return len(self._state.reads)
 
 
-def _counts(
+def _sum_queue_counts(
     ended: tuple[tuple[str, str, int], ...], queues: Mapping[str, list[QueueStatistics]]
 ) -> dict[tuple[str, str], int]:
     counts = {(counter, queue): count for counter, queue, count in ended}
     for queue, all_ in queues.items():
-        for counter, (_, count) in COUNTERS.items():
+        for counter, (_, count) in QUEUE_COUNTERS.items():
             known = counts.get((counter, queue), 0)
             counts[counter, queue] = known + sum(count(each) for each in all_)
     return counts

@@ -20,7 +20,7 @@ from aioinformer._client.client import Client
 from aioinformer._client.http.transport import Timeouts
 from aioinformer._core.listwatch.rate_limit import Limits
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer.adapters._client_settings import NOTHING, Generated
+from aioinformer.adapters._client_settings import EMPTY, GeneratedClient
 from aioinformer.adapters._client_settings import client_of as client_of_ready_made
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ M = TypeVar("M")
 def client_of(
     api: ApiClient,
     *,
-    headers: Mapping[str, str] = NOTHING,
+    headers: Mapping[str, str] = EMPTY,
     timeouts: Timeouts | None = None,
     limits: Limits | None = None,
 ) -> Client:
@@ -51,7 +51,7 @@ def client_of(
     Raises:
         ValueError: a header has a control character in it.
     """
-    ready = Generated(api)
+    ready = GeneratedClient(api)
     return client_of_ready_made(
         ready, headers={**ready.headers, **headers}, timeouts=timeouts, limits=limits
     )
@@ -67,11 +67,11 @@ def model(kind: type[M]) -> Callable[[KubeObject], M]:
     Args:
         kind: the model class of kubernetes.aio.
     """
-    return _FromDict(kind)
+    return _FromDictConverter(kind)
 
 
 @dataclass(frozen=True, slots=True)
-class _FromDict:
+class _FromDictConverter:
     kind: Any
 
     @property

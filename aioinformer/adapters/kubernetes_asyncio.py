@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer._client.client import Client
 from aioinformer._client.http.transport import Timeouts
-from aioinformer._core.codec.shape import stamped
+from aioinformer._core.codec.shape import with_type_meta
 from aioinformer._core.listwatch.rate_limit import Limits
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer.adapters._client_settings import NOTHING, Generated
+from aioinformer.adapters._client_settings import EMPTY, GeneratedClient
 from aioinformer.adapters._client_settings import client_of as client_of_ready_made
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ M = TypeVar("M")
 def client_of(
     api: ApiClient,
     *,
-    headers: Mapping[str, str] = NOTHING,
+    headers: Mapping[str, str] = EMPTY,
     timeouts: Timeouts | None = None,
     limits: Limits | None = None,
 ) -> Client:
@@ -52,7 +52,7 @@ def client_of(
     Raises:
         ValueError: a header has a control character in it.
     """
-    ready = Generated(api)
+    ready = GeneratedClient(api)
     return client_of_ready_made(
         ready, headers={**ready.headers, **headers}, timeouts=timeouts, limits=limits
     )
@@ -70,11 +70,11 @@ def model(kind: type[M], api: ApiClient) -> Callable[[KubeObject], M]:
         kind: the model class of kubernetes_asyncio.
         api: whose ``deserialize`` to use. It sends nothing.
     """
-    return _Deserialized(kind, api)
+    return _DeserializeConverter(kind, api)
 
 
 @dataclass(frozen=True, slots=True)
-class _Deserialized:
+class _DeserializeConverter:
     kind: Any
     api: Any
 
@@ -87,4 +87,4 @@ class _Deserialized:
 
     def __call__(self, obj: KubeObject) -> Any:
         """The model of ``obj``; raises what the library raises."""
-        return self.api.deserialize(SimpleNamespace(data=stamped(obj)), self.kind)
+        return self.api.deserialize(SimpleNamespace(data=with_type_meta(obj)), self.kind)

@@ -39,21 +39,21 @@ from aioinformer._core.controllers.queue_items import QueueStatistics, ReadQueue
 from aioinformer._core.instrumentation import Levels, ReadLevels
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters._totals import (
-    COUNTERS,
-    GAUGES,
     HANDLER_SECONDS,
+    INFORMER_GAUGES,
+    QUEUE_COUNTERS,
     QUEUE_GAUGES,
     REQUEST_SECONDS,
     WAIT_SECONDS,
     WORK_SECONDS,
-    Counted,
-    Handled,
-    Key,
-    LevelsByInformer,
-    Queues,
-    Received,
-    Tallies,
-    summed,
+    ActiveInformers,
+    ActiveQueues,
+    HandlerTotals,
+    LabelPair,
+    ReceivedTotals,
+    ThreadCounts,
+    ThreadLocalCounts,
+    sum_counts,
 )
 
 __all__ = ["PrometheusMetrics", "WorkMetrics"]
@@ -64,29 +64,29 @@ class WorkMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register everything."""
-        self._queues = Queues()
-        registry.register(_QueueScrape(self._queues))
-        self._waited = Histogram(
+        self._queues = ActiveQueues()
+        registry.register(_QueueCollector(self._queues))
+        self._queue_duration = Histogram(
             "aioinformer_workqueue_queue_duration_seconds",
             "How long a key waited in line.",
             ["queue"],
             registry=registry,
             buckets=WAIT_SECONDS,
         )
-        self._worked = Histogram(
+        self._work_duration = Histogram(
             "aioinformer_workqueue_work_duration_seconds",
             "How long a key was worked on.",
             ["queue"],
             registry=registry,
             buckets=WORK_SECONDS,
         )
-        self._results = Counter(
+        self._reconcile_results = Counter(
             "aioinformer_reconcile",
             "Reconciles that ended, by result.",
             ["controller", "result"],
             registry=registry,
         )
-        self._reconciled = Histogram(
+        self._reconcile_seconds = Histogram(
             "aioinformer_reconcile_time_seconds",
             "How long reconciles took.",
             ["controller"],
@@ -94,7 +94,7 @@ class WorkMetrics:
             buckets=WORK_SECONDS,
         )
 
-        self._leads = Gauge(
+        self._leader = Gauge(
             "aioinformer_leader",
             "Whether this process leads under a Lease: 1 or 0.",
             ["lease"],
@@ -111,38 +111,38 @@ class WorkMetrics:
 
     def worked(self, queue: str, waited: float, seconds: float) -> None:
         """A key was done."""
-        self._waited.labels(queue).observe(waited)
-        self._worked.labels(queue).observe(seconds)
+        self._queue_duration.labels(queue).observe(waited)
+        self._work_duration.labels(queue).observe(seconds)
 
     def reconciled(self, controller: str, result: str, seconds: float) -> None:
         """A reconcile ended."""
-        self._results.labels(controller, result).inc()
-        self._reconciled.labels(controller).observe(seconds)
+        self._reconcile_results.labels(controller, result).inc()
+        self._reconcile_seconds.labels(controller).observe(seconds)
 
     def leadership(self, lease: str, leads: bool) -> None:
         """A candidate leads, or doesn't."""
-        self._leads.labels(lease).set(leads)
+        self._leader.labels(lease).set(leads)
 
     def __repr__(self) -> str:
         return f"<WorkMetrics of {len(self._queues)} queues>"
 
 
-class _QueueScrape:
+class _QueueCollector:
     """What is collected when Prometheus asks."""
 
-    def __init__(self, queues: Queues) -> None:
+    def __init__(self, queues: ActiveQueues) -> None:
         self._queues = queues
 
     def describe(self) -> Iterator[Metric]:
         """The names, for a registry that refuses doubles. Nothing is read."""
         yield from _queue_gauges({})
-        yield from _counters({})
+        yield from _queue_counters({})
 
     def collect(self) -> Iterator[Metric]:
         """All that there is."""
         queues, counts = self._queues.read()
         yield from _queue_gauges(queues)
-        yield from _counters(counts)
+        yield from _queue_counters(counts)
 
 
 def _queue_gauges(queues: Mapping[str, list[QueueStatistics]]) -> Iterator[Metric]:
@@ -156,12 +156,12 @@ def _queue_gauges(queues: Mapping[str, list[QueueStatistics]]) -> Iterator[Metri
     for name, gauge in QUEUE_GAUGES.items():
         family = GaugeMetricFamily(f"aioinformer_workqueue_{name}", gauge.help, labels=["queue"])
         for queue, all_ in queues.items():
-            family.add_metric([queue], gauge.amount(all_))
+            family.add_metric([queue], gauge.aggregate(all_))
         yield family
 
 
-def _counters(counts: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
-    for name, (text, _) in COUNTERS.items():
+def _queue_counters(counts: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
+    for name, (text, _) in QUEUE_COUNTERS.items():
         counter = CounterMetricFamily(f"aioinformer_workqueue_{name}", text, labels=["queue"])
         for (counted, queue), count in counts.items():
             if counted == name:
@@ -171,7 +171,7 @@ def _counters(counts: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
 
 log = logging.getLogger("aioinformer.metrics")
 
-MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
+MULTIPROCESS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """What turns on the mode in which prometheus_client adds up the files of several processes."""
 
 
@@ -192,28 +192,28 @@ class PrometheusMetrics:
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         chosen = REGISTRY if registry is None else registry
-        if MULTIPROCESS in os.environ:
+        if MULTIPROCESS_VARIABLE in os.environ:
             log.warning(
                 "$%s is set: levels, received bytes and handler times can't be shared between "
                 "processes and will be missing; let each process serve its own metrics",
-                MULTIPROCESS,
+                MULTIPROCESS_VARIABLE,
             )
         by_verb = ["informer", "verb"]
-        self._levels = LevelsByInformer()
-        self._everyone: list[Counted] = []
-        self._tallies = Tallies(self._everyone)
-        chosen.register(_Scrape(self._levels, self._everyone))
-        self._work = WorkMetrics(chosen)
-        self._started = Counter(
+        self._informers = ActiveInformers()
+        self._all_counts: list[ThreadCounts] = []
+        self._counts = ThreadLocalCounts(self._all_counts)
+        chosen.register(_InformerCollector(self._informers, self._all_counts))
+        self._work_metrics = WorkMetrics(chosen)
+        self._requests_started = Counter(
             "aioinformer_requests", "Lists, watches and probes asked for.", by_verb, registry=chosen
         )
-        self._ended = Counter(
+        self._requests_ended = Counter(
             "aioinformer_requests_ended",
             "Requests that ended, by cause.",
             [*by_verb, "cause"],
             registry=chosen,
         )
-        self._seconds = Histogram(
+        self._request_seconds = Histogram(
             "aioinformer_request_seconds",
             "How long requests took, from the wait for their turn to the end of their answers.",
             by_verb,
@@ -235,12 +235,12 @@ class PrometheusMetrics:
 
     def request_started(self, informer: str, verb: Verb) -> None:
         """A request is asked for."""
-        self._started.labels(informer, verb).inc()
+        self._requests_started.labels(informer, verb).inc()
 
     def request_ended(self, informer: str, verb: Verb, cause: str, seconds: float) -> None:
         """A request ended."""
-        self._ended.labels(informer, verb, cause).inc()
-        self._seconds.labels(informer, verb).observe(seconds)
+        self._requests_ended.labels(informer, verb, cause).inc()
+        self._request_seconds.labels(informer, verb).observe(seconds)
 
     def failed(self, informer: str, phase: str, error: str) -> None:
         """Something ended abnormally."""
@@ -248,11 +248,11 @@ class PrometheusMetrics:
 
     def informer_started(self, informer: str, levels: ReadLevels) -> None:
         """Levels may be read from now on."""
-        self._levels.add(informer, levels)
+        self._informers.add(informer, levels)
 
     def informer_ended(self, informer: str, levels: ReadLevels) -> None:
         """Levels are read no more."""
-        self._levels.remove(informer, levels)
+        self._informers.remove(informer, levels)
 
     def handler_failed(self, informer: str, listener: str, error: str) -> None:
         """A handler raised, ran out of time or was ended."""
@@ -260,70 +260,72 @@ class PrometheusMetrics:
 
     def queue_started(self, queue: str, read: ReadQueue) -> None:
         """A queue's numbers may be read from now on."""
-        self._work.queue_started(queue, read)
+        self._work_metrics.queue_started(queue, read)
 
     def queue_ended(self, queue: str, read: ReadQueue) -> None:
         """They are read no more."""
-        self._work.queue_ended(queue, read)
+        self._work_metrics.queue_ended(queue, read)
 
     def worked(self, queue: str, waited: float, seconds: float) -> None:
         """A key was done."""
-        self._work.worked(queue, waited, seconds)
+        self._work_metrics.worked(queue, waited, seconds)
 
     def reconciled(self, controller: str, result: str, seconds: float) -> None:
         """A reconcile ended."""
-        self._work.reconciled(controller, result, seconds)
+        self._work_metrics.reconciled(controller, result, seconds)
 
     def leadership(self, lease: str, leads: bool) -> None:
         """A candidate leads, or doesn't."""
-        self._work.leadership(lease, leads)
+        self._work_metrics.leadership(lease, leads)
 
     def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
         """A chunk was read."""
-        self._tallies.receive(informer, verb, size, events)
+        self._counts.add_received(informer, verb, size, events)
 
     def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
         """A handler returned or raised; of several calls, each counts with their mean."""
-        self._tallies.handle(informer, listener, seconds, calls)
+        self._counts.add_handled(informer, listener, seconds, calls)
 
     def __repr__(self) -> str:
-        threads = len(self._everyone)
-        return f"<PrometheusMetrics of {len(self._levels)} informers, told in {threads} threads>"
+        threads = len(self._all_counts)
+        return f"<PrometheusMetrics of {len(self._informers)} informers, told in {threads} threads>"
 
 
 # -- read when somebody looks --------------------------------------------------------------------
 
 
-class _Scrape:
+class _InformerCollector:
     """What is collected when Prometheus asks."""
 
-    def __init__(self, levels: LevelsByInformer, everyone: list[Counted]) -> None:
-        self._levels = levels
-        self._everyone = everyone
+    def __init__(self, levels: ActiveInformers, everyone: list[ThreadCounts]) -> None:
+        self._informers = levels
+        self._all_counts = everyone
 
     def describe(self) -> Iterator[Metric]:
         """The names, for a registry that refuses doubles. Nothing is read."""
-        yield from _gauges({})
-        yield from _received({})
-        yield from _handled({})
+        yield from _informer_gauges({})
+        yield from _received_counters({})
+        yield from _handler_histogram({})
 
     def collect(self) -> Iterator[Metric]:
         """All that there is."""
-        yield from _gauges(self._levels.read())
-        threads = self._everyone.copy()
-        yield from _received(summed((each.received for each in threads), Received))
-        yield from _handled(summed((each.handled for each in threads), Handled))
+        yield from _informer_gauges(self._informers.read())
+        threads = self._all_counts.copy()
+        yield from _received_counters(
+            sum_counts((each.received for each in threads), ReceivedTotals)
+        )
+        yield from _handler_histogram(sum_counts((each.handled for each in threads), HandlerTotals))
 
 
-def _gauges(levels: Mapping[str, list[Levels]]) -> Iterator[Metric]:
-    for name, gauge in GAUGES.items():
+def _informer_gauges(levels: Mapping[str, list[Levels]]) -> Iterator[Metric]:
+    for name, gauge in INFORMER_GAUGES.items():
         family = GaugeMetricFamily(f"aioinformer_{name}", gauge.help, labels=["informer"])
         for informer, found in levels.items():
-            family.add_metric([informer], gauge.amount(found))
+            family.add_metric([informer], gauge.aggregate(found))
         yield family
 
 
-def _received(received: Mapping[Key, Received]) -> Iterator[Metric]:
+def _received_counters(received: Mapping[LabelPair, ReceivedTotals]) -> Iterator[Metric]:
     labels = ["informer", "verb"]
     size = CounterMetricFamily(
         "aioinformer_received_bytes", "Bytes of answers read, decompressed.", labels=labels
@@ -337,15 +339,15 @@ def _received(received: Mapping[Key, Received]) -> Iterator[Metric]:
     yield from (size, events)
 
 
-def _handled(handled: Mapping[Key, Handled]) -> Iterator[Metric]:
+def _handler_histogram(handled: Mapping[LabelPair, HandlerTotals]) -> Iterator[Metric]:
     labels = ["informer", "listener"]
     seconds = HistogramMetricFamily(
         "aioinformer_handler_seconds", "How long handlers took for an event.", labels=labels
     )
     for key, tally in handled.items():
         counts = accumulate(tally.counts)
-        seconds.add_metric(key, list(zip(_EDGES, counts, strict=True)), tally.seconds)
+        seconds.add_metric(key, list(zip(_BUCKET_EDGES, counts, strict=True)), tally.seconds)
     yield seconds
 
 
-_EDGES = [*map(str, HANDLER_SECONDS), "+Inf"]
+_BUCKET_EDGES = [*map(str, HANDLER_SECONDS), "+Inf"]

@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from aioinformer._core.codec.shape import stamped
+from aioinformer._core.codec.shape import with_type_meta
 from aioinformer._core.objects.kube_object import KubeObject
 
 __all__ = ["model"]
@@ -34,11 +34,11 @@ def model(kind: type[M]) -> Callable[[KubeObject], M]:
     Args:
         kind: the model. It gets the whole object as JSON, with ``kind`` and ``apiVersion``.
     """
-    return _Validated(kind)
+    return _PydanticConverter(kind)
 
 
 @dataclass(frozen=True, slots=True)
-class _Validated(Generic[M]):
+class _PydanticConverter(Generic[M]):
     kind: type[M]
 
     @property
@@ -55,7 +55,7 @@ class _Validated(Generic[M]):
             ValueError: it doesn't fit.
         """
         try:
-            return self.kind.model_validate_json(stamped(obj))
+            return self.kind.model_validate_json(with_type_meta(obj))
         except ValidationError as error:
             told = "; ".join(
                 f"{'.'.join(map(str, each['loc']))}: {each['msg']}"

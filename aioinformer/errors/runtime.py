@@ -55,7 +55,7 @@ class ObjectDecodeError(InformerError):
         self.resource_version = resource_version
 
 
-class _Misfit(InformerError):
+class _ConversionFailure(InformerError):
     """What a program asked to be made of an object could not be made of it."""
 
     def __init__(self, message: str, *, key: str, resource_version: str) -> None:
@@ -64,7 +64,7 @@ class _Misfit(InformerError):
         self.resource_version = resource_version
 
 
-class ModelMismatch(_Misfit):
+class ModelMismatch(_ConversionFailure):
     """An object doesn't fit the ``model=`` of its informer, or ``convert=`` raised at it, which is
     the ``__cause__``.
 
@@ -73,7 +73,7 @@ class ModelMismatch(_Misfit):
     """
 
 
-class TransformFailed(_Misfit):
+class TransformFailed(_ConversionFailure):
     """The ``transform=`` of an informer raised at an object, or returned what it may not.
 
     What was cached of the object stays, and it is in ``health.rejected``.
@@ -96,7 +96,7 @@ class NotCached(InformerError, KeyError):
         return str(self.args[0])
 
 
-LISTED = 5
+MAX_LISTED = 5
 """Informers that the message of a ``SyncTimeout`` names; a program may have hundreds."""
 
 
@@ -108,9 +108,9 @@ class SyncTimeout(InformerError, TimeoutError):
     """
 
     def __init__(self, timeout: float, unsynced: Mapping[str, str]) -> None:
-        told = [f"{name}: {why}" for name, why in islice(unsynced.items(), LISTED)]
-        if len(unsynced) > LISTED:
-            told.append(f"and {len(unsynced) - LISTED} more")
+        told = [f"{name}: {why}" for name, why in islice(unsynced.items(), MAX_LISTED)]
+        if len(unsynced) > MAX_LISTED:
+            told.append(f"and {len(unsynced) - MAX_LISTED} more")
         super().__init__(f"not synced after {timeout:g} s: {'; '.join(told)}")
         self.unsynced = dict(unsynced)
 

@@ -24,7 +24,7 @@ from aioinformer.testing.server.source import ClusterSource
 
 __all__ = ["api_server", "cluster", "informers"]
 
-IMPATIENT = BackoffPolicy(initial=0.01, maximum=0.1)
+FAST_BACKOFF = BackoffPolicy(initial=0.01, maximum=0.1)
 """Waits after failures that suit a test: an outage that it makes is over in milliseconds."""
 
 
@@ -44,5 +44,5 @@ async def api_server(cluster: Cluster) -> AsyncIterator[ApiServer]:
 @pytest_asyncio.fixture
 async def informers(cluster: Cluster) -> AsyncIterator[SharedInformerFactory]:
     """A running factory whose informers list and watch ``cluster`` in memory."""
-    async with SharedInformerFactory(ClusterSource(cluster), backoff=IMPATIENT) as factory:
+    async with SharedInformerFactory(ClusterSource(cluster), backoff=FAST_BACKOFF) as factory:
         yield factory

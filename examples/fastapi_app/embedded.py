@@ -17,7 +17,7 @@ import msgspec
 
 from aioinformer import BackoffPolicy
 from aioinformer._cli.demo.pods import APPS, NODES
-from aioinformer._cli.demo.workload import Churn
+from aioinformer._cli.demo.workload import PodWorkload
 from aioinformer.testing import ApiServer, Cluster
 
 __all__ = ["IMPATIENT", "Embedded", "embedded"]
@@ -42,7 +42,7 @@ class Embedded:
         """Prepare a cluster of about so many pods, with so many writes a second."""
         cluster = Cluster(clock=lambda: datetime.now(UTC))
         self.server = ApiServer(cluster)
-        self._churn = Churn(cluster, objects=objects, seed=1)
+        self._churn = PodWorkload(cluster, objects=objects, seed=1)
         self._objects = objects
         self._rate = rate
         self._away: asyncio.Task[None] | None = None

@@ -9,16 +9,16 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 from aioinformer.adapters.asgi.responses import Message, Receive, Scope, Send
-from tests.promises.conftest import until
+from tests.promises.conftest import wait_until
 
-__all__ = ["Application", "AsgiClient", "Frame", "connected", "request", "scope"]
+__all__ = ["Application", "AsgiClient", "SseMessage", "connected", "make_scope", "request"]
 
 
 Application: TypeAlias = Callable[[Scope, Receive, Send], Coroutine[None, None, None]]
 """Anything that serves HTTP by ASGI."""
 
 
-class Frame(NamedTuple):
+class SseMessage(NamedTuple):
     """One message of an event stream; a comment has no event."""
 
     event: str
@@ -34,19 +34,19 @@ class AsgiClient:
         self.body = b""
         self.ended = False
         self.sends = 0
-        self.taking = asyncio.Event()
+        self.writable = asyncio.Event()
         """Whether its socket takes more."""
-        self.taking.set()
-        self.gone = asyncio.Event()
+        self.writable.set()
+        self.disconnected = asyncio.Event()
         self.broken = False
         """Whether sending raises, as for a client that has gone, in servers of ASGI 2.4."""
 
     async def receive(self) -> Message:
-        await self.gone.wait()
+        await self.disconnected.wait()
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
-        await self.taking.wait()
+        await self.writable.wait()
         if self.broken:
             raise BrokenPipeError("the client has gone")
         if message["type"] == "http.response.start":
@@ -58,18 +58,18 @@ class AsgiClient:
         self.ended = not message["more_body"]
 
     @property
-    def frames(self) -> list[Frame]:
+    def messages(self) -> list[SseMessage]:
         """What it was told, in order."""
-        return [_frame(text) for text in self.body.decode().split("\n\n")[:-1]]
+        return [_parse_message(text) for text in self.body.decode().split("\n\n")[:-1]]
 
-    def told(self, *events: str) -> list[str]:
+    def object_names(self, *events: str) -> list[str]:
         """The names in the frames of these events, in order."""
-        return [frame.data["name"] for frame in self.frames if frame.event in events]
+        return [frame.data["name"] for frame in self.messages if frame.event in events]
 
     @property
     def synced(self) -> bool:
         """Whether it was told everything that was cached."""
-        return any(frame.event == "synced" for frame in self.frames)
+        return any(frame.event == "synced" for frame in self.messages)
 
     @property
     def json(self) -> Any:
@@ -77,15 +77,15 @@ class AsgiClient:
         return json.loads(self.body)
 
 
-def _frame(text: str) -> Frame:
+def _parse_message(text: str) -> SseMessage:
     fields: MutableMapping[str, str] = {}
     for line in text.split("\n"):
         name, _, value = line.partition(": ")
         fields[name] = value
-    return Frame(fields.get("event", ""), json.loads(fields.get("data", "null")))
+    return SseMessage(fields.get("event", ""), json.loads(fields.get("data", "null")))
 
 
-def scope(method: str = "GET") -> Scope:
+def make_scope(method: str = "GET") -> Scope:
     """A request."""
     return {"type": "http", "method": method, "path": "/", "headers": []}
 
@@ -94,7 +94,7 @@ async def request(app: Application, method: str = "GET") -> AsgiClient:
     """A client that was answered in one go."""
     client = AsgiClient()
     async with asyncio.timeout(5):
-        await app(scope(method), client.receive, client.send)
+        await app(make_scope(method), client.receive, client.send)
     return client
 
 
@@ -102,10 +102,10 @@ async def request(app: Application, method: str = "GET") -> AsgiClient:
 async def connected(app: Application, *, synced: bool = True) -> AsyncGenerator[AsgiClient]:
     """A client that listens until the block ends."""
     client = AsgiClient()
-    serving = asyncio.create_task(app(scope(), client.receive, client.send))
+    serving = asyncio.create_task(app(make_scope(), client.receive, client.send))
     try:
-        await until(lambda: serving.done() or client.synced or not synced)
+        await wait_until(lambda: serving.done() or client.synced or not synced)
         yield client
     finally:
-        client.gone.set()
+        client.disconnected.set()
         await asyncio.wait_for(serving, 5)

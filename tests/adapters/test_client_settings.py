@@ -20,13 +20,13 @@ from aiohttp import web
 from aioinformer import Client
 from aioinformer.adapters import kubernetes_aio
 from aioinformer.adapters import kubernetes_asyncio as adapter_of_ka
-from aioinformer.adapters._client_settings import Generated, TlsFiles, client_of
+from aioinformer.adapters._client_settings import GeneratedClient, TlsFiles, client_of
 from aioinformer.errors import ConfigurationError, FetchError, Unauthorized
+from tests.client.auth_servers import AuthenticatingServer, client_certificate_context
 from tests.client.conftest import Certificates
 from tests.client.conftest import certificates as certificates
-from tests.client.exchanges import everything_said
-from tests.client.guards import Guard, door
-from tests.client.servers import serving
+from tests.client.servers import http_server
+from tests.client.transports import error_texts
 
 CANARY = "canary-9a2b"
 
@@ -69,10 +69,10 @@ async def ask(client: Client) -> str:
 async def test_its_server_token_and_authority_are_used(
     library: Library, certificates: Certificates, tmp_path: Path
 ) -> None:
-    guard = Guard("Bearer abc")
+    guard = AuthenticatingServer("Bearer abc")
     authority = str(certificates.write_authority(tmp_path))
     async with (
-        serving(guard.answer, tls=door(certificates)) as server,
+        http_server(guard.handle, tls=client_certificate_context(certificates)) as server,
         library.api(server, ssl_ca_cert=authority, api_key={"BearerToken": "Bearer abc"}) as api,
         library.client_of(api) as client,
     ):
@@ -83,7 +83,7 @@ async def test_its_server_token_and_authority_are_used(
 async def test_its_certificate_is_shown(
     library: Library, certificates: Certificates, tmp_path: Path
 ) -> None:
-    guard = Guard("user@example.com")
+    guard = AuthenticatingServer("user@example.com")
     certificates.user.private_key_pem.write_to_path(tmp_path / "key")
     for blob in certificates.user.cert_chain_pems:
         blob.write_to_path(tmp_path / "certificate", append=True)
@@ -93,7 +93,7 @@ async def test_its_certificate_is_shown(
         "key_file": str(tmp_path / "key"),
     }
     async with (
-        serving(guard.answer, tls=door(certificates)) as server,
+        http_server(guard.handle, tls=client_certificate_context(certificates)) as server,
         library.api(server, **settings) as api,
         library.client_of(api) as client,
     ):
@@ -107,7 +107,9 @@ async def test_its_server_name_is_what_the_certificate_is_checked_for(
     authority = str(certificates.write_authority(tmp_path))
     settings = {"ssl_ca_cert": authority, "tls_server_name": "kubernetes.example"}
     async with (
-        serving(Guard("").answer, tls=door(certificates, other)) as server,
+        http_server(
+            AuthenticatingServer("").handle, tls=client_certificate_context(certificates, other)
+        ) as server,
         library.api(server, **settings) as api,
         library.client_of(api) as client,
     ):
@@ -116,7 +118,9 @@ async def test_its_server_name_is_what_the_certificate_is_checked_for(
 
 async def test_checking_may_be_switched_off(library: Library, certificates: Certificates) -> None:
     async with (
-        serving(Guard("").answer, tls=door(certificates)) as server,
+        http_server(
+            AuthenticatingServer("").handle, tls=client_certificate_context(certificates)
+        ) as server,
         library.api(server, verify_ssl=False) as api,
         library.client_of(api) as client,
     ):
@@ -129,7 +133,9 @@ async def test_an_authority_that_was_replaced_is_trusted(
     authority = tmp_path / "ca.crt"
     trustme.CA().cert_pem.write_to_path(authority)
     async with (
-        serving(Guard("").answer, tls=door(certificates)) as server,
+        http_server(
+            AuthenticatingServer("").handle, tls=client_certificate_context(certificates)
+        ) as server,
         library.api(server, ssl_ca_cert=str(authority), verify_ssl=True) as api,
         library.client_of(api) as client,
     ):
@@ -149,19 +155,19 @@ async def test_its_hook_is_run_once_for_requests_at_once_and_again_when_refused(
         await asyncio.sleep(0)
         configuration.api_key["BearerToken"] = runs[-1]
 
-    guard = Guard("Bearer 2")
+    guard = AuthenticatingServer("Bearer 2")
     settings = {"api_key": {"BearerToken": "Bearer 0"}, "refresh_api_key_hook": hook}
     async with (
-        serving(guard.answer) as server,
+        http_server(guard.handle) as server,
         library.api(server, **settings) as api,
         library.client_of(api) as client,
     ):
         assert set(await asyncio.gather(*(ask(client) for _ in range(5)))) == {"Bearer 2"}
-        assert guard.asked == ["Bearer 1"] * 5 + ["Bearer 2"] * 5
-        guard.known = set()
+        assert guard.identities == ["Bearer 1"] * 5 + ["Bearer 2"] * 5
+        guard.accepted = set()
         with pytest.raises(Unauthorized):
             await ask(client)
-        assert guard.asked[10:] == ["Bearer 2"]  # it had nothing else
+        assert guard.identities[10:] == ["Bearer 2"]  # it had nothing else
 
 
 async def test_its_default_headers_come_along_but_not_those_that_say_what_it_is(
@@ -173,7 +179,7 @@ async def test_its_default_headers_come_along_but_not_those_that_say_what_it_is(
         seen.update(request.headers)
         return web.Response()
 
-    async with serving(answer) as server, library.api(server) as api:
+    async with http_server(answer) as server, library.api(server) as api:
         api.set_default_header("Impersonate-User", "jane")
         api.set_default_header("authorization", "Bearer abc")
         async with library.client_of(api, headers={"X-Mine": "1"}) as client:
@@ -186,8 +192,8 @@ async def test_its_default_headers_come_along_but_not_those_that_say_what_it_is(
 
 
 async def test_it_stays_open_and_the_programs(library: Library) -> None:
-    guard = Guard("")
-    async with serving(guard.answer) as server, library.api(server) as api:
+    guard = AuthenticatingServer("")
+    async with http_server(guard.handle) as server, library.api(server) as api:
         async with library.client_of(api) as client:
             await ask(client)
         assert not getattr(api.rest_client.pool_manager, "closed", False)
@@ -200,7 +206,7 @@ async def test_its_proxy_is_used_with_the_password_apart(library: Library) -> No
         seen.append((request.headers["Host"], request.headers["Proxy-Authorization"]))
         return web.Response()
 
-    async with serving(answer) as proxy:
+    async with http_server(answer) as proxy:
         with_user = proxy.replace("://", "://me:pw@")
         async with (
             library.api("http://kubernetes.example", proxy=with_user) as api,
@@ -241,17 +247,17 @@ async def test_nothing_of_it_is_ever_told(
 
     settings = {"api_key": {"BearerToken": CANARY}, "refresh_api_key_hook": hook}
     async with (
-        serving(Guard().answer) as server,
+        http_server(AuthenticatingServer().handle) as server,
         library.api(server, **settings) as api,
         library.client_of(api) as client,
     ):
-        said = [repr(client), repr(Generated(api))]
+        said = [repr(client), repr(GeneratedClient(api))]
         with pytest.raises(Unauthorized) as refused:
             await ask(client)
         broken = True
         with pytest.raises(FetchError, match=r"can't be renewed \(RuntimeError\)") as failed:
             await ask(client)
-        said += everything_said(refused.value) + everything_said(failed.value)
+        said += error_texts(refused.value) + error_texts(failed.value)
     assert failed.value.phase == "credentials"
     assert CANARY not in caplog.text + "".join(said)
 
@@ -263,7 +269,7 @@ async def test_a_token_of_two_lines_is_refused_unseen(library: Library) -> None:
     ):
         with pytest.raises(FetchError, match="newline or control character") as caught:
             await ask(client)
-    assert CANARY not in "".join(everything_said(caught.value))
+    assert CANARY not in "".join(error_texts(caught.value))
 
 
 class Own:
@@ -280,13 +286,13 @@ class Own:
 
 
 async def test_anything_else_can_be_fitted_to_the_protocol() -> None:
-    guard, own = Guard("Bearer own"), Own()
-    async with serving(guard.answer) as own.host, client_of(own) as client:
+    guard, own = AuthenticatingServer("Bearer own"), Own()
+    async with http_server(guard.handle) as own.host, client_of(own) as client:
         assert await ask(client) == "Bearer own"
 
 
 def test_an_authority_may_be_given_as_text() -> None:
-    assert TlsFiles(authority_data="PEM").material().authority == b"PEM"
+    assert TlsFiles(authority_data="PEM").read_material().authority == b"PEM"
     assert "PEM" not in repr(TlsFiles(authority_data="PEM"))
 
 

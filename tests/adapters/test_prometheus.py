@@ -18,10 +18,15 @@ from prometheus_client import CollectorRegistry, generate_latest, start_http_ser
 
 from aioinformer import Event, SharedInformerFactory
 from aioinformer._core.instrumentation import Levels
-from aioinformer.adapters._totals import COUNTERS, GAUGES, HANDLER_SECONDS, QUEUE_GAUGES
+from aioinformer.adapters._totals import (
+    HANDLER_SECONDS,
+    INFORMER_GAUGES,
+    QUEUE_COUNTERS,
+    QUEUE_GAUGES,
+)
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.testing import Cluster, ClusterSource
-from tests.adapters.told import STANDING, restless_threads, tell_everything
+from tests.adapters.sample_metrics import SAMPLE_GAUGES, fast_thread_switching, record_every_metric
 
 PODS, NODES = "pods/web", "nodes"
 
@@ -33,7 +38,7 @@ def registry() -> CollectorRegistry:
 
 @pytest.fixture
 def _restless() -> Iterator[None]:
-    with restless_threads():
+    with fast_thread_switching():
         yield
 
 
@@ -143,14 +148,14 @@ async def test_no_label_names_an_object_or_a_selector(
 def test_levels_are_read_at_the_scrape_and_vanish_with_the_informer(
     registry: CollectorRegistry, metrics: PrometheusMetrics
 ) -> None:
-    standing = STANDING
+    standing = SAMPLE_GAUGES
 
     def levels() -> Levels:
         return standing
 
     metrics.informer_started(PODS, levels)
     assert sample(registry, "objects", informer=PODS) == 100
-    standing = replace(STANDING, objects=101)
+    standing = replace(SAMPLE_GAUGES, objects=101)
     assert sample(registry, "objects", informer=PODS) == 101
     metrics.informer_ended(PODS, levels)
     assert sample(registry, "objects", informer=PODS) is None
@@ -160,11 +165,11 @@ def test_levels_are_read_at_the_scrape_and_vanish_with_the_informer(
 def test_several_informers_of_one_label_are_added_and_the_stalest_counts(
     registry: CollectorRegistry, metrics: PrometheusMetrics
 ) -> None:
-    stale = replace(STANDING, resource_version=12, freshness_seconds=inf, synced=False)
-    metrics.informer_started(PODS, lambda: STANDING)
+    stale = replace(SAMPLE_GAUGES, resource_version=12, freshness_seconds=inf, synced=False)
+    metrics.informer_started(PODS, lambda: SAMPLE_GAUGES)
     metrics.informer_started(PODS, lambda: stale)
-    metrics.informer_started(NODES, lambda: STANDING)
-    assert {name: sample(registry, name, informer=PODS) for name in GAUGES} == {
+    metrics.informer_started(NODES, lambda: SAMPLE_GAUGES)
+    assert {name: sample(registry, name, informer=PODS) for name in INFORMER_GAUGES} == {
         "informers": 2,
         "informers_synced": 1,
         "resource_version": 12,
@@ -186,7 +191,7 @@ def test_an_informer_is_ended_by_an_equal_reader(
 
     class Informer:
         def levels(self) -> Levels:
-            return STANDING
+            return SAMPLE_GAUGES
 
     one, other = Informer(), Informer()
     metrics.informer_started(PODS, one.levels)
@@ -212,9 +217,12 @@ def test_levels_that_cannot_be_read_fail_the_scrape(
 def test_everything_has_a_prefix_a_help_and_a_fixed_set_of_labels(
     registry: CollectorRegistry,
 ) -> None:
-    tell_everything(PrometheusMetrics(registry), PODS)
+    record_every_metric(PrometheusMetrics(registry), PODS)
     families = list(registry.collect())
-    assert len(families) == 5 + 2 + 1 + len(GAUGES) + len(QUEUE_GAUGES) + len(COUNTERS) + 6
+    assert (
+        len(families)
+        == 5 + 2 + 1 + len(INFORMER_GAUGES) + len(QUEUE_GAUGES) + len(QUEUE_COUNTERS) + 6
+    )
     for family in families:
         assert family.name.startswith("aioinformer_")
         assert family.documentation.endswith(".")
@@ -231,7 +239,7 @@ def test_a_registry_takes_one_of_them(registry: CollectorRegistry) -> None:
 
 
 def test_the_state_shows_in_the_repr(metrics: PrometheusMetrics) -> None:
-    metrics.informer_started(PODS, lambda: STANDING)
+    metrics.informer_started(PODS, lambda: SAMPLE_GAUGES)
     assert repr(metrics) == "<PrometheusMetrics of 1 informers, told in 1 threads>"
 
 
@@ -270,7 +278,7 @@ def test_who_scrapes_over_http_is_served_and_leaves_nothing_behind(
 ) -> None:
     """Each scrape is a thread of its own."""
     metrics.received(PODS, "watch", 3, 1)
-    metrics.informer_started(PODS, lambda: STANDING)
+    metrics.informer_started(PODS, lambda: SAMPLE_GAUGES)
     before = repr(metrics)
     server, thread = start_http_server(0, addr="127.0.0.1", registry=registry)
     try:

@@ -12,7 +12,7 @@ from aioinformer import SharedInformer, SharedInformerFactory
 from aioinformer.adapters.pydantic import model
 from aioinformer.errors import ModelMismatch
 from aioinformer.testing import Cluster, ClusterSource
-from tests.core.builders import cached, pod_body
+from tests.core.builders import make_object, pod_body
 
 
 class Metadata(BaseModel):
@@ -71,6 +71,6 @@ async def test_what_does_not_fit_is_told_without_its_values() -> None:
 def test_an_objects_own_kind_counts() -> None:
     body = pod_body("a") | {"kind": "Other", "apiVersion": "v7"}
 
-    assert model(Pod)(cached(body)).kind == "Other"
-    assert model(Pod)(cached(body)).api_version == "v7"
-    assert model(Pod)(cached(pod_body("a"))).kind == "Pod"
+    assert model(Pod)(make_object(body)).kind == "Other"
+    assert model(Pod)(make_object(body)).api_version == "v7"
+    assert model(Pod)(make_object(pod_body("a"))).kind == "Pod"

@@ -55,7 +55,7 @@ class Server(Protocol):
     def ca_file(self) -> Path: ...
 
 
-class Admin:
+class AdminClient:
     """Writes and reads objects of one namespaced resource.  Use as a context manager."""
 
     def __init__(self, server: Server, resource: Resource = WIDGETS) -> None:
@@ -111,7 +111,7 @@ class Admin:
             async for line in response.content:
                 yield json.loads(line)
 
-    async def answers(self, path: str) -> bool:
+    async def succeeds(self, path: str) -> bool:
         """Whether a GET of the path succeeds at all; a server that is down does not."""
         try:
             await self.request("GET", path)
@@ -150,48 +150,48 @@ def _decoded(text: str) -> Json:
     return answer
 
 
-async def until(true: Callable[[], Awaitable[bool]]) -> None:
+async def wait_until(condition: Callable[[], Awaitable[bool]]) -> None:
     """Poll; the deadline is the caller's."""
-    while not await true():  # noqa: ASYNC110  what is waited for is in another process
+    while not await condition():  # noqa: ASYNC110  what is waited for is in another process
         await asyncio.sleep(0.05)
 
 
 async def install_crd(server: Server, crd: Json) -> None:
     """Create the definition; returns when its objects can be listed and discovered."""
-    resource = _defined(crd)
-    async with Admin(server, resource) as admin, asyncio.timeout(INSTALL_SECONDS):
+    resource = _crd_resource(crd)
+    async with AdminClient(server, resource) as admin, asyncio.timeout(INSTALL_SECONDS):
         await admin.request("POST", CRDS, body=crd)
-        await until(lambda: admin.answers(resource.path(None)))
-        await until(lambda: _discovered(admin, resource))
+        await wait_until(lambda: admin.succeeds(resource.path(None)))
+        await wait_until(lambda: _is_discovered(admin, resource))
 
 
-async def lists_everything(server: Server) -> bool:
+async def all_lists_succeed(server: Server) -> bool:
     """Whether the definitions, and the objects of each, can be listed.
 
     Asking is what makes a restarted server load the objects of a definition;
     while it does, it answers with 429 "storage is (re)initializing".
     """
-    async with Admin(server) as admin:
+    async with AdminClient(server) as admin:
         try:
             definitions = (await admin.request("GET", CRDS))["items"]
         except (ApiError, aiohttp.ClientError):
             return False
-        paths = [_defined(crd).path(None) for crd in definitions if _established(crd)]
-        return all([await admin.answers(path) for path in paths])
+        paths = [_crd_resource(crd).path(None) for crd in definitions if _is_established(crd)]
+        return all([await admin.succeeds(path) for path in paths])
 
 
-def _defined(crd: Json) -> Resource:
+def _crd_resource(crd: Json) -> Resource:
     spec = crd["spec"]
     served = next(version["name"] for version in spec["versions"] if version["served"])
     return Resource(spec["group"], served, spec["names"]["plural"])
 
 
-def _established(crd: Json) -> bool:
+def _is_established(crd: Json) -> bool:
     conditions = crd.get("status", {}).get("conditions") or ()
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
-async def _discovered(admin: Admin, resource: Resource) -> bool:
+async def _is_discovered(admin: AdminClient, resource: Resource) -> bool:
     groups = await admin.request("GET", "/apis", accept=AGGREGATED)
     return any(
         resource == (group["metadata"]["name"], version["version"], found["resource"])

@@ -26,7 +26,7 @@ class BuildFailed(Exception):
 
 def build() -> Path:
     """Path of the server's binary, built on first use of these sources."""
-    return _built(SOURCE, "apiserver")
+    return _build_cached(SOURCE, "apiserver")
 
 
 def build_program(source: str, folder: Path) -> Path:
@@ -34,10 +34,10 @@ def build_program(source: str, folder: Path) -> Path:
     for modules in ("go.mod", "go.sum"):
         shutil.copy(SOURCE / modules, folder)
     (folder / "main.go").write_text(source)
-    return _built(folder, "program")
+    return _build_cached(folder, "program")
 
 
-def _built(source: Path, name: str) -> Path:
+def _build_cached(source: Path, name: str) -> Path:
     go = shutil.which("go")
     binary = _cache_folder() / f"{name}-{_source_digest(source)}"
     if binary.exists():

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.apiserver.process import (
+from tests.apiserver.server_process import (
     WIDGET_CRD,
-    Admin,
+    AdminClient,
     ApiServerProcess,
     BuildFailed,
     BuildUnavailable,
@@ -78,7 +78,7 @@ async def api_server(
 
 
 @pytest.fixture
-async def admin(api_server: ApiServerProcess) -> AsyncIterator[Admin]:
+async def admin(api_server: ApiServerProcess) -> AsyncIterator[AdminClient]:
     """The second client, for widgets."""
-    async with Admin(api_server) as client:
+    async with AdminClient(api_server) as client:
         yield client

@@ -10,15 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.apiserver.process import WIDGET_CRD, Admin, ApiServerProcess, Json, Resource, install_crd
-from tests.cli.processes import environment, started
+from tests.apiserver.server_process import (
+    WIDGET_CRD,
+    AdminClient,
+    ApiServerProcess,
+    Json,
+    Resource,
+    install_crd,
+)
+from tests.cli.processes import environment, started_cli
 
 pytestmark = pytest.mark.apiserver
 
 
 @pytest.mark.parametrize("name", ["widgets", "wd", "widget first", "wd/first"])
 async def test_it_prints_what_another_client_does_within_a_second(
-    name: str, api_server: ApiServerProcess, admin: Admin, tmp_path: Path
+    name: str, api_server: ApiServerProcess, admin: AdminClient, tmp_path: Path
 ) -> None:
     widget = {
         "apiVersion": "example.com/v1",
@@ -28,16 +35,16 @@ async def test_it_prints_what_another_client_does_within_a_second(
     }
     await admin.create(widget)
     argv = ("watch", *name.split(), "--kubeconfig", str(api_server.kubeconfig))
-    async with started(*argv, env=environment(tmp_path)) as run:
-        header, first = await run.line(), await run.line()
+    async with started_cli(*argv, env=environment(tmp_path)) as run:
+        header, first = await run.read_line(), await run.read_line()
         await admin.merge_patch("first", {"spec": {"colour": "blue"}})
         async with asyncio.timeout(1):
-            second = await run.line()
+            second = await run.read_line()
         await admin.delete("first")
         async with asyncio.timeout(1):
-            third = await run.line()
+            third = await run.read_line()
         run.process.send_signal(signal.SIGINT)
-        code, out, err = await run.end()
+        code, out, err = await run.wait()
 
     assert header.split()[:2] == ["EVENT", "NAME"]
     assert first.split()[:2] == ["ADDED", "first"]
@@ -85,14 +92,14 @@ async def test_the_columns_are_those_of_the_definition(
 ) -> None:
     await install_crd(api_server, gadget_crd())
     argv = ("watch", "gadgets", "-o", form, "--kubeconfig", str(api_server.kubeconfig))
-    async with Admin(api_server, GADGETS) as admin:
+    async with AdminClient(api_server, GADGETS) as admin:
         await admin.create(gadget("first", size=3, colour="red"))
-        async with started(*argv, env=environment(tmp_path)) as run:
-            header, first = await run.line(), await run.line()
+        async with started_cli(*argv, env=environment(tmp_path)) as run:
+            header, first = await run.read_line(), await run.read_line()
             await admin.merge_patch("first", {"spec": {"size": None}})
-            second = await run.line()
+            second = await run.read_line()
             await admin.delete("first")
-            third = await run.line()
+            third = await run.read_line()
 
     assert header.split() == ["EVENT", *headings]
     assert first.split()[:-1] == ["ADDED", *cells]
@@ -101,13 +108,13 @@ async def test_the_columns_are_those_of_the_definition(
 
 
 async def test_health_finds_what_the_server_can_do(
-    api_server: ApiServerProcess, admin: Admin, tmp_path: Path
+    api_server: ApiServerProcess, admin: AdminClient, tmp_path: Path
 ) -> None:
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "first"}}
     await admin.create(widget)
     argv = ("health", "widgets", "-o", "json", "--kubeconfig", str(api_server.kubeconfig))
-    async with started(*argv, env=environment(tmp_path)) as run:
-        code, out, err = await run.end()
+    async with started_cli(*argv, env=environment(tmp_path)) as run:
+        code, out, err = await run.wait()
     document = json.loads(out)
 
     assert (code, err, document["ok"]) == (0, "", True)

@@ -10,8 +10,8 @@ import pytest
 
 from aioinformer import Client, Resource, SharedInformer, field, label_index
 from aioinformer.errors import Stale
-from tests.apiserver.process import Admin, ApiServerProcess, Json
-from tests.runtime.running import running
+from tests.apiserver.server_process import AdminClient, ApiServerProcess, Json
+from tests.runtime.informers import running_in_background
 
 pytestmark = pytest.mark.apiserver
 
@@ -34,13 +34,13 @@ async def reading(server: ApiServerProcess) -> AsyncGenerator[SharedInformer]:
     """An informer of the widgets, synced."""
     async with Client.connect(kubeconfig=server.kubeconfig) as client:
         widgets = SharedInformer(client.lister_watcher(WIDGETS, namespace="web"), namespace="web")
-        async with running(widgets.run()):
+        async with running_in_background(widgets.run()):
             await widgets.wait_synced(30)
             yield widgets
 
 
 async def test_ones_own_writes_are_shown_when_they_have_been_waited_for(
-    api_server: ApiServerProcess, admin: Admin
+    api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     async with reading(api_server) as widgets:
         answer = await admin.create(widget("w", app="shop"), "web")
@@ -57,7 +57,7 @@ async def test_ones_own_writes_are_shown_when_they_have_been_waited_for(
 
 
 async def test_a_server_that_is_down_makes_the_cache_stale_and_it_says_why(
-    api_server: ApiServerProcess, admin: Admin
+    api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     async with reading(api_server) as widgets:
         answer = await admin.create(widget("w"), "web")
@@ -69,7 +69,7 @@ async def test_a_server_that_is_down_makes_the_cache_stale_and_it_says_why(
 
 
 async def test_a_cache_proves_to_be_right_while_objects_come_change_and_go(
-    api_server: ApiServerProcess, admin: Admin
+    api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     for start in range(0, MANY, 20):
         names = [f"w-{number:04d}" for number in range(start, start + 20)]

@@ -11,7 +11,14 @@ import pytest
 from aioinformer import Client, Resource
 from aioinformer._core.listwatch.requests import ListRequest
 from aioinformer.errors import NotFound, UnknownResource
-from tests.apiserver.process import WIDGET_CRD, Admin, ApiServerProcess, Json, install_crd, until
+from tests.apiserver.server_process import (
+    WIDGET_CRD,
+    AdminClient,
+    ApiServerProcess,
+    Json,
+    install_crd,
+    wait_until,
+)
 
 pytestmark = pytest.mark.apiserver
 
@@ -37,7 +44,7 @@ async def served(client: Client, expected: Callable[[Resource | None], bool]) ->
         return expected(await client.served(WIDGETS))
 
     async with asyncio.timeout(SOON):
-        await until(arrived)
+        await wait_until(arrived)
     return await client.served(WIDGETS)
 
 
@@ -55,7 +62,7 @@ async def test_a_name_that_is_nearly_right_is_put_right(client: Client) -> None:
 
 
 async def test_a_resource_is_not_served_from_its_removal_until_it_is_installed_again(
-    client: Client, api_server: ApiServerProcess, admin: Admin
+    client: Client, api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     assert await client.served(WIDGETS) == WIDGETS
     await admin.request("DELETE", f"{CRD}/widgets.example.com")
@@ -68,11 +75,11 @@ async def test_a_resource_is_not_served_from_its_removal_until_it_is_installed_a
     await install_crd(api_server, WIDGET_CRD)
     # What was answered is remembered for two seconds, for all who ask.
     assert await served(client, lambda found: found is not None) == WIDGETS
-    assert await reader.served() == WIDGETS
+    assert await reader.discover() == WIDGETS
 
 
 async def test_a_resource_whose_version_was_switched_is_served_in_the_other_one(
-    client: Client, admin: Admin
+    client: Client, admin: AdminClient
 ) -> None:
     """Two versions with one storage, of which then one alone is served."""
     definition = await _changed(admin, [_version("v1", storage=True), _version("v2")])
@@ -84,7 +91,7 @@ async def test_a_resource_whose_version_was_switched_is_served_in_the_other_one(
     assert found == Resource("example.com", "v2", "widgets", "Widget", short_names=("wd",))
 
 
-async def _changed(admin: Admin, versions: list[Json]) -> Json:
+async def _changed(admin: AdminClient, versions: list[Json]) -> Json:
     definition = await admin.request("GET", f"{CRD}/widgets.example.com")
     definition["spec"]["versions"] = versions
     return await admin.request("PUT", f"{CRD}/widgets.example.com", body=definition)

@@ -13,9 +13,24 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 
 from aioinformer.testing import Features
-from tests.apiserver.process import ApiServerProcess, Json
-from tests.apiserver.questions import ASKED, BIG, METADATA, OPENED, TABLE, WATCH_LIST
-from tests.apiserver.twins import IN_DEFAULT, WIDGETS, Seen, Twin, Twins, twins, widget
+from tests.apiserver.read_requests import (
+    BIG,
+    GET_REQUESTS,
+    METADATA,
+    TABLE,
+    WATCH_LIST,
+    WATCH_REQUESTS,
+)
+from tests.apiserver.server_pair import (
+    IN_DEFAULT,
+    WIDGETS,
+    ComparedServer,
+    NormalizedResponse,
+    ServerPair,
+    server_pair,
+    widget,
+)
+from tests.apiserver.server_process import ApiServerProcess, Json
 
 pytestmark = pytest.mark.apiserver
 
@@ -23,14 +38,14 @@ CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.c
 
 
 @pytest.fixture
-async def pair(api_server: ApiServerProcess) -> AsyncIterator[Twins]:
+async def pair(api_server: ApiServerProcess) -> AsyncIterator[ServerPair]:
     """Both servers, with the same widgets: two, and a third one since ``{before}``."""
-    async with twins(api_server, Features(minor=37)) as pair:
+    async with server_pair(api_server, Features(minor=37)) as pair:
         note = 'quotes " and < & >, unicode é'
         labels = {"tier": "front", "app": "shop"}
         await pair.write("POST", IN_DEFAULT, widget("a", labels=labels, size=1, note=note))
         await pair.write("POST", IN_DEFAULT, widget("c", size=3))
-        await pair.remember("before")
+        await pair.save_version("before")
         await pair.write("POST", IN_DEFAULT, widget("b", labels=labels, size=2))
         yield pair
 
@@ -38,28 +53,28 @@ async def pair(api_server: ApiServerProcess) -> AsyncIterator[Twins]:
 # -- whole answers -----------------------------------------------------------------------------
 
 
-async def test_answers_are_those_of_the_real_server(pair: Twins) -> None:
+async def test_answers_are_those_of_the_real_server(pair: ServerPair) -> None:
     await pair.write("POST", BIG, widget("large", note="y" * 140_000))
-    different: dict[str, tuple[Seen, Seen]] = {}
-    for what, (path, headers) in ASKED.items():
-        real, ours = await pair.ask(path, headers)
+    different: dict[str, tuple[NormalizedResponse, NormalizedResponse]] = {}
+    for what, (path, headers) in GET_REQUESTS.items():
+        real, ours = await pair.get(path, headers)
         if real != ours:
             different[what] = real, ours
     assert not different
 
 
-async def test_a_format_that_is_not_written_here_is_refused_as_there(pair: Twins) -> None:
+async def test_a_format_that_is_not_written_here_is_refused_as_there(pair: ServerPair) -> None:
     """The text names the formats, which aren't the same."""
-    real, ours = await pair.ask(IN_DEFAULT, {"Accept": "text/html"})
+    real, ours = await pair.get(IN_DEFAULT, {"Accept": "text/html"})
     assert (real.status, real.headers) == (ours.status, ours.headers)
     assert [re.sub("accepted: .*", "", line) for line in real.lines] == [
         re.sub("accepted: .*", "", line) for line in ours.lines
     ]
 
 
-async def test_discovery_says_the_same_of_a_custom_resource(pair: Twins) -> None:
+async def test_discovery_says_the_same_of_a_custom_resource(pair: ServerPair) -> None:
     """Except for collections, which can't be deleted here, and what serves storage versions."""
-    real, ours = await pair.ask("/apis/example.com/v1", {})
+    real, ours = await pair.get("/apis/example.com/v1", {})
     assert (real.status, real.headers) == (ours.status, ours.headers)
 
     def without(line: str) -> str:
@@ -71,7 +86,7 @@ async def test_discovery_says_the_same_of_a_custom_resource(pair: Twins) -> None
 # -- watches -----------------------------------------------------------------------------------
 
 
-async def changes(pair: Twins) -> None:
+async def changes(pair: ServerPair) -> None:
     """What happens while the watches are open."""
     leave = {"metadata": {"labels": {"app": "other"}}}
     for method, path, body in (
@@ -83,14 +98,14 @@ async def changes(pair: Twins) -> None:
         await pair.write(method, path, body)
 
 
-async def test_watches_are_those_of_the_real_server(pair: Twins) -> None:
+async def test_watches_are_those_of_the_real_server(pair: ServerPair) -> None:
     watching = {
-        what: asyncio.create_task(pair.ask(f"{IN_DEFAULT}?{query}", headers))
-        for what, (query, headers) in OPENED.items()
+        what: asyncio.create_task(pair.get(f"{IN_DEFAULT}?{query}", headers))
+        for what, (query, headers) in WATCH_REQUESTS.items()
     }
     await asyncio.sleep(0.8)  # the real one bookmarks the end of initial events about each second
     await changes(pair)
-    different: dict[str, tuple[Seen, Seen]] = {}
+    different: dict[str, tuple[NormalizedResponse, NormalizedResponse]] = {}
     for what, task in watching.items():
         real, ours = await task
         if without_bookmarks(real) != without_bookmarks(ours):
@@ -98,7 +113,7 @@ async def test_watches_are_those_of_the_real_server(pair: Twins) -> None:
     assert not different
 
 
-def without_bookmarks(seen: Seen) -> tuple[int, Mapping[str, str | None], list[str]]:
+def without_bookmarks(seen: NormalizedResponse) -> tuple[int, Mapping[str, str | None], list[str]]:
     """What a watch said, but for bookmarks that time alone brings.
 
     When the real server sends those, and even whether, depends on fractions of its seconds; their
@@ -112,18 +127,18 @@ def without_bookmarks(seen: Seen) -> tuple[int, Mapping[str, str | None], list[s
     return seen.status, seen.headers, lines
 
 
-async def test_a_watch_list_of_an_empty_collection_is_its_mark(pair: Twins) -> None:
+async def test_a_watch_list_of_an_empty_collection_is_its_mark(pair: ServerPair) -> None:
     path = f"/apis/example.com/v1/namespaces/empty/widgets?{WATCH_LIST}&timeoutSeconds=2"
-    real, ours = await pair.ask(path, {})
+    real, ours = await pair.get(path, {})
     assert without_bookmarks(real) == without_bookmarks(ours)
     (mark,) = without_bookmarks(real)[2]
     assert '"k8s.io/initial-events-end":"true"' in mark
 
 
-async def test_bookmarks_are_those_of_the_real_server(pair: Twins) -> None:
+async def test_bookmarks_are_those_of_the_real_server(pair: ServerPair) -> None:
     for accept in ("application/json", METADATA, TABLE):
         query = "watch=1&resourceVersion={before}&allowWatchBookmarks=true&timeoutSeconds=4"
-        watching = asyncio.create_task(pair.ask(f"{IN_DEFAULT}?{query}", {"Accept": accept}))
+        watching = asyncio.create_task(pair.get(f"{IN_DEFAULT}?{query}", {"Accept": accept}))
         await asyncio.sleep(0.5)
         await pair.write("PATCH", f"{IN_DEFAULT}/c", {"spec": {"seen": accept}})
         real, ours = await watching
@@ -131,14 +146,14 @@ async def test_bookmarks_are_those_of_the_real_server(pair: Twins) -> None:
         assert real.events == ours.events
 
 
-async def test_where_nothing_is_new_no_bookmark_comes_there_either(pair: Twins) -> None:
+async def test_where_nothing_is_new_no_bookmark_comes_there_either(pair: ServerPair) -> None:
     query = "watch=1&resourceVersion={before}&allowWatchBookmarks=true&timeoutSeconds=4"
-    real, ours = await pair.ask(f"{IN_DEFAULT}?{query}", {})
+    real, ours = await pair.get(f"{IN_DEFAULT}?{query}", {})
     assert real == ours
     assert [line[9:14] for line in real.lines] == ["ADDED"]
 
 
-async def test_a_watch_list_is_compressed_in_members(pair: Twins) -> None:
+async def test_a_watch_list_is_compressed_in_members(pair: ServerPair) -> None:
     """Kubernetes 1.37: a gzip member for all that is sent at once, to the end of the watch."""
     path = f"{IN_DEFAULT}?{WATCH_LIST}&timeoutSeconds=4"
     opened = [asyncio.create_task(members(twin, path)) for twin in pair.both]
@@ -155,7 +170,7 @@ async def test_a_watch_list_is_compressed_in_members(pair: Twins) -> None:
     assert kept[0] == kept[1] == [b"ADDED"] * 3 + [b"DELET"] * 2
 
 
-async def members(twin: Twin, path: str) -> tuple[tuple[str, str], list[bytes]]:
+async def members(twin: ComparedServer, path: str) -> tuple[tuple[str, str], list[bytes]]:
     """The gzip members of a watch, unzipped."""
     async with twin.http.get(path, headers={"Accept-Encoding": "gzip"}) as response:
         rest, found = await response.read(), list[bytes]()
@@ -168,10 +183,10 @@ async def members(twin: Twin, path: str) -> tuple[tuple[str, str], list[bytes]]:
     return headers, found
 
 
-async def test_a_definition_that_goes_ends_watches_as_there(pair: Twins) -> None:
+async def test_a_definition_that_goes_ends_watches_as_there(pair: ServerPair) -> None:
     """Recordings 52 and 53. The last bookmark of 52 comes or doesn't, as its timer has it."""
     query = "watch=1&resourceVersion=0&timeoutSeconds=20&allowWatchBookmarks=true"
-    watching = asyncio.create_task(pair.ask(f"{IN_DEFAULT}?{query}", {}))
+    watching = asyncio.create_task(pair.get(f"{IN_DEFAULT}?{query}", {}))
     await asyncio.sleep(0.5)
     await pair.real.write("DELETE", CRD)
     pair.cluster.remove_resource("widgets")
@@ -181,11 +196,11 @@ async def test_a_definition_that_goes_ends_watches_as_there(pair: Twins) -> None
     assert sorted(kept[0]) == sorted(kept[1])  # objects go in any order there
     await _gone(pair.real)
     for path in (IN_DEFAULT, f"{IN_DEFAULT}?watch=1&timeoutSeconds=1", f"{IN_DEFAULT}/a"):
-        real, ours = await pair.ask(path, {})
+        real, ours = await pair.get(path, {})
         assert real == ours
 
 
-async def _gone(twin: Twin) -> None:
+async def _gone(twin: ComparedServer) -> None:
     async with asyncio.timeout(15):
         while True:
             async with twin.http.get(WIDGETS) as response:
@@ -195,11 +210,11 @@ async def _gone(twin: Twin) -> None:
 
 
 async def test_a_restarted_server_has_forgotten_the_same(
-    api_server: ApiServerProcess, pair: Twins
+    api_server: ApiServerProcess, pair: ServerPair
 ) -> None:
     """Watches from before are expired; lists and tokens of before are etcd's, and good."""
-    async with pair.ours.http.get(f"{IN_DEFAULT}?limit=2"):
-        await pair.ask(f"{IN_DEFAULT}?limit=2", {})
+    async with pair.embedded.http.get(f"{IN_DEFAULT}?limit=2"):
+        await pair.get(f"{IN_DEFAULT}?limit=2", {})
     await api_server.restart()
     pair.cluster.empty_watch_cache()
     for path in (
@@ -208,11 +223,11 @@ async def test_a_restarted_server_has_forgotten_the_same(
         f"{IN_DEFAULT}?limit=2&continue={{token}}",
         f"{IN_DEFAULT}?resourceVersion={{before}}",
     ):
-        real, ours = await pair.ask(path, {})
+        real, ours = await pair.get(path, {})
         assert real == ours
 
 
-async def test_writes_are_answered_as_there(pair: Twins) -> None:
+async def test_writes_are_answered_as_there(pair: ServerPair) -> None:
     stale: Json = {"metadata": {"resourceVersion": "1"}, "spec": {"size": 9}}
     nothing: Json = {"spec": {}}
     written: list[tuple[str, str, Json | None]] = [
@@ -229,5 +244,5 @@ async def test_writes_are_answered_as_there(pair: Twins) -> None:
         ("DELETE", f"{IN_DEFAULT}/a", None),
     ]
     for method, path, body in written:
-        real, ours = [await twin.answer(method, path, body) for twin in pair.both]
+        real, ours = [await twin.request(method, path, body) for twin in pair.both]
         assert real == ours, (method, path)

@@ -13,45 +13,47 @@ import pytest
 
 from aioinformer import Resource
 from aioinformer.testing import Features
-from tests.apiserver.changes import APPLIES, GIZMO_CRD, WRITTEN, Change
-from tests.apiserver.process import ApiServerProcess, install_crd
-from tests.apiserver.twins import Seen, Twins, twins
-from tests.testing.answers import Answer, recorded_answers
+from tests.apiserver.server_pair import NormalizedResponse, ServerPair, server_pair
+from tests.apiserver.server_process import ApiServerProcess, install_crd
+from tests.apiserver.write_requests import APPLIES, GIZMO_CRD, WRITES_BY_NAME, WriteRequest
+from tests.testing.recorded_writes import RecordedWrite, read_recorded_writes
 
 pytestmark = pytest.mark.apiserver
 
 
 @pytest.fixture
-async def pair(api_server: ApiServerProcess) -> AsyncIterator[Twins]:
+async def pair(api_server: ApiServerProcess) -> AsyncIterator[ServerPair]:
     """Both servers, with widgets, and with gizmos that have a status subresource."""
     await install_crd(api_server, GIZMO_CRD)
-    async with twins(api_server, Features(minor=37)) as pair:
+    async with server_pair(api_server, Features(minor=37)) as pair:
         pair.cluster.add_resource(Resource("example.com", "v1", "gizmos", "Gizmo"), status=True)
         yield pair
 
 
 async def answers(
-    pair: Twins, changes: list[Change], *, managers: bool = False
-) -> list[tuple[Change, Seen, Seen]]:
+    pair: ServerPair, changes: list[WriteRequest], *, managers: bool = False
+) -> list[tuple[WriteRequest, NormalizedResponse, NormalizedResponse]]:
     """What either answers."""
     return [
         (
             change,
-            await pair.real.send(*change, managers=managers),
-            await pair.ours.send(*change, managers=managers),
+            await pair.real.send_raw(*change, managers=managers),
+            await pair.embedded.send_raw(*change, managers=managers),
         )
         for change in changes
     ]
 
 
-async def test_writes_are_answered_as_there_and_as_recorded(pair: Twins) -> None:
-    found = {what: await answers(pair, changes) for what, changes in WRITTEN.items()}
+async def test_writes_are_answered_as_there_and_as_recorded(pair: ServerPair) -> None:
+    found = {what: await answers(pair, changes) for what, changes in WRITES_BY_NAME.items()}
     found["an apply"] = await answers(pair, APPLIES, managers=True)
     for what, series in found.items():
         for change, real, ours in series:
             assert (real.status, real.lines) == (ours.status, ours.lines), (what, change)
     real_ones = {
-        what: [Answer(*change, real.status, "".join(real.lines)) for change, real, _ in series]
+        what: [
+            RecordedWrite(*change, real.status, "".join(real.lines)) for change, real, _ in series
+        ]
         for what, series in found.items()
     }
-    assert real_ones == recorded_answers()
+    assert real_ones == read_recorded_writes()

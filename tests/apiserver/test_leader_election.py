@@ -15,9 +15,14 @@ import pytest
 
 from aioinformer import Client, Fencing, LeaderElector
 from aioinformer.errors import LeadershipLost, TransportError
-from tests.apiserver.candidate import LEASE, RENEW, RETRY, elector_of
-from tests.apiserver.process import ApiServerProcess
-from tests.apiserver.stand_ins import install_leases
+from tests.apiserver.built_in_crds import install_leases
+from tests.apiserver.elector_process import (
+    LEASE_DURATION,
+    RENEW_DEADLINE,
+    RETRY_PERIOD,
+    make_elector,
+)
+from tests.apiserver.server_process import ApiServerProcess
 
 pytestmark = pytest.mark.apiserver
 
@@ -29,7 +34,7 @@ SLACK = 1.0
 @asynccontextmanager
 async def candidate(server: ApiServerProcess, identity: str) -> AsyncGenerator[Process]:
     """A candidate in a process of its own, killed at the end."""
-    arguments = ("-m", "tests.apiserver.candidate", str(server.kubeconfig), identity)
+    arguments = ("-m", "tests.apiserver.elector_process", str(server.kubeconfig), identity)
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, stdout=PIPE, cwd=ROOT
     )
@@ -59,17 +64,17 @@ async def for_ever(elector: LeaderElector) -> None:
 async def test_who_leaves_is_followed_soon(api_server: ApiServerProcess) -> None:
     await install_leases(api_server)
     async with Client.connect(kubeconfig=api_server.kubeconfig) as client:
-        first, second = elector_of(client, "a"), elector_of(client, "b")
+        first, second = make_elector(client, "a"), make_elector(client, "b")
         async with first.leading() as fencing:
             assert fencing == Fencing(0, "a")
             following = asyncio.create_task(for_ever(second))
-            await asyncio.sleep(LEASE + SLACK)
+            await asyncio.sleep(LEASE_DURATION + SLACK)
             assert second.fencing is None, "it is renewed"
         left = time.monotonic()
         while not second.is_leader:  # noqa: ASYNC110 - it is seen from outside only
             await asyncio.sleep(0.01)
         assert second.leader == "b"
-        assert time.monotonic() - left < 2.2 * RETRY + SLACK
+        assert time.monotonic() - left < 2.2 * RETRY_PERIOD + SLACK
         following.cancel()
         await asyncio.wait({following})
 
@@ -83,16 +88,16 @@ async def test_who_is_killed_is_followed_within_the_lease_time(
         candidate(api_server, "a") as process,
     ):
         assert await line(process, "leading") == "0/a"
-        follower = elector_of(client, "b")
+        follower = make_elector(client, "b")
         following = asyncio.create_task(for_ever(follower))
-        await asyncio.sleep(2 * RETRY * 2.2)  # it has seen who leads
+        await asyncio.sleep(2 * RETRY_PERIOD * 2.2)  # it has seen who leads
         assert follower.leader == "a"
         process.kill()
         killed = time.monotonic()
-        async with asyncio.timeout(LEASE + 2.2 * RETRY + SLACK):
+        async with asyncio.timeout(LEASE_DURATION + 2.2 * RETRY_PERIOD + SLACK):
             while not follower.is_leader:  # noqa: ASYNC110 - it is seen from outside only
                 await asyncio.sleep(0.01)
-        assert time.monotonic() - killed > LEASE - RETRY - SLACK
+        assert time.monotonic() - killed > LEASE_DURATION - RETRY_PERIOD - SLACK
         assert follower.fencing == Fencing(1, "b")
         following.cancel()
         await asyncio.wait({following})
@@ -111,7 +116,7 @@ async def test_who_was_stopped_for_too_long_does_nothing_more_as_it_wakes(
             await line(process, "step")
         await asyncio.sleep(0.01)  # while it waits: a step that has begun is not undone
         process.send_signal(signal.SIGSTOP)
-        async with elector_of(client, "b").leading() as fencing:
+        async with make_elector(client, "b").leading() as fencing:
             assert fencing == Fencing(1, "b")
             woken = time.monotonic()
             process.send_signal(signal.SIGCONT)
@@ -128,7 +133,7 @@ async def test_without_a_server_nobody_leads_longer_than_the_renew_deadline(
 ) -> None:
     await install_leases(api_server)
     async with Client.connect(kubeconfig=api_server.kubeconfig) as client:
-        elector = elector_of(client, "a")
+        elector = make_elector(client, "a")
         leading = asyncio.create_task(for_ever(elector))
         while not elector.is_leader:  # noqa: ASYNC110 - it is seen from outside only
             await asyncio.sleep(0.01)
@@ -136,7 +141,11 @@ async def test_without_a_server_nobody_leads_longer_than_the_renew_deadline(
         killed = time.monotonic()
         with pytest.raises(LeadershipLost, match="it was not renewed for 2 s") as caught:
             await leading
-        assert RENEW - RETRY - SLACK < time.monotonic() - killed < RENEW + SLACK
+        assert (
+            RENEW_DEADLINE - RETRY_PERIOD - SLACK
+            < time.monotonic() - killed
+            < RENEW_DEADLINE + SLACK
+        )
         assert isinstance(caught.value.__cause__, TransportError)
         await api_server.start()
         async with asyncio.timeout(20), elector.leading() as fencing:

@@ -10,8 +10,8 @@ import pytest
 from msgspec import Struct
 
 from aioinformer import Added, Client, Deleted, Event, KubeObject, Resource, SharedInformerFactory
-from tests.apiserver.process import Admin, ApiServerProcess, Json
-from tests.runtime.sources import until
+from tests.apiserver.server_process import AdminClient, ApiServerProcess, Json
+from tests.runtime.scripted_source import wait_until
 
 pytestmark = pytest.mark.apiserver
 
@@ -51,7 +51,7 @@ def labelled(app: str) -> Json:
 
 
 async def test_every_shape_shows_what_the_server_has_but_for_what_does_not_fit(
-    api_server: ApiServerProcess, admin: Admin
+    api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     await admin.create(widget("a", "shop"), "web")
     async with (
@@ -81,7 +81,7 @@ async def test_every_shape_shows_what_the_server_has_but_for_what_does_not_fit(
         last = await admin.merge_patch("a", labelled("cart"), "web")
         await asyncio.gather(*(each.wait_for(last, timeout=10) for each in (models, apps, carts)))
         assert not models.health.rejections
-        await until(lambda: len(told) == 3)
+        await wait_until(lambda: len(told) == 3)
         assert [(type(event), event.obj.name) for event in told] == [
             *((Added, "b"), (Deleted, "b"), (Added, "a")),
         ]

@@ -24,9 +24,9 @@ from aioinformer import (
     SharedInformer,
     SharedInformerFactory,
 )
-from tests.apiserver.process import Admin, ApiServerProcess
-from tests.promises.conftest import until
-from tests.promises.histories import Recorder, judge, states
+from tests.apiserver.server_process import AdminClient, ApiServerProcess
+from tests.promises.conftest import wait_until
+from tests.promises.event_recorder import RecordingHandler, check_event_order, states
 
 pytestmark = pytest.mark.apiserver
 
@@ -49,7 +49,7 @@ def widget(name: str, rng: random.Random) -> dict[str, Any]:
     }
 
 
-async def write(admin: Admin, names: list[str], seed: int) -> None:
+async def write(admin: AdminClient, names: list[str], seed: int) -> None:
     """Create each widget, change it once or twice, and delete every fifth."""
     rng = random.Random(seed)
 
@@ -67,7 +67,7 @@ async def write(admin: Admin, names: list[str], seed: int) -> None:
         await asyncio.gather(*(one(name) for name in names[start : start + 10]))
 
 
-async def served(admin: Admin) -> dict[ObjectKey, tuple[str, str]]:
+async def served(admin: AdminClient) -> dict[ObjectKey, tuple[str, str]]:
     """What a fresh list says."""
     found = (await admin.list("web"))["items"]
     return {
@@ -84,7 +84,7 @@ async def read(informer: SharedInformer, events: list[Event]) -> None:
 
 @pytest.mark.timeout(120)
 async def test_a_thousand_widgets_and_a_killed_server(
-    api_server: ApiServerProcess, admin: Admin, caplog: pytest.LogCaptureFixture
+    api_server: ApiServerProcess, admin: AdminClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL, "aioinformer.reflector")
     streamed: list[Event] = []
@@ -93,34 +93,34 @@ async def test_a_thousand_widgets_and_a_killed_server(
         SharedInformerFactory(client, namespace="web", backoff=BACKOFF) as informers,
     ):
         widgets = informers.informer(WIDGETS, indexers={"colour": colour})
-        recorders = [Recorder(widgets), Recorder(widgets)]
+        recorders = [RecordingHandler(widgets), RecordingHandler(widgets)]
         for recorder in recorders:
             widgets.add_handler(recorder)
         await informers.wait_synced(30)
         reading = asyncio.create_task(read(widgets, streamed))
 
         await write(admin, [f"early-{i}" for i in range(500)], seed=1)
-        late = Recorder(widgets)
+        late = RecordingHandler(widgets)
         widgets.add_handler(late)
         writing = asyncio.create_task(write(admin, [f"middle-{i}" for i in range(300)], seed=2))
-        await until(lambda: len(widgets.lister) > 450)
+        await wait_until(lambda: len(widgets.lister) > 450)
         await writing
 
         await api_server.kill()
-        await until(lambda: widgets.health.error is not None)
+        await wait_until(lambda: widgets.health.error is not None)
         assert len(widgets.lister) > 600  # an unreachable server empties nothing
         gone = [obj.name for obj in widgets.lister][::7]
         await api_server.start()
-        async with Admin(api_server) as again:
+        async with AdminClient(api_server) as again:
             for name in gone:
                 await again.delete(name, namespace="web")
             await write(again, [f"later-{i}" for i in range(200)], seed=3)
             truth = await served(again)
 
-        await until(lambda: states(widgets.lister) == truth, timeout=30)
+        await wait_until(lambda: states(widgets.lister) == truth, timeout=30)
         for recorder in (*recorders, late):
-            await until(lambda recorder=recorder: judge(recorder.events) == truth)  # type: ignore[misc]
-        await until(lambda: judge(streamed) == truth)
+            await wait_until(lambda recorder=recorder: check_event_order(recorder.events) == truth)  # type: ignore[misc]
+        await wait_until(lambda: check_event_order(streamed) == truth)
         reading.cancel()
         await asyncio.wait({reading})
 
@@ -132,7 +132,7 @@ async def test_a_thousand_widgets_and_a_killed_server(
 
 
 async def test_an_expired_version_after_a_restart_leads_to_a_diff(
-    api_server: ApiServerProcess, admin: Admin
+    api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     rng = random.Random(4)
     for name in "abc":
@@ -142,7 +142,7 @@ async def test_an_expired_version_after_a_restart_leads_to_a_diff(
         SharedInformerFactory(client, backoff=BackoffPolicy(initial=2.0)) as informers,
     ):
         widgets = informers.informer(WIDGETS)
-        recorder = Recorder(widgets)
+        recorder = RecordingHandler(widgets)
         await widgets.add_handler(recorder).wait_synced(30)
         recorder.events.clear()
         await api_server.restart()
@@ -150,7 +150,7 @@ async def test_an_expired_version_after_a_restart_leads_to_a_diff(
         await admin.delete("a", namespace="web")
         await admin.merge_patch("b", {"spec": {"size": 7}}, namespace="web")
         truth = await served(admin)
-        await until(lambda: states(widgets.lister) == truth, timeout=30)
+        await wait_until(lambda: states(widgets.lister) == truth, timeout=30)
         told = [(type(event).__name__, event.obj.name) for event in recorder.events]
     # "c" has the version that it had: nothing is told of it.
     assert sorted(told) == [("Deleted", "a"), ("Updated", "b")]

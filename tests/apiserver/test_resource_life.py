@@ -20,9 +20,15 @@ from aioinformer import (
     SharedInformer,
     SharedInformerFactory,
 )
-from tests.apiserver.process import WIDGET_CRD, Admin, ApiServerProcess, Json, install_crd
-from tests.apiserver.process import until as process_until
-from tests.promises.conftest import until
+from tests.apiserver.server_process import (
+    WIDGET_CRD,
+    AdminClient,
+    ApiServerProcess,
+    Json,
+    install_crd,
+)
+from tests.apiserver.server_process import wait_until as process_until
+from tests.promises.conftest import wait_until
 
 pytestmark = pytest.mark.apiserver
 
@@ -45,7 +51,7 @@ class Watched:
         return sorted(obj.name for obj in self.informer.lister.list())
 
     async def becomes(self, state: str) -> None:
-        await until(lambda: self.informer.health.state == state)
+        await wait_until(lambda: self.informer.health.state == state)
 
 
 @asynccontextmanager
@@ -67,12 +73,12 @@ def widget(name: str) -> dict[str, Any]:
     }
 
 
-async def remove(admin: Admin) -> None:
+async def remove(admin: AdminClient) -> None:
     """Delete the definition. The server serves what it defined for a second or so yet."""
     await admin.request("DELETE", f"{CRD}/widgets.example.com")
 
     async def gone() -> bool:
-        return not await admin.answers("/apis/example.com/v1/widgets")
+        return not await admin.succeeds("/apis/example.com/v1/widgets")
 
     async with asyncio.timeout(20):
         await process_until(gone)
@@ -80,7 +86,7 @@ async def remove(admin: Admin) -> None:
 
 @pytest.mark.timeout(90)
 async def test_a_definition_that_comes_late_goes_and_comes_back(
-    api_server: ApiServerProcess, admin: Admin
+    api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     await remove(admin)
     async with watched(api_server) as widgets:
@@ -91,24 +97,24 @@ async def test_a_definition_that_comes_late_goes_and_comes_back(
         await install_crd(api_server, WIDGET_CRD)
         await widgets.informer.wait_synced(timeout=20)
         await admin.create(widget("first"))
-        await until(lambda: widgets.names == ["first"])
+        await wait_until(lambda: widgets.names == ["first"])
 
         await remove(admin)
         await widgets.becomes("absent")
-        await until(lambda: widgets.names == [])
+        await wait_until(lambda: widgets.names == [])
         gone = widgets.told[-1]
         assert isinstance(gone, Deleted)
         assert gone.reason in ("deleted", "resource_gone")
 
         await install_crd(api_server, WIDGET_CRD)
         await admin.create(widget("second"))
-        await until(lambda: widgets.names == ["second"])
+        await wait_until(lambda: widgets.names == ["second"])
         await widgets.becomes("watching")
 
 
 @pytest.mark.timeout(90)
 async def test_a_version_that_is_switched_off_is_followed(
-    api_server: ApiServerProcess, admin: Admin
+    api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     definition = await admin.request("GET", f"{CRD}/widgets.example.com")
     definition["spec"]["versions"] = [_version("v1", storage=True), _version("v2")]
@@ -116,15 +122,15 @@ async def test_a_version_that_is_switched_off_is_followed(
     async with watched(api_server) as widgets:
         await widgets.informer.wait_synced(timeout=20)
         await admin.create(widget("moved"))
-        await until(lambda: widgets.names == ["moved"])
+        await wait_until(lambda: widgets.names == ["moved"])
 
         definition = await admin.request("GET", f"{CRD}/widgets.example.com")
         definition["spec"]["versions"][0]["served"] = False
         await admin.request("PUT", f"{CRD}/widgets.example.com", body=definition)
 
-        await until(lambda: "moved" in [each.cause for each in widgets.problems])
+        await wait_until(lambda: "api_version_changed" in [each.cause for each in widgets.problems])
         await widgets.becomes("watching")
-        await until(lambda: widgets.informer.lister.list()[0].api_version == "example.com/v2")
+        await wait_until(lambda: widgets.informer.lister.list()[0].api_version == "example.com/v2")
         assert widgets.names == ["moved"]
         assert not any(isinstance(event, Deleted) for event in widgets.told)
         await asyncio.sleep(0)

@@ -16,9 +16,9 @@ import yaml
 
 from aioinformer import Client
 from examples.sample_controller.kinds import LEASES
-from tests.apiserver.process import ApiServerProcess, install_crd
-from tests.apiserver.stand_ins import install_events, install_leases
-from tests.examples.foos import Foos, eventually, story
+from tests.apiserver.built_in_crds import install_events, install_leases
+from tests.apiserver.server_process import ApiServerProcess, install_crd
+from tests.examples.sample_controller import Foos, check_sample_controller, eventually
 
 pytestmark = pytest.mark.apiserver
 
@@ -82,7 +82,7 @@ async def test_two_replicas_keep_workloads_and_one_survives_the_other(
         foos = Foos(client)
         await leads(first)
         async with replica(api_server, "b") as second:
-            await story(foos)
+            await check_sample_controller(foos)
 
             first.send_signal(signal.SIGKILL)
             killed = time.monotonic()

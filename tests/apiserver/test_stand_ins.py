@@ -7,8 +7,8 @@ import pytest
 from aioinformer import Client, EventRecorder, ObjectKey, SharedInformerFactory
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import Conflict, Invalid
-from tests.apiserver.process import ApiServerProcess
-from tests.apiserver.stand_ins import install_events, install_leases
+from tests.apiserver.built_in_crds import install_events, install_leases
+from tests.apiserver.server_process import ApiServerProcess
 
 pytestmark = pytest.mark.apiserver
 

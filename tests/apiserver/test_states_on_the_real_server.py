@@ -22,13 +22,13 @@ from aioinformer import (
     SharedInformer,
     WatchRequest,
 )
-from aioinformer._core.listwatch.server_profile import Habits
+from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer.errors import RequestTimedOut, Status, server_error
-from tests.apiserver.process import Admin, ApiServerProcess, Json
-from tests.promises.conftest import until
-from tests.promises.histories import Recorder, judge, states
-from tests.promises.lines import Noted, in_short, now
-from tests.runtime.running import running
+from tests.apiserver.server_process import AdminClient, ApiServerProcess, Json
+from tests.promises.conftest import wait_until
+from tests.promises.event_recorder import RecordingHandler, check_event_order, states
+from tests.promises.function_lister_watcher import RecordingListerWatcher, loop_time, summarize
+from tests.runtime.informers import running_in_background
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(120)]
 
@@ -49,14 +49,14 @@ def widget(name: str, *, pad: int = 0, **spec: object) -> Json:
     }
 
 
-async def create(admin: Admin, count: int, *, pad: int = 0) -> None:
+async def create(admin: AdminClient, count: int, *, pad: int = 0) -> None:
     """So many widgets, twenty at a time."""
     for start in range(0, count, 20):
         names = [f"w-{number:04d}" for number in range(start, min(start + 20, count))]
         await asyncio.gather(*(admin.create(widget(name, pad=pad), "web") for name in names))
 
 
-async def served(admin: Admin) -> dict[ObjectKey, tuple[str, str]]:
+async def served(admin: AdminClient) -> dict[ObjectKey, tuple[str, str]]:
     """What a fresh list says."""
     found = (await admin.list("web"))["items"]
     return {
@@ -71,15 +71,15 @@ async def reading(
     *,
     watch_list: bool = True,
     backoff: BackoffPolicy = BACKOFF,
-    habits: Habits | None = None,
-) -> AsyncGenerator[tuple[SharedInformer, Noted]]:
+    habits: ServerProfile | None = None,
+) -> AsyncGenerator[tuple[SharedInformer, RecordingListerWatcher]]:
     """An informer of the widgets, synced, and what it asks."""
     async with Client.connect(kubeconfig=server.kubeconfig) as client:
-        noted = Noted(client.lister_watcher(WIDGETS, namespace="web"))
+        noted = RecordingListerWatcher(client.lister_watcher(WIDGETS, namespace="web"))
         widgets = SharedInformer(
             noted, backoff=backoff, watch_list=watch_list, habits=habits, namespace="web"
         )
-        async with running(widgets.run()):
+        async with running_in_background(widgets.run()):
             await widgets.wait_synced(30)
             yield widgets, noted
 
@@ -135,14 +135,14 @@ class Forgetful(Held):
             yield chunks
 
 
-def asked(noted: Noted) -> list[str]:
+def asked(noted: RecordingListerWatcher) -> list[str]:
     """The kinds of requests so far."""
-    return [in_short(request).split()[0] for _, request in noted.asked]
+    return [summarize(request).split()[0] for _, request in noted.requests]
 
 
 @pytest.mark.parametrize("watch_list", [True, False], ids=["WatchList", "LIST"])
 async def test_a_thousand_widgets_are_read_either_way(
-    api_server: ApiServerProcess, admin: Admin, *, watch_list: bool
+    api_server: ApiServerProcess, admin: AdminClient, *, watch_list: bool
 ) -> None:
     await create(admin, MANY)
     truth = await served(admin)
@@ -152,19 +152,19 @@ async def test_a_thousand_widgets_are_read_either_way(
         await admin.merge_patch("w-0007", {"spec": {"size": 2}}, namespace="web")
         await admin.delete("w-0008", namespace="web")
         truth = await served(admin)
-        await until(lambda: states(widgets.lister) == truth)
+        await wait_until(lambda: states(widgets.lister) == truth)
         assert asked(noted) == (["stream"] if watch_list else ["list", "watch"])
         assert widgets.health.error is None
 
 
-async def test_pages_come_to_the_same(api_server: ApiServerProcess, admin: Admin) -> None:
+async def test_pages_come_to_the_same(api_server: ApiServerProcess, admin: AdminClient) -> None:
     """The cache ignores a limit; a consistent read doesn't, and that is what follows a 410."""
     await create(admin, 60)
     truth = await served(admin)
     async with Client.connect(kubeconfig=api_server.kubeconfig) as client:
-        noted = Noted(Forgetful(client.lister_watcher(WIDGETS, namespace="web")))
+        noted = RecordingListerWatcher(Forgetful(client.lister_watcher(WIDGETS, namespace="web")))
         widgets = SharedInformer(noted, watch_list=False, page_size=7, namespace="web")
-        async with running(widgets.run()):
+        async with running_in_background(widgets.run()):
             await widgets.wait_synced(30)
             assert states(widgets.lister) == truth
             assert asked(noted)[:10] == ["list"] * 2 + ["page"] * 8
@@ -172,29 +172,29 @@ async def test_pages_come_to_the_same(api_server: ApiServerProcess, admin: Admin
 
 @pytest.mark.parametrize("watch_list", [True, False], ids=["WatchList", "LIST"])
 async def test_a_version_that_has_expired_leads_to_a_state_of_the_same_kind(
-    api_server: ApiServerProcess, admin: Admin, *, watch_list: bool
+    api_server: ApiServerProcess, admin: AdminClient, *, watch_list: bool
 ) -> None:
     """A restarted server has forgotten the past of watches: what happened before its start."""
     await create(admin, 20)
     late = BackoffPolicy(initial=6.0, jitter=0)  # while the server starts twice
     async with reading(api_server, watch_list=watch_list, backoff=late) as (widgets, noted):
-        recorder = Recorder(widgets)
+        recorder = RecordingHandler(widgets)
         await widgets.add_handler(recorder).wait_synced(30)
-        before = len(noted.asked)
+        before = len(noted.requests)
         await api_server.restart()
         await admin.delete("w-0003", namespace="web")
         await admin.merge_patch("w-0004", {"spec": {"size": 9}}, namespace="web")
         truth = await served(admin)
         await api_server.restart()
-        await until(lambda: states(widgets.lister) == truth, timeout=40)
-        await until(lambda: judge(recorder.events) == truth)
+        await wait_until(lambda: states(widgets.lister) == truth, timeout=40)
+        await wait_until(lambda: check_event_order(recorder.events) == truth)
         assert ("stream" if watch_list else "whole") in asked(noted)[before:]
         assert widgets.health.rewinds == 0
 
 
 @pytest.mark.parametrize("watch_list", [True, False], ids=["WatchList", "LIST"])
 async def test_a_server_killed_in_the_middle_of_a_state_leaves_nothing_of_it(
-    api_server: ApiServerProcess, admin: Admin, *, watch_list: bool
+    api_server: ApiServerProcess, admin: AdminClient, *, watch_list: bool
 ) -> None:
     """Thirty megabytes, of which some have been read: the socket's buffers hold the rest back."""
     await create(admin, 300, pad=100_000)
@@ -204,57 +204,60 @@ async def test_a_server_killed_in_the_middle_of_a_state_leaves_nothing_of_it(
         source = Held(client.lister_watcher(WIDGETS, namespace="web"), 2_000_000)
         widgets = SharedInformer(source, backoff=BACKOFF, watch_list=watch_list, namespace="web")
         widgets.add_handler(lambda _: seen.append(len(widgets.lister.unsynced)))
-        async with running(widgets.run()):
-            await until(lambda: source.received > source.size, timeout=30)
+        async with running_in_background(widgets.run()):
+            await wait_until(lambda: source.received > source.size, timeout=30)
             await api_server.kill()
             source.go.set()
-            await until(lambda: widgets.health.error is not None, timeout=30)
+            await wait_until(lambda: widgets.health.error is not None, timeout=30)
             assert source.received < 25_000_000
             assert not widgets.synced
             assert len(widgets.lister.unsynced) == 0
             await api_server.start()
             await widgets.wait_synced(45)
             assert states(widgets.lister) == truth
-            await until(lambda: len(seen) == len(truth))
+            await wait_until(lambda: len(seen) == len(truth))
     assert set(seen) == {len(truth)}, "the state came at once"
 
 
 async def test_bookmarks_come_once_a_minute_and_keep_the_informer_fresh(
-    api_server: ApiServerProcess, admin: Admin
+    api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     """What happens elsewhere moves its version, though it hears nothing of it.
 
     The first one may come at any time; the second one tells how far they are apart.
     """
     await create(admin, 3)
-    habits = Habits()
+    habits = ServerProfile()
     async with reading(api_server, habits=habits) as (widgets, noted):
         moved: list[float] = []
         for name in ("elsewhere", "elsewhere-too"):
             before = int(widgets.health.resource_version)
             await admin.create(widget(name), "other")
-            await until(lambda: int(widgets.health.resource_version) > before, timeout=75)  # noqa: B023
-            moved.append(now())
+            await wait_until(lambda: int(widgets.health.resource_version) > before, timeout=75)  # noqa: B023
+            moved.append(loop_time())
         assert moved[1] - moved[0] == pytest.approx(60.0, abs=5.0)
-        assert habits.cadence == pytest.approx(60.0, abs=5.0)
+        assert habits.bookmark_interval == pytest.approx(60.0, abs=5.0)
         assert widgets.health.fresh is not None
         assert widgets.health.fresh < 5.0
         assert (asked(noted), widgets.health.error) == (["stream"], None)
 
 
 async def test_a_server_that_stands_still_is_noticed_by_its_silence(
-    api_server: ApiServerProcess, admin: Admin
+    api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     """Its kernel keeps the connection alive. That bookmarks are 12 s apart is known from before."""
     await create(admin, 3)
-    async with reading(api_server, habits=Habits(cadence=12.0)) as (widgets, noted):
+    async with reading(api_server, habits=ServerProfile(bookmark_interval=12.0)) as (
+        widgets,
+        noted,
+    ):
         api_server.pause()
         try:
-            await until(lambda: isinstance(widgets.health.error, RequestTimedOut), timeout=25)
+            await wait_until(lambda: isinstance(widgets.health.error, RequestTimedOut), timeout=25)
         finally:
             api_server.resume()
         await admin.merge_patch("w-0001", {"spec": {"size": 7}}, namespace="web")
         truth = await served(admin)
-        await until(lambda: states(widgets.lister) == truth, timeout=15)
+        await wait_until(lambda: states(widgets.lister) == truth, timeout=15)
         assert asked(noted) == ["stream", "probe", "watch"]
         assert len(widgets.lister) == 3

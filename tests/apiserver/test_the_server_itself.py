@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.apiserver.process import (
+from tests.apiserver.server_process import (
     AGGREGATED,
     WIDGET_CRD,
     WIDGETS,
-    Admin,
+    AdminClient,
     ApiError,
     ApiServerProcess,
     Json,
     ServerFailed,
     install_crd,
-    until,
+    wait_until,
 )
 
 pytestmark = pytest.mark.apiserver
@@ -36,7 +36,7 @@ def widget(name: str, **spec: object) -> Json:
     }
 
 
-async def first_events(admin: Admin, count: int, **query: str) -> list[Json]:
+async def first_events(admin: AdminClient, count: int, **query: str) -> list[Json]:
     """The first events of a watch in all namespaces."""
     events: list[Json] = []
     async with asyncio.timeout(20), aclosing(admin.watch(**query)) as watch:
@@ -51,7 +51,7 @@ def names(objects: list[Json]) -> list[str]:
     return [obj["metadata"]["name"] for obj in objects]
 
 
-async def test_a_new_server_has_no_widgets(admin: Admin) -> None:
+async def test_a_new_server_has_no_widgets(admin: AdminClient) -> None:
     widgets = await admin.list()
 
     assert widgets["kind"] == "WidgetList"
@@ -59,7 +59,7 @@ async def test_a_new_server_has_no_widgets(admin: Admin) -> None:
     assert int(widgets["metadata"]["resourceVersion"]) > 0
 
 
-async def test_a_widget_can_be_written_and_read(admin: Admin) -> None:
+async def test_a_widget_can_be_written_and_read(admin: AdminClient) -> None:
     # Nobody ever made this namespace; without admission nobody asks.
     made = await admin.create(widget("one", size=1, extra={"kept": True}), namespace="nowhere")
     assert await admin.get("one", namespace="nowhere") == made
@@ -80,7 +80,7 @@ async def test_a_widget_can_be_written_and_read(admin: Admin) -> None:
     assert missing.value.body["reason"] == "NotFound"
 
 
-async def test_a_watch_tells_what_happened_since_a_list(admin: Admin) -> None:
+async def test_a_watch_tells_what_happened_since_a_list(admin: AdminClient) -> None:
     since = (await admin.list())["metadata"]["resourceVersion"]
     await admin.create(widget("one", size=1))
     await admin.merge_patch("one", {"spec": {"size": 2}})
@@ -92,7 +92,7 @@ async def test_a_watch_tells_what_happened_since_a_list(admin: Admin) -> None:
     assert [event["object"]["spec"]["size"] for event in events] == [1, 2, 2]
 
 
-async def test_selectors_and_pages_are_served(admin: Admin) -> None:
+async def test_selectors_and_pages_are_served(admin: AdminClient) -> None:
     for name, colour in (("a", "red"), ("b", "blue"), ("c", "red")):
         await admin.create(widget(name, colour=colour))
 
@@ -103,7 +103,7 @@ async def test_selectors_and_pages_are_served(admin: Admin) -> None:
     assert names(page["items"] + rest["items"]) == ["a", "b", "c"]
 
 
-async def test_a_watch_list_ends_its_beginning_with_a_bookmark(admin: Admin) -> None:
+async def test_a_watch_list_ends_its_beginning_with_a_bookmark(admin: AdminClient) -> None:
     for name in ("one", "two"):
         await admin.create(widget(name))
 
@@ -122,7 +122,7 @@ async def test_a_watch_list_ends_its_beginning_with_a_bookmark(admin: Admin) -> 
 
 
 async def test_a_killed_server_comes_back_with_its_data(
-    api_server: ApiServerProcess, admin: Admin
+    api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     made = await admin.create(widget("one", size=1))
     url, ca = api_server.url, api_server.ca_file.read_bytes()
@@ -135,7 +135,7 @@ async def test_a_killed_server_comes_back_with_its_data(
 
 
 async def test_a_restarted_server_has_forgotten_what_happened_before(
-    api_server: ApiServerProcess, admin: Admin
+    api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     since = (await admin.list())["metadata"]["resourceVersion"]
     await admin.create(widget("one"))
@@ -148,12 +148,12 @@ async def test_a_restarted_server_has_forgotten_what_happened_before(
 
 
 async def test_a_stopped_server_answers_nobody_until_it_is_started(
-    api_server: ApiServerProcess, admin: Admin
+    api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     made = await admin.create(widget("one"))
 
     await api_server.stop()
-    assert not await admin.answers("/livez")
+    assert not await admin.succeeds("/livez")
 
     await api_server.start()
     assert await admin.get("one") == made
@@ -166,11 +166,11 @@ async def test_a_definition_can_be_added_later(api_server: ApiServerProcess) -> 
 
     await install_crd(api_server, definition)
 
-    async with Admin(api_server, WIDGETS._replace(plural="gadgets")) as gadgets:
+    async with AdminClient(api_server, WIDGETS._replace(plural="gadgets")) as gadgets:
         assert (await gadgets.list())["kind"] == "GadgetList"
 
 
-async def test_widgets_are_discovered_in_both_forms(admin: Admin) -> None:
+async def test_widgets_are_discovered_in_both_forms(admin: AdminClient) -> None:
     aggregated = await admin.request("GET", "/apis", accept=AGGREGATED)
     groups = {group["metadata"]["name"]: group for group in aggregated["items"]}
     (version,) = groups["example.com"]["versions"]
@@ -189,9 +189,9 @@ async def test_widgets_are_discovered_in_both_forms(admin: Admin) -> None:
     assert (await admin.request("GET", "/api", accept=AGGREGATED))["items"] == []
 
 
-async def test_readiness_turns_green(admin: Admin) -> None:
+async def test_readiness_turns_green(admin: AdminClient) -> None:
     async with asyncio.timeout(20):
-        await until(lambda: admin.answers("/readyz"))
+        await wait_until(lambda: admin.succeeds("/readyz"))
 
 
 async def test_a_server_that_does_not_come_up_says_why(

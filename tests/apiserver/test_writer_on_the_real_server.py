@@ -6,8 +6,8 @@ import pytest
 
 from aioinformer import Client, Resource, ResourceWriter, SharedInformerFactory, retry_on_conflict
 from aioinformer.errors import AlreadyExists, BadRequest, Conflict, Invalid, NotFound
-from tests.apiserver.changes import GIZMO_CRD
-from tests.apiserver.process import ApiServerProcess, install_crd
+from tests.apiserver.server_process import ApiServerProcess, install_crd
+from tests.apiserver.write_requests import GIZMO_CRD
 
 pytestmark = pytest.mark.apiserver
 

@@ -16,11 +16,11 @@ from typing import Any, TypeAlias
 import pytest
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from tests.examples.serving import Service
+from tests.examples.fastapi_service import Service
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
-QUIET = (
+CHROMIUM_FLAGS = (
     "--no-sandbox",  # tests may run as root, where Chromium's sandbox doesn't work
     "--disable-gpu",
     "--disable-quic",
@@ -56,7 +56,7 @@ def artifacts() -> Path:
 @pytest.fixture
 async def browser(chromium: str) -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium, args=QUIET)
+        browser = await playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
         yield browser
         await browser.close()
 
@@ -76,7 +76,7 @@ def open_page(browser: Browser) -> Open:
         async with await browser.new_context(**options) as tab:
             page = await tab.new_page()
             page.on("pageerror", lambda error: wrong.append(f"page error: {error}"))
-            page.on("request", lambda asked: wrong.extend(_elsewhere(asked.url, own)))
+            page.on("request", lambda asked: wrong.extend(_foreign_request_errors(asked.url, own)))
             if not complaints:
                 page.on("console", lambda said: wrong.append(f"console {said.type}: {said.text}"))
             await page.goto(own)
@@ -87,5 +87,5 @@ def open_page(browser: Browser) -> Open:
     return opened
 
 
-def _elsewhere(url: str, own: str) -> list[str]:
+def _foreign_request_errors(url: str, own: str) -> list[str]:
     return [] if url.startswith((own, "about:")) else [f"request to another host: {url}"]

@@ -12,8 +12,8 @@ from playwright.async_api import Locator, Page, expect
 
 from aioinformer.testing import ApiServer
 from tests.browser.conftest import Open
-from tests.examples.serving import Service, serving, settings_of, stalled
-from tests.promises.conftest import until
+from tests.examples.fastapi_service import Service, make_settings, running_service, stalled_client
+from tests.promises.conftest import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -47,8 +47,8 @@ async def server() -> AsyncIterator[ApiServer]:
 
 @pytest.fixture
 async def service(server: ApiServer, tmp_path: Path) -> AsyncIterator[Service]:
-    async with serving(settings_of(server, tmp_path)) as service:
-        await service.synced()
+    async with running_service(make_settings(server, tmp_path)) as service:
+        await service.wait_synced()
         yield service
 
 
@@ -128,8 +128,8 @@ async def test_the_page_survives_a_restart_of_the_api_server_and_says_so_meanwhi
 async def test_the_page_comes_back_to_its_service_by_itself(
     server: ApiServer, tmp_path: Path, open_page: Open
 ) -> None:
-    settings = settings_of(server, tmp_path)
-    async with serving(settings) as service:
+    settings = make_settings(server, tmp_path)
+    async with running_service(settings) as service:
         port = int(service.url.rsplit(":", 1)[1])
         page_of = open_page(service, complaints=True)  # the browser's own: connection refused
         page = await page_of.__aenter__()
@@ -138,7 +138,7 @@ async def test_the_page_comes_back_to_its_service_by_itself(
     await expect(page.locator("#notice")).to_contain_text("lost its service")
     await expect(row(page, "web-1")).to_be_visible()
     server.cluster.delete("pods", "web-0", namespace="web")
-    async with serving(settings, port=port):
+    async with running_service(settings, port=port):
         await expect(page.locator("#state")).to_have_text("Live", timeout=10 * SECOND)
         await expect(row(page, "web-0")).to_have_count(0)
         await expect(row(page, "web-1")).to_be_visible()
@@ -148,9 +148,9 @@ async def test_the_page_comes_back_to_its_service_by_itself(
 async def test_a_page_whose_api_server_was_never_there_says_so(
     server: ApiServer, tmp_path: Path, open_page: Open, artifacts: Path
 ) -> None:
-    settings = settings_of(server, tmp_path)
+    settings = make_settings(server, tmp_path)
     await server.stop()
-    async with serving(settings) as service, open_page(service) as page:
+    async with running_service(settings) as service, open_page(service) as page:
         await expect(page.locator("#state")).to_have_text("API server away")
         await expect(page.locator("#notice")).to_contain_text("Nothing was read yet: pods: 127.0")
         await expect(page.locator("#none")).to_contain_text("Waiting for the first full state")
@@ -173,7 +173,7 @@ async def test_a_page_that_nobody_looks_at_needs_no_connection(
     """There are six of them to a host: without this, the seventh tab stays white."""
     async with open_page(service) as page:
         await page.evaluate(LOOK, True)
-        await until(lambda: service.clients == 0, timeout=6)
+        await wait_until(lambda: service.clients == 0, timeout=6)
         pod(server, "web-2")
         server.cluster.delete("pods", "web-0", namespace="web")
         await page.evaluate(LOOK, False)
@@ -190,7 +190,7 @@ async def test_the_page_goes_on_after_the_back_button(
 ) -> None:
     async with open_page(service) as page:
         await page.goto("about:blank")
-        await until(lambda: service.clients == 0)
+        await wait_until(lambda: service.clients == 0)
         pod(server, "web-2")
         await page.go_back()
         await expect(row(page, "web-2")).to_be_visible()
@@ -200,7 +200,7 @@ async def test_the_page_goes_on_after_the_back_button(
 async def test_a_stalled_second_client_changes_nothing(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:
-    async with open_page(service) as page, stalled(service):
+    async with open_page(service) as page, stalled_client(service):
         for version in range(150):  # more than its socket takes
             patch = {"metadata": {"labels": {f"l{i}": f"{version:060}" for i in range(40)}}}
             for name in ("web-0", "web-1", "cart-0"):
@@ -364,7 +364,7 @@ async def test_five_thousand_rows_are_shown_quickly_with_few_elements(
 ) -> None:
     for number in range(5000):
         pod(server, f"pod-{number:04}")
-    await until(lambda: len(service.live.informers["pods"].lister) == 5003)
+    await wait_until(lambda: len(service.live.informers["pods"].lister) == 5003)
     async with open_page(service) as page:
         clock = asyncio.get_running_loop().time
         start = clock()

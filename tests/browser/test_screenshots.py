@@ -11,7 +11,7 @@ from playwright.async_api import expect
 
 from examples.fastapi_app.settings import Settings
 from tests.browser.conftest import Open
-from tests.examples.serving import Service, serving
+from tests.examples.fastapi_service import Service, running_service
 
 pytestmark = pytest.mark.browser
 
@@ -28,8 +28,8 @@ LIFE = 6000
 
 @pytest.fixture
 async def service() -> AsyncIterator[Service]:
-    async with serving(Settings(rate=40)) as service:
-        await service.synced()
+    async with running_service(Settings(rate=40)) as service:
+        await service.wait_synced()
         yield service
 
 

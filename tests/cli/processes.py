@@ -22,7 +22,7 @@ import aioinformer
 ROOT = Path(aioinformer.__file__).parents[1]
 COMMAND = (sys.executable, "-m", "aioinformer")
 
-PATIENCE = 15.0
+WAIT_TIMEOUT = 15.0
 """Seconds for a line to come: the machine may be busy."""
 
 
@@ -38,39 +38,41 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @dataclass(slots=True)
-class Run:
+class CliProcess:
     """A process that runs, or what is left of it."""
 
     process: Process
 
-    async def line(self) -> str:
+    async def read_line(self) -> str:
         """Its next line on stdout."""
         assert self.process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_TIMEOUT):
             return (await self.process.stdout.readline()).decode()
 
-    async def complaint(self) -> str:
+    async def read_stderr_line(self) -> str:
         """Its next line on stderr."""
         assert self.process.stderr is not None
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_TIMEOUT):
             return (await self.process.stderr.readline()).decode()
 
-    async def end(self) -> tuple[int, str, str]:
+    async def wait(self) -> tuple[int, str, str]:
         """Its exit code and what it wrote since, on stdout and stderr."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_TIMEOUT):
             out, err = await self.process.communicate()
         assert self.process.returncode is not None
         return self.process.returncode, (out or b"").decode(), err.decode()
 
 
 @asynccontextmanager
-async def started(*argv: str, env: Mapping[str, str], stdout: int = PIPE) -> AsyncGenerator[Run]:
+async def started_cli(
+    *argv: str, env: Mapping[str, str], stdout: int = PIPE
+) -> AsyncGenerator[CliProcess]:
     """``aioinformer`` with these arguments; killed if it is left running."""
     process = await asyncio.create_subprocess_exec(
         *COMMAND, *argv, env=env, cwd=ROOT, stdout=stdout, stderr=PIPE
     )
     try:
-        yield Run(process)
+        yield CliProcess(process)
     finally:
         with suppress(ProcessLookupError):
             process.kill()
@@ -78,37 +80,37 @@ async def started(*argv: str, env: Mapping[str, str], stdout: int = PIPE) -> Asy
 
 
 @dataclass(slots=True)
-class TerminalRun:
+class TerminalProcess:
     """A process in a terminal of its own."""
 
     process: Process
     master: int
-    _read: asyncio.Queue[str]
+    _output: asyncio.Queue[str]
     written: str = ""
 
-    async def until(self, text: str) -> str:
+    async def wait_for_text(self, text: str) -> str:
         """Wait until it has written ``text``; all that it wrote."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_TIMEOUT):
             while text not in self.written:
-                self.written += await self._read.get()
+                self.written += await self._output.get()
         return self.written
 
-    async def end(self) -> tuple[int, str]:
+    async def wait(self) -> tuple[int, str]:
         """Its exit code and all that it wrote."""
-        async with asyncio.timeout(PATIENCE):
-            while more := await self._read.get():
+        async with asyncio.timeout(WAIT_TIMEOUT):
+            while more := await self._output.get():
                 self.written += more
             return await self.process.wait(), self.written
 
-    def type(self, keys: bytes) -> None:
+    def type_keys(self, keys: bytes) -> None:
         """Type something."""
         os.write(self.master, keys)
 
 
 @asynccontextmanager
-async def in_terminal(
+async def started_in_terminal(
     *argv: str, env: Mapping[str, str], columns: int = 80, lines: int = 24
-) -> AsyncGenerator[TerminalRun]:
+) -> AsyncGenerator[TerminalProcess]:
     """``aioinformer`` with these arguments in a terminal of that size."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -128,7 +130,7 @@ async def in_terminal(
 
     loop.add_reader(master, read)
     process = await asyncio.create_subprocess_exec(
-        *_with_terminal(),
+        *_controlling_terminal_command(),
         *COMMAND,
         *argv,
         env=env,
@@ -139,7 +141,7 @@ async def in_terminal(
     )
     os.close(slave)
     try:
-        yield TerminalRun(process, master, received)
+        yield TerminalProcess(process, master, received)
     finally:
         with suppress(ProcessLookupError):
             process.kill()
@@ -148,13 +150,13 @@ async def in_terminal(
         os.close(master)
 
 
-def _with_terminal() -> tuple[str, ...]:
+def _controlling_terminal_command() -> tuple[str, ...]:
     """What makes the terminal the process's own, so that Ctrl-C is a signal to it."""
     take = "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
     return sys.executable, "-c", f"{take}os.execv(sys.argv[1], sys.argv[1:])"
 
 
-def imported(module: str) -> set[str]:
+def imported_modules(module: str) -> set[str]:
     """The names of the modules that importing ``module`` loads."""
     code = f"import sys, {module}; print(*sys.modules)"
     done = subprocess.run(

@@ -7,40 +7,42 @@ from pathlib import Path
 import pytest
 
 from aioinformer._cli.arguments import (
-    CompletionOptions,
-    DemoOptions,
-    HealthOptions,
-    WatchOptions,
+    CompletionCommandOptions,
+    DemoCommandOptions,
+    HealthCommandOptions,
+    WatchCommandOptions,
     help_text,
-    parse,
+    parse_arguments,
 )
 
 
 def test_no_command_means_no_options() -> None:
-    assert parse([]) is None
+    assert parse_arguments([]) is None
 
 
 def test_the_demo_runs_half_a_minute_with_four_hundred_pods() -> None:
-    assert parse(["demo"]) == DemoOptions(seconds=30, objects=400, seed=0)
+    assert parse_arguments(["demo"]) == DemoCommandOptions(seconds=30, objects=400, seed=0)
 
 
 def test_the_demo_takes_numbers() -> None:
     argv = ["demo", "--seconds", "1.5", "--objects", "9", "--seed", "3", "-v"]
-    assert parse(argv) == DemoOptions(seconds=1.5, objects=9, seed=3, verbose=True)
+    assert parse_arguments(argv) == DemoCommandOptions(seconds=1.5, objects=9, seed=3, verbose=True)
 
 
 def test_a_watch_leaves_the_namespace_to_the_context() -> None:
-    assert parse(["watch", "pods"]) == WatchOptions(resource="pods", namespace="")
+    assert parse_arguments(["watch", "pods"]) == WatchCommandOptions(resource="pods", namespace="")
 
 
 def test_all_namespaces_can_be_asked_for() -> None:
-    assert parse(["watch", "po", "-A"]) == WatchOptions(resource="po", everywhere=True)
+    assert parse_arguments(["watch", "po", "-A"]) == WatchCommandOptions(
+        resource="po", everywhere=True
+    )
 
 
 def test_a_watch_takes_every_option() -> None:
     argv = "watch deploy -n web -l app=shop --field-selector metadata.name=a -o json --events"
     more = "--kubeconfig ~/other --context test --color never --verbose"
-    assert parse([*argv.split(), *more.split()]) == WatchOptions(
+    assert parse_arguments([*argv.split(), *more.split()]) == WatchCommandOptions(
         resource="deploy",
         namespace="web",
         labels="app=shop",
@@ -56,11 +58,11 @@ def test_a_watch_takes_every_option() -> None:
 
 @pytest.mark.parametrize("argv", ["watch pod web-0", "watch pod/web-0"])
 def test_a_watch_may_be_of_one_object(argv: str) -> None:
-    assert parse(argv.split()) == WatchOptions(resource="pod", name="web-0")
+    assert parse_arguments(argv.split()) == WatchCommandOptions(resource="pod", name="web-0")
 
 
 def test_verbose_may_stand_before_the_command() -> None:
-    options = parse(["-v", "watch", "pods"])
+    options = parse_arguments(["-v", "watch", "pods"])
     assert options is not None
     assert options.verbose
 
@@ -95,7 +97,7 @@ def test_mistakes_end_with_code_2_and_say_what_is_wrong(
     argv: str, complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ending:
-        parse(argv.split())
+        parse_arguments(argv.split())
 
     assert ending.value.code == 2
     assert complaint in capsys.readouterr().err
@@ -103,7 +105,7 @@ def test_mistakes_end_with_code_2_and_say_what_is_wrong(
 
 def test_an_empty_namespace_is_no_namespace(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parse(["watch", "pods", "-n", ""])
+        parse_arguments(["watch", "pods", "-n", ""])
 
     assert "argument -n/--namespace: must not be empty" in capsys.readouterr().err
 
@@ -112,7 +114,7 @@ def test_every_default_of_the_demo_is_shown_in_the_same_way(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit):
-        parse(["demo", "--help"])
+        parse_arguments(["demo", "--help"])
 
     help_of_demo = " ".join(capsys.readouterr().out.split())
     for default in (30, 400, 0):
@@ -121,21 +123,21 @@ def test_every_default_of_the_demo_is_shown_in_the_same_way(
 
 @pytest.mark.parametrize("form", ["table", "wide", "json", "yaml", "name", "fields=spec.nodeName"])
 def test_a_watch_has_six_forms(form: str) -> None:
-    options = parse(["watch", "pods", "-o", form])
+    options = parse_arguments(["watch", "pods", "-o", form])
 
-    assert isinstance(options, WatchOptions)
+    assert isinstance(options, WatchCommandOptions)
     assert options.output == form
 
 
 def test_health_looks_at_a_usual_selection_unless_told_what() -> None:
-    assert parse(["health"]) == HealthOptions(resources=())
-    assert parse(["health", "po", "wd", "-A", "--timeout", "3", "-o", "json"]) == HealthOptions(
-        resources=("po", "wd"), everywhere=True, timeout=3, output="json"
-    )
+    assert parse_arguments(["health"]) == HealthCommandOptions(resources=())
+    assert parse_arguments(
+        ["health", "po", "wd", "-A", "--timeout", "3", "-o", "json"]
+    ) == HealthCommandOptions(resources=("po", "wd"), everywhere=True, timeout=3, output="json")
 
 
 def test_completion_takes_a_shell() -> None:
-    assert parse(["completion", "zsh"]) == CompletionOptions(program="zsh")
+    assert parse_arguments(["completion", "zsh"]) == CompletionCommandOptions(shell="zsh")
 
 
 @pytest.mark.parametrize("command", ["watch", "health", "completion"])
@@ -143,7 +145,7 @@ def test_the_help_of_a_command_shows_how_it_is_used(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        parse([command, "--help"])
+        parse_arguments([command, "--help"])
     text = capsys.readouterr().out
 
     assert text.rpartition("options:")[2].count(f"aioinformer {command}") >= 3

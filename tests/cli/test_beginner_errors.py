@@ -19,8 +19,8 @@ import pytest
 
 from aioinformer.__main__ import main
 from tests.client.conftest import Certificates, certificates
-from tests.client.mistakes import MISTAKES, Mistake
-from tests.client.situations import CANARY, Situation, Stage
+from tests.client.failure_setups import CANARY, FailureContext, FailureSetup
+from tests.client.user_errors import USER_ERRORS, UserError
 
 __all__ = ["certificates"]  # a fixture, for pytest to find
 
@@ -29,9 +29,9 @@ PATIENCE = 15.0
 
 
 @contextmanager
-def made(mistake: Mistake, stage: Stage) -> Generator[Situation]:
+def made(mistake: UserError, stage: FailureSetup) -> Generator[FailureContext]:
     """A mistake that was made, in another thread."""
-    ready, situations = threading.Event(), list[Situation]()
+    ready, situations = threading.Event(), list[FailureContext]()
     over = asyncio.Event()
 
     async def run() -> None:
@@ -52,7 +52,7 @@ def made(mistake: Mistake, stage: Stage) -> Generator[Situation]:
         thread.join()
 
 
-def argv(mistake: Mistake, situation: Situation) -> list[str]:
+def argv(mistake: UserError, situation: FailureContext) -> list[str]:
     words = ["watch", mistake.resource, "-n", "web", "--kubeconfig", situation.file]
     if mistake.context is not None:
         words += ["--context", mistake.context]
@@ -61,38 +61,41 @@ def argv(mistake: Mistake, situation: Situation) -> list[str]:
     return words
 
 
-@pytest.mark.parametrize("mistake", [each for each in MISTAKES if each.code], ids=str)
+@pytest.mark.parametrize("mistake", [each for each in USER_ERRORS if each.code], ids=str)
 def test_a_beginners_mistake_is_one_line(
-    mistake: Mistake,
+    mistake: UserError,
     tmp_path: Path,
     certificates: Certificates,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with made(mistake, Stage(tmp_path, certificates)) as situation:
+    with made(mistake, FailureSetup(tmp_path, certificates)) as situation:
         code = main(argv(mistake, situation))
     out, err = capfd.readouterr()
 
     assert (code, out) == (mistake.code, "")
-    assert err.endswith(f"{mistake.said(situation)}\n")
+    assert err.endswith(f"{mistake.expected_text(situation)}\n")
     assert err.startswith("aioinformer: ")
     assert err.count("\n") == 1
     assert CANARY not in err
 
 
-@pytest.mark.parametrize("mistake", [each for each in MISTAKES if not each.code], ids=str)
+@pytest.mark.parametrize("mistake", [each for each in USER_ERRORS if not each.code], ids=str)
 def test_what_may_pass_is_one_line_an_attempt(
-    mistake: Mistake,
+    mistake: UserError,
     tmp_path: Path,
     certificates: Certificates,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """Somebody may be granting the role at this moment."""
-    with made(mistake, Stage(tmp_path, certificates)) as situation, interrupted_at_a_warning():
+    with (
+        made(mistake, FailureSetup(tmp_path, certificates)) as situation,
+        interrupted_at_a_warning(),
+    ):
         code = main(argv(mistake, situation))
     out, err = capfd.readouterr()
 
     assert (code, out) == (130, "")
-    said = mistake.said(situation)
+    said = mistake.expected_text(situation)
     assert err == f"aioinformer: pods in web: {mistake.error.__name__}: {said}\n"
 
 

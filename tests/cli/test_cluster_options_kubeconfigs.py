@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from aioinformer._cli.cluster_options import Named, contexts_in, kind_of, kubeconfig_paths
+from aioinformer._cli.cluster_options import (
+    NamedContext,
+    credential_kind,
+    kubeconfig_paths,
+    read_contexts,
+)
 from aioinformer._client.kubeconfig.context import Context
 
 CONTEXTS = """\
@@ -24,7 +29,7 @@ def test_contexts_have_names_and_some_a_namespace(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(CONTEXTS)
 
-    assert list(contexts_in([path])) == [Named("main", "web"), Named("other")]
+    assert list(read_contexts([path])) == [NamedContext("main", "web"), NamedContext("other")]
 
 
 @pytest.mark.parametrize("text", ["", "- a", "contexts: 3", "a: [", "\x00", "contexts: {a: b}"])
@@ -32,7 +37,7 @@ def test_what_is_no_kubeconfig_has_no_contexts(text: str, tmp_path: Path) -> Non
     path = tmp_path / "config"
     path.write_text(text)
 
-    assert list(contexts_in([path, tmp_path / "missing"])) == []
+    assert list(read_contexts([path, tmp_path / "missing"])) == []
 
 
 def test_files_are_chosen_as_kubectl_chooses_them(tmp_path: Path) -> None:
@@ -64,4 +69,4 @@ def test_files_are_chosen_as_kubectl_chooses_them(tmp_path: Path) -> None:
 def test_the_kind_of_credentials_is_told_and_nothing_of_them(
     user: dict[str, Any], kind: str
 ) -> None:
-    assert kind_of(Context("here", {}, user)) == kind
+    assert credential_kind(Context("here", {}, user)) == kind

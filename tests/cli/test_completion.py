@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aioinformer.__main__ import main
-from aioinformer._cli.completion import suggestions
+from aioinformer._cli.completion import suggest_values
 from tests.cli.processes import ROOT, environment
 
 CONFIG = "contexts: [{name: main, context: {namespace: web}}, {name: mars, context: {}}]\n"
@@ -25,7 +25,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def suggested(argument: str, prefix: str, config: Path | None = None) -> list[str]:
-    return suggestions(argument, prefix, argparse.Namespace(kubeconfig=config))
+    return suggest_values(argument, prefix, argparse.Namespace(kubeconfig=config))
 
 
 def test_resources_are_the_built_in_ones() -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from aioinformer.__main__ import main
-from tests.cli.processes import imported
+from tests.cli.processes import imported_modules
 
 
 def test_no_command_is_a_mistake_that_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,7 +24,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_help_needs_no_http_library() -> None:
-    loaded = imported("aioinformer.__main__")
+    loaded = imported_modules("aioinformer.__main__")
 
     assert "aioinformer.__main__" in loaded
     assert not {"aiohttp", "kubernetes_asyncio"} & loaded

@@ -18,11 +18,11 @@ CANARY = "canary-7c21"
 NO_POD: Mapping[str, str] = {}
 
 
-def encoded(data: bytes) -> str:
+def encode_base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def document(
+def make_kubeconfig(
     *,
     cluster: Mapping[str, Any] | None = None,
     user: Mapping[str, Any] | None = None,
@@ -39,24 +39,24 @@ def document(
     }
 
 
-def written(folder: Path, content: Mapping[str, Any] | str, name: str = "config") -> Path:
+def write_kubeconfig(folder: Path, content: Mapping[str, Any] | str, name: str = "config") -> Path:
     path = folder / name
     path.write_text(content if isinstance(content, str) else yaml.safe_dump(dict(content)))
     return path
 
 
-async def load(path: Path, context: str | None = None) -> Credentials:
+async def load_credentials(path: Path, context: str | None = None) -> Credentials:
     return await Kubeconfig(path, context, environment=NO_POD).load()
 
 
-async def refusal(source: Kubeconfig) -> str:
+async def load_error(source: Kubeconfig) -> str:
     with pytest.raises(ConfigurationError) as caught:
         await source.load()
     return str(caught.value)
 
 
-def chain_of_errors(error: BaseException | None) -> str:
+def error_chain_text(error: BaseException | None) -> str:
     """The text and repr of an error and of all that it came from."""
     if error is None:
         return ""
-    return f"{error} {error!r}\n" + chain_of_errors(error.__cause__ or error.__context__)
+    return f"{error} {error!r}\n" + error_chain_text(error.__cause__ or error.__context__)

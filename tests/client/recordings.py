@@ -19,19 +19,19 @@ class Recording:
     body: bytes
 
 
-def recorded(name: str) -> Recording:
+def read_recording(name: str) -> Recording:
     """The answer in ``NAME.response.http``."""
     head, _, body = (FOLDER / f"{name}.response.http").read_bytes().partition(b"\r\n\r\n")
     first, *lines = head.decode().split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines)
     if headers.pop("Transfer-Encoding", "") == "chunked":
-        body = _dechunked(body)
+        body = _decode_chunked(body)
     for framing in ("Connection", "Content-Length", "Date"):
         headers.pop(framing, None)
     return Recording(int(first.split()[1]), headers, body)
 
 
-def _dechunked(body: bytes) -> bytes:
+def _decode_chunked(body: bytes) -> bytes:
     parts: list[bytes] = []
     while True:
         size, _, rest = body.partition(b"\r\n")

@@ -13,11 +13,15 @@ from aiohttp import web
 from tests.client.recordings import Recording
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Talk: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+ConnectionHandler: TypeAlias = Callable[
+    [asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
+]
 
 
 @asynccontextmanager
-async def serving(handler: Handler, *, tls: ssl.SSLContext | None = None) -> AsyncGenerator[str]:
+async def http_server(
+    handler: Handler, *, tls: ssl.SSLContext | None = None
+) -> AsyncGenerator[str]:
     """An HTTP server that gives every request to ``handler``; its URL."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
@@ -40,7 +44,9 @@ def _expect_failed_handshakes(loop: asyncio.AbstractEventLoop, context: dict[str
 
 
 @asynccontextmanager
-async def talking(talk: Talk, *, tls: ssl.SSLContext | None = None) -> AsyncGenerator[str]:
+async def tcp_server(
+    handler: ConnectionHandler, *, tls: ssl.SSLContext | None = None
+) -> AsyncGenerator[str]:
     """A TCP server that gives every connection to ``talk``; its address."""
     talks: set[asyncio.Task[None]] = set()
 
@@ -50,7 +56,7 @@ async def talking(talk: Talk, *, tls: ssl.SSLContext | None = None) -> AsyncGene
         task.set_name("talk")
         talks.add(task)
         try:
-            await talk(reader, writer)
+            await handler(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # the client or the test is done
         finally:
@@ -72,18 +78,18 @@ async def free_address() -> str:
 
     async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None: ...
 
-    async with talking(never) as address:
+    async with tcp_server(never) as address:
         return address
 
 
-def replay(recording: Recording) -> web.Response:
+def replay_response(recording: Recording) -> web.Response:
     """What was recorded, as an answer."""
     return web.Response(
         status=recording.status, headers=dict(recording.headers), body=recording.body
     )
 
 
-async def streamed(request: web.Request, *chunks: bytes) -> web.StreamResponse:
+async def start_response(request: web.Request, *chunks: bytes) -> web.StreamResponse:
     """A started answer with these chunks sent; it goes on until the handler returns."""
     response = web.StreamResponse()
     await response.prepare(request)

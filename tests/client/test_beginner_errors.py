@@ -21,15 +21,17 @@ from aioinformer.errors import (
 )
 from aioinformer.testing import ApiServer
 from tests.client.conftest import Certificates
-from tests.client.exchanges import eventually_closed, everything_said
-from tests.client.mistakes import MISTAKES, Mistake
-from tests.client.servers import talking
-from tests.client.situations import CANARY, Situation, Stage
+from tests.client.failure_setups import CANARY, FailureContext, FailureSetup
+from tests.client.servers import tcp_server
+from tests.client.transports import error_texts, wait_closed
+from tests.client.user_errors import USER_ERRORS, UserError
 
-ANY = MISTAKES[0]
+ANY = USER_ERRORS[0]
 
 
-async def listing(mistake: Mistake, situation: Situation, timeouts: Timeouts | None = None) -> None:
+async def listing(
+    mistake: UserError, situation: FailureContext, timeouts: Timeouts | None = None
+) -> None:
     """List, as a program would."""
     file, context = situation.file, mistake.context
     async with Client.connect(kubeconfig=file, context=context, timeouts=timeouts) as client:
@@ -39,28 +41,28 @@ async def listing(mistake: Mistake, situation: Situation, timeouts: Timeouts | N
             pytest.fail("it works")
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=str)
+@pytest.mark.parametrize("mistake", USER_ERRORS, ids=str)
 async def test_a_beginners_mistake_is_explained(
-    mistake: Mistake, tmp_path: Path, certificates: Certificates
+    mistake: UserError, tmp_path: Path, certificates: Certificates
 ) -> None:
-    async with mistake.setup(Stage(tmp_path, certificates)) as situation:
+    async with mistake.setup(FailureSetup(tmp_path, certificates)) as situation:
         with pytest.raises(InformerError) as caught:
             await listing(mistake, situation)
 
     error = caught.value
-    assert str(error) == mistake.said(situation)
+    assert str(error) == mistake.expected_text(situation)
     assert type(error) is mistake.error
-    assert not any(CANARY in said for said in everything_said(error))
+    assert not any(CANARY in said for said in error_texts(error))
 
 
 async def test_a_host_that_does_not_answer_is_explained(
     tmp_path: Path, certificates: Certificates
 ) -> None:
     """A firewall that drops packets looks like a handshake that never goes on."""
-    async with talking(silent) as address:
-        file = Stage(tmp_path, certificates).kubeconfig(f"https://{address}")
+    async with tcp_server(silent) as address:
+        file = FailureSetup(tmp_path, certificates).kubeconfig(f"https://{address}")
         with pytest.raises(RequestTimedOut) as caught:
-            await listing(ANY, Situation(file), Timeouts(connect=0.05))
+            await listing(ANY, FailureContext(file), Timeouts(connect=0.05))
 
     assert str(caught.value) == (
         f"{address}: no connection in the time allowed; is the host up, and does a firewall, or a "
@@ -69,7 +71,7 @@ async def test_a_host_that_does_not_answer_is_explained(
 
 
 async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await eventually_closed(reader)
+    await wait_closed(reader)
 
 
 async def test_no_kubeconfig_at_all_is_explained(tmp_path: Path) -> None:

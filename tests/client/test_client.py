@@ -32,8 +32,8 @@ from aioinformer.errors import (
     UsageError,
 )
 from tests.client.conftest import Certificates
-from tests.client.recordings import recorded
-from tests.client.servers import replay, serving, streamed
+from tests.client.recordings import read_recording
+from tests.client.servers import http_server, replay_response, start_response
 
 CANARY = "canary-51de"
 PODS = find_built_in("pods")
@@ -60,9 +60,9 @@ async def discovery(request: web.Request) -> web.Response:
         case "/api":
             return web.json_response({"kind": "APIVersions", "versions": ["v1"]})
         case "/api/v1":
-            return replay(recorded("01-core-v1-resources"))
+            return replay_response(read_recording("01-core-v1-resources"))
         case "/apis":
-            return replay(recorded("02-aggregated-discovery"))
+            return replay_response(read_recording("02-aggregated-discovery"))
         case path:
             return web.Response(status=404, text=path)
 
@@ -75,7 +75,7 @@ async def url(request: web.Request) -> web.Response:
 
 
 async def test_a_client_is_open_inside_its_context_and_nowhere_else() -> None:
-    async with serving(url) as server:
+    async with http_server(url) as server:
         client = Client(server)
         with pytest.raises(NotRunning, match=r"is not open: use it inside `async with`"):
             await client.get("/version")
@@ -96,7 +96,7 @@ async def test_a_client_is_entered_once() -> None:
 
 async def test_a_client_may_be_left_in_another_task_than_it_was_entered_in() -> None:
     """As fixtures of pytest and lifespans of web frameworks do."""
-    async with serving(url) as server:
+    async with http_server(url) as server:
         client = Client(server)
         await asyncio.create_task(client.__aenter__())
         assert await client.get("/version") == b"/version"
@@ -109,7 +109,7 @@ async def test_leaving_a_client_leaves_no_socket_open(
 ) -> None:
     tls = certificates.server_context() if secure else None
     trust = certificates.client_context() if secure else None
-    async with serving(url, tls=tls) as server:
+    async with http_server(url, tls=tls) as server:
         async with Client(server, ssl=trust) as client:
             await asyncio.gather(*(client.get("/version") for _ in range(5)))
         del client
@@ -118,11 +118,11 @@ async def test_leaving_a_client_leaves_no_socket_open(
 
 async def test_leaving_a_client_ends_the_watches_of_other_tasks() -> None:
     async def endless(request: web.Request) -> web.StreamResponse:
-        response = await streamed(request, b"event\n")
+        response = await start_response(request, b"event\n")
         await asyncio.Event().wait()
         return response
 
-    async with serving(endless) as server:
+    async with http_server(endless) as server:
         started = asyncio.Event()
         async with Client(server) as client:
 
@@ -151,7 +151,7 @@ async def test_a_client_connects_with_a_kubeconfig(tmp_path: Path) -> None:
     async def whoami(request: web.Request) -> web.Response:
         return web.Response(text=request.headers["Authorization"])
 
-    async with serving(whoami) as server:
+    async with http_server(whoami) as server:
         config = tmp_path / "config"
         config.write_text(
             f"""
@@ -179,8 +179,8 @@ async def test_a_repr_shows_server_and_state_and_no_secret() -> None:
         assert repr(client) == "<Client http://10.0.0.1 open>"
         reader = client.lister_watcher(PODS, namespace="web", labels="app=shop")
         assert CANARY not in repr(reader)
-        assert repr(reader) == "<ResourceReader of pods in web, labelSelector=app=shop>"
-        assert repr(client.lister_watcher(PODS)) == "<ResourceReader of pods>"
+        assert repr(reader) == "<ClientListerWatcher of pods in web, labelSelector=app=shop>"
+        assert repr(client.lister_watcher(PODS)) == "<ClientListerWatcher of pods>"
     assert repr(client) == "<Client http://10.0.0.1 closed>"
 
 
@@ -192,21 +192,21 @@ async def test_headers_of_the_program_go_with_every_request() -> None:
         return web.Response(text=request.headers["Impersonate-User"])
 
     async with (
-        serving(whoami) as server,
+        http_server(whoami) as server,
         Client(server, headers={"Impersonate-User": "jane"}) as client,
     ):
         assert await client.get("/") == b"jane"
 
 
 async def test_a_get_that_fails_says_what_it_was_for() -> None:
-    async with serving(discovery) as server, Client(server) as client:
+    async with http_server(discovery) as server, Client(server) as client:
         with pytest.raises(NotFound) as caught:
             await client.get("/nowhere", phase="discovery")
     assert caught.value.phase == "discovery"
 
 
 async def test_a_list_is_asked_for_with_its_query_scope_and_selectors() -> None:
-    async with serving(url) as server, Client(server) as client:
+    async with http_server(url) as server, Client(server) as client:
         reader = lists_and_watches(
             client.lister_watcher(
                 PODS, namespace="web", labels="app=shop", fields="spec.nodeName=node-1"
@@ -224,7 +224,7 @@ async def test_a_list_is_asked_for_with_its_query_scope_and_selectors() -> None:
 
 async def test_a_watch_is_asked_for_with_bookmarks_and_an_end() -> None:
     async with (
-        serving(url) as server,
+        http_server(url) as server,
         Client(server) as client,
         client.lister_watcher(PODS).watch(WatchRequest("41", 300)) as body,
     ):
@@ -238,9 +238,9 @@ async def test_a_watch_is_asked_for_with_bookmarks_and_an_end() -> None:
 @pytest.mark.parametrize("verb", ["list", "watch"])
 async def test_a_refusal_is_raised_on_entering(verb: str) -> None:
     async def answer(request: web.Request) -> web.Response:
-        return replay(recorded("25-list-forbidden"))
+        return replay_response(read_recording("25-list-forbidden"))
 
-    async with serving(answer) as server, Client(server) as client:
+    async with http_server(answer) as server, Client(server) as client:
         reader = client.lister_watcher(PODS)
         opening = (
             reader.list(ListRequest()) if verb == "list" else reader.watch(WatchRequest("1", 300))
@@ -266,7 +266,7 @@ def test_a_namespace_of_a_cluster_scoped_resource_is_an_error() -> None:
 
 
 async def test_a_resource_is_found_on_the_server() -> None:
-    async with serving(discovery) as server, Client(server) as client:
+    async with http_server(discovery) as server, Client(server) as client:
         assert (await client.resource("deploy")).path() == "/apis/apps/v1/deployments"
         assert (await client.resource("PODS")).path() == "/api/v1/pods"
         with pytest.raises(UnknownResource, match="did you mean"):
@@ -298,7 +298,7 @@ def test_importing_the_client_does_not_import_kubernetes_asyncio() -> None:
 async def test_an_explicit_server_may_bring_its_own_trust(certificates: Certificates) -> None:
     trust: ssl.SSLContext = certificates.client_context()
     async with (
-        serving(url, tls=certificates.server_context()) as server,
+        http_server(url, tls=certificates.server_context()) as server,
         Client(server, token="abc", ssl=trust) as client,
     ):
         assert await client.get("/version") == b"/version"
@@ -310,7 +310,7 @@ async def test_a_resource_without_a_name_is_the_servers_fault() -> None:
         listed = [{"metadata": {"name": "a.io"}, "versions": versions}]
         return web.json_response({"kind": "APIGroupDiscoveryList", "items": listed})
 
-    async with serving(nameless) as server, Client(server) as client:
+    async with http_server(nameless) as server, Client(server) as client:
         with pytest.raises(ProtocolError, match="plural is one URL segment"):
             await client.resource("widgets")
 
@@ -319,13 +319,13 @@ async def test_a_resource_without_a_name_is_the_servers_fault() -> None:
     "path", ["/api/v1/namespaces/web/../kube-system/secrets", "/..", "/api/./v1", "version", ""]
 )
 async def test_a_path_that_would_reach_another_is_refused(path: str) -> None:
-    async with serving(url) as server, Client(server) as client:
+    async with http_server(url) as server, Client(server) as client:
         with pytest.raises(ValueError, match="a path begins with '/' and has no"):
             await client.get(path)
 
 
 async def test_dots_inside_a_segment_arrive_as_they_are() -> None:
-    async with serving(url) as server, Client(server) as client:
+    async with http_server(url) as server, Client(server) as client:
         assert await client.get("/api/v1/pods/a..b") == b"/api/v1/pods/a..b"
         assert await client.get("/api/%2e%2e/v1") == b"/api/%252e%252e/v1"
 
@@ -357,20 +357,20 @@ async def test_an_answer_that_unpacks_to_more_than_the_cap_is_given_up() -> None
     async def answer(request: web.Request) -> web.Response:
         return web.Response(body=packed, headers={"Content-Encoding": "gzip"})
 
-    async with serving(answer) as server, Client(server) as client:
+    async with http_server(answer) as server, Client(server) as client:
         with pytest.raises(ProtocolError, match="GET /apis: the answer is longer than 67108864"):
             await client.get("/apis", phase="discovery")
 
 
 async def test_an_answer_that_drips_is_given_up() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
-        response = await streamed(request, b"{")
+        response = await start_response(request, b"{")
         while True:
             await response.write(b" ")
             await asyncio.sleep(0.002)
 
     async with (
-        serving(answer) as server,
+        http_server(answer) as server,
         Client(server, timeouts=Timeouts(whole=0.03)) as client,
     ):
         with pytest.raises(RequestTimedOut, match=r"GET /api: .* not end in 0\.03 s") as caught:
@@ -391,9 +391,9 @@ async def test_two_hundred_readers_of_a_resource_that_is_gone_look_once() -> Non
 
     widgets = Resource("example.com", "v1", "widgets", "Widget")
     limits = Limits(restarts=1e6, burst=200)
-    async with serving(answer) as server, Client(server, limits=limits) as client:
+    async with http_server(answer) as server, Client(server, limits=limits) as client:
         readers = [client.lister_watcher(widgets, namespace=f"n{each}") for each in range(200)]
-        found = await asyncio.gather(*(reader.served() for reader in readers))
+        found = await asyncio.gather(*(reader.discover() for reader in readers))
 
     assert found == [None] * 200
     assert asked == ["/apis/example.com/v1", "/apis", "/apis/example.com"]
@@ -401,15 +401,15 @@ async def test_two_hundred_readers_of_a_resource_that_is_gone_look_once() -> Non
 
 async def test_looking_whether_a_resource_is_served_waits_for_its_turn() -> None:
     async with (
-        serving(discovery) as server,
+        http_server(discovery) as server,
         Client(server, limits=Limits(restarts=0.01, burst=2)) as client,
     ):
         reader = client.lister_watcher(PODS)
-        assert await reader.served() is not None
-        assert await reader.served() is not None
+        assert await reader.discover() is not None
+        assert await reader.discover() is not None
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.02):
-                await reader.served()
+                await reader.discover()
 
 
 def elsewhere(use: Callable[[], Coroutine[Any, Any, object]]) -> None:
@@ -419,9 +419,9 @@ def elsewhere(use: Callable[[], Coroutine[Any, Any, object]]) -> None:
 
 async def test_a_client_says_so_when_another_event_loop_uses_it() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
-        return await streamed(request, b"{}")
+        return await start_response(request, b"{}")
 
-    async with serving(answer) as server, Client(server) as client:
+    async with http_server(answer) as server, Client(server) as client:
         uses: tuple[Callable[[], Coroutine[Any, Any, object]], ...] = (
             lambda: client.get("/version"),
             lambda: client.writer("pods").get("web/web-0"),

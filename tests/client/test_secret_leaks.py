@@ -13,12 +13,12 @@ import pytest
 
 from aioinformer._client.client import Client
 from aioinformer._client.http.request import Timeouts
-from aioinformer._core.codec.status_decoder import LONGEST_TEXT
+from aioinformer._core.codec.status_decoder import MAX_TEXT_LENGTH
 from aioinformer._core.codec.watch_decoder import EventDecoder, LineSplitter
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import FetchError, InformerError, ServerError
-from tests.client.exchanges import WATCH, everything_said, read, transport_to
-from tests.client.servers import Talk, talking
+from tests.client.servers import ConnectionHandler, tcp_server
+from tests.client.transports import WATCH, error_texts, read, running_transport
 
 CANARY = "sEcReTc4nary7q"
 PODS = find_built_in("pods")
@@ -29,7 +29,7 @@ def http(body: bytes, head: str = "200 OK") -> bytes:
     return f"HTTP/1.1 {head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def echoing(answer: Callable[[str], bytes]) -> Talk:
+def echoing(answer: Callable[[str], bytes]) -> ConnectionHandler:
     """A server whose answers are made of the credential that it was sent."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -45,7 +45,7 @@ def told(error: BaseException) -> str:
     """All that can be read of an error, which must hold neither a secret nor what steers a
     terminal.
     """
-    said = "\n".join(everything_said(error))
+    said = "\n".join(error_texts(error))
     if isinstance(error, ServerError):
         said += repr(error.status)
     assert CANARY not in said
@@ -53,7 +53,7 @@ def told(error: BaseException) -> str:
     assert CANARY[:8] not in said, "nor the most of it"
     assert "\x1b" not in str(error)
     assert "\n" not in str(error)
-    assert len(str(error)) < LONGEST_TEXT + 300
+    assert len(str(error)) < MAX_TEXT_LENGTH + 300
     return said
 
 
@@ -66,7 +66,7 @@ def status(**more: Any) -> dict[str, Any]:
 
 def cut(sent: str) -> str:
     """A message whose end is cut off in the middle of what was sent."""
-    return sent.rjust(LONGEST_TEXT + 3, "x")
+    return sent.rjust(MAX_TEXT_LENGTH + 3, "x")
 
 
 def event(kind: str, told: object) -> bytes:
@@ -99,7 +99,7 @@ async def watch(client: Client) -> None:
 @pytest.mark.parametrize("place", EVENTS)
 async def test_no_secret_of_a_stream_is_told(place: str) -> None:
     async with (
-        talking(echoing(EVENTS[place])) as address,
+        tcp_server(echoing(EVENTS[place])) as address,
         Client(f"http://{address}", token=CANARY) as client,
     ):
         with pytest.raises(FetchError) as caught:
@@ -132,7 +132,7 @@ REFUSALS: dict[str, Callable[[str], bytes]] = {
 @pytest.mark.parametrize("place", REFUSALS)
 async def test_no_secret_of_a_refusal_is_told(place: str) -> None:
     async with (
-        talking(echoing(REFUSALS[place])) as address,
+        tcp_server(echoing(REFUSALS[place])) as address,
         Client(f"http://{address}", token=CANARY) as client,
     ):
         with pytest.raises(FetchError) as caught:
@@ -152,8 +152,8 @@ PHRASES: dict[str, Callable[[str], bytes]] = {
 @pytest.mark.parametrize("place", PHRASES)
 async def test_no_secret_of_a_proxys_refusal_is_told(place: str) -> None:
     async with (
-        talking(echoing(PHRASES[place])) as address,
-        transport_to(
+        tcp_server(echoing(PHRASES[place])) as address,
+        running_transport(
             "https://10.0.0.1:6443",
             proxy=f"http://{address}",
             proxy_authorization=f"Basic {CANARY}",
@@ -172,7 +172,7 @@ PASSWORD = "wRiTTenC4nary8z"
 """Another one than the token, which is hidden wherever it stands."""
 
 
-def repeating(answer: Callable[[str, str], bytes]) -> Talk:
+def repeating(answer: Callable[[str, str], bytes]) -> ConnectionHandler:
     """A server whose answers are made of the credential and of the body that it was sent."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -221,7 +221,7 @@ async def test_no_secret_that_is_written_is_told(
     secret = {"metadata": {"name": "a"}, "stringData": {"password": PASSWORD}}
     timeouts = Timeouts(silence=0.05)
     async with (
-        talking(repeating(REPEATED[place])) as address,
+        tcp_server(repeating(REPEATED[place])) as address,
         Client(f"http://{address}", token=CANARY, timeouts=timeouts) as client,
     ):
         secrets = client.writer(SECRETS, namespace="web")
@@ -268,7 +268,7 @@ DOCUMENTS: dict[str, Callable[[str], bytes]] = {
 @pytest.mark.parametrize("place", DOCUMENTS)
 async def test_no_secret_of_a_document_is_told(place: str) -> None:
     async with (
-        talking(echoing(DOCUMENTS[place])) as address,
+        tcp_server(echoing(DOCUMENTS[place])) as address,
         Client(f"http://{address}", token=CANARY) as client,
     ):
         with pytest.raises(InformerError) as found:

@@ -55,10 +55,10 @@ def pod(
 ) -> KubeObject:
     """A pod."""
     body = pod_body(name, rv=rv, uid=uid, namespace=namespace, node=node, labels=labels)
-    return cached(body)
+    return make_object(body)
 
 
-def cached(body: Mapping[str, Any], *, resource: Resource = PODS) -> KubeObject:
+def make_object(body: Mapping[str, Any], *, resource: Resource = PODS) -> KubeObject:
     """The object that ``body`` is, as the wire would make it."""
     metadata = body["metadata"]
     return KubeObject(
@@ -70,7 +70,7 @@ def cached(body: Mapping[str, Any], *, resource: Resource = PODS) -> KubeObject:
     )
 
 
-def unreadable(name: str = "web-0", *, rv: str = "7") -> KubeObject:
+def undecodable_pod(name: str = "web-0", *, rv: str = "7") -> KubeObject:
     """A pod whose metadata can be read, and nothing else: a string of it is no UTF-8."""
     raw = b'{"metadata":{"name":"%s"},"data":"\xff"}' % name.encode()
     return KubeObject(ObjectKey("web", name), "uid", rv, raw, PODS)
@@ -126,6 +126,8 @@ def pod_list(
     }
 
 
-def failure(code: int, reason: str = "", *, phase: Phase = "list", **more: Any) -> ServerError:
+def make_server_error(
+    code: int, reason: str = "", *, phase: Phase = "list", **more: Any
+) -> ServerError:
     """The exception for a server's answer."""
     return server_error(Status(code, reason, **more), phase=phase)

@@ -48,7 +48,7 @@ class AttrsPod:
     apiVersion: str = "unknown"  # noqa: N815 - the key in the JSON
 
 
-class Picky(Struct):
+class RaisingModel(Struct):
     """Has an opinion of its own."""
 
     spec: Spec

@@ -10,11 +10,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from aioinformer._core.listwatch.outcomes import Outcome
-from aioinformer._core.listwatch.transitions import RULES, Phase
+from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
 
 # -- JSON ----------------------------------------------------------------------------------------
 
-NASTY = (
+TRICKY_STRINGS = (
     '"managedFields":[]',
     '{"metadata":{"managedFields":[]}}',
     '},{"metadata":{"name":"x"}}',
@@ -36,9 +36,9 @@ NASTY = (
 """Strings that look like the syntax around them, or like a line's end."""
 
 texts = st.one_of(
-    st.sampled_from(NASTY),
+    st.sampled_from(TRICKY_STRINGS),
     st.text(st.characters(codec="utf-8"), max_size=12),
-    st.lists(st.sampled_from(NASTY), max_size=3).map("".join),
+    st.lists(st.sampled_from(TRICKY_STRINGS), max_size=3).map("".join),
 )
 names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True)
 versions = st.integers(1, 10**9).map(str)
@@ -67,13 +67,13 @@ def reordered(items: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Spelling:
+class JsonStyle:
     """How a server writes JSON."""
 
     item_separator: str = ","
     key_separator: str = ":"
     indent: int | None = None
-    escaped: bool = False
+    ascii_only: bool = False
 
     def __call__(self, value: object) -> bytes:
         """``value`` so written."""
@@ -81,16 +81,16 @@ class Spelling:
             value,
             indent=self.indent,
             separators=(self.item_separator, self.key_separator),
-            ensure_ascii=self.escaped,
+            ensure_ascii=self.ascii_only,
         ).encode()
 
 
-spellings = st.builds(
-    Spelling,
+json_styles = st.builds(
+    JsonStyle,
     item_separator=st.sampled_from([",", ", ", " ,", "\n,\t"]),
     key_separator=st.sampled_from([":", ": ", " : "]),
     indent=st.sampled_from([None, None, 0, 2]),
-    escaped=st.booleans(),
+    ascii_only=st.booleans(),
 )
 """Compact, spaced and pretty."""
 
@@ -210,12 +210,12 @@ def chunks(draw: st.DrawFn, data: bytes) -> list[bytes]:
 # -- outcomes ------------------------------------------------------------------------------------
 
 seconds = st.floats(0, 5, allow_nan=False)
-chance = st.floats(0, 1, exclude_max=True, allow_nan=False)
+unit_floats = st.floats(0, 1, exclude_max=True, allow_nan=False)
 
 
 def outcomes(phase: Phase) -> st.SearchStrategy[Outcome]:
     """How a request of that phase may end."""
-    return st.sampled_from(list(RULES[phase]))
+    return st.sampled_from(list(TRANSITIONS[phase]))
 
 
 # -- what happens to a few objects ---------------------------------------------------------------
@@ -229,11 +229,11 @@ kinds = st.sampled_from(["Added", "Updated", "Deleted"])
 
 
 @st.composite
-def ways(draw: st.DrawFn, body: Any) -> tuple[str | int, ...]:
+def paths_into(draw: st.DrawFn, body: Any) -> tuple[str | int, ...]:
     """Steps into ``body``: mostly to something that is there, and then perhaps astray."""
     steps: list[str | int] = [draw(st.sampled_from(sorted(body)))]
     value: Any = body[steps[0]]
-    while places := _places(value):
+    while places := _child_keys(value):
         if not draw(st.integers(0, 4)):
             break
         steps.append(draw(st.sampled_from(places)))
@@ -245,7 +245,7 @@ def ways(draw: st.DrawFn, body: Any) -> tuple[str | int, ...]:
     return tuple(step for step in steps if not (isinstance(step, str) and {"'", '"'} <= {*step}))
 
 
-def _places(value: Any) -> list[str | int]:
+def _child_keys(value: Any) -> list[str | int]:
     """The keys of an object, the positions of a list."""
     if isinstance(value, list):
         return list(range(len(value)))  # pyright: ignore[reportUnknownArgumentType] - JSON

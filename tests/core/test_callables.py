@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer._core.callables import check_answers_at_once, check_takes
+from aioinformer._core.callables import check_not_async, check_signature
 
 
 def fits(obj: object, *, initial: bool) -> None: ...
@@ -52,7 +52,7 @@ def described(function: Any) -> Any:
     ],
 )
 def test_what_fits_or_cannot_be_known_passes(function: object) -> None:
-    check_takes(function, "it", "obj", initial=bool)
+    check_signature(function, "it", "obj", initial=bool)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_what_fits_or_cannot_be_known_passes(function: object) -> None:
 )
 def test_what_does_not_fit_is_said_with_what_it_takes(function: object, said: str) -> None:
     with pytest.raises(TypeError, match=said):
-        check_takes(function, "it", "obj", initial=bool)
+        check_signature(function, "it", "obj", initial=bool)
 
 
 def test_nobody_would_await_what_must_answer_at_once() -> None:
@@ -77,7 +77,7 @@ def test_nobody_would_await_what_must_answer_at_once() -> None:
         async def __call__(self, obj: object) -> str:
             return ""
 
-    check_answers_at_once(fits, "it")
+    check_not_async(fits, "it")
     for function in (later, Later()):
         with pytest.raises(TypeError, match="it is async; it must answer at once"):
-            check_answers_at_once(function, "it")
+            check_not_async(function, "it")

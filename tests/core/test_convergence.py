@@ -23,13 +23,13 @@ from hypothesis.stateful import (
 )
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
-from aioinformer._core.cache.indexer import Indexer, Replacement
+from aioinformer._core.cache.indexer import Indexer, StagedReplacement
 from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.requests import ListRequest
-from aioinformer._core.listwatch.state_machine import Cursor
-from aioinformer._core.listwatch.transitions import RULES, Phase
-from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind, Entry, Replaced
+from aioinformer._core.listwatch.state_machine import ListWatchState
+from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
+from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind, QueueEntry, Replaced
 from aioinformer._core.objects.kube_object import (
     Added,
     Deleted,
@@ -155,7 +155,7 @@ class Listener:
 
 
 FAILURES = sorted(
-    {outcome for rules in RULES.values() for outcome in rules}
+    {outcome for rules in TRANSITIONS.values() for outcome in rules}
     - {Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED},
     key=lambda outcome: outcome.name,
 )
@@ -180,8 +180,8 @@ class Convergence(RuleBasedStateMachine):
         self.fifo = DeltaFIFO()
         self.listeners: list[Listener] = []
         self.listed: list[KubeObject] = []
-        self.staging: Replacement | None = None
-        self.freeing: Replacement | None = None
+        self.staging: StagedReplacement | None = None
+        self.freeing: StagedReplacement | None = None
         self.popped = 0
         self.applied = 0
         self.now = 0.0
@@ -189,7 +189,7 @@ class Convergence(RuleBasedStateMachine):
     @initialize(page_size=st.sampled_from([0, 1, 2]), cached=st.booleans())
     def begin(self, *, page_size: int, cached: bool) -> None:
         """The server either has a cache, which ignores the limit, or it has none."""
-        self.cursor = Cursor(page_size=page_size)
+        self.cursor = ListWatchState(page_size=page_size)
         self.server_caches = cached
 
     # -- the server --------------------------------------------------------------------------------
@@ -226,11 +226,11 @@ class Convergence(RuleBasedStateMachine):
         if int(self.cursor.resource_version) >= self.server.oldest:
             self._deliver(1000)
             self.fifo.bookmark(str(self.server.rv))
-            self.cursor.saw(str(self.server.rv))
+            self.cursor.observe_version(str(self.server.rv))
 
     @rule(outcome=st.sampled_from([Outcome.ENDED, *FAILURES]))
     def a_request_ends(self, outcome: Outcome) -> None:
-        if outcome in RULES[self.cursor.phase]:
+        if outcome in TRANSITIONS[self.cursor.phase]:
             self._advance(outcome)
 
     @property
@@ -243,8 +243,8 @@ class Convergence(RuleBasedStateMachine):
     def _answer_list(self, rv: int, size: int) -> None:
         request = self.cursor.request
         assert isinstance(request, ListRequest)
-        if request.probe:
-            self._advance(self.cursor.page(str(self.server.rv), ""))
+        if request.freshness_check:
+            self._advance(self.cursor.finish_page(str(self.server.rv), ""))
             return
         start = 0
         if request.continue_token:
@@ -256,7 +256,7 @@ class Convergence(RuleBasedStateMachine):
         cuts = request.limit and not (self.server_caches and request.resource_version)
         end = start + size if cuts else len(objects)
         self.listed += objects[start:end]
-        outcome = self.cursor.page(str(rv), f"{rv}:{end}" if end < len(objects) else "")
+        outcome = self.cursor.finish_page(str(rv), f"{rv}:{end}" if end < len(objects) else "")
         if outcome is Outcome.COMPLETE:
             assert len({obj.key for obj in self.listed}) == len(self.listed) == len(objects)
             self.fifo.replace(tuple(self.listed), str(rv))
@@ -269,7 +269,7 @@ class Convergence(RuleBasedStateMachine):
             return
         for change in self.server.after(rv)[:count]:
             self.fifo.push(change)
-            self.cursor.saw(change.obj.resource_version)
+            self.cursor.observe_version(change.obj.resource_version)
 
     def _advance(self, outcome: Outcome) -> None:
         step = self.cursor.advance(outcome, now=self.now, jitter=0.5)
@@ -296,18 +296,18 @@ class Convergence(RuleBasedStateMachine):
 
     def _pump(self, count: int) -> None:
         for _ in range(count):
-            if self.staging or any(each.box.room <= 0 for each in self.listeners):
+            if self.staging or any(each.box.free <= 0 for each in self.listeners):
                 return
             if (entry := self.fifo.pop()) is not None:
                 self._apply(entry)
 
-    def _apply(self, entry: Entry) -> None:
+    def _apply(self, entry: QueueEntry) -> None:
         if isinstance(entry, Delta):
             self.popped = int(entry.obj.resource_version)
             events: list[Event] = []
             assert self.indexer.apply(entry, events) is None
             for listener in self.listeners:
-                listener.box.extend(events)
+                listener.box.put(events)
         elif isinstance(entry, Bookmark):
             self.popped = int(entry.resource_version)
             self.indexer.bookmark(entry)
@@ -323,12 +323,12 @@ class Convergence(RuleBasedStateMachine):
         return self.indexer.state.objects.get(obj.key) is obj
 
     def _stage(self, size: int) -> None:
-        if any(each.box.telling for each in self.listeners):
+        if any(each.box.relist_pending for each in self.listeners):
             return
         if self.staging and self.staging.step(size):
             events = self.staging.commit()
             for listener in self.listeners:
-                listener.box.tell([events] if events else [], initial=self.staging.initial)
+                listener.box.put_relist([events] if events else [], initial=self.staging.initial)
             self.freeing, self.staging = self.staging, None
 
     # -- listeners ---------------------------------------------------------------------------------

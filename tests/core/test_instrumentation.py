@@ -11,8 +11,8 @@ from aioinformer._core.controllers.queue_items import QueueStatistics
 from aioinformer._core.instrumentation import Levels, Metrics, NoMetrics
 from aioinformer._core.listwatch.requests import (
     AnyRequest,
+    DiscoveryRequest,
     ListRequest,
-    LookupRequest,
     Verb,
     WatchRequest,
 )
@@ -60,9 +60,9 @@ def test_the_silent_default_takes_what_the_protocol_gives(name: str) -> None:
 def test_every_request_has_a_verb_of_the_fixed_set() -> None:
     requests: list[AnyRequest] = [
         ListRequest(),
-        ListRequest("", 1, probe=True),
+        ListRequest("", 1, freshness_check=True),
         WatchRequest("7", 300),
         WatchRequest("", 300, initial=True),
-        LookupRequest(),
+        DiscoveryRequest(),
     ]
     assert {request.verb for request in requests} == set(get_args(Verb))

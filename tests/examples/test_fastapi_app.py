@@ -20,8 +20,14 @@ from aioinformer.testing import ApiServer
 from examples.fastapi_app.app import STATIC, create_app
 from examples.fastapi_app.live import Live
 from examples.fastapi_app.settings import LOCAL, RESOURCES, Settings
-from tests.examples.serving import Service, listening, serving, settings_of, stalled
-from tests.promises.conftest import until
+from tests.examples.fastapi_service import (
+    Service,
+    make_settings,
+    reading_events,
+    running_service,
+    stalled_client,
+)
+from tests.promises.conftest import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -57,9 +63,9 @@ async def synced(app: FastAPI) -> Live:
 async def test_it_is_alive_and_not_ready_until_every_cache_is_synced(tmp_path: Path) -> None:
     async with ApiServer() as server:
         server.faults.status(503, resource="nodes", message="etcd is electing")
-        async with entered(settings_of(server, tmp_path)) as (app, http):
+        async with entered(make_settings(server, tmp_path)) as (app, http):
             await app.state.live.informers["pods"].wait_synced(10)
-            await until(lambda: app.state.live.informers["nodes"].health.error is not None)
+            await wait_until(lambda: app.state.live.informers["nodes"].health.error is not None)
             assert (await http.get("/healthz")).status_code == 200
             answer = await http.get("/readyz")
             assert answer.status_code == 503
@@ -82,7 +88,7 @@ async def test_objects_are_answered_from_the_cache_as_the_server_sent_them(tmp_p
             pod(server, name)
         pod(server, "cart-0", app="cart")
         server.cluster.create("nodes", {"metadata": {"name": "node-1"}})
-        async with entered(settings_of(server, tmp_path)) as (app, http):
+        async with entered(make_settings(server, tmp_path)) as (app, http):
             pods = (await synced(app)).informers["pods"].lister
             one = await http.get("/api/pods/web/web-0")
             assert one.content == pods["web/web-0"].raw
@@ -120,7 +126,7 @@ async def test_what_cannot_be_answered_is_explained(
     async with ApiServer() as server:
         secret = {"metadata": {"name": "password"}, "data": {"p": "aHVudGVyMg=="}}
         server.cluster.create("secrets", secret, namespace="web")
-        async with entered(settings_of(server, tmp_path, "pods", "secrets")) as (app, http):
+        async with entered(make_settings(server, tmp_path, "pods", "secrets")) as (app, http):
             await synced(app)
             answer = await http.get(path)
             assert answer.status_code == status
@@ -131,11 +137,11 @@ async def test_what_cannot_be_answered_is_explained(
 async def test_the_last_minute_is_remembered_for_pages_that_are_opened(tmp_path: Path) -> None:
     async with ApiServer() as server:
         pod(server, "web-0")
-        async with entered(settings_of(server, tmp_path, "pods")) as (app, http):
+        async with entered(make_settings(server, tmp_path, "pods")) as (app, http):
             live = await synced(app)
             live.history.sample()
             pod(server, "web-1")
-            await until(lambda: live.news.tallies["pods"].added == 1)
+            await wait_until(lambda: live.news.tallies["pods"].added == 1)
             live.history.sample()
             samples = (await http.get("/history")).json()
             assert [each["objects"] for each in samples] == [1, 2]
@@ -145,7 +151,7 @@ async def test_the_last_minute_is_remembered_for_pages_that_are_opened(tmp_path:
 async def test_metrics_are_those_of_its_informers(tmp_path: Path) -> None:
     async with ApiServer() as server:
         pod(server, "web-0")
-        async with entered(settings_of(server, tmp_path)) as (app, http):
+        async with entered(make_settings(server, tmp_path)) as (app, http):
             await synced(app)
             text = (await http.get("/metrics")).text
             assert 'aioinformer_objects{informer="pods"} 1.0' in text
@@ -155,7 +161,7 @@ async def test_metrics_are_those_of_its_informers(tmp_path: Path) -> None:
 
 
 async def test_names_of_other_hosts_are_refused(tmp_path: Path) -> None:
-    async with ApiServer() as server, entered(settings_of(server, tmp_path)) as (_, http):
+    async with ApiServer() as server, entered(make_settings(server, tmp_path)) as (_, http):
         foreign = await http.get("/", headers={"Host": "rebound.example"})
         assert foreign.status_code == 400
 
@@ -163,7 +169,7 @@ async def test_names_of_other_hosts_are_refused(tmp_path: Path) -> None:
 async def test_the_page_and_its_files_name_no_other_host_and_make_no_html_of_text(
     tmp_path: Path,
 ) -> None:
-    async with ApiServer() as server, entered(settings_of(server, tmp_path)) as (_, http):
+    async with ApiServer() as server, entered(make_settings(server, tmp_path)) as (_, http):
         page = await http.get("/")
         assert (await http.head("/")).status_code == 200
         policy = page.headers["content-security-policy"]
@@ -183,7 +189,7 @@ async def test_the_page_and_its_files_name_no_other_host_and_make_no_html_of_tex
 
 
 async def test_the_api_server_of_a_cluster_is_never_stopped(tmp_path: Path) -> None:
-    async with ApiServer() as server, entered(settings_of(server, tmp_path)) as (_, http):
+    async with ApiServer() as server, entered(make_settings(server, tmp_path)) as (_, http):
         headers = {"X-Requested-With": "page"}
         answer = await http.post("/embedded/outage", headers=headers)
         assert answer.status_code == 403
@@ -198,14 +204,14 @@ async def test_without_a_cluster_it_shows_one_that_lives_and_can_be_interrupted(
         live = await synced(app)
         assert live.embedded is not None
         before = live.informers["pods"].lister.resource_version
-        await until(lambda: live.informers["pods"].lister.resource_version != before)
+        await wait_until(lambda: live.informers["pods"].lister.resource_version != before)
         assert len(live.informers["nodes"].lister) == 12
         (some, *_) = live.informers["deployments"].lister
         assert some["status"]["readyReplicas"] > 0
         assert (await http.post("/embedded/outage")).status_code == 403, "from another site"
         answer = await http.post("/embedded/outage", headers={"X-Requested-With": "page"})
         assert answer.status_code == 202
-        await until(lambda: live.informers["pods"].health.error is not None)
+        await wait_until(lambda: live.informers["pods"].health.error is not None)
         assert live.news.facts()["problem"]["said"]
 
 
@@ -227,12 +233,15 @@ def test_the_environment_says_which_cluster() -> None:
 async def test_a_page_is_told_what_changes_and_how_the_informers_are(tmp_path: Path) -> None:
     async with ApiServer() as server:
         pod(server, "web-0")
-        async with serving(settings_of(server, tmp_path)) as service, listening(service) as page:
-            assert page.told("added") == ["web-0"]
+        async with (
+            running_service(make_settings(server, tmp_path)) as service,
+            reading_events(service) as page,
+        ):
+            assert page.object_names("added") == ["web-0"]
             pod(server, "web-1")
-            await until(lambda: page.told("added") == ["web-0", "web-1"], timeout=1)
+            await wait_until(lambda: page.object_names("added") == ["web-0", "web-1"], timeout=1)
             server.cluster.delete("pods", "web-0", namespace="web")
-            await until(lambda: page.told("deleted") == ["web-0"], timeout=1)
+            await wait_until(lambda: page.object_names("deleted") == ["web-0"], timeout=1)
             row = page.events[[name for name, _ in page.events].index("added")][1]
             assert (row["of"], row["status"], row["tone"]) == ("pods", "Running", "good")
             assert "metadata" not in row
@@ -242,11 +251,11 @@ async def test_a_page_is_told_what_changes_and_how_the_informers_are(tmp_path: P
 
 
 async def test_a_page_that_is_closed_frees_its_streams(tmp_path: Path) -> None:
-    async with ApiServer() as server, serving(settings_of(server, tmp_path)) as service:
-        async with listening(service):
+    async with ApiServer() as server, running_service(make_settings(server, tmp_path)) as service:
+        async with reading_events(service):
             assert service.clients == 1
-        await until(lambda: service.clients == 0)
-        await until(lambda: "listeners=1" in repr(service.live.informers["pods"]))  # the tally
+        await wait_until(lambda: service.clients == 0)
+        await wait_until(lambda: "listeners=1" in repr(service.live.informers["pods"]))  # the tally
 
 
 async def test_a_client_that_stalls_holds_up_no_other_and_no_cache(tmp_path: Path) -> None:
@@ -254,19 +263,19 @@ async def test_a_client_that_stalls_holds_up_no_other_and_no_cache(tmp_path: Pat
         for number in range(100):
             pod(server, f"web-{number}", padding="x" * 60)
         async with (
-            serving(settings_of(server, tmp_path)) as service,
-            stalled(service),
-            listening(service) as page,
+            running_service(make_settings(server, tmp_path)) as service,
+            stalled_client(service),
+            reading_events(service) as page,
         ):
-            await service.synced()
+            await service.wait_synced()
             await fill_its_buffers(server, service)
             before = asyncio.get_running_loop().time()
             pod(server, "late")
-            await until(lambda: "late" in page.told("added"), timeout=2)
+            await wait_until(lambda: "late" in page.object_names("added"), timeout=2)
             assert asyncio.get_running_loop().time() - before < 1
             assert "web/late" in service.live.informers["pods"].lister
             assert service.clients == 2, "it is still there"
-        await until(lambda: service.clients == 0)
+        await wait_until(lambda: service.clients == 0)
 
 
 async def fill_its_buffers(server: ApiServer, service: Service) -> None:
@@ -294,10 +303,13 @@ def pending(service: Service) -> float:
 
 async def test_the_server_ends_at_once_though_pages_listen(tmp_path: Path) -> None:
     async with ApiServer() as server:
-        async with serving(settings_of(server, tmp_path)) as service, listening(service) as page:
+        async with (
+            running_service(make_settings(server, tmp_path)) as service,
+            reading_events(service) as page,
+        ):
             before = asyncio.get_running_loop().time()
             service.server.should_exit = True
-            await until(lambda: service.clients == 0)
+            await wait_until(lambda: service.clients == 0)
         assert asyncio.get_running_loop().time() - before < 2.5
         assert page.events
 

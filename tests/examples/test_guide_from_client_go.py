@@ -9,21 +9,21 @@ import pytest
 from aioinformer import Client
 from aioinformer.testing import ApiServer
 from tests.apiserver.build import BuildUnavailable, build_program
-from tests.scripts import running
-from tests.snippets import Page
+from tests.markdown_pages import MarkdownPage
+from tests.script_processes import running_script
 
-GUIDE = Page(Path(__file__).parent.parent.parent / "examples/guides/from_client_go.md")
+GUIDE = MarkdownPage(Path(__file__).parent.parent.parent / "examples/guides/from_client_go.md")
 
 
 @pytest.fixture(params=[pytest.param("Before", marks=pytest.mark.apiserver), "After"])
 def program(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """One of the two, ready to be run. Go's is built, which takes minutes once."""
     if request.param == "After":
-        return GUIDE.script("After", tmp_path)
+        return GUIDE.write_script("After", tmp_path)
     source = tmp_path / "source"
     source.mkdir()
     try:
-        return build_program(GUIDE.under("Before", language="go"), source)
+        return build_program(GUIDE.block_under("Before", language="go"), source)
     except BuildUnavailable as reason:
         pytest.skip(str(reason))
 
@@ -36,8 +36,8 @@ async def test_each_deployment_has_a_config_map_that_follows_it(
         deployments = client.writer("deployments", namespace="default")
         maps = client.writer("configmaps", namespace="default")
         await deployments.create({"metadata": {"name": "web"}, "spec": {"replicas": 2}})
-        async with running(program, server, tmp_path) as run:
-            assert await run.line() == b"web: 2 replicas\n"
+        async with running_script(program, server, tmp_path) as run:
+            assert await run.read_line() == b"web: 2 replicas\n"
             made = await maps.get("web")
             assert made["data"] == {"replicas": "2"}
             (owner,) = made.owner_references
@@ -45,15 +45,15 @@ async def test_each_deployment_has_a_config_map_that_follows_it(
             assert owner["controller"] is True
 
             await deployments.patch("web", {"spec": {"replicas": 3}})
-            assert await run.line() == b"web: 3 replicas\n"
+            assert await run.read_line() == b"web: 3 replicas\n"
             assert (await maps.get("web"))["data"] == {"replicas": "3"}
 
             await maps.patch("web", {"data": None})  # it is repaired
-            assert await run.line() == b"web: 3 replicas\n"
+            assert await run.read_line() == b"web: 3 replicas\n"
 
             await maps.delete("web")  # it comes back
-            assert await run.line() == b"web: 3 replicas\n"
+            assert await run.read_line() == b"web: 3 replicas\n"
 
             await deployments.delete("web")
-            assert await run.line() == b"web: gone\n"
+            assert await run.read_line() == b"web: gone\n"
     assert run.status == 0

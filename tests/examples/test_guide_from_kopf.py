@@ -11,18 +11,18 @@ from typing import Any
 
 from aioinformer import Client, Resource
 from aioinformer.testing import ApiServer, Cluster
-from tests.promises.conftest import until
-from tests.scripts import Script, running
-from tests.snippets import Page
+from tests.markdown_pages import MarkdownPage
+from tests.promises.conftest import wait_until
+from tests.script_processes import RunningScript, running_script
 
-GUIDE = Page(Path(__file__).parent.parent.parent / "examples/guides/from_kopf.md")
+GUIDE = MarkdownPage(Path(__file__).parent.parent.parent / "examples/guides/from_kopf.md")
 SHOPS = Resource("example.com", "v1", "shops", "Shop")
 
 
 class Operated:
     """A cluster with shops, and an operator that looks after them."""
 
-    def __init__(self, server: ApiServer, client: Client, run: Script) -> None:
+    def __init__(self, server: ApiServer, client: Client, run: RunningScript) -> None:
         self.server = server
         self.shops = client.writer(SHOPS, namespace="default")
         self.maps = client.writer("configmaps", namespace="default")
@@ -31,7 +31,7 @@ class Operated:
     async def told(self, line: str) -> None:
         """Wait until it has said that."""
         async with asyncio.timeout(15):
-            while (said := (await self.run.line()).decode()) != f"{line}\n":
+            while (said := (await self.run.read_line()).decode()) != f"{line}\n":
                 assert said, f"it ended without saying {line!r}"
 
     def items(self, resource: str) -> list[dict[str, Any]]:
@@ -54,7 +54,7 @@ async def operated(half: str, folder: Path) -> AsyncGenerator[Operated]:
     async with (
         ApiServer(cluster) as server,
         Client(server.url) as client,
-        running(GUIDE.script(half, folder), server, folder) as run,
+        running_script(GUIDE.write_script(half, folder), server, folder) as run,
     ):
         operator = Operated(server, client, run)
         await operator.shops.create({"metadata": {"name": "tea"}, "spec": {"motto": "hot"}})
@@ -98,7 +98,7 @@ async def _followed(half: str, tmp_path: Path) -> None:
 
         await it.shops.delete("tea")
         await it.told("tea: closed")
-        await until(lambda: not it.items("shops"))
+        await wait_until(lambda: not it.items("shops"))
     assert it.run.status == 0
 
 
@@ -111,8 +111,8 @@ async def _counted(tmp_path: Path) -> None:
             it.server.cluster.create("pods", pod, namespace="default")
         for motto in map(str, range(100)):
             await it.shops.patch("tea", {"spec": {"motto": motto}})
-            if await it.run.line() == b"tea: 2 pods\n":
+            if await it.run.read_line() == b"tea: 2 pods\n":
                 break
         else:
             raise AssertionError("it never saw both")
-    assert (it.run.status, "Unclosed" in it.run.complaints) == (0, False)
+    assert (it.run.status, "Unclosed" in it.run.stderr) == (0, False)

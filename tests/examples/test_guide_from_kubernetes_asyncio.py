@@ -11,10 +11,12 @@ import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.testing import ApiServer
-from tests.scripts import Script, running
-from tests.snippets import Page
+from tests.markdown_pages import MarkdownPage
+from tests.script_processes import RunningScript, running_script
 
-GUIDE = Page(Path(__file__).parent.parent.parent / "examples/guides/from_kubernetes_asyncio.md")
+GUIDE = MarkdownPage(
+    Path(__file__).parent.parent.parent / "examples/guides/from_kubernetes_asyncio.md"
+)
 
 
 def pod(server: ApiServer, name: str) -> None:
@@ -28,7 +30,7 @@ async def test_both_tell_what_changes(tmp_path: Path) -> None:
         await _told_of_a_change(server, runs)
         server.cluster.delete("pods", "web-1", namespace="default")
         for run in runs:
-            assert await run.line() == b"deleted web-1\n"
+            assert await run.read_line() == b"deleted web-1\n"
     assert [run.status for run in runs] == [0, 0]
 
 
@@ -46,36 +48,38 @@ async def test_both_tell_what_changed_over_a_restart_that_forgot_the_version(
         await server.start()
 
         for run in runs:
-            told = sorted([await run.line() for _ in range(2)])
+            told = sorted([await run.read_line() for _ in range(2)])
             assert told == [b"added web-2\n", b"deleted web-1\n"]
     assert [run.status for run in runs] == [0, 0]
 
 
 @asynccontextmanager
-async def both(server: ApiServer, folder: Path) -> AsyncGenerator[tuple[Script, Script]]:
+async def both(
+    server: ApiServer, folder: Path
+) -> AsyncGenerator[tuple[RunningScript, RunningScript]]:
     """What the guide has before and after, at work side by side on two pods."""
     for name in ("web-0", "web-1"):
         pod(server, name)
     async with (
-        running(GUIDE.script("Before", folder), server, folder) as before,
-        running(GUIDE.script("After", folder), server, folder) as after,
+        running_script(GUIDE.write_script("Before", folder), server, folder) as before,
+        running_script(GUIDE.write_script("After", folder), server, folder) as after,
     ):
         yield before, after
 
 
-async def _told_of_a_change(server: ApiServer, runs: tuple[Script, Script]) -> None:
+async def _told_of_a_change(server: ApiServer, runs: tuple[RunningScript, RunningScript]) -> None:
     for run in runs:
-        told = sorted([await run.line() for _ in range(2)])
+        told = sorted([await run.read_line() for _ in range(2)])
         assert told == [b"added web-0\n", b"added web-1\n"]
     patch = {"spec": {"nodeName": "node-2"}}
     server.cluster.merge_patch("pods", "web-0", patch, namespace="default")
     for run in runs:
-        assert await run.line() == b"changed web-0 on node-2\n"
+        assert await run.read_line() == b"changed web-0 on node-2\n"
 
 
 async def test_ready_made_clients_and_models_may_stay() -> None:
     names: dict[str, Any] = {}
-    exec(GUIDE.under("Keeping what you have"), names)  # noqa: S102 - what it is for
+    exec(GUIDE.block_under("Keeping what you have"), names)  # noqa: S102 - what it is for
     async with ApiServer() as server:
         pod(server, "web-0")
         api = ApiClient(Configuration(host=server.url))

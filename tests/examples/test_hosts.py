@@ -15,9 +15,9 @@ import httpx
 import pytest
 
 from aioinformer.testing import ApiServer
-from tests.examples.foos import eventually
 from tests.examples.notebooks import Notebook
-from tests.scripts import Script, ended, running
+from tests.examples.sample_controller import eventually
+from tests.script_processes import RunningScript, run_to_completion, running_script
 
 ROOT = Path(__file__).parent.parent.parent
 HOSTS = ROOT / "examples" / "hosts"
@@ -37,14 +37,14 @@ async def a_server_with_two_pods() -> AsyncGenerator[ApiServer]:
 @asynccontextmanager
 async def service(
     script: str, server: ApiServer, folder: Path
-) -> AsyncGenerator[tuple[Script, httpx.AsyncClient]]:
+) -> AsyncGenerator[tuple[RunningScript, httpx.AsyncClient]]:
     """A program that serves on a port until Ctrl-C, and a client of it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     async with (
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10) as http,
-        running(HOSTS / script, server, folder, str(port)) as run,
+        running_script(HOSTS / script, server, folder, str(port)) as run,
     ):
         yield run, http
 
@@ -70,20 +70,20 @@ async def test_a_plain_script_tells_what_changes_until_it_is_ended_as_containers
     server: ApiServer, tmp_path: Path
 ) -> None:
     script = HOSTS / "plain_script.py"
-    async with running(script, server, tmp_path, "default", end=signal.SIGTERM) as run:
-        assert await run.line() == b"2 pods: 1 Pending, 1 Running\n"
+    async with running_script(script, server, tmp_path, "default", end=signal.SIGTERM) as run:
+        assert await run.read_line() == b"2 pods: 1 Pending, 1 Running\n"
         patch = {"status": {"phase": "Running"}}
         server.cluster.merge_patch("pods", "web-1", patch, namespace="default")
-        assert await run.line() == b"2 pods: 2 Running\n"
+        assert await run.read_line() == b"2 pods: 2 Running\n"
         server.cluster.delete("pods", "web-0", namespace="default")
-        assert await run.line() == b"1 pods: 1 Running\n"
-    assert (run.complaints, run.status) == ("", 0)
+        assert await run.read_line() == b"1 pods: 1 Running\n"
+    assert (run.stderr, run.status) == ("", 0)
 
 
 async def test_a_plain_script_that_cannot_begin_says_why_in_one_line(tmp_path: Path) -> None:
-    run = await ended(HOSTS / "plain_script.py", tmp_path / "none")
+    run = await run_to_completion(HOSTS / "plain_script.py", tmp_path / "none")
     assert run.status == 1
-    assert re.fullmatch(r"no cluster is configured: .*\n", run.complaints)
+    assert re.fullmatch(r"no cluster is configured: .*\n", run.stderr)
 
 
 async def test_a_service_on_aiohttp_serves_and_ends_with_streams_open(
@@ -91,7 +91,7 @@ async def test_a_service_on_aiohttp_serves_and_ends_with_streams_open(
 ) -> None:
     async with service("aiohttp_web.py", server, tmp_path) as (run, http):
         await _serves_until_interrupted(server, run, http)
-    assert (run.complaints, run.status) == ("", 0)
+    assert (run.stderr, run.status) == ("", 0)
 
 
 async def test_a_service_on_litestar_says_what_it_waits_for_serves_and_ends_with_streams_open(
@@ -110,11 +110,11 @@ async def test_a_service_on_litestar_says_what_it_waits_for_serves_and_ends_with
         assert (missing.status_code, "web-9" in missing.text) == (404, True)
         await _serves_until_interrupted(server, run, http)
     assert run.status == 0
-    assert "Traceback" not in run.complaints
+    assert "Traceback" not in run.stderr
 
 
 async def _serves_until_interrupted(
-    server: ApiServer, run: Script, http: httpx.AsyncClient
+    server: ApiServer, run: RunningScript, http: httpx.AsyncClient
 ) -> None:
     """Reads, probes and events; the end comes at once, though somebody listens."""
     await eventually(lambda: ready(http))
@@ -126,7 +126,7 @@ async def _serves_until_interrupted(
         server.cluster.create("pods", {"metadata": {"name": "web-2"}}, namespace="default")
         while "web-2" not in await anext(lines):
             pass
-        run.interrupt()
+        run.send_signal()
         await asyncio.wait_for(_drained(lines), 5)
 
 
@@ -155,7 +155,7 @@ async def test_a_synchronous_program_reads_and_writes_from_its_threads(
     server: ApiServer, tmp_path: Path
 ) -> None:
     async with service("sync_program.py", server, tmp_path) as (run, http):
-        assert (await run.line()).startswith(b"http://127.0.0.1:")
+        assert (await run.read_line()).startswith(b"http://127.0.0.1:")
         assert (await http.get("/default")).text == ""
         visits = [(await http.post("/default/visits")).text for _ in range(3)]
         assert visits == ["1", "2", "3"]
@@ -170,7 +170,7 @@ async def test_a_synchronous_program_reads_and_writes_from_its_threads(
             if item["metadata"]["name"] == "visits"
         ]
         assert listed["data"] == {"visits": "3"}
-    others = [line for line in run.complaints.splitlines() if '"GET /' not in line]
+    others = [line for line in run.stderr.splitlines() if '"GET /' not in line]
     assert [line for line in others if '"POST /' not in line] == [], "its own log of requests"
     assert run.status == 0
 

@@ -26,8 +26,16 @@ from aioinformer import (
 )
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.testing import Cluster, ClusterSource
-from tests.runtime.running import BRISK
-from tests.runtime.sources import added, body, door, page, refused, stream, until
+from tests.runtime.informers import FAST_BACKOFF
+from tests.runtime.scripted_source import (
+    added,
+    body,
+    error_response,
+    list_response,
+    scripted_source,
+    wait_until,
+    watch_response,
+)
 
 MONITORING = Path(__file__).parent.parent.parent / "examples" / "monitoring"
 DASHBOARD: dict[str, Any] = json.loads((MONITORING / "grafana-dashboard.json").read_text())
@@ -63,7 +71,13 @@ async def exposed() -> dict[str, set[str]]:
     metrics = PrometheusMetrics(registry)
     leases = ClusterSource(Cluster()).writer("leases")
     LeaderElector(leases, "web/operator", identity="me", metrics=metrics)
-    source = door(pods=[refused(403, "Forbidden"), page(body("a", 1)), stream(added("b", 11))])
+    source = scripted_source(
+        pods=[
+            error_response(403, "Forbidden"),
+            list_response(body("a", 1)),
+            watch_response(added("b", 11)),
+        ]
+    )
 
     async def clumsy(event: Event) -> None:
         raise ValueError
@@ -71,12 +85,12 @@ async def exposed() -> dict[str, set[str]]:
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result:
         return Result(requeue=True)
 
-    async with SharedInformerFactory(source, metrics=metrics, backoff=BRISK) as informers:
+    async with SharedInformerFactory(source, metrics=metrics, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods")
         registration = pods.add_handler(clumsy, name="clumsy")
         async with Controller(pods, reconcile, name="shop", metrics=metrics) as controller:
             await registration.wait_synced(timeout=5)
-            await until(lambda: controller.health.runs > 2)
+            await wait_until(lambda: controller.health.runs > 2)
             await asyncio.sleep(0)
             return {
                 sample.name: set(sample.labels)

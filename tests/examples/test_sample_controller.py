@@ -15,8 +15,8 @@ from aioinformer.testing import ApiServer, Cluster
 from examples.sample_controller.kinds import FOOS, WORKLOADS
 from examples.sample_controller.replica import Replica
 from examples.sample_controller.settings import Settings
-from tests.examples.foos import Foos, eventually, story
-from tests.promises.conftest import until
+from tests.examples.sample_controller import Foos, check_sample_controller, eventually
+from tests.promises.conftest import wait_until
 
 FOLDER = Path(__file__).parent.parent.parent / "examples" / "sample_controller"
 
@@ -51,20 +51,20 @@ async def running(it: Replica) -> AsyncGenerator[asyncio.Task[None]]:
 
 async def test_a_foo_gets_a_workload_that_follows_it(client: Client) -> None:
     async with running(replica(client, "a")):
-        await story(Foos(client))
+        await check_sample_controller(Foos(client))
 
 
 async def test_of_two_replicas_one_works_and_the_other_follows_it(client: Client) -> None:
     foos, first, second = Foos(client), replica(client, "a"), replica(client, "b")
     async with running(first) as working:
-        await until(lambda: first.leads)
+        await wait_until(lambda: first.leads)
         async with running(second):
             await foos.create("example", "web", 1)
             await eventually(lambda: foos.workload("web"))
             assert not second.leads
             first.stop()
             await working  # it finishes what it does, and gives the lease back
-            await until(lambda: second.leads, timeout=1.5)  # before the lease would be over
+            await wait_until(lambda: second.leads, timeout=1.5)  # before the lease would be over
             await foos.workloads.delete("web")
             await eventually(lambda: foos.workload("web"))
 
@@ -72,7 +72,7 @@ async def test_of_two_replicas_one_works_and_the_other_follows_it(client: Client
 async def test_a_replica_that_does_not_lead_stops_at_once(client: Client) -> None:
     first, second = replica(client, "a"), replica(client, "b")
     async with running(first):
-        await until(lambda: first.leads)
+        await wait_until(lambda: first.leads)
         async with running(second) as waiting:
             await asyncio.sleep(0.05)
             second.stop()

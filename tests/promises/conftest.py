@@ -10,7 +10,7 @@ import pytest
 from aioinformer import BackoffPolicy, Client
 from aioinformer.testing import ApiServer
 
-QUICK = BackoffPolicy(initial=0.01, maximum=0.05)
+FAST_BACKOFF = BackoffPolicy(initial=0.01, maximum=0.05)
 """Waits after failures: short, so that a test of many failures doesn't take minutes."""
 
 
@@ -26,8 +26,8 @@ async def client(server: ApiServer) -> AsyncIterator[Client]:
         yield client
 
 
-async def until(true: Callable[[], bool], *, timeout: float = 10.0) -> None:
+async def wait_until(condition: Callable[[], bool], *, timeout: float = 10.0) -> None:
     """Let the loop go on until something is so."""
     async with asyncio.timeout(timeout):
-        while not true():  # noqa: ASYNC110 - what is waited for is on the other side of a socket
+        while not condition():  # noqa: ASYNC110 - what is waited for is on the other side of a socket
             await asyncio.sleep(0.002)

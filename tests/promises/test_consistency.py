@@ -21,8 +21,8 @@ from aioinformer import (
 )
 from aioinformer.errors import FetchError
 from aioinformer.testing import ApiServer
-from tests.promises.churn import Churn
-from tests.promises.conftest import QUICK
+from tests.promises.conftest import FAST_BACKOFF
+from tests.promises.pod_workload import PodWorkload
 
 WRITES = 25
 
@@ -61,9 +61,9 @@ async def prove(pods: SharedInformer, proofs: list[Verification]) -> None:
 async def test_writes_that_were_waited_for_are_seen_and_the_cache_proves_to_be_right(
     seed: int, server: ApiServer, client: Client
 ) -> None:
-    churn = Churn(server.cluster, seed)
-    churn.change(50)
-    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+    churn = PodWorkload(server.cluster, seed)
+    churn.apply_changes(50)
+    async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods", indexers={"node": field("spec.nodeName")})
         await informers.wait_synced(10)
         proofs: list[Verification] = []
@@ -71,7 +71,7 @@ async def test_writes_that_were_waited_for_are_seen_and_the_cache_proves_to_be_r
         counting = [asyncio.create_task(count_up(server, pods, f"own-{n}")) for n in range(4)]
         adding = asyncio.create_task(pods.add_index("labels", label_index()))
         while not all(task.done() for task in counting):
-            churn.change(5)
+            churn.apply_changes(5)
             await asyncio.sleep(0.01)
             server.drop_connections()
             await asyncio.sleep(0.01)

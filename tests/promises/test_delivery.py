@@ -27,9 +27,9 @@ from aioinformer import (
 )
 from aioinformer.errors import ListenerOverflow
 from aioinformer.testing.simulation.loop import run
-from tests.promises.histories import judge, states
-from tests.runtime.running import running
-from tests.runtime.sources import PODS, body, page, settle
+from tests.promises.event_recorder import check_event_order, states
+from tests.runtime.informers import running_in_background
+from tests.runtime.scripted_source import PODS, body, list_response, yield_to_loop
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ class Feed:
         del request
         self._lines = asyncio.Queue()  # the list has it
         listed = (body(name, version) for name, version in self.objects.items())
-        answer = page(*listed, version=str(self.version))
+        answer = list_response(*listed, version=str(self.version))
         yield _each(answer.chunks)
 
     @asynccontextmanager
@@ -104,7 +104,7 @@ async def _each(chunks: tuple[bytes, ...]) -> AsyncGenerator[bytes]:
 @asynccontextmanager
 async def informing(feed: Feed) -> AsyncGenerator[SharedInformer]:
     informer = SharedInformer(feed)
-    async with running(informer.run()):
+    async with running_in_background(informer.run()):
         await informer.wait_synced()
         yield informer
 
@@ -140,7 +140,7 @@ def test_5_whoever_joins_late_is_told_each_object_once_with_no_gap(seed: int) ->
             cached = states(informer.lister)
             assert {key.name: int(rv) for key, (_, rv) in cached.items()} == feed.objects
             assert all(each.synced for each in informer.registrations)
-        alive = [events for events in heard if judge(events) == cached]
+        alive = [events for events in heard if check_event_order(events) == cached]
         assert len(alive) >= len(heard) - 6, "but for those that were removed"
         for events in heard:
             initial = [e.obj.key for e in events if isinstance(e, Added) and e.initial]
@@ -197,7 +197,7 @@ def test_7_a_slow_or_raising_listener_delays_nobody(caplog: pytest.LogCaptureFix
         async with informing(feed) as informer:
             for handler in (punctual, raising, for_ever, cancelling, slow, punctual):
                 informer.add_handler(handler, limit=4)
-            await settle()
+            await yield_to_loop()
             for number in range(300):
                 said_at[feed.version + 1] = now()
                 feed.say("MODIFIED", f"web-{number % 10}")
@@ -260,7 +260,7 @@ def test_8_a_listener_that_sleeps_for_ever_holds_its_bound(seconds: int) -> None
         async with informing(feed) as informer:
             informer.add_handler(awake)
             asleep = informer.add_handler(for_ever, limit=limit)
-            await settle()
+            await yield_to_loop()
             for number in range(seconds * 1000 // burst):
                 said_at.update(dict.fromkeys(range(feed.version + 1, feed.version + 11), now()))
                 names = (f"web-{(number * burst + n) % keys}" for n in range(burst))
@@ -309,7 +309,7 @@ def test_8_who_wakes_up_late_hears_what_matters() -> None:
 
     heard, cached = in_virtual_time(main())
 
-    assert judge(heard) == cached
+    assert check_event_order(heard) == cached
     told = [(type(event), event.obj.name) for event in heard[3:]]
     assert told == [
         (Updated, "web-0"),  # what it slept at
@@ -328,7 +328,7 @@ def test_8_a_listener_that_may_not_be_slow_is_ended_and_nobody_else(
             strict = informer.add_handler(for_ever, limit=5, overflow="error")
             informer.add_handler(heard.append)
             async with informer.events(limit=5, overflow="error") as events:
-                await settle()
+                await yield_to_loop()
                 for _ in range(10):
                     feed.say("MODIFIED", "web-0")
                 await asyncio.sleep(1)
@@ -404,7 +404,7 @@ def test_8_a_listener_takes_no_copy_of_what_is_cached() -> None:
         feed = Feed.of(objects)
         async with informing(feed) as informer:
             informer.add_handler(for_ever)
-            await settle()
+            await yield_to_loop()
             gc.collect()
             tracemalloc.start()
             for _ in range(listeners):

@@ -29,49 +29,49 @@ from aioinformer.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from tests.promises.lines import (
-    SILENCE,
+from tests.promises.function_lister_watcher import (
+    ENDLESS_PAUSE,
     Answer,
-    Line,
+    FunctionListerWatcher,
+    InformerHarness,
     Reply,
-    Scene,
-    by_rote,
-    end_mark,
+    in_sequence,
+    initial_events_end,
     reply,
-    simulated,
+    run_simulated,
 )
-from tests.runtime.sources import (
-    Page,
-    Refusal,
+from tests.runtime.scripted_source import (
+    ErrorResponse,
+    ListResponse,
     added,
     body,
     bookmark,
     error_event,
-    line,
-    page,
-    refused,
+    error_response,
+    event_line,
+    list_response,
 )
 
 LOST = ConnectionLost("reset by peer")
-REFUSED = Refusal(ConnectionFailed("refused"))
-GONE = refused(410, "Expired", "too old resource version: 10 (20)")
-TOO_LARGE = refused(504, "Timeout", "Too large resource version: 20, current: 10")
-BUSY = refused(429, "TooManyRequests")
-PATIENCE = refused(503, "ServiceUnavailable", retry=25.0)
-REDIRECT = refused(302, "Found", "Moved to https://login.example.com")
-UNSERVED = refused(422, "Invalid", "sendInitialEvents: Forbidden")
+REFUSED = ErrorResponse(ConnectionFailed("refused"))
+GONE = error_response(410, "Expired", "too old resource version: 10 (20)")
+TOO_LARGE = error_response(504, "Timeout", "Too large resource version: 20, current: 10")
+BUSY = error_response(429, "TooManyRequests")
+PATIENCE = error_response(503, "ServiceUnavailable", retry=25.0)
+REDIRECT = error_response(302, "Found", "Moved to https://login.example.com")
+UNSERVED = error_response(422, "Invalid", "sendInitialEvents: Forbidden")
 TABLE = (
     b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},"rows":[]}'
 )
 
 
-def listed(answer: Page) -> Reply:
-    return Reply(answer.chunks, answer.then)
+def listed(answer: ListResponse) -> Reply:
+    return Reply(answer.chunks, answer.error)
 
 
-STATE = listed(page(body("a", 3), version="10"))
+STATE = listed(list_response(body("a", 3), version="10"))
 """A list of one object."""
-STREAMED = (added("a", 3), end_mark(10))
+STREAMED = (added("a", 3), initial_events_end(10))
 """The same as a WatchList."""
 LONG = 200.0
 """Seconds after which failures from before are forgotten."""
@@ -92,7 +92,7 @@ class Start:
 
 FIRST_LIST = Start((), cached=())
 LATER_LIST = Start((STATE, reply(LONG, error_event(500, "InternalError"))), problems=1)
-PAGE = Start((listed(page(body("a", 3), token="t")),), cached=())
+PAGE = Start((listed(list_response(body("a", 3), token="t")),), cached=())
 FIRST_STREAM = Start((), watch_lists=True, cached=())
 LATER_STREAM = Start(
     (reply(*STREAMED, LONG, error_event(500, "InternalError")),), watch_lists=True, problems=1
@@ -124,7 +124,7 @@ class Row:
     def expected(self) -> bool:
         """Whether a server that has no WatchLists may always end them so: no reason to warn."""
         first = self.start.watch_lists and not self.start.answers
-        return first and self.cause in ("rejected", "erred", "overdue")
+        return first and self.cause in ("bad_request", "error_event", "watchlist_timeout")
 
 
 ROWS: dict[str, Row] = {
@@ -133,41 +133,57 @@ ROWS: dict[str, Row] = {
         FIRST_LIST, GONE, "expired", Expired, "list newest", AT_ONCE
     ),
     "list, too large: the same": Row(
-        FIRST_LIST, TOO_LARGE, "ahead", ServerFailure, "list newest", AT_ONCE
+        FIRST_LIST, TOO_LARGE, "version_too_large", ServerFailure, "list newest", AT_ONCE
     ),
-    "list, 429": Row(FIRST_LIST, BUSY, "busy", TooManyRequests, "list 0", ONE_STEP),
+    "list, 429": Row(FIRST_LIST, BUSY, "throttled", TooManyRequests, "list 0", ONE_STEP),
     "list, 503 with Retry-After": Row(
-        FIRST_LIST, PATIENCE, "busy", ServerFailure, "list 0", AS_ASKED
+        FIRST_LIST, PATIENCE, "throttled", ServerFailure, "list 0", AS_ASKED
     ),
     "list, 400": Row(
-        FIRST_LIST, refused(400, "BadRequest"), "rejected", BadRequest, "list 0", ONE_STEP
+        FIRST_LIST, error_response(400, "BadRequest"), "bad_request", BadRequest, "list 0", ONE_STEP
     ),
     "list, 401": Row(
-        FIRST_LIST, refused(401, "Unauthorized"), "denied", Unauthorized, "list 0", ONE_STEP
+        FIRST_LIST,
+        error_response(401, "Unauthorized"),
+        "access_denied",
+        Unauthorized,
+        "list 0",
+        ONE_STEP,
     ),
     "list, 403": Row(
-        FIRST_LIST, refused(403, "Forbidden"), "denied", Forbidden, "list 0", ONE_STEP
+        FIRST_LIST, error_response(403, "Forbidden"), "access_denied", Forbidden, "list 0", ONE_STEP
     ),
-    "list, 404": Row(FIRST_LIST, refused(404, "NotFound"), "missing", NotFound, "list 0", ONE_STEP),
+    "list, 404": Row(
+        FIRST_LIST, error_response(404, "NotFound"), "not_found", NotFound, "list 0", ONE_STEP
+    ),
     "list, 500": Row(
-        FIRST_LIST, refused(500, "InternalError"), "failed", ServerFailure, "list 0", ONE_STEP
+        FIRST_LIST,
+        error_response(500, "InternalError"),
+        "server_error",
+        ServerFailure,
+        "list 0",
+        ONE_STEP,
     ),
-    "list, redirect": Row(FIRST_LIST, REDIRECT, "rejected", ServerError, "list 0", ONE_STEP),
+    "list, redirect": Row(FIRST_LIST, REDIRECT, "bad_request", ServerError, "list 0", ONE_STEP),
     "list, refused": Row(FIRST_LIST, REFUSED, "unreachable", ConnectionFailed, "list 0", ONE_STEP),
     "list, broken off": Row(
         FIRST_LIST,
-        listed(page(body("b", 4), then=LOST)),
-        "severed",
+        listed(list_response(body("b", 4), error=LOST)),
+        "connection_lost",
         ConnectionLost,
         "list 0",
         ONE_STEP,
     ),
-    "list, garbage": Row(FIRST_LIST, reply(b"<html>"), "broken", ProtocolError, "list 0", ONE_STEP),
-    "list, a Table": Row(FIRST_LIST, reply(TABLE), "broken", ProtocolError, "list 0", ONE_STEP),
+    "list, garbage": Row(
+        FIRST_LIST, reply(b"<html>"), "protocol_error", ProtocolError, "list 0", ONE_STEP
+    ),
+    "list, a Table": Row(
+        FIRST_LIST, reply(TABLE), "protocol_error", ProtocolError, "list 0", ONE_STEP
+    ),
     "list, no version": Row(
         FIRST_LIST,
-        listed(page(body("b", 4), version="")),
-        "broken",
+        listed(list_response(body("b", 4), version="")),
+        "protocol_error",
         ProtocolError,
         "list 0",
         ONE_STEP,
@@ -177,88 +193,117 @@ ROWS: dict[str, Row] = {
         LATER_LIST, GONE, "expired", Expired, "list newest", TWO_STEPS
     ),
     "relist, 403": Row(
-        LATER_LIST, refused(403, "Forbidden"), "denied", Forbidden, "whole 10", TWO_STEPS
+        LATER_LIST,
+        error_response(403, "Forbidden"),
+        "access_denied",
+        Forbidden,
+        "whole 10",
+        TWO_STEPS,
     ),
     "relist, refused": Row(
         LATER_LIST, REFUSED, "unreachable", ConnectionFailed, "whole 10", TWO_STEPS
     ),
     "relist, broken off": Row(
         LATER_LIST,
-        listed(page(body("b", 4), then=LOST)),
-        "severed",
+        listed(list_response(body("b", 4), error=LOST)),
+        "connection_lost",
         ConnectionLost,
         "whole 10",
         TWO_STEPS,
     ),
     "relist, 503 with Retry-After": Row(
-        LATER_LIST, PATIENCE, "busy", ServerFailure, "whole 10", AS_ASKED
+        LATER_LIST, PATIENCE, "throttled", ServerFailure, "whole 10", AS_ASKED
     ),
     # -- further pages
     "page, 410: all in one, at the version first asked for": Row(
         PAGE, GONE, "expired", Expired, "whole 0", AT_ONCE
     ),
-    "page, 429: the page again": Row(PAGE, BUSY, "busy", TooManyRequests, "page t", ONE_STEP),
+    "page, 429: the page again": Row(PAGE, BUSY, "throttled", TooManyRequests, "page t", ONE_STEP),
     "page, 500: the page again": Row(
-        PAGE, refused(500, "InternalError"), "failed", ServerFailure, "page t", ONE_STEP
+        PAGE,
+        error_response(500, "InternalError"),
+        "server_error",
+        ServerFailure,
+        "page t",
+        ONE_STEP,
     ),
     "page, refused: the page again": Row(
         PAGE, REFUSED, "unreachable", ConnectionFailed, "page t", ONE_STEP
     ),
     "page, broken off: the page again": Row(
         PAGE,
-        listed(page(body("b", 4), then=LOST)),
-        "severed",
+        listed(list_response(body("b", 4), error=LOST)),
+        "connection_lost",
         ConnectionLost,
         "page t",
         ONE_STEP,
     ),
     "page, 403: from the start": Row(
-        PAGE, refused(403, "Forbidden"), "denied", Forbidden, "list 0", ONE_STEP
+        PAGE, error_response(403, "Forbidden"), "access_denied", Forbidden, "list 0", ONE_STEP
     ),
     "page, garbage: from the start": Row(
-        PAGE, reply(b"<html>"), "broken", ProtocolError, "list 0", ONE_STEP
+        PAGE, reply(b"<html>"), "protocol_error", ProtocolError, "list 0", ONE_STEP
     ),
     # -- a WatchList, before its head and before its mark
     "WatchList, refused": Row(
         FIRST_STREAM, REFUSED, "unreachable", ConnectionFailed, "stream newest", ONE_STEP
     ),
-    "WatchList, 429": Row(FIRST_STREAM, BUSY, "busy", TooManyRequests, "stream newest", ONE_STEP),
+    "WatchList, 429": Row(
+        FIRST_STREAM, BUSY, "throttled", TooManyRequests, "stream newest", ONE_STEP
+    ),
     "WatchList, 503 with Retry-After: no list": Row(
-        FIRST_STREAM, PATIENCE, "busy", ServerFailure, "stream newest", AS_ASKED
+        FIRST_STREAM, PATIENCE, "throttled", ServerFailure, "stream newest", AS_ASKED
     ),
     "WatchList, 401: no list": Row(
         FIRST_STREAM,
-        refused(401, "Unauthorized"),
-        "denied",
+        error_response(401, "Unauthorized"),
+        "access_denied",
         Unauthorized,
         "stream newest",
         ONE_STEP,
     ),
     "WatchList, 403: no list": Row(
-        FIRST_STREAM, refused(403, "Forbidden"), "denied", Forbidden, "stream newest", ONE_STEP
+        FIRST_STREAM,
+        error_response(403, "Forbidden"),
+        "access_denied",
+        Forbidden,
+        "stream newest",
+        ONE_STEP,
     ),
     "WatchList, 404: no list": Row(
-        FIRST_STREAM, refused(404, "NotFound"), "missing", NotFound, "stream newest", ONE_STEP
+        FIRST_STREAM,
+        error_response(404, "NotFound"),
+        "not_found",
+        NotFound,
+        "stream newest",
+        ONE_STEP,
     ),
     "WatchList, 500: no list yet": Row(
         FIRST_STREAM,
-        refused(500, "InternalError"),
-        "failed",
+        error_response(500, "InternalError"),
+        "server_error",
         ServerFailure,
         "stream newest",
         ONE_STEP,
     ),
     "WatchList, 400: a list": Row(
-        FIRST_STREAM, refused(400, "BadRequest"), "rejected", BadRequest, "list 0", AT_ONCE
+        FIRST_STREAM,
+        error_response(400, "BadRequest"),
+        "bad_request",
+        BadRequest,
+        "list 0",
+        AT_ONCE,
     ),
-    "WatchList, 422: a list": Row(FIRST_STREAM, UNSERVED, "rejected", Invalid, "list 0", AT_ONCE),
+    "WatchList, 422: a list": Row(
+        FIRST_STREAM, UNSERVED, "bad_request", Invalid, "list 0", AT_ONCE
+    ),
     "WatchList, redirect: a list": Row(
-        FIRST_STREAM, REDIRECT, "rejected", ServerError, "list 0", AT_ONCE
+        FIRST_STREAM, REDIRECT, "bad_request", ServerError, "list 0", AT_ONCE
     ),
     "WatchList, error event 500: a list": Row(
         FIRST_STREAM,
         reply(error_event(500, "InternalError", "etcd doesn't support it")),
-        "erred",
+        "error_event",
         ServerFailure,
         "list 0",
         AT_ONCE,
@@ -266,7 +311,7 @@ ROWS: dict[str, Row] = {
     "WatchList, error event 429": Row(
         FIRST_STREAM,
         reply(added("b", 4), error_event(429, "TooManyRequests")),
-        "busy",
+        "throttled",
         TooManyRequests,
         "stream newest",
         ONE_STEP,
@@ -280,12 +325,12 @@ ROWS: dict[str, Row] = {
         TWO_STEPS,
     ),
     "WatchList, too large": Row(
-        LATER_STREAM, TOO_LARGE, "ahead", ServerFailure, "stream newest", TWO_STEPS
+        LATER_STREAM, TOO_LARGE, "version_too_large", ServerFailure, "stream newest", TWO_STEPS
     ),
     "WatchList, broken off: what came is discarded": Row(
         LATER_STREAM,
-        reply(added("b", 44), then=LOST),
-        "severed",
+        reply(added("b", 44), error=LOST),
+        "connection_lost",
         ConnectionLost,
         "stream 10",
         TWO_STEPS,
@@ -299,20 +344,20 @@ ROWS: dict[str, Row] = {
         TWO_STEPS,
     ),
     "WatchList, ends at once: no list yet": Row(
-        FIRST_STREAM, reply(), "unserved", ConnectionLost, "stream newest", ONE_STEP
+        FIRST_STREAM, reply(), "empty_watch", ConnectionLost, "stream newest", ONE_STEP
     ),
     "WatchList, garbage: what came is discarded": Row(
         LATER_STREAM,
         reply(added("b", 44), b"garbage\n"),
-        "broken",
+        "protocol_error",
         ProtocolError,
         "stream 10",
         TWO_STEPS,
     ),
     "WatchList, no mark for 30 s: a list": Row(
         FIRST_STREAM,
-        reply(added("b", 44), SILENCE),
-        "overdue",
+        reply(added("b", 44), ENDLESS_PAUSE),
+        "watchlist_timeout",
         RequestTimedOut,
         "list 0",
         AT_ONCE,
@@ -320,7 +365,7 @@ ROWS: dict[str, Row] = {
     "WatchList, no mark for 5 min though much comes: a list": Row(
         FIRST_STREAM,
         reply(*(part for n in range(40) for part in (added("b", 44 + n), 10.0))),
-        "overdue",
+        "watchlist_timeout",
         RequestTimedOut,
         "list 0",
         AT_ONCE,
@@ -329,47 +374,64 @@ ROWS: dict[str, Row] = {
     "watch, refused: no relist": Row(
         WATCH, REFUSED, "unreachable", ConnectionFailed, "watch 10", ONE_STEP
     ),
-    "watch, 429: no relist": Row(WATCH, BUSY, "busy", TooManyRequests, "watch 10", ONE_STEP),
+    "watch, 429: no relist": Row(WATCH, BUSY, "throttled", TooManyRequests, "watch 10", ONE_STEP),
     "watch, 503 with Retry-After: no relist": Row(
-        WATCH, PATIENCE, "busy", ServerFailure, "watch 10", AS_ASKED
+        WATCH, PATIENCE, "throttled", ServerFailure, "watch 10", AS_ASKED
     ),
     "watch, 401: no relist": Row(
-        WATCH, refused(401, "Unauthorized"), "denied", Unauthorized, "watch 10", ONE_STEP
+        WATCH,
+        error_response(401, "Unauthorized"),
+        "access_denied",
+        Unauthorized,
+        "watch 10",
+        ONE_STEP,
     ),
     "watch, 403: no relist": Row(
-        WATCH, refused(403, "Forbidden"), "denied", Forbidden, "watch 10", ONE_STEP
+        WATCH, error_response(403, "Forbidden"), "access_denied", Forbidden, "watch 10", ONE_STEP
     ),
     "watch, 500: no relist yet": Row(
-        WATCH, refused(500, "InternalError"), "failed", ServerFailure, "watch 10", ONE_STEP
+        WATCH,
+        error_response(500, "InternalError"),
+        "server_error",
+        ServerFailure,
+        "watch 10",
+        ONE_STEP,
     ),
     "watch, 404: a list": Row(
-        WATCH, refused(404, "NotFound"), "missing", NotFound, "whole 10", ONE_STEP
+        WATCH, error_response(404, "NotFound"), "not_found", NotFound, "whole 10", ONE_STEP
     ),
     "watch, 410: a list at once": Row(WATCH, GONE, "expired", Expired, "whole 10", AT_ONCE),
     "watch, too large: by consistent read": Row(
-        WATCH, TOO_LARGE, "ahead", ServerFailure, "list newest", AT_ONCE
+        WATCH, TOO_LARGE, "version_too_large", ServerFailure, "list newest", AT_ONCE
     ),
     "watch, 400: a list": Row(
-        WATCH, refused(400, "BadRequest"), "rejected", BadRequest, "whole 10", ONE_STEP
+        WATCH, error_response(400, "BadRequest"), "bad_request", BadRequest, "whole 10", ONE_STEP
     ),
-    "watch, redirect: a list": Row(WATCH, REDIRECT, "rejected", ServerError, "whole 10", ONE_STEP),
+    "watch, redirect: a list": Row(
+        WATCH, REDIRECT, "bad_request", ServerError, "whole 10", ONE_STEP
+    ),
     # -- a watch, in its stream
     "stream, broken off: resumed": Row(
-        WATCH, reply(bookmark(20), 40.0, then=LOST), "severed", ConnectionLost, "watch 20", ONE_STEP
+        WATCH,
+        reply(bookmark(20), 40.0, error=LOST),
+        "connection_lost",
+        ConnectionLost,
+        "watch 20",
+        ONE_STEP,
     ),
     "stream, broken off behind a mark: resumed": Row(
         AFTER_MARK,
-        reply(*STREAMED, bookmark(20), then=LOST),
-        "severed",
+        reply(*STREAMED, bookmark(20), error=LOST),
+        "connection_lost",
         ConnectionLost,
         "watch 20",
         ONE_STEP,
     ),
     "stream, ends at once with nothing: no relist yet": Row(
-        WATCH, reply(), "unserved", ConnectionLost, "watch 10", ONE_STEP
+        WATCH, reply(), "empty_watch", ConnectionLost, "watch 10", ONE_STEP
     ),
     "stream, ends soon with nothing: at once, the first time": Row(
-        WATCH, reply(5.0), "brief", ConnectionLost, "watch 10", AT_ONCE
+        WATCH, reply(5.0), "short_watch", ConnectionLost, "watch 10", AT_ONCE
     ),
     "stream, error event 410: a list at the last version": Row(
         WATCH,
@@ -385,7 +447,7 @@ ROWS: dict[str, Row] = {
     "stream, error event 429: no relist": Row(
         WATCH,
         reply(error_event(429, "TooManyRequests")),
-        "busy",
+        "throttled",
         TooManyRequests,
         "watch 10",
         ONE_STEP,
@@ -393,7 +455,7 @@ ROWS: dict[str, Row] = {
     "stream, error event 500: a list": Row(
         WATCH,
         reply(error_event(500, "InternalError")),
-        "erred",
+        "error_event",
         ServerFailure,
         "whole 10",
         ONE_STEP,
@@ -401,32 +463,62 @@ ROWS: dict[str, Row] = {
     "stream, error event 504 too large": Row(
         WATCH,
         reply(error_event(504, "Timeout", "Too large resource version: 10, current: 4")),
-        "ahead",
+        "version_too_large",
         ServerFailure,
         "list newest",
         AT_ONCE,
     ),
     "stream, error event 403: no relist": Row(
-        WATCH, reply(error_event(403, "Forbidden")), "denied", Forbidden, "watch 10", ONE_STEP
+        WATCH,
+        reply(error_event(403, "Forbidden")),
+        "access_denied",
+        Forbidden,
+        "watch 10",
+        ONE_STEP,
     ),
     "stream, an error that is no Status": Row(
-        WATCH, reply(line("ERROR", "{}")), "erred", ServerFailure, "whole 10", ONE_STEP
+        WATCH, reply(event_line("ERROR", "{}")), "error_event", ServerFailure, "whole 10", ONE_STEP
     ),
     "stream, garbage: a list": Row(
-        WATCH, reply(bookmark(20), b"garbage\n"), "broken", ProtocolError, "whole 20", ONE_STEP
+        WATCH,
+        reply(bookmark(20), b"garbage\n"),
+        "protocol_error",
+        ProtocolError,
+        "whole 20",
+        ONE_STEP,
     ),
     # client-go skips these four and goes on; what was missed would never be noticed.
     "stream, an object without metadata: a list": Row(
-        WATCH, reply(line("ADDED", '{"kind":"Pod"}')), "broken", ProtocolError, "whole 10", ONE_STEP
+        WATCH,
+        reply(event_line("ADDED", '{"kind":"Pod"}')),
+        "protocol_error",
+        ProtocolError,
+        "whole 10",
+        ONE_STEP,
     ),
     "stream, a Table: a list": Row(
-        WATCH, reply(line("ADDED", TABLE.decode())), "broken", ProtocolError, "whole 10", ONE_STEP
+        WATCH,
+        reply(event_line("ADDED", TABLE.decode())),
+        "protocol_error",
+        ProtocolError,
+        "whole 10",
+        ONE_STEP,
     ),
     "stream, an event of unknown type: a list": Row(
-        WATCH, reply(line("RENAMED", body("a", 11))), "broken", ProtocolError, "whole 10", ONE_STEP
+        WATCH,
+        reply(event_line("RENAMED", body("a", 11))),
+        "protocol_error",
+        ProtocolError,
+        "whole 10",
+        ONE_STEP,
     ),
     "stream, an event that is no object: a list": Row(
-        WATCH, reply(line("ADDED", "[]")), "broken", ProtocolError, "whole 10", ONE_STEP
+        WATCH,
+        reply(event_line("ADDED", "[]")),
+        "protocol_error",
+        ProtocolError,
+        "whole 10",
+        ONE_STEP,
     ),
 }
 
@@ -440,36 +532,40 @@ def test_10_every_abnormal_end_is_told_everywhere_and_what_follows_is_the_table_
 
     async def story() -> None:
         start = row.start
-        scene = Scene(Line(by_rote(*start.answers, row.ends), watch_lists=start.watch_lists))
-        async with scene.played():
-            problem = await scene.problem(start.problems + 1)
+        scene = InformerHarness(
+            FunctionListerWatcher(
+                in_sequence(*start.answers, row.ends), watch_lists=start.watch_lists
+            )
+        )
+        async with scene.running():
+            problem = await scene.wait_for_problem(start.problems + 1)
             _is_told(scene, row)
             at, requests = scene.problems[-1][0], len(start.answers) + 1
             assert problem.retry_in is not None
-            came = await scene.request(requests + 1)
-            assert scene.asked[requests] == row.then
+            came = await scene.wait_for_request(requests + 1)
+            assert scene.request_summaries[requests] == row.then
             least, most = row.wait
             assert least <= came - at <= most + 0.001
             assert came - at == pytest.approx(problem.retry_in, abs=0.001)
-            assert tuple(scene.cached) == start.cached
+            assert tuple(scene.cached_versions) == start.cached
             await asyncio.sleep(10.0)
-            assert len(scene.asked) == requests + 1
+            assert len(scene.request_summaries) == requests + 1
             assert len(scene.problems) == start.problems + 1
 
-    simulated(story)
+    run_simulated(story)
     assert len(caplog.records) == row.start.problems + 1
     assert caplog.records[-1].levelname == ("INFO" if row.expected else "WARNING")
     assert f": {row.error.__name__}: " in caplog.messages[-1]
     assert "\n" not in caplog.messages[-1]
 
 
-def _is_told(scene: Scene, row: Row) -> None:
+def _is_told(scene: InformerHarness, row: Row) -> None:
     """Hook and health say the same of it, and the cache is as it was."""
     problem, health = scene.problems[-1][1], scene.informer.health
     assert (problem.cause, type(problem.error)) == (row.cause, row.error)
-    assert problem.phase == scene.noted.asked[len(row.start.answers)][1].verb
+    assert problem.phase == scene.recorder.requests[len(row.start.answers)][1].verb
     assert health.synced is bool(row.start.cached)
-    assert tuple(scene.cached) == row.start.cached
+    assert tuple(scene.cached_versions) == row.start.cached
     if row.wait != AT_ONCE:
         assert health.error is problem.error
         assert health.state == "waiting"

@@ -24,7 +24,7 @@ from aioinformer import (
     SharedInformerFactory,
 )
 from aioinformer.testing import ApiServer
-from tests.promises.conftest import QUICK, until
+from tests.promises.conftest import FAST_BACKOFF, wait_until
 
 ROUNDS, PODS = 12, 30
 
@@ -95,7 +95,9 @@ async def test_1_caches_of_every_shape_converge_but_for_what_does_not_fit(
     server: ApiServer, client: Client, watch_list: bool
 ) -> None:
     await shake(server, 0)
-    async with SharedInformerFactory(client, backoff=QUICK, watch_list=watch_list) as informers:
+    async with SharedInformerFactory(
+        client, backoff=FAST_BACKOFF, watch_list=watch_list
+    ) as informers:
         plain = informers.informer("pods")
         models = informers.informer("pods", model=Pod)
         versions = informers.informer("pods", convert=version_of)
@@ -105,7 +107,7 @@ async def test_1_caches_of_every_shape_converge_but_for_what_does_not_fit(
         for round_ in range(1, ROUNDS):
             await shake(server, round_)
         goal = str(server.cluster.resource_version)
-        await until(lambda: all(each.lister.resource_version >= goal for each in informers))
+        await wait_until(lambda: all(each.lister.resource_version >= goal for each in informers))
         for each in informers:
             assert await each.verify(contents=True, timeout=10)
         objects = {obj.key: obj for obj in plain.lister}
@@ -124,5 +126,5 @@ async def test_1_caches_of_every_shape_converge_but_for_what_does_not_fit(
         for informer, listener in heard.items():
             keys = informer.lister.keys()
             shown = {key: informer.lister[key] for key in keys}
-            await until(lambda: listener.last == shown)  # noqa: B023 - called before the next turn
+            await wait_until(lambda: listener.last == shown)  # noqa: B023 - called before the next turn
         assert all(obj["spec"] == {} for obj in cut.lister)

@@ -26,36 +26,36 @@ from aioinformer.errors import (
     Unauthorized,
 )
 from aioinformer.testing import Cluster, ClusterSource, Faults
-from tests.promises.lines import (
-    SILENCE,
+from tests.promises.function_lister_watcher import (
+    ENDLESS_PAUSE,
     Answer,
-    Line,
+    FunctionListerWatcher,
+    InformerHarness,
     Reply,
-    Scene,
-    by_rote,
-    end_mark,
-    now,
+    in_sequence,
+    initial_events_end,
+    loop_time,
     reply,
-    simulated,
-    until,
+    run_simulated,
+    wait_until,
 )
-from tests.runtime.running import touch, with_pods
-from tests.runtime.sources import (
+from tests.runtime.informers import cluster_with_pods, label_pod
+from tests.runtime.scripted_source import (
     PODS,
-    Refusal,
+    ErrorResponse,
     added,
     body,
     bookmark,
     error_event,
-    line,
+    error_response,
+    event_line,
+    list_response,
     modified,
-    page,
-    refused,
 )
 
 LOST = ConnectionLost("reset by peer")
-UNSERVED = refused(422, "Invalid", "sendInitialEvents: Forbidden")
-STATE = Reply(page(body("a", 3), version="10").chunks)
+UNSERVED = error_response(422, "Invalid", "sendInitialEvents: Forbidden")
+STATE = Reply(list_response(body("a", 3), version="10").chunks)
 
 
 def is_initial(request: Request) -> bool:
@@ -73,9 +73,9 @@ def lists_only(then: Answer) -> Callable[[Request], Answer]:
     return answer
 
 
-async def waits(scene: Scene, count: int) -> list[float]:
+async def waits(scene: InformerHarness, count: int) -> list[float]:
     """The waits after so many failures."""
-    await scene.problem(count)
+    await scene.wait_for_problem(count)
     return [problem.retry_in or 0.0 for _, problem in scene.problems[:count]]
 
 
@@ -85,51 +85,51 @@ async def waits(scene: Scene, count: int) -> list[float]:
 @pytest.mark.parametrize("watch_lists", [True, False], ids=["WatchList", "LIST"])
 def test_waits_double_up_to_half_a_minute_and_their_jitter(watch_lists: bool) -> None:
     async def story() -> list[float]:
-        refusal = Refusal(ConnectionFailed("refused"))
-        scene = Scene(Line(lambda _: refusal, watch_lists=watch_lists))
-        async with scene.played():
+        refusal = ErrorResponse(ConnectionFailed("refused"))
+        scene = InformerHarness(FunctionListerWatcher(lambda _: refusal, watch_lists=watch_lists))
+        async with scene.running():
             return await waits(scene, 12)
 
-    for number, waited in enumerate(simulated(story)):
+    for number, waited in enumerate(run_simulated(story)):
         bare = min(0.8 * 2**number, 30.0)
         assert bare <= waited <= 2 * bare
 
 
 def test_failures_of_different_kinds_share_their_waits() -> None:
     async def story() -> list[float]:
-        kinds = by_rote(
-            refused(403, "Forbidden"),
-            Refusal(ConnectionFailed("refused")),
+        kinds = in_sequence(
+            error_response(403, "Forbidden"),
+            ErrorResponse(ConnectionFailed("refused")),
             reply(b"<html>"),
             STATE,
-            reply(then=LOST),
+            reply(error=LOST),
             reply(error_event(500, "InternalError")),
         )
-        scene = Scene(Line(kinds, watch_lists=False))
-        async with scene.played():
+        scene = InformerHarness(FunctionListerWatcher(kinds, watch_lists=False))
+        async with scene.running():
             return await waits(scene, 5)
 
-    waited = simulated(story)
+    waited = run_simulated(story)
     assert [0.8 * 2**n <= each <= 1.6 * 2**n for n, each in enumerate(waited)] == [True] * 5
 
 
 def test_two_quiet_minutes_end_an_outage() -> None:
     async def story() -> list[float]:
-        scene = Scene(
-            Line(
-                by_rote(
+        scene = InformerHarness(
+            FunctionListerWatcher(
+                in_sequence(
                     STATE,
-                    reply(then=LOST),
-                    reply(modified("a", 11), 100.0, then=LOST),
-                    reply(modified("a", 12), 121.0, then=LOST),
+                    reply(error=LOST),
+                    reply(modified("a", 11), 100.0, error=LOST),
+                    reply(modified("a", 12), 121.0, error=LOST),
                 ),
                 watch_lists=False,
             )
         )
-        async with scene.played():
+        async with scene.running():
             return await waits(scene, 3)
 
-    first, second, third = simulated(story)
+    first, second, third = run_simulated(story)
     assert first <= 1.6 <= second
     assert third <= 1.6
 
@@ -138,11 +138,11 @@ def test_an_immediate_second_attempt_is_made_once_in_an_outage() -> None:
     """Here an endless 410, which client-go answers with an endless loop."""
 
     async def story() -> list[float]:
-        scene = Scene(Line(lambda _: refused(410, "Expired")))
-        async with scene.played():
+        scene = InformerHarness(FunctionListerWatcher(lambda _: error_response(410, "Expired")))
+        async with scene.running():
             return await waits(scene, 4)
 
-    first, *others = simulated(story)
+    first, *others = run_simulated(story)
     assert first == 0.0
     assert others == sorted(others)
     assert others[0] >= 1.6
@@ -153,26 +153,32 @@ def test_an_immediate_second_attempt_is_made_once_in_an_outage() -> None:
 
 def test_a_server_without_watch_lists_is_asked_for_one_each_half_hour_at_most() -> None:
     async def story() -> list[str]:
-        scene = Scene(Line(lists_only(reply(300.0, error_event(410, "Expired")))))
-        async with scene.played():
+        scene = InformerHarness(
+            FunctionListerWatcher(lists_only(reply(300.0, error_event(410, "Expired"))))
+        )
+        async with scene.running():
             await asyncio.sleep(3_700.0)
-        return scene.asked
+        return scene.request_summaries
 
-    asked = simulated(story)
+    asked = run_simulated(story)
     assert asked[:5] == ["stream newest", "list 0", "watch 10", "whole 10", "watch 10"]
     assert sum(request.startswith("stream") for request in asked) == 3
 
 
 def test_a_way_that_fails_three_times_in_a_row_is_left_for_another() -> None:
     async def story() -> tuple[list[str], list[str]]:
-        streams = Scene(Line(by_rote(*[reply(added("b", 4), then=LOST)] * 3)))
-        watches = Scene(Line(by_rote(STATE, reply(), reply(), reply()), watch_lists=False))
-        async with streams.played(), watches.played():
-            await streams.request(4)
-            await watches.request(5)
-        return streams.asked, watches.asked
+        streams = InformerHarness(
+            FunctionListerWatcher(in_sequence(*[reply(added("b", 4), error=LOST)] * 3))
+        )
+        watches = InformerHarness(
+            FunctionListerWatcher(in_sequence(STATE, reply(), reply(), reply()), watch_lists=False)
+        )
+        async with streams.running(), watches.running():
+            await streams.wait_for_request(4)
+            await watches.wait_for_request(5)
+        return streams.request_summaries, watches.request_summaries
 
-    streams, watches = simulated(story)
+    streams, watches = run_simulated(story)
     assert streams == ["stream newest"] * 3 + ["list 0"]
     assert watches == ["list 0", "watch 10", "watch 10", "watch 10", "whole 10"]
 
@@ -180,69 +186,72 @@ def test_a_way_that_fails_three_times_in_a_row_is_left_for_another() -> None:
 @pytest.mark.parametrize("code", [401, 403, 404, 429, 503])
 def test_a_refusal_that_lists_would_get_too_never_leads_to_one(code: int) -> None:
     async def story() -> list[str]:
-        scene = Scene(Line(lambda _: refused(code, "")))
-        async with scene.played():
+        scene = InformerHarness(FunctionListerWatcher(lambda _: error_response(code, "")))
+        async with scene.running():
             await asyncio.sleep(600.0)
-        return scene.asked
+        return scene.request_summaries
 
-    assert set(simulated(story)) == {"stream newest"}
+    assert set(run_simulated(story)) == {"stream newest"}
 
 
 def test_the_version_of_nothing_in_particular_is_remembered_until_a_state_is_read() -> None:
     """410, then refused: still by consistent read."""
 
     async def story() -> list[str]:
-        scene = Scene(
-            Line(
-                by_rote(
+        scene = InformerHarness(
+            FunctionListerWatcher(
+                in_sequence(
                     STATE,
-                    refused(504, "Timeout", "Too large resource version: 10"),
-                    Refusal(ConnectionFailed("refused")),
-                    refused(503, "ServiceUnavailable"),
-                    Reply(page(body("a", 3), version="30").chunks),
+                    error_response(504, "Timeout", "Too large resource version: 10"),
+                    ErrorResponse(ConnectionFailed("refused")),
+                    error_response(503, "ServiceUnavailable"),
+                    Reply(list_response(body("a", 3), version="30").chunks),
                 ),
                 watch_lists=False,
             )
         )
-        async with scene.played():
-            await scene.request(6)
-        return scene.asked
+        async with scene.running():
+            await scene.wait_for_request(6)
+        return scene.request_summaries
 
-    assert simulated(story) == ["list 0", "watch 10", *["list newest"] * 3, "watch 30"]
+    assert run_simulated(story) == ["list 0", "watch 10", *["list newest"] * 3, "watch 30"]
 
 
 # -- watches that end --------------------------------------------------------------------------
 
 
 def test_a_watch_that_ends_in_time_goes_on_at_once_and_is_no_failure() -> None:
-    async def story() -> Scene:
-        scene = Scene(
-            Line(
-                by_rote(reply(added("a", 3), end_mark(10), 300.0), reply(modified("a", 20), 300.0))
+    async def story() -> InformerHarness:
+        scene = InformerHarness(
+            FunctionListerWatcher(
+                in_sequence(
+                    reply(added("a", 3), initial_events_end(10), 300.0),
+                    reply(modified("a", 20), 300.0),
+                )
             )
         )
-        async with scene.played():
-            await scene.request(3)
+        async with scene.running():
+            await scene.wait_for_request(3)
         return scene
 
-    scene = simulated(story)
-    assert scene.asked == ["stream newest", "watch 10", "watch 20"]
+    scene = run_simulated(story)
+    assert scene.request_summaries == ["stream newest", "watch 10", "watch 20"]
     assert scene.problems == []
-    assert [at for at, _ in scene.noted.asked] == pytest.approx([0.0, 300.0, 600.0], abs=0.1)
+    assert [at for at, _ in scene.recorder.requests] == pytest.approx([0.0, 300.0, 600.0], abs=0.1)
 
 
 def test_watches_that_are_cut_every_few_seconds_begin_twenty_seconds_apart() -> None:
     """Some proxies do it. client-go asks again without a pause."""
 
-    async def story() -> Scene:
-        scene = Scene(Line(lists_only(reply(3.0)), watch_lists=False))
-        async with scene.played():
+    async def story() -> InformerHarness:
+        scene = InformerHarness(FunctionListerWatcher(lists_only(reply(3.0)), watch_lists=False))
+        async with scene.running():
             await asyncio.sleep(300.0)
         return scene
 
-    scene = simulated(story)
-    assert set(scene.asked[1:]) == {"watch 10"}
-    begun = [at for at, _ in scene.noted.asked][2:]
+    scene = run_simulated(story)
+    assert set(scene.request_summaries[1:]) == {"watch 10"}
+    begun = [at for at, _ in scene.recorder.requests][2:]
     gaps = [later - at for at, later in pairwise(begun)]
     assert gaps == pytest.approx([20.0] * len(gaps), abs=0.1)
 
@@ -251,15 +260,18 @@ def test_an_event_without_a_version_moves_nothing() -> None:
     """client-go would list from 0 after it."""
 
     async def story() -> list[str]:
-        nameless = line("ADDED", body("b", 0).replace('"0"', '""'))
-        scene = Scene(
-            Line(by_rote(STATE, reply(bookmark(20), nameless, 20.0, then=LOST)), watch_lists=False)
+        nameless = event_line("ADDED", body("b", 0).replace('"0"', '""'))
+        scene = InformerHarness(
+            FunctionListerWatcher(
+                in_sequence(STATE, reply(bookmark(20), nameless, 20.0, error=LOST)),
+                watch_lists=False,
+            )
         )
-        async with scene.played():
-            await scene.request(3)
-        return scene.asked
+        async with scene.running():
+            await scene.wait_for_request(3)
+        return scene.request_summaries
 
-    assert simulated(story)[-1] == "watch 20"
+    assert run_simulated(story)[-1] == "watch 20"
 
 
 def test_an_object_that_an_index_function_refuses_is_marked_and_the_watch_goes_on() -> None:
@@ -268,17 +280,20 @@ def test_an_object_that_an_index_function_refuses_is_marked_and_the_watch_goes_o
             raise ValueError("no colour")
         return "red"
 
-    async def story() -> Scene:
-        watched = reply(added("b", 11), modified("a", 12), SILENCE)
-        scene = Scene(Line(by_rote(STATE, watched), watch_lists=False), indexers={"colour": colour})
-        async with scene.played():
-            await until(lambda: scene.cached == {"a": "12"})
+    async def story() -> InformerHarness:
+        watched = reply(added("b", 11), modified("a", 12), ENDLESS_PAUSE)
+        scene = InformerHarness(
+            FunctionListerWatcher(in_sequence(STATE, watched), watch_lists=False),
+            indexers={"colour": colour},
+        )
+        async with scene.running():
+            await wait_until(lambda: scene.cached_versions == {"a": "12"})
             assert scene.informer.health.rejected == ("web/b",)
             assert scene.informer.health.resource_version == "12"
             assert scene.informer.health.state == "watching"
         return scene
 
-    assert simulated(story).asked == ["list 0", "watch 10"]
+    assert run_simulated(story).request_summaries == ["list 0", "watch 10"]
 
 
 # -- silence -----------------------------------------------------------------------------------
@@ -287,11 +302,11 @@ def test_an_object_that_an_index_function_refuses_is_marked_and_the_watch_goes_o
 @asynccontextmanager
 async def of_cluster(
     cluster: Cluster, faults: Faults, *, liveness: LivenessPolicy | None = None
-) -> AsyncGenerator[Scene]:
+) -> AsyncGenerator[InformerHarness]:
     """An informer of a cluster, at work and synced."""
     source = ClusterSource(cluster, faults)
-    scene = Scene(source.lister_watcher(PODS), liveness=liveness)
-    async with scene.played():
+    scene = InformerHarness(source.lister_watcher(PODS), liveness=liveness)
+    async with scene.running():
         await scene.informer.wait_synced(30)
         yield scene
 
@@ -300,65 +315,67 @@ async def lived(cluster: Cluster, minutes: int) -> None:
     """Something changes now and then, so that there are bookmarks."""
     for number in range(2 * minutes):
         await asyncio.sleep(30.0)
-        touch(cluster, "a", f"{number}")
+        label_pod(cluster, "a", f"{number}")
 
 
 @pytest.mark.parametrize("lived_for", [2, 7, 13])
 def test_9_a_peer_that_went_silent_is_replaced_within_80_seconds(lived_for: int) -> None:
     async def story() -> None:
-        cluster, faults = with_pods("a"), Faults()
+        cluster, faults = cluster_with_pods("a"), Faults()
         async with of_cluster(cluster, faults) as scene:
             await lived(cluster, lived_for)
-            before = len(scene.asked)
+            before = len(scene.request_summaries)
             fault = faults.stall(after=0, verb="watch", times=1)
-            went = now()
+            went = loop_time()
             await asyncio.sleep(0.1)
-            touch(cluster, "a", "unheard")
-            await until(lambda: fault.hits == 1)
-            assert isinstance((await scene.problem(1)).error, RequestTimedOut)
-            assert scene.problems[0][1].cause == "silent"
-            assert now() - went <= 80.0
-            await until(lambda: scene.cached["a"] == str(cluster.resource_version))
-            assert now() - went <= 80.0
-            first, second = scene.asked[before : before + 2]
+            label_pod(cluster, "a", "unheard")
+            await wait_until(lambda: fault.hits == 1)
+            assert isinstance((await scene.wait_for_problem(1)).error, RequestTimedOut)
+            assert scene.problems[0][1].cause == "idle_timeout"
+            assert loop_time() - went <= 80.0
+            await wait_until(lambda: scene.cached_versions["a"] == str(cluster.resource_version))
+            assert loop_time() - went <= 80.0
+            first, second = scene.request_summaries[before : before + 2]
             assert (first, second.split()[0]) == ("probe", "watch")
             assert scene.informer.health.error is None
 
-    simulated(story)
+    run_simulated(story)
 
 
 def test_where_no_bookmark_was_seen_silence_means_nothing() -> None:
     async def story() -> None:
-        cluster, faults = with_pods("a"), Faults()
+        cluster, faults = cluster_with_pods("a"), Faults()
         faults.drop_bookmarks()
         async with of_cluster(cluster, faults) as scene:
             await lived(cluster, 4)
             await asyncio.sleep(1_200.0)
             assert scene.problems == []
-            assert all(request.split()[0] in ("stream", "watch") for request in scene.asked)
+            assert all(
+                request.split()[0] in ("stream", "watch") for request in scene.request_summaries
+            )
 
-    simulated(story)
+    run_simulated(story)
 
 
 def test_where_nothing_happens_and_no_bookmark_comes_the_patience_grows() -> None:
     """A server has no bookmark to send if nothing at all was written: that is no outage."""
 
     async def story() -> tuple[int, set[str]]:
-        cluster, faults = with_pods("a"), Faults()
+        cluster, faults = cluster_with_pods("a"), Faults()
         async with of_cluster(cluster, faults) as scene:
             await lived(cluster, 5)
             before = len(scene.problems)
             await asyncio.sleep(3_600.0)
             return len(scene.problems) - before, {each.cause for _, each in scene.problems}
 
-    problems, causes = simulated(story)
-    assert causes <= {"silent"}
+    problems, causes = run_simulated(story)
+    assert causes <= {"idle_timeout"}
     assert problems <= 4
 
 
 def test_a_slow_consumer_is_not_taken_for_a_silent_server() -> None:
     async def story() -> None:
-        cluster, faults = with_pods("a"), Faults()
+        cluster, faults = cluster_with_pods("a"), Faults()
         async with of_cluster(cluster, faults) as scene:
             released = asyncio.Event()
 
@@ -368,15 +385,15 @@ def test_a_slow_consumer_is_not_taken_for_a_silent_server() -> None:
             await lived(cluster, 3)
             scene.informer.add_handler(stuck, limit=1, overflow="block")
             for number in range(12_000):
-                touch(cluster, "a", f"x{number}")
+                label_pod(cluster, "a", f"x{number}")
             await asyncio.sleep(200.0)
             blocked = scene.informer.health.blocked_by
             released.set()
-            await until(lambda: scene.cached["a"] == str(cluster.resource_version))
+            await wait_until(lambda: scene.cached_versions["a"] == str(cluster.resource_version))
             assert blocked
             assert [each.cause for _, each in scene.problems] == []
 
-    simulated(story)
+    run_simulated(story)
 
 
 # -- a server that went back in time -----------------------------------------------------------
@@ -386,33 +403,33 @@ def test_1_a_restored_backup_is_noticed_announced_and_compared_by_content() -> N
     """The pod "a" has the same uid and version in both lives of the server, and another label."""
 
     async def story() -> None:
-        cluster, faults = with_pods("a", "b", "c"), Faults()
+        cluster, faults = cluster_with_pods("a", "b", "c"), Faults()
         past = cluster.snapshot()
         async with of_cluster(cluster, faults) as scene:
             await lived(cluster, 3)
-            touch(cluster, "a", "first life")
+            label_pod(cluster, "a", "first life")
             twice = cluster.resource_version
             cluster.delete("pods", "b")
             for number in range(20):
-                touch(cluster, "c", f"first life {number}")
-            await until(lambda: "b" not in scene.cached)
+                label_pod(cluster, "c", f"first life {number}")
+            await wait_until(lambda: "b" not in scene.cached_versions)
             cluster.restore(past)
             while cluster.resource_version < twice - 1:
-                touch(cluster, "c", f"second life {cluster.resource_version}")
-            touch(cluster, "a", "second life")
-            restored = now()
-            await until(lambda: scene.informer.health.rewinds == 1)
-            assert now() - restored <= 80.0
-            await until(lambda: "b" in scene.cached)
+                label_pod(cluster, "c", f"second life {cluster.resource_version}")
+            label_pod(cluster, "a", "second life")
+            restored = loop_time()
+            await wait_until(lambda: scene.informer.health.rewinds == 1)
+            assert loop_time() - restored <= 80.0
+            await wait_until(lambda: "b" in scene.cached_versions)
             (pod,) = (pod for pod in scene.informer.lister.list() if pod.name == "a")
             assert (pod.resource_version, pod.labels["value"]) == (str(twice), "second life")
             truth = json.loads(cluster.list("pods"))["items"]
             told = {item["metadata"]["name"]: item["metadata"] for item in truth}
-            assert scene.cached == {name: told[name]["resourceVersion"] for name in told}
+            assert scene.cached_versions == {name: told[name]["resourceVersion"] for name in told}
             rewinds = [each for _, each in scene.problems if each.phase == "rewind"]
             assert [type(each.error) for each in rewinds] == [ServerRewound]
 
-    simulated(story)
+    run_simulated(story)
 
 
 # -- what a program is told --------------------------------------------------------------------
@@ -420,29 +437,35 @@ def test_1_a_restored_backup_is_noticed_announced_and_compared_by_content() -> N
 
 def test_a_sync_that_takes_too_long_says_what_the_server_said() -> None:
     async def story() -> str:
-        scene = Scene(Line(lambda _: refused(403, "Forbidden", "pods is forbidden: User x")))
-        async with scene.played():
+        scene = InformerHarness(
+            FunctionListerWatcher(
+                lambda _: error_response(403, "Forbidden", "pods is forbidden: User x")
+            )
+        )
+        async with scene.running():
             with pytest.raises(SyncTimeout) as caught:
                 await scene.informer.wait_synced(20.0)
             return str(caught.value)
 
-    said = simulated(story)
+    said = run_simulated(story)
     assert "pods is forbidden: User x" in said
     assert "next attempt in" in said
 
 
 def test_a_chosen_error_is_fatal_and_any_other_is_not() -> None:
     async def story() -> tuple[list[str], SharedInformer]:
-        scene = Scene(
-            Line(by_rote(refused(403, "Forbidden"), refused(401, "Unauthorized"))),
+        scene = InformerHarness(
+            FunctionListerWatcher(
+                in_sequence(error_response(403, "Forbidden"), error_response(401, "Unauthorized"))
+            ),
             fail_fast=(Unauthorized,),
         )
         with pytest.raises(Unauthorized):
             await scene.informer.run()
         assert [type(each.error) for _, each in scene.problems] == [Forbidden, Unauthorized]
-        return scene.asked, scene.informer
+        return scene.request_summaries, scene.informer
 
-    asked, informer = simulated(story)
+    asked, informer = run_simulated(story)
     assert asked == ["stream newest"] * 2
     assert informer.health.state == "failed"
     assert isinstance(informer.health.error, Unauthorized)

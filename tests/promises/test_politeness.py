@@ -1,6 +1,6 @@
 """Polite: what five hundred informers of one client ask of a server that comes back.
 
-In simulated time, over a cluster in memory that goes through the same ``Traffic`` as a client.
+In simulated time, over a cluster in memory that goes through the same ``RequestScheduler`` as a client.
 ``pytest -s`` prints the worst seconds.
 """
 
@@ -15,7 +15,7 @@ from typing import TypeVar
 import pytest
 
 from aioinformer import Limits, SharedInformer, SharedInformerFactory
-from aioinformer._client.api.scheduler import Traffic
+from aioinformer._client.api.scheduler import RequestScheduler
 from aioinformer._core.objects.resources import Resource
 from aioinformer.testing import Cluster, ClusterSource, Fault, Faults
 from aioinformer.testing.simulation import run
@@ -75,7 +75,7 @@ class Scene:
     def __init__(self, limits: Limits | None = None, *, latency: float = 0.01) -> None:
         self.cluster, self.faults = Cluster(), Faults()
         self.counter = Counter(self.faults.latency(latency))
-        self.traffic = Traffic(limits)
+        self.traffic = RequestScheduler(limits)
         self.informers: list[SharedInformer] = []
         self.change("first")
 
@@ -298,7 +298,7 @@ def test_eight_initial_states_are_read_at_a_time() -> None:
 
         async def watch() -> None:
             while True:
-                held.append(scene.traffic.initial)
+                held.append(scene.traffic.initial_lists)
                 await asyncio.sleep(LOOK)
 
         async with scene.started():

@@ -24,9 +24,14 @@ from aioinformer import (
 )
 from aioinformer.errors import NotSynced, SyncTimeout, Unauthorized
 from aioinformer.testing import ApiServer
-from tests.promises.churn import Churn
-from tests.promises.conftest import QUICK, until
-from tests.promises.histories import Recorder, judge, states, version
+from tests.promises.conftest import FAST_BACKOFF, wait_until
+from tests.promises.event_recorder import (
+    RecordingHandler,
+    check_event_order,
+    states,
+    version_number,
+)
+from tests.promises.pod_workload import PodWorkload
 
 
 def node(obj: KubeObject) -> str:
@@ -35,46 +40,51 @@ def node(obj: KubeObject) -> str:
     return name
 
 
-def converged(informer: SharedInformer, churn: Churn) -> Callable[[], bool]:
+def _is_current(recorder: RecordingHandler, churn: PodWorkload) -> Callable[[], bool]:
+    """Return a condition: the last events of the listener describe the cluster's state."""
+    return lambda: check_event_order(recorder.events) == churn.current_state
+
+
+def converged(informer: SharedInformer, churn: PodWorkload) -> Callable[[], bool]:
     """Whether the cache holds what the server does."""
-    return lambda: states(informer.lister.unsynced.list()) == churn.now
+    return lambda: states(informer.lister.unsynced.list()) == churn.current_state
 
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_1_convergence_after_any_mix_of_faults(
     seed: int, server: ApiServer, client: Client
 ) -> None:
-    churn = Churn(server.cluster, seed)
-    churn.change(30)
-    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+    churn = PodWorkload(server.cluster, seed)
+    churn.apply_changes(30)
+    async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods", indexers={"node": node})
-        first, second = Recorder(pods), Recorder(pods)
+        first, second = RecordingHandler(pods), RecordingHandler(pods)
         pods.add_handler(first)
         await informers.wait_synced(10)
         pods.add_handler(second)
         for fault in range(8):
-            churn.change(20)
+            churn.apply_changes(20)
             match (fault + seed) % 4:
                 case 0:
                     server.drop_connections()
                 case 1:
                     await server.stop()
-                    churn.change(20)
+                    churn.apply_changes(20)
                     await server.start()
                 case 2:
                     server.drop_connections()
-                    churn.change(20)
+                    churn.apply_changes(20)
                     server.cluster.compact()
                 case _:
-                    await until(converged(pods, churn))
+                    await wait_until(converged(pods, churn))
             await asyncio.sleep(0.005)
-        await until(converged(pods, churn))
-        await until(lambda: judge(first.events) == churn.now)
-        await until(lambda: judge(second.events) == churn.now)
+        await wait_until(converged(pods, churn))
+        await wait_until(lambda: check_event_order(first.events) == churn.current_state)
+        await wait_until(lambda: check_event_order(second.events) == churn.current_state)
         by_node = {
             name: pods.lister.by_index("node", name) for name in pods.lister.index_values("node")
         }
-        assert states(obj for found in by_node.values() for obj in found) == churn.now
+        assert states(obj for found in by_node.values() for obj in found) == churn.current_state
         assert all(node(obj) == name for name, found in by_node.items() for obj in found)
 
 
@@ -83,9 +93,9 @@ async def test_2_order_holds_for_an_object_recreated_while_nobody_was_watching(
 ) -> None:
     cluster = server.cluster
     cluster.create("pods", {"metadata": {"name": "a"}, "spec": {}}, namespace="web")
-    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+    async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods")
-        recorder = Recorder(pods)
+        recorder = RecordingHandler(pods)
         pods.add_handler(recorder)
         await informers.wait_synced(10)
         await server.stop()
@@ -93,7 +103,7 @@ async def test_2_order_holds_for_an_object_recreated_while_nobody_was_watching(
         cluster.create("pods", {"metadata": {"name": "a"}, "spec": {}}, namespace="web")
         cluster.compact()  # so that only a list can tell
         await server.start()
-        await until(lambda: len(recorder.events) == 3)
+        await wait_until(lambda: len(recorder.events) == 3)
     added, deleted, again = recorder.events
     assert isinstance(added, Added)
     assert added.initial
@@ -105,16 +115,16 @@ async def test_2_order_holds_for_an_object_recreated_while_nobody_was_watching(
 
 
 async def test_2_order_is_the_servers_for_each_object(server: ApiServer, client: Client) -> None:
-    churn = Churn(server.cluster, seed=7, names=3)
-    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+    churn = PodWorkload(server.cluster, seed=7, names=3)
+    async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods")
-        recorder = Recorder(pods)
+        recorder = RecordingHandler(pods)
         pods.add_handler(recorder)
         await informers.wait_synced(10)
-        churn.change(500)
-        await until(converged(pods, churn))
-        await until(lambda: judge(recorder.events) == churn.now)
-    told = [version(event.obj) for event in recorder.events]
+        churn.apply_changes(500)
+        await wait_until(converged(pods, churn))
+        await wait_until(lambda: check_event_order(recorder.events) == churn.current_state)
+    told = [version_number(event.obj) for event in recorder.events]
     # One watch, no relist: everything was told, in the order of the server's changes.
     assert told == sorted(told)
     assert len(told) >= 400
@@ -123,11 +133,11 @@ async def test_2_order_is_the_servers_for_each_object(server: ApiServer, client:
 async def test_3_the_cache_is_always_a_true_past_state_and_leads(
     server: ApiServer, client: Client
 ) -> None:
-    churn = Churn(server.cluster, seed=3)
-    churn.change(50)
-    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+    churn = PodWorkload(server.cluster, seed=3)
+    churn.apply_changes(50)
+    async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods")
-        recorder = Recorder(pods)  # asserts at each event that the cache leads
+        recorder = RecordingHandler(pods)  # asserts at each event that the cache leads
         registration = pods.add_handler(recorder)
         seen: set[str] = set()
 
@@ -136,17 +146,17 @@ async def test_3_the_cache_is_always_a_true_past_state_and_leads(
             cached = pods.lister.resource_version
             seen.add(cached)
             assert not resync
-            assert states(pods.lister) == churn.past[cached]
+            assert states(pods.lister) == churn.states_by_version[cached]
 
         await informers.wait_synced(10)
         for _ in range(40):
-            churn.change(10)
+            churn.apply_changes(10)
             await asyncio.sleep(0.001)
         server.drop_connections()
-        churn.change(30)
+        churn.apply_changes(30)
         server.cluster.compact()
-        await until(converged(pods, churn))
-        await until(lambda: judge(recorder.events) == churn.now)
+        await wait_until(converged(pods, churn))
+        await wait_until(lambda: check_event_order(recorder.events) == churn.current_state)
         assert [each.statistics().errors for each in pods.registrations] == [0, 0]
         assert registration.statistics().delivered == len(recorder.events)
     assert len(seen) > 10
@@ -158,10 +168,10 @@ async def test_4_readers_see_the_old_set_or_the_new_one(server: ApiServer, clien
         cluster.create("pods", {"metadata": {"name": f"old-{i}"}, "spec": {}}, namespace="web")
     for i in range(100):
         cluster.create("pods", {"metadata": {"name": f"kept-{i}"}, "spec": {}}, namespace="web")
-    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+    async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods")
         await informers.wait_synced(10)
-        recorder = Recorder(pods)
+        recorder = RecordingHandler(pods)
         await pods.add_handler(recorder).wait_synced(10)
         recorder.events.clear()
         old = {obj.name for obj in pods.lister}
@@ -174,8 +184,8 @@ async def test_4_readers_see_the_old_set_or_the_new_one(server: ApiServer, clien
         new = {f"new-{i}" for i in range(300)} | {f"kept-{i}" for i in range(100)}
         with _Reader(pods) as reader:
             await server.start()
-            await until(lambda: {obj.name for obj in pods.lister} == new)
-            await until(lambda: len(recorder.events) == 600)
+            await wait_until(lambda: {obj.name for obj in pods.lister} == new)
+            await wait_until(lambda: len(recorder.events) == 600)
     assert reader.seen <= {frozenset(old), frozenset(new)}
     assert frozenset(new) in reader.seen
     deleted = [event for event in recorder.events if isinstance(event, Deleted)]
@@ -210,44 +220,44 @@ class _Reader(threading.Thread):
 async def test_5_a_late_listener_is_told_each_object_once(
     server: ApiServer, client: Client
 ) -> None:
-    churn = Churn(server.cluster, seed=5, names=40)
-    churn.change(100)
-    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+    churn = PodWorkload(server.cluster, seed=5, names=40)
+    churn.apply_changes(100)
+    async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods")
         await informers.wait_synced(10)
-        recorders: list[Recorder] = []
+        recorders: list[RecordingHandler] = []
         streams: list[asyncio.Task[list[Event]]] = []
         stop = asyncio.Event()
         for _ in range(15):
-            churn.change(20)
+            churn.apply_changes(20)
             await asyncio.sleep(0.002)
             cached = {obj.uid for obj in pods.lister}
-            recorder = Recorder(pods)
+            recorder = RecordingHandler(pods)
             pods.add_handler(recorder)
             recorders.append(recorder)
             streams.append(asyncio.create_task(_read(pods, churn, stop)))
-            churn.change(20)
-            await until(lambda recorder=recorder: bool(recorder.events))  # type: ignore[misc]
+            churn.apply_changes(20)
+            await wait_until(lambda recorder=recorder: bool(recorder.events))  # type: ignore[misc]
             initial = [e.obj.uid for e in recorder.events if isinstance(e, Added) and e.initial]
             assert len(initial) == len(set(initial))
             assert set(initial) <= cached
-        await until(converged(pods, churn))
+        await wait_until(converged(pods, churn))
         for recorder in recorders:
-            await until(lambda recorder=recorder: judge(recorder.events) == churn.now)  # type: ignore[misc]
+            await wait_until(_is_current(recorder, churn))
         stop.set()
         for events in await asyncio.gather(*streams):
-            assert judge(events) == churn.now
+            assert check_event_order(events) == churn.current_state
 
 
-async def _read(pods: SharedInformer, churn: Churn, stop: asyncio.Event) -> list[Event]:
+async def _read(pods: SharedInformer, churn: PodWorkload, stop: asyncio.Event) -> list[Event]:
     """What a stream says up to the moment when it has said everything."""
     events: list[Event] = []
     async with pods.events() as stream:
         async for event in stream:
             events.append(event)
-            if stop.is_set() or judge(events) == churn.now:
+            if stop.is_set() or check_event_order(events) == churn.current_state:
                 await stop.wait()
-                if judge(events) == churn.now:
+                if check_event_order(events) == churn.current_state:
                     break
     return events
 
@@ -258,7 +268,7 @@ async def test_5_a_late_listener_is_not_told_of_what_went_before_it_got_there(
     cluster = server.cluster
     for i in range(10):
         cluster.create("pods", {"metadata": {"name": f"pod-{i}"}, "spec": {}}, namespace="web")
-    async with SharedInformerFactory(client, namespace="web", backoff=QUICK) as informers:
+    async with SharedInformerFactory(client, namespace="web", backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods")
         await informers.wait_synced(10)
         async with pods.events() as stream:
@@ -266,7 +276,7 @@ async def test_5_a_late_listener_is_not_told_of_what_went_before_it_got_there(
             cluster.create("pods", {"metadata": {"name": "pod-3"}, "spec": {}}, namespace="web")
             cluster.delete("pods", "pod-4", namespace="web")
             again = cluster.get("pods", "pod-3", namespace="web")["metadata"]["uid"]
-            await until(lambda: "pod-4" not in pods.lister)
+            await wait_until(lambda: "pod-4" not in pods.lister)
             told = [await anext(stream) for _ in range(9)]
     assert all(isinstance(event, Added) for event in told)
     assert [event.obj.name for event in told].count("pod-3") == 1
@@ -280,14 +290,14 @@ async def test_6_synced_is_a_latch_of_the_first_full_state(
 ) -> None:
     for i in range(700):  # more than a page would hold
         server.cluster.create("pods", {"metadata": {"name": f"pod-{i}"}}, namespace="web")
-    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+    async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods")
         with pytest.raises(NotSynced):
             pods.lister.list()
         await pods.wait_synced(10)
         assert len(pods.lister) == 700
         await server.stop()
-        await until(lambda: pods.health.error is not None)
+        await wait_until(lambda: pods.health.error is not None)
         assert pods.synced
         assert len(pods.lister) == 700
 
@@ -297,7 +307,7 @@ async def test_6_a_registration_is_synced_when_its_handler_returned_from_all(
 ) -> None:
     for name in "abc":
         server.cluster.create("pods", {"metadata": {"name": name}}, namespace="web")
-    async with SharedInformerFactory(client, backoff=QUICK) as informers:
+    async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods")
         told: list[str] = []
         last = asyncio.Event()
@@ -309,7 +319,7 @@ async def test_6_a_registration_is_synced_when_its_handler_returned_from_all(
 
         registration = pods.add_handler(slow)
         await informers.wait_synced(10)
-        await until(lambda: len(told) == 3)
+        await wait_until(lambda: len(told) == 3)
         with pytest.raises(SyncTimeout, match="slow"):
             await registration.wait_synced(0.01)
         last.set()
@@ -331,10 +341,10 @@ async def test_9_leaving_leaves_no_task_socket_or_warning(server: ApiServer) -> 
         warnings.simplefilter("always")
         for _ in range(3):
             async with Client(server.url) as client:
-                async with SharedInformerFactory(client, backoff=QUICK) as informers:
+                async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
                     for resource in ("pods", "nodes", "services", "configmaps"):
                         informer = informers.informer(resource)
-                        informer.add_handler(Recorder(informer))
+                        informer.add_handler(RecordingHandler(informer))
                     await informers.wait_synced(10)
                 assert [informer.health.state for informer in informers] == ["stopped"] * 4
         await asyncio.sleep(0)
@@ -348,7 +358,7 @@ async def test_9_every_wait_ends_on_cancellation(server: ApiServer) -> None:
     await server.stop()  # nothing will ever sync
     async with Client(server.url) as client, SharedInformerFactory(client) as informers:
         pods = informers.informer("pods")
-        registration = pods.add_handler(Recorder(pods))
+        registration = pods.add_handler(RecordingHandler(pods))
         async with pods.events() as stream:
             waits = [
                 asyncio.ensure_future(wait)
@@ -379,7 +389,7 @@ async def test_12_secrets_reach_no_log_repr_or_exception(
     async with (
         ApiServer(token="another") as server,
         Client(server.url, token=TOKEN) as client,
-        SharedInformerFactory(client, backoff=QUICK) as informers,
+        SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers,
     ):
         pods = informers.informer("pods")
         with pytest.raises(SyncTimeout) as failure:
@@ -389,7 +399,7 @@ async def test_12_secrets_reach_no_log_repr_or_exception(
         assert isinstance(pods.health.error, Unauthorized)
         assert "Unauthorized" in str(failure.value)
         await server.stop()
-        await until(lambda: not isinstance(pods.health.error, Unauthorized))
+        await wait_until(lambda: not isinstance(pods.health.error, Unauthorized))
         said += [repr(pods.health), repr(pods.health.error)]
     said += [record.getMessage() for record in caplog.records]
     said += [str(record.exc_text) for record in caplog.records]
@@ -405,7 +415,7 @@ async def test_12_a_forbidden_list_is_shown_as_such_and_empties_nothing(
         pods = informers.informer("pods")
         await informers.wait_synced(10)
         server.cluster.remove_resource("pods")
-        await until(lambda: pods.health.state == "waiting")
+        await wait_until(lambda: pods.health.state == "waiting")
         assert "404" in str(pods.health.error)
         assert pods.synced
 

@@ -24,20 +24,29 @@ from aioinformer.errors import (
     Status,
     server_error,
 )
-from tests.promises.lines import (
-    SILENCE,
+from tests.promises.function_lister_watcher import (
+    ENDLESS_PAUSE,
     Answer,
-    Line,
-    Noted,
+    FunctionListerWatcher,
+    InformerHarness,
+    RecordingListerWatcher,
     Reply,
-    Scene,
-    end_mark,
-    now,
+    initial_events_end,
+    loop_time,
     reply,
-    simulated,
+    run_simulated,
 )
-from tests.runtime.running import running
-from tests.runtime.sources import PODS, Refusal, added, body, bookmark, error_event, page, refused
+from tests.runtime.informers import running_in_background
+from tests.runtime.scripted_source import (
+    PODS,
+    ErrorResponse,
+    added,
+    body,
+    bookmark,
+    error_event,
+    error_response,
+    list_response,
+)
 
 FIRST, LATER = 5, 3
 """Requests in the first ten seconds, and in a minute later."""
@@ -46,7 +55,7 @@ QUIET = 250.0
 """Seconds of a watch before it all begins."""
 
 LOST = ConnectionLost("reset by peer")
-LISTED = Reply(page(body("a", 3), version="10").chunks)
+LISTED = Reply(list_response(body("a", 3), version="10").chunks)
 
 Answers = Callable[[Request], Answer]
 
@@ -69,8 +78,8 @@ def watches(answer: Answer) -> Answers:
         if not request.initial:
             return answer
         live = answer.parts if isinstance(answer, Reply) else ()
-        then = answer.then if isinstance(answer, Reply) else LOST
-        return Reply((added("a", 3), end_mark(10), *live), then)
+        then = answer.error if isinstance(answer, Reply) else LOST
+        return Reply((added("a", 3), initial_events_end(10), *live), then)
 
     return answers
 
@@ -78,15 +87,15 @@ def watches(answer: Answer) -> Answers:
 def unmarked(request: Request) -> Answer:
     """A server that takes a WatchList for a watch from nowhere, and then refuses lists."""
     if isinstance(request, WatchRequest) and request.initial:
-        return reply(added("a", 3), SILENCE)
-    return refused(500, "InternalError")
+        return reply(added("a", 3), ENDLESS_PAUSE)
+    return error_response(500, "InternalError")
 
 
 def unserved(request: Request) -> Answer:
     """A server without WatchLists, whose lists fail."""
     if isinstance(request, WatchRequest):
-        return refused(422, "Invalid")
-    return refused(503, "ServiceUnavailable")
+        return error_response(422, "Invalid")
+    return error_response(503, "ServiceUnavailable")
 
 
 def expiring(request: Request) -> Answer:
@@ -99,33 +108,37 @@ def expiring(request: Request) -> Answer:
 def between_pages(request: Request) -> Answer:
     """A server whose continue tokens never work."""
     if isinstance(request, WatchRequest):
-        return refused(422, "Invalid")
+        return error_response(422, "Invalid")
     if request.continue_token:
-        return refused(410, "Expired")
-    return Reply(page(body("a", 3), token="t").chunks) if request.limit else refused(500, "")
+        return error_response(410, "Expired")
+    return (
+        Reply(list_response(body("a", 3), token="t").chunks)
+        if request.limit
+        else error_response(500, "")
+    )
 
 
-REFUSED = Refusal(ConnectionFailed("refused"))
+REFUSED = ErrorResponse(ConnectionFailed("refused"))
 
 MANNERS: dict[str, Answers] = {
-    "401": always(refused(401, "Unauthorized")),
-    "403": always(refused(403, "Forbidden")),
-    "404": always(refused(404, "NotFound")),
-    "429": always(refused(429, "TooManyRequests")),
-    "429, Retry-After 1": always(refused(429, "TooManyRequests", retry=1.0)),
-    "500": always(refused(500, "InternalError")),
-    "503, Retry-After 5": always(refused(503, "ServiceUnavailable", retry=5.0)),
-    "a redirect": always(refused(302, "Found")),
-    "endless 410": always(refused(410, "Expired")),
+    "401": always(error_response(401, "Unauthorized")),
+    "403": always(error_response(403, "Forbidden")),
+    "404": always(error_response(404, "NotFound")),
+    "429": always(error_response(429, "TooManyRequests")),
+    "429, Retry-After 1": always(error_response(429, "TooManyRequests", retry=1.0)),
+    "500": always(error_response(500, "InternalError")),
+    "503, Retry-After 5": always(error_response(503, "ServiceUnavailable", retry=5.0)),
+    "a redirect": always(error_response(302, "Found")),
+    "endless 410": always(error_response(410, "Expired")),
     "endless 410, as events": expiring,
-    "endless 410, of watches": watches(refused(410, "Expired")),
+    "endless 410, of watches": watches(error_response(410, "Expired")),
     "endless 410, of pages": between_pages,
-    "endless too large": always(refused(504, "Timeout", "Too large resource version: 9")),
+    "endless too large": always(error_response(504, "Timeout", "Too large resource version: 9")),
     "refused": always(REFUSED),
-    "reset at once": always(Refusal(LOST)),
+    "reset at once": always(ErrorResponse(LOST)),
     "reset, lists in the middle": always(Reply(LISTED.parts[:1], LOST)),
-    "reset, streams in the middle": streams(reply(added("b", 4), then=LOST)),
-    "reset, watches behind a bookmark": watches(reply(bookmark(11), then=LOST)),
+    "reset, streams in the middle": streams(reply(added("b", 4), error=LOST)),
+    "reset, watches behind a bookmark": watches(reply(bookmark(11), error=LOST)),
     "instant close": always(reply()),
     "instant close, of streams": streams(reply()),
     "instant close, of watches": watches(reply()),
@@ -137,10 +150,10 @@ MANNERS: dict[str, Answers] = {
     "garbage, in streams": streams(reply(b"<html>\n")),
     "garbage, in watches": watches(reply(b"<html>\n")),
     "an error event 500, in watches": watches(reply(error_event(500, "InternalError"))),
-    "403, of watches": watches(refused(403, "Forbidden")),
-    "500, of watches": watches(refused(500, "InternalError")),
-    "404, of watches": watches(refused(404, "NotFound")),
-    "silence": always(reply(SILENCE)),
+    "403, of watches": watches(error_response(403, "Forbidden")),
+    "500, of watches": watches(error_response(500, "InternalError")),
+    "404, of watches": watches(error_response(404, "NotFound")),
+    "silence": always(reply(ENDLESS_PAUSE)),
     "a WatchList without a mark": unmarked,
     "a WatchList unserved, lists fail": unserved,
 }
@@ -188,39 +201,41 @@ def table() -> Iterator[Table]:
     print(table)  # noqa: T201 - to be read with -s
 
 
-def spent(scene: Scene, since: float) -> Spent:
+def spent(scene: InformerHarness, since: float) -> Spent:
     """Each request behind a failure follows it: nothing else happens in between."""
     failures = [(at, 0) for at, problem in scene.problems if problem.phase != "rewind"]
-    requests = [(at, 1) for at, _ in scene.noted.asked]
+    requests = [(at, 1) for at, _ in scene.recorder.requests]
     line = sorted([*failures, *requests])
     begun = min((at for at, _ in failures), default=since)
     retries = [at - begun for (_, before), (at, what) in pairwise(line) if what and not before]
     return Spent(sum(at >= since for at, _ in requests), tuple(retries))
 
 
-def from_the_start(answers: Answers) -> Scene:
-    return Scene(Line(answers))
+def from_the_start(answers: Answers) -> InformerHarness:
+    return InformerHarness(FunctionListerWatcher(answers))
 
 
-def later(answers: Answers) -> Scene:
+def later(answers: Answers) -> InformerHarness:
     """A server that is sound first: its first watch lives a while, and is then cut."""
-    sound = iter([reply(added("a", 3), end_mark(10), QUIET, then=LOST)])
-    return Scene(Line(lambda request: next(sound, None) or answers(request)))
+    sound = iter([reply(added("a", 3), initial_events_end(10), QUIET, error=LOST)])
+    return InformerHarness(
+        FunctionListerWatcher(lambda request: next(sound, None) or answers(request))
+    )
 
 
 @pytest.mark.parametrize("begun", [from_the_start, later], ids=["from the start", "later"])
 @pytest.mark.parametrize("manner", MANNERS)
 def test_11_the_budget_of_requests_is_held(
-    manner: str, begun: Callable[[Answers], Scene], table: Table
+    manner: str, begun: Callable[[Answers], InformerHarness], table: Table
 ) -> None:
     async def story() -> Spent:
         scene = begun(MANNERS[manner])
-        async with scene.played():
+        async with scene.running():
             await asyncio.sleep(QUIET + OUTAGE)
-            assert now() >= OUTAGE
+            assert loop_time() >= OUTAGE
         return spent(scene, 0.0)
 
-    counted = simulated(story)
+    counted = run_simulated(story)
     table.rows[f"{manner}{', later' if begun is later else ''}"] = counted
     assert counted.first <= FIRST
     assert counted.later <= LATER
@@ -246,10 +261,10 @@ DISCOVERY: dict[str, tuple[Resource | FetchError | None, ...]] = {
 
 @dataclass(slots=True, eq=False)
 class Located:
-    """A ``ListerWatcher`` that can look whether its resource is served; it is ``Locatable``."""
+    """A ``ListerWatcher`` that can look whether its resource is served; it is ``SupportsDiscovery``."""
 
     says: Iterator[Resource | FetchError | None]
-    noted: Noted
+    noted: RecordingListerWatcher
     looks: list[float]
 
     @property
@@ -266,16 +281,16 @@ class Located:
     def watch(self, request: WatchRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         return self.noted.watch(request)
 
-    async def served(self) -> Resource | None:
-        self.looks.append(now())
+    async def discover(self) -> Resource | None:
+        self.looks.append(loop_time())
         found = next(self.says)
         if isinstance(found, FetchError):
             raise found
         return found
 
-    def of(self, resource: Resource) -> Located:
-        line = Line(always(refused(404, "NotFound")), resource=resource)
-        return Located(self.says, Noted(line, self.noted.asked), self.looks)
+    def with_resource(self, resource: Resource) -> Located:
+        line = FunctionListerWatcher(always(error_response(404, "NotFound")), resource=resource)
+        return Located(self.says, RecordingListerWatcher(line, self.noted.requests), self.looks)
 
 
 @pytest.mark.parametrize("discovery", DISCOVERY)
@@ -283,14 +298,14 @@ def test_11_it_is_held_with_looks_at_discovery_too(discovery: str, table: Table)
     """A version that is new is asked for at once: one more request, behind an answer."""
 
     async def story() -> Spent:
-        line = Line(always(refused(404, "NotFound")))
-        source = Located(cycle(DISCOVERY[discovery]), Noted(line), [])
-        async with running(SharedInformer(source).run()):
+        line = FunctionListerWatcher(always(error_response(404, "NotFound")))
+        source = Located(cycle(DISCOVERY[discovery]), RecordingListerWatcher(line), [])
+        async with running_in_background(SharedInformer(source).run()):
             await asyncio.sleep(OUTAGE)
-        first, *others = sorted([at for at, _ in source.noted.asked] + source.looks)
+        first, *others = sorted([at for at, _ in source.noted.requests] + source.looks)
         return Spent(len(others) + 1, tuple(at - first for at in others))
 
-    counted = simulated(story)
+    counted = run_simulated(story)
     table.rows[f"404, discovery {discovery}"] = counted
     assert counted.first <= FIRST
     assert counted.later <= LATER + ("another" in discovery)

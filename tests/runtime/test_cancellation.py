@@ -35,26 +35,32 @@ from aioinformer import (
     merge,
 )
 from aioinformer._core.cache.delta_fifo import HIGH_MARK
-from aioinformer._core.delivery.mailbox import SKIPS, Mailbox
-from aioinformer._runtime.delivery.listener import Gate, Listener
+from aioinformer._core.delivery.mailbox import MAX_SKIPPED, Mailbox
+from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.pump import Pump
-from aioinformer._runtime.tasks.event_loop import BUDGET
+from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS
 from aioinformer.errors import ConnectionFailed, ServerFailure, Status
 from aioinformer.testing import ClusterSource
-from tests.runtime.running import BRISK, SLUGGISH, informing, pods_of, with_pods
-from tests.runtime.sources import (
-    Page,
-    Refusal,
+from tests.runtime.informers import (
+    FAST_BACKOFF,
+    SLOW_BACKOFF,
+    cluster_with_pods,
+    pod_informer,
+    running_informer,
+)
+from tests.runtime.scripted_source import (
+    ErrorResponse,
+    ListResponse,
     added,
     body,
-    door,
-    page,
+    list_response,
     pod,
-    script,
-    settle,
-    stream,
-    until,
+    scripted_lister_watcher,
+    scripted_source,
+    wait_until,
+    watch_response,
+    yield_to_loop,
 )
 
 Way: TypeAlias = Literal["task", "timeout", "scope"]
@@ -110,8 +116,8 @@ class Ending:
     async def at(self, parked: Callable[[], bool], work: Work) -> None:
         """Run ``work`` until ``parked``, give the loop the time to get there, and end it."""
         task = self.begin(work)
-        await until(lambda: parked() or task.done())
-        await settle()
+        await wait_until(lambda: parked() or task.done())
+        await yield_to_loop()
         if task.done():
             raise AssertionError(f"it ended by itself, with {task.result()}")
         self.now()
@@ -160,53 +166,64 @@ def ending(request: pytest.FixtureRequest) -> Ending:
 
 
 async def test_a_reflector_that_waits_for_a_list_to_be_answered(ending: Ending) -> None:
-    source = script()
+    source = scripted_lister_watcher()
     reflector = Reflector(source, DeltaQueue())
 
     await ending.at(lambda: len(source.requests) == 1, reflector.run)
 
-    assert source.open == 0
+    assert source.open_responses == 0
 
 
 async def test_a_reflector_in_the_middle_of_a_list(ending: Ending) -> None:
-    source, queue = script(Page((b'{"metadata":{},"items":[',), hangs=True)), DeltaQueue()
+    source, queue = (
+        scripted_lister_watcher(ListResponse((b'{"metadata":{},"items":[',), never_ends=True)),
+        DeltaQueue(),
+    )
     reflector = Reflector(source, queue)
 
     await ending.at(lambda: source.chunks_read == 1, reflector.run)
 
-    assert source.open == 0
+    assert source.open_responses == 0
     assert not queue.fifo
 
 
 async def test_a_reflector_in_a_watch(ending: Ending) -> None:
-    source, queue = script(page(), stream(added("a", 11), hangs=True)), DeltaQueue()
+    source, queue = (
+        scripted_lister_watcher(list_response(), watch_response(added("a", 11), never_ends=True)),
+        DeltaQueue(),
+    )
     reflector = Reflector(source, queue)
 
     await ending.at(lambda: source.chunks_read == 3, reflector.run)
 
-    assert source.open == 0
+    assert source.open_responses == 0
     assert len(queue.fifo) == 2, "what was read is queued"
     assert reflector.resource_version == "11"
 
 
 async def test_a_reflector_that_sits_out_a_failure(ending: Ending) -> None:
-    source = script(Refusal(ConnectionFailed("refused")))
-    reflector = Reflector(source, DeltaQueue(), backoff=SLUGGISH)
+    source = scripted_lister_watcher(ErrorResponse(ConnectionFailed("refused")))
+    reflector = Reflector(source, DeltaQueue(), backoff=SLOW_BACKOFF)
 
     await ending.at(lambda: reflector.condition.state == "waiting", reflector.run)
 
-    assert source.open == 0
+    assert source.open_responses == 0
     assert len(source.requests) == 1
 
 
 async def test_a_reflector_that_waits_for_room(ending: Ending) -> None:
     flood = b"".join(added(f"p-{n}", 11 + n) for n in range(HIGH_MARK))
-    source, queue = script(page(), stream(flood, added("last", 99_999), hangs=True)), DeltaQueue()
+    source, queue = (
+        scripted_lister_watcher(
+            list_response(), watch_response(flood, added("last", 99_999), never_ends=True)
+        ),
+        DeltaQueue(),
+    )
     reflector = Reflector(source, queue)
 
     await ending.at(lambda: queue.fifo.full, reflector.run)
 
-    assert source.open == 0
+    assert source.open_responses == 0
     assert len(queue.fifo) == HIGH_MARK + 1, "what was read is queued"
     assert reflector.resource_version == str(10 + HIGH_MARK), "what was not is asked for again"
 
@@ -226,7 +243,7 @@ def works(limit: int = 10) -> tuple[DeltaQueue, Indexer, Pump, Listener]:
 
 
 def slow_index(obj: KubeObject) -> str:
-    end = time.perf_counter() + BUDGET / 30
+    end = time.perf_counter() + SLICE_SECONDS / 30
     while time.perf_counter() < end:
         pass
     return obj.name
@@ -242,8 +259,8 @@ def taken(listener: Listener) -> list[Event]:
 async def pump_on(pump: Pump, queue: DeltaQueue) -> None:
     """Pump what is queued."""
     task = asyncio.create_task(_only(pump.run))
-    await until(lambda: not queue.fifo)
-    await settle()
+    await wait_until(lambda: not queue.fifo)
+    await yield_to_loop()
     task.cancel()
     await asyncio.wait({task})
 
@@ -266,7 +283,7 @@ async def test_a_pump_that_is_ended_as_an_entry_comes(ending: Ending) -> None:
     queue, _, pump, listener = works()
 
     task = ending.begin(pump.run)
-    await settle()
+    await yield_to_loop()
     ending.now()
     queue.feed([Delta("Added", pod("a", 1))])
     await ending.ended(task)
@@ -295,7 +312,7 @@ async def test_a_pump_in_the_middle_of_staging_a_state(ending: Ending) -> None:
 
     queue.replace([pod(f"p-{n}", n) for n in range(600)], "1000")
     task = ending.begin(pump.run)
-    await until(lambda: not queue.fifo)
+    await wait_until(lambda: not queue.fifo)
     ending.now()
     await ending.ended(task)
 
@@ -308,7 +325,7 @@ async def test_a_pump_in_the_middle_of_staging_a_state(ending: Ending) -> None:
 
 
 async def test_a_handler_in_flight(ending: Ending) -> None:
-    informer, log = pods_of(with_pods("a", "b")), list[str]()
+    informer, log = pod_informer(cluster_with_pods("a", "b")), list[str]()
 
     async def handler(event: Event) -> None:
         log.append("begin")
@@ -328,7 +345,7 @@ async def test_a_handler_in_flight(ending: Ending) -> None:
 
 
 async def test_a_handler_that_waits_for_its_next_event(ending: Ending) -> None:
-    informer, seen = pods_of(with_pods("a")), list[Event]()
+    informer, seen = pod_informer(cluster_with_pods("a")), list[Event]()
     registration = informer.add_handler(seen.append)
 
     await ending.at(lambda: len(seen) == 1, informer.run)
@@ -343,9 +360,9 @@ async def test_who_waits_for_a_call_in_flight_to_end(ending: Ending) -> None:
         seen.append(event)
         await free.wait()
 
-    async with informing(pods_of(with_pods("a"))) as informer:
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         registration = informer.add_handler(handler)
-        await until(lambda: len(seen) == 1)
+        await wait_until(lambda: len(seen) == 1)
 
         await ending.at(lambda: True, registration.aclose)
 
@@ -359,9 +376,9 @@ async def test_who_waits_for_a_call_in_flight_to_end(ending: Ending) -> None:
 
 
 def stream_of(*events: Event) -> tuple[EventStream, Listener]:
-    listener = Listener("a stream", Mailbox(limit=100, holds=lambda _: True), Gate())
+    listener = Listener("a stream", Mailbox(limit=100, holds=lambda _: True), BackpressureGate())
     listener.put(events)
-    return EventStream(pods_of(with_pods()), lambda: listener), listener
+    return EventStream(pod_informer(cluster_with_pods()), lambda: listener), listener
 
 
 async def test_a_stream_that_waits(ending: Ending) -> None:
@@ -384,7 +401,7 @@ async def test_a_stream_that_is_ended_as_an_event_comes(ending: Ending, first: s
 
     async with events:
         task = ending.begin(consume)
-        await settle()
+        await yield_to_loop()
         if first == "the event":
             listener.put([Added(pod("a", 1))])
             ending.now()
@@ -403,7 +420,7 @@ async def test_a_stream_that_gives_way(ending: Ending) -> None:
     heard: list[Event] = []
 
     async def consume() -> None:
-        time.sleep(2 * BUDGET)  # noqa: ASYNC251 - a consumer that is busy, so that a pause is due
+        time.sleep(2 * SLICE_SECONDS)  # noqa: ASYNC251 - a consumer that is busy, so that a pause is due
         ending.now()
         heard.append(await anext(events))
 
@@ -416,7 +433,7 @@ async def test_a_stream_that_gives_way(ending: Ending) -> None:
 
 
 async def test_the_body_of_a_stream(ending: Ending) -> None:
-    async with informing(pods_of(with_pods("a"))) as informer:
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
 
         async def consume() -> None:
             async with informer.events() as events:
@@ -429,9 +446,9 @@ async def test_the_body_of_a_stream(ending: Ending) -> None:
 
 
 async def test_a_stream_that_passes_over_what_is_told_no_more(ending: Ending) -> None:
-    listener = Listener("a stream", Mailbox(limit=100, holds=lambda _: False), Gate())
-    events = EventStream(pods_of(with_pods()), lambda: listener)
-    listener.replay([pod(f"p-{n}", n) for n in range(10 * SKIPS)])
+    listener = Listener("a stream", Mailbox(limit=100, holds=lambda _: False), BackpressureGate())
+    events = EventStream(pod_informer(cluster_with_pods()), lambda: listener)
+    listener.replay([pod(f"p-{n}", n) for n in range(10 * MAX_SKIPPED)])
     listener.put([Added(pod("a", 1))])
 
     async def consume() -> None:
@@ -446,8 +463,8 @@ async def test_a_stream_that_passes_over_what_is_told_no_more(ending: Ending) ->
 
 async def test_a_stream_of_which_everything_is_merged_meanwhile(ending: Ending) -> None:
     """What it waits for comes in another form than it would have."""
-    listener = Listener("a stream", Mailbox(limit=1, holds=lambda _: True), Gate())
-    events = EventStream(pods_of(with_pods()), lambda: listener)
+    listener = Listener("a stream", Mailbox(limit=1, holds=lambda _: True), BackpressureGate())
+    events = EventStream(pod_informer(cluster_with_pods()), lambda: listener)
     async with events:
         await ending.at(lambda: True, lambda: anext(events))
         states = [pod("a", version) for version in range(1, 5)]
@@ -484,7 +501,7 @@ async def test_merged_streams_that_are_ended_as_events_come(ending: Ending, firs
 
     async with merge(one, other) as events:
         task = ending.begin(consume)
-        await settle()
+        await yield_to_loop()
         order = [come, ending.now] if first == "the event" else [ending.now, come]
         for act in order:
             act()
@@ -501,7 +518,7 @@ async def test_merged_streams_that_give_way(ending: Ending) -> None:
     heard: list[Event] = []
 
     async def consume() -> None:
-        time.sleep(2 * BUDGET)  # noqa: ASYNC251 - a consumer that is busy, so that a pause is due
+        time.sleep(2 * SLICE_SECONDS)  # noqa: ASYNC251 - a consumer that is busy, so that a pause is due
         ending.now()
         heard.append((await anext(events)).event)
 
@@ -514,7 +531,7 @@ async def test_merged_streams_that_give_way(ending: Ending) -> None:
 
 
 async def test_the_body_of_merged_streams(ending: Ending) -> None:
-    async with informing(pods_of(with_pods("a"))) as informer:
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
 
         async def consume() -> None:
             async with merge(informer.events(), informer.events()) as events:
@@ -527,7 +544,7 @@ async def test_the_body_of_merged_streams(ending: Ending) -> None:
 
 
 async def test_who_waits_for_a_snapshot(ending: Ending) -> None:
-    informer = pods_of(with_pods("a"))
+    informer = pod_informer(cluster_with_pods("a"))
 
     async def follow() -> None:
         async with informer.snapshot_and_events() as (_, events):
@@ -538,7 +555,7 @@ async def test_who_waits_for_a_snapshot(ending: Ending) -> None:
 
 
 async def test_the_body_of_a_snapshot(ending: Ending) -> None:
-    async with informing(pods_of(with_pods("a"))) as informer:
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
 
         async def follow() -> None:
             async with informer.snapshot_and_events() as (snapshot, events):
@@ -585,17 +602,19 @@ async def test_a_pump_that_waits_for_who_has_not_heard_of_the_last_list(ending: 
 
 
 async def test_who_waits_for_an_informer_to_be_synced(ending: Ending) -> None:
-    source = script(Refusal(ServerFailure(Status(500))), page(body("a", 1)))
-    informer = SharedInformer(source, backoff=BRISK)
+    source = scripted_lister_watcher(
+        ErrorResponse(ServerFailure(Status(500))), list_response(body("a", 1))
+    )
+    informer = SharedInformer(source, backoff=FAST_BACKOFF)
 
     await ending.at(lambda: True, informer.wait_synced)
 
-    async with informing(informer):
+    async with running_informer(informer):
         await informer.wait_synced()
 
 
 async def test_who_waits_for_a_factory_to_be_synced(ending: Ending) -> None:
-    informers = SharedInformerFactory(door(pods=[page()]))
+    informers = SharedInformerFactory(scripted_source(pods=[list_response()]))
     informers.informer("pods")
 
     await ending.at(lambda: True, informers.wait_synced)
@@ -605,7 +624,7 @@ async def test_who_waits_for_a_factory_to_be_synced(ending: Ending) -> None:
 
 
 async def test_who_waits_for_a_handler_to_be_synced(ending: Ending) -> None:
-    async with informing(pods_of(with_pods("a"))) as informer:
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         free = asyncio.Event()
 
         async def handler(event: Event) -> None:
@@ -623,7 +642,7 @@ async def test_who_waits_for_a_handler_to_be_synced(ending: Ending) -> None:
 
 
 async def test_a_factory_that_is_entered(ending: Ending) -> None:
-    source = door(pods=[page(), stream(hangs=True)])
+    source = scripted_source(pods=[list_response(), watch_response(never_ends=True)])
     informers = SharedInformerFactory(source)
     informers.informer("pods")
 
@@ -634,12 +653,12 @@ async def test_a_factory_that_is_entered(ending: Ending) -> None:
 
     await ending.ended(ending.begin(enter))
 
-    assert source.scripts["pods"].open == 0
+    assert source.scripts["pods"].open_responses == 0
     assert repr(informers).startswith("<SharedInformerFactory ended")
 
 
 async def test_the_body_of_a_factory(ending: Ending) -> None:
-    informers = SharedInformerFactory(ClusterSource(with_pods("a")))
+    informers = SharedInformerFactory(ClusterSource(cluster_with_pods("a")))
     pods = informers.informer("pods")
 
     async def use() -> None:
@@ -652,7 +671,7 @@ async def test_the_body_of_a_factory(ending: Ending) -> None:
 
 
 async def test_a_factory_that_is_left(ending: Ending) -> None:
-    informers = SharedInformerFactory(ClusterSource(with_pods("a")))
+    informers = SharedInformerFactory(ClusterSource(cluster_with_pods("a")))
     log, free = list[str](), asyncio.Event()
 
     async def handler(event: Event) -> None:
@@ -668,12 +687,12 @@ async def test_a_factory_that_is_left(ending: Ending) -> None:
 
     async def enter_and_leave() -> None:
         async with informers:
-            await until(lambda: "called" in log)
+            await wait_until(lambda: "called" in log)
 
     task = ending.begin(enter_and_leave)
-    await until(lambda: "cancelled" in log)
+    await wait_until(lambda: "cancelled" in log)
     ending.now()
-    await settle()
+    await yield_to_loop()
     assert not task.done(), "it waits for the handler all the same"
     free.set()
     await ending.ended(task)
@@ -684,7 +703,7 @@ async def test_a_factory_that_is_left(ending: Ending) -> None:
 
 
 async def test_a_factory_that_runs_in_the_caller_s_task(ending: Ending) -> None:
-    informers = SharedInformerFactory(ClusterSource(with_pods("a")))
+    informers = SharedInformerFactory(ClusterSource(cluster_with_pods("a")))
     pods = informers.informer("pods")
 
     await ending.at(lambda: pods.synced, informers.run)
@@ -693,7 +712,7 @@ async def test_a_factory_that_runs_in_the_caller_s_task(ending: Ending) -> None:
 
 
 async def test_who_uses_an_informer_and_goes(ending: Ending) -> None:
-    async with SharedInformerFactory(ClusterSource(with_pods("a"))) as informers:
+    async with SharedInformerFactory(ClusterSource(cluster_with_pods("a"))) as informers:
         used: list[SharedInformer] = []
 
         async def use() -> None:
@@ -702,7 +721,7 @@ async def test_who_uses_an_informer_and_goes(ending: Ending) -> None:
                 await asyncio.get_running_loop().create_future()
 
         await ending.at(lambda: bool(used) and used[0].synced, use)
-        await until(lambda: used[0].health.state == "stopped")
+        await wait_until(lambda: used[0].health.state == "stopped")
 
         assert list(informers) == []
 
@@ -710,14 +729,14 @@ async def test_who_uses_an_informer_and_goes(ending: Ending) -> None:
 async def test_a_handler_alone(ending: Ending) -> None:
     mailbox = Mailbox(limit=10, holds=lambda _: True)
     seen: list[Event] = []
-    registration = Registration(seen.append, "a handler", mailbox, Gate())
+    registration = Registration(seen.append, "a handler", mailbox, BackpressureGate())
 
     async def run() -> None:
         async with asyncio.TaskGroup() as group:
             registration.start(group)
 
     task = ending.begin(run)
-    await settle()
+    await yield_to_loop()
     ending.now()
     registration.put([Added(pod("a", 1))])
     await ending.ended(task)

@@ -15,17 +15,17 @@ from itertools import pairwise
 import pytest
 
 from aioinformer import Event, KubeObject, SharedInformer
-from tests.runtime.running import BRISK, informing, running
-from tests.runtime.sources import (
+from tests.runtime.informers import FAST_BACKOFF, running_in_background, running_informer
+from tests.runtime.scripted_source import (
     added,
     body,
     error_event,
+    list_response,
     modified,
-    page,
-    script,
-    settle,
-    stream,
-    until,
+    scripted_lister_watcher,
+    wait_until,
+    watch_response,
+    yield_to_loop,
 )
 
 MANY = 20_000
@@ -40,19 +40,22 @@ BURST = 2_000
 
 def relisted(*after: str) -> SharedInformer:
     """An informer of many objects, whose second list finds what is ``after``."""
-    first = page(*(body(f"web-{number}", 5) for number in range(MANY)), version="10")
-    gone = stream(error_event(410, "Expired"))
-    then = page(*after, version="20")
-    return SharedInformer(script(first, gone, then, stream(hangs=True)), backoff=BRISK)
+    first = list_response(*(body(f"web-{number}", 5) for number in range(MANY)), version="10")
+    gone = watch_response(error_event(410, "Expired"))
+    then = list_response(*after, version="20")
+    return SharedInformer(
+        scripted_lister_watcher(first, gone, then, watch_response(never_ends=True)),
+        backoff=FAST_BACKOFF,
+    )
 
 
 async def patiently(informer: SharedInformer) -> None:
     """Run it to the end of its second list, with an eye on each step."""
     await asyncio.sleep(0)  # to make so many objects is a step of the test's own
     asyncio.get_running_loop().slow_callback_duration = STEP
-    async with informing(informer):
-        await until(lambda: informer.health.resource_version == "20")
-        await settle(MANY // 64)  # what the old state held is freed in steps of 64
+    async with running_informer(informer):
+        await wait_until(lambda: informer.health.resource_version == "20")
+        await yield_to_loop(MANY // 64)  # what the old state held is freed in steps of 64
 
 
 async def test_all_of_them_vanish() -> None:
@@ -89,8 +92,8 @@ async def test_all_of_them_went_before_a_handler_came_to_them() -> None:
     registration = informer.add_handler(slow)
     await asyncio.sleep(0)  # to make so many objects is a step of the test's own
     asyncio.get_running_loop().slow_callback_duration = STEP
-    async with informing(informer):
-        await until(lambda: informer.health.resource_version == "20")
+    async with running_informer(informer):
+        await wait_until(lambda: informer.health.resource_version == "20")
         go_on.set()
         await registration.wait_synced(10)
     assert heard <= 2
@@ -109,7 +112,7 @@ async def short_turns() -> AsyncGenerator[None]:
             await asyncio.sleep(0)
             turns.append(time.thread_time())
 
-    async with running(tick()):
+    async with running_in_background(tick()):
         yield
     assert max(after - before for before, after in pairwise(turns)) < TURN
 
@@ -129,11 +132,15 @@ async def test_a_burst_of_changes_and_several_filters(
     filtered: Callable[[KubeObject], bool],
 ) -> None:
     burst = [added(f"web-{number}", 100 + number) for number in range(BURST)]
-    informer = SharedInformer(script(page(version="10"), stream(*burst, hangs=True)))
+    informer = SharedInformer(
+        scripted_lister_watcher(
+            list_response(version="10"), watch_response(*burst, never_ends=True)
+        )
+    )
     for _ in range(10):
         informer.add_handler(lambda _: None, filter=filtered)
-    async with informing(informer), short_turns():
-        await until(lambda: informer.health.resource_version == str(99 + BURST))
+    async with running_informer(informer), short_turns():
+        await wait_until(lambda: informer.health.resource_version == str(99 + BURST))
 
 
 @pytest.mark.parametrize("filtered", [None, fussy])
@@ -141,18 +148,21 @@ async def test_changes_while_handlers_that_hang_have_all_of_a_list_pending(
     filtered: Callable[[KubeObject], bool] | None,
 ) -> None:
     """What is pending has to be merged to make room, and filtered before."""
-    first = page(*(body(f"web-{number}", 5) for number in range(BURST)), version="10")
-    then = page(*(body(f"web-{number}", 15) for number in range(BURST)), version="20")
+    first = list_response(*(body(f"web-{number}", 5) for number in range(BURST)), version="10")
+    then = list_response(*(body(f"web-{number}", 15) for number in range(BURST)), version="20")
     burst = [modified(f"web-{number}", 100 + number) for number in range(BURST)]
-    gone = stream(error_event(410, "Expired"))
-    informer = SharedInformer(script(first, gone, then, stream(*burst, hangs=True)), backoff=BRISK)
+    gone = watch_response(error_event(410, "Expired"))
+    informer = SharedInformer(
+        scripted_lister_watcher(first, gone, then, watch_response(*burst, never_ends=True)),
+        backoff=FAST_BACKOFF,
+    )
     for _ in range(5):
 
         async def hangs(_event: Event) -> None:
             await asyncio.sleep(3600)
 
         informer.add_handler(hangs, filter=filtered)
-    async with informing(informer):
-        await until(lambda: informer.health.resource_version != "10")
+    async with running_informer(informer):
+        await wait_until(lambda: informer.health.resource_version != "10")
         async with short_turns():
-            await until(lambda: informer.health.resource_version == str(99 + BURST))
+            await wait_until(lambda: informer.health.resource_version == str(99 + BURST))

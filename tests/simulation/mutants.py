@@ -9,22 +9,22 @@ from random import Random
 from typing import Any
 
 from aioinformer import Added, BackoffPolicy, Event, Handler, KubeObject, Updated
-from aioinformer._core.cache.store import Index, Values
-from aioinformer._core.codec.watch_decoder import InitialState, Intake
+from aioinformer._core.cache.store import Index, IndexValues
+from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
 from aioinformer._core.delivery.mailbox import Overflow
-from aioinformer._core.delivery.replay import EachEvent
+from aioinformer._core.delivery.replay import EventMap
 from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.requests import AnyRequest, WatchRequest
-from aioinformer._core.listwatch.server_profile import Habits
-from aioinformer._core.listwatch.transitions import Goto, Phase
+from aioinformer._core.listwatch.server_profile import ServerProfile
+from aioinformer._core.listwatch.transitions import NextRequest, Phase
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
-from aioinformer._runtime.reflector.watch_reader import WatchStream
+from aioinformer._runtime.reflector.watch_reader import WatchReader
 from aioinformer._runtime.reflector.watchdog import Watchdog
-from aioinformer._runtime.reporting.health import Condition
+from aioinformer._runtime.reporting.health import ReflectorStatus
 from aioinformer._runtime.reporting.reporter import Problem
 from aioinformer.errors import FetchError, ServerRewound
 from aioinformer.testing import Cluster
@@ -36,7 +36,7 @@ from aioinformer.testing.simulation.participant import Participant
 from aioinformer.testing.simulation.plan import InformerSpec
 from aioinformer.testing.simulation.reflecting import ObservedCursor, ObservedReflector
 from aioinformer.testing.simulation.tempers import HandlerBroke
-from tests.simulation.listening import dealing
+from tests.simulation.listener_mutants import await_handler
 
 # -- the network -------------------------------------------------------------------------------
 
@@ -78,16 +78,16 @@ class RepeatsAnEvent(Network):
 class DropsOnOverflow(ObservedMailbox):
     """Forgets what its limit has no room for."""
 
-    def extend(self, events: Sequence[Event], at: float = 0.0) -> bool:
-        return super().extend(events[: max(0, self.limit // 2 - self.pending)], at)
+    def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
+        return super().put(events[: max(0, self.limit // 2 - self.pending)], at)
 
 
-class HoldsTooMuch(ObservedMailbox):
+class OverfillsMailbox(ObservedMailbox):
     """Says that there is room when there is none."""
 
     @property
-    def room(self) -> int:
-        return super().room + 5
+    def free(self) -> int:
+        return super().free + 5
 
 
 class ForgetsAReplay(ObservedMailbox):
@@ -105,16 +105,16 @@ class RepeatsAReplay(ObservedMailbox):
         super().replay([*found, *found[:1]], at, full=full)
 
 
-class TellsTheUnchanged(ObservedMailbox):
+class DeliversUnchanged(ObservedMailbox):
     """Tells of what a list has confirmed."""
 
-    def tell(
+    def put_relist(
         self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
     ) -> None:
         events = chain.from_iterable(batches)
         changed = [event.obj for event in events if not initial and isinstance(event, Added)]
         again = [[Updated(obj, obj) for obj in changed]] if changed else []
-        super().tell([*batches, *again], at, initial=initial)
+        super().put_relist([*batches, *again], at, initial=initial)
 
 
 class SyncedEarly(ObservedMailbox):
@@ -126,11 +126,11 @@ class SyncedEarly(ObservedMailbox):
         return event
 
 
-class PilesUpResyncs(ObservedMailbox):
+class QueuesEveryResync(ObservedMailbox):
     """Queues a resync behind another: what the mailbox did before the simulation."""
 
     def resync(self, objects: Iterable[KubeObject], current: Callable[[KubeObject], bool]) -> bool:
-        self.tell([[Updated(obj, obj, resync=True) for obj in objects]])
+        self.put_relist([[Updated(obj, obj, resync=True) for obj in objects]])
         return True
 
 
@@ -142,10 +142,10 @@ def with_mailbox(mailbox: type[ObservedMailbox]) -> type[ObservedInformer]:
 
     class WithMailbox(ObservedInformer):
         def make_mailbox(
-            self, limit: int, overflow: Overflow, each: EachEvent | None
+            self, limit: int, overflow: Overflow, each: EventMap | None
         ) -> ObservedMailbox:
             holds = self._indexer.holds
-            return mailbox(limit=limit, overflow=overflow, holds=holds, each=each)
+            return mailbox(limit=limit, overflow=overflow, holds=holds, event_map=each)
 
     return WithMailbox
 
@@ -153,11 +153,11 @@ def with_mailbox(mailbox: type[ObservedMailbox]) -> type[ObservedInformer]:
 class LossyIndex(Index):
     """Files every seventh object nowhere."""
 
-    def move(self, obj: KubeObject, old: Values, new: Values) -> None:
+    def move(self, obj: KubeObject, old: IndexValues, new: IndexValues) -> None:
         lost = new and sum(obj.name.encode()) % 7 == 0
         super().move(obj, old, () if lost else new)
 
-    def empty(self) -> LossyIndex:
+    def empty_copy(self) -> LossyIndex:
         return LossyIndex(self.name, self.function)
 
 
@@ -172,7 +172,7 @@ class LosesIndexEntries(ObservedInformer):
         }
 
 
-class SaysItIsSynced(ObservedInformer):
+class SyncedFromTheStart(ObservedInformer):
     """Is synced from the start."""
 
     def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
@@ -188,7 +188,7 @@ class LeavesATask(ObservedInformer):
         await super().run(**options)
 
 
-class Spins(ObservedInformer):
+class BusyWaits(ObservedInformer):
     """Waits for its end by asking for it, over and over."""
 
     async def wait_synced(self, timeout: float | None = None) -> None:
@@ -212,14 +212,14 @@ class HidesErrors(ObservedInformer):
 
         async def quiet(event: Event) -> None:
             try:
-                await dealing(handler, event)
+                await await_handler(handler, event)
             except HandlerBroke:
                 return
 
         return super().add_handler(quiet, **options)
 
 
-class OneAtATime(ObservedInformer):
+class SerializesHandlers(ObservedInformer):
     """Calls one handler after the other, as if they shared a task."""
 
     def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
@@ -231,16 +231,16 @@ class OneAtATime(ObservedInformer):
 
         async def in_turn(event: Event) -> None:
             async with self._turn:
-                await dealing(handler, event)
+                await await_handler(handler, event)
 
         in_turn.__qualname__ = handler.spec.name
         return super().add_handler(in_turn, **options)
 
 
-class MuteCondition(Condition):
+class ErrorlessStatus(ReflectorStatus):
     """Forgets what went wrong."""
 
-    def fail(self, error: Exception) -> None:
+    def record_error(self, error: Exception) -> None:
         self.error = None
 
 
@@ -249,21 +249,21 @@ class HidesFailures(ObservedInformer):
 
     def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
         super().__init__(source, spec, history)
-        self._reports.condition = MuteCondition()
+        self._reporter.status = ErrorlessStatus()
 
 
-class DeafHook(ObservedInformer):
+class SkipsIdleTimeoutProblems(ObservedInformer):
     """Doesn't tell the error hook when a watch was given up."""
 
     def _hear(self, problem: Problem) -> None:
-        if problem.cause != "silent":
+        if problem.cause != "idle_timeout":
             super()._hear(problem)
 
 
 # -- what to ask for next ----------------------------------------------------------------------
 
 
-def with_cursor(cursor: type[ObservedCursor]) -> type[ObservedInformer]:
+def with_state_machine(cursor: type[ObservedCursor]) -> type[ObservedInformer]:
     """An informer with such a cursor."""
 
     class WithCursor(ObservedInformer):
@@ -273,7 +273,7 @@ def with_cursor(cursor: type[ObservedCursor]) -> type[ObservedInformer]:
     return WithCursor
 
 
-class Hammers(ObservedCursor):
+class RetriesTooFast(ObservedCursor):
     """Asks again at once."""
 
     def __init__(self, spec: InformerSpec, history: History) -> None:
@@ -281,7 +281,7 @@ class Hammers(ObservedCursor):
         super().__init__(spec, history, backoff=Backoff(hasty))
 
 
-class AsksTwice(ObservedCursor):
+class NeverBacksOff(ObservedCursor):
     """Thinks that every failure is the first one."""
 
     def __init__(self, spec: InformerSpec, history: History) -> None:
@@ -289,33 +289,37 @@ class AsksTwice(ObservedCursor):
         super().__init__(spec, history, backoff=Backoff(forgetful))
 
 
-class ForgetfulHabits(Habits):
+class ForgetfulServerProfile(ServerProfile):
     """Doesn't remember that WatchLists don't work."""
 
-    def no_stream(self, now: float, seconds: float) -> None:
+    def record_watchlist_failure(self, now: float, seconds: float) -> None:
         return
 
 
-class ForgetsTheFallback(ObservedCursor):
+class ForgetsFailedWatchList(ObservedCursor):
     """Tries a WatchList in every cycle."""
 
     def __init__(self, spec: InformerSpec, history: History) -> None:
         super().__init__(spec, history)
-        self.habits = ForgetfulHabits()
+        self.profile = ForgetfulServerProfile()
 
 
-class NeverAsksHowNew(ObservedCursor):
+class SkipsFreshnessCheck(ObservedCursor):
     """Takes up a silent watch again, from where it was."""
 
-    def _request(self, goto: Goto, now: float, jitter: float) -> AnyRequest:
-        return super()._request(Goto.WATCH if goto is Goto.PROBE else goto, now, jitter)
+    def _build_request(self, next_request: NextRequest, now: float, jitter: float) -> AnyRequest:
+        return super()._build_request(
+            NextRequest.WATCH if next_request is NextRequest.FRESHNESS_CHECK else next_request,
+            now,
+            jitter,
+        )
 
 
-class GoesBackUnannounced(ObservedCursor):
+class MissesRewinds(ObservedCursor):
     """Doesn't see that what it read is older than what it knew."""
 
     def _goes_back(self, resource_version: str) -> bool:
-        return self.phase is Phase.PROBE and super()._goes_back(resource_version)
+        return self.phase is Phase.FRESHNESS_CHECK and super()._goes_back(resource_version)
 
 
 # -- reading -----------------------------------------------------------------------------------
@@ -330,15 +334,15 @@ def with_reflector(reflector: type[ObservedReflector]) -> type[ObservedInformer]
                 source,
                 self._queue,
                 cursor,
-                known=self._indexer.known,
-                reports=self._reports,
-                keep=self._keep,
+                known=self._indexer.deduplicate,
+                reports=self._reporter,
+                keep=self._converter,
             )
 
     return WithReflector
 
 
-class NeverTires(ObservedInformer):
+class NeverTimesOutIdleWatch(ObservedInformer):
     """Has an idle timer that never goes off."""
 
     def make_reflector(self, source: ListerWatcher, cursor: ObservedCursor) -> Reflector:
@@ -346,14 +350,14 @@ class NeverTires(ObservedInformer):
             source,
             self._queue,
             cursor,
-            known=self._indexer.known,
-            reports=self._reports,
-            keep=self._keep,
+            known=self._indexer.deduplicate,
+            reports=self._reporter,
+            keep=self._converter,
             liveness=LivenessPolicy(idle_factor=0),
         )
 
 
-class WaitsForTheMark(ObservedInformer):
+class NeverTimesOutWatchList(ObservedInformer):
     """Waits for the end mark of a WatchList for as long as that lasts."""
 
     def make_reflector(self, source: ListerWatcher, cursor: ObservedCursor) -> Reflector:
@@ -361,9 +365,9 @@ class WaitsForTheMark(ObservedInformer):
             source,
             self._queue,
             cursor,
-            known=self._indexer.known,
-            reports=self._reports,
-            keep=self._keep,
+            known=self._indexer.deduplicate,
+            reports=self._reporter,
+            keep=self._converter,
             liveness=LivenessPolicy(initial_silence=1e6, initial_total=1e6),
         )
 
@@ -372,81 +376,81 @@ class ComparesByVersion(ObservedReflector):
     """Takes equal versions for equal objects, from a server that gives them a second time."""
 
     @property
-    def _reuse(self) -> Callable[[KubeObject], KubeObject]:
-        return self._known
+    def _deduplicate(self) -> Callable[[KubeObject], KubeObject]:
+        return self._find_cached
 
-    def _arrived(self, objects: Sequence[KubeObject]) -> None:
-        if self._cursor.rewound:
-            self._queue.replace(objects, self._cursor.resource_version)
-            said = ServerRewound(str(self._source.resource), self._cursor.resource_version)
-            self.reports.rewound(said)
+    def _publish_list(self, objects: Sequence[KubeObject]) -> None:
+        if self._state.version_went_back:
+            self._queue.replace(objects, self._state.resource_version)
+            said = ServerRewound(str(self._source.resource), self._state.resource_version)
+            self.reports.server_rewound(said)
         else:
-            super()._arrived(objects)
+            super()._publish_list(objects)
 
 
-class TransformsNoLists(ObservedReflector):
+class SkipsTransformOfLists(ObservedReflector):
     """Has its transform look at the events of watches alone."""
 
-    def _kept(self, objects: Iterable[KubeObject]) -> Iterator[KubeObject]:
-        return map(self._reuse, objects)
+    def _convert(self, objects: Iterable[KubeObject]) -> Iterator[KubeObject]:
+        return map(self._deduplicate, objects)
 
 
-class WithIntake(ObservedReflector):
+class WithWatchDecoder(ObservedReflector):
     """Reads watches into an intake of its own."""
 
-    intake: type[Intake] = Intake
+    decoder: type[WatchDecoder] = WatchDecoder
 
-    def initial_state(self, request: WatchRequest) -> InitialState | None:
-        return InitialState(self._reuse) if request.initial else None
+    def make_initial_list(self, request: WatchRequest) -> InitialList | None:
+        return InitialList(self._deduplicate) if request.initial else None
 
     async def _watch(self, request: WatchRequest) -> tuple[Outcome, FetchError | None]:
-        initial = self.initial_state(request)
-        intake = self.intake(self._source.resource, initial=initial, keep=self._keep)
-        stream = WatchStream(
-            request, intake, self._queue, self._cursor, self.reports, arrived=self._arrived
+        initial = self.make_initial_list(request)
+        intake = self.decoder(self._source.resource, initial=initial, converter=self._converter)
+        stream = WatchReader(
+            request, intake, self._queue, self._state, self.reports, publish_list=self._publish_list
         )
         async with Watchdog() as watchdog, self._source.watch(request) as chunks:
             self._opened = True
-            await stream.read(chunks, watchdog, self._liveness)
-        return stream.expired() if watchdog.expired else stream.ended()
+            await stream.read(chunks, watchdog, self._liveness_policy)
+        return stream.classify_timeout() if watchdog.expired else stream.classify_end()
 
 
-class KeepsAPartialState(WithIntake):
+class KeepsPartialInitialList(WithWatchDecoder):
     """Goes on with what a WatchList had shown before it broke off."""
 
-    _partial: InitialState | None = None
+    _partial: InitialList | None = None
 
-    def initial_state(self, request: WatchRequest) -> InitialState | None:
-        if self._cursor.phase is not Phase.STREAM:
+    def make_initial_list(self, request: WatchRequest) -> InitialList | None:
+        if self._state.phase is not Phase.WATCHLIST:
             return None
-        self._partial = self._partial or InitialState(self._reuse)
+        self._partial = self._partial or InitialList(self._deduplicate)
         return self._partial
 
 
-class VersionOfTheLastAddition(Intake):
+class VersionOfTheLastObject(WatchDecoder):
     """Takes the version of the last object for that of the state."""
 
-    def take_state(self) -> tuple[Sequence[KubeObject], str] | None:
-        state = super().take_state()
+    def take_initial_list(self) -> tuple[Sequence[KubeObject], str] | None:
+        state = super().take_initial_list()
         if state is None or not state[0]:
             return state
         return state[0], state[0][-1].resource_version
 
 
-class AdoptsAnAddition(WithIntake):
+class ResumesFromTheLastObject(WithWatchDecoder):
     """Resumes from the last object of an initial state."""
 
-    intake = VersionOfTheLastAddition
+    decoder = VersionOfTheLastObject
 
 
-class AnyBookmarkEnds(Intake):
+class AnyBookmarkCompletesList(WatchDecoder):
     """Takes any annotated bookmark for the end mark, whatever it says."""
 
     def feed(self, chunk: bytes) -> None:
         super().feed(chunk.replace(b'initial-events-end":"false"', b'initial-events-end":"true"'))
 
 
-class AcceptsAnyMark(WithIntake):
+class AcceptsAnyEndBookmark(WithWatchDecoder):
     """Ends an initial state too early."""
 
-    intake = AnyBookmarkEnds
+    decoder = AnyBookmarkCompletesList

@@ -15,7 +15,7 @@ from aioinformer.testing.simulation import draw
 from aioinformer.testing.simulation.passing import filter_of, passes, shown
 from aioinformer.testing.simulation.plan import Join, ListenerSpec, Merge, Visit
 from aioinformer.testing.simulation.records import Write
-from tests.core.builders import cached
+from tests.core.builders import make_object
 
 PLANS = [draw(seed) for seed in range(100)]
 STEPS = [step for plan in PLANS for step in plan.steps]
@@ -88,7 +88,7 @@ def test_where_a_filter_raises_an_object_passes() -> None:
         asked = filter_of("app=shop!")
         assert asked is not None
         event = Added(_stored(write))
-        told = EventFilter(asked, lambda obj, _: raised.append(obj)).one(event)
+        told = EventFilter(asked, lambda obj, _: raised.append(obj)).apply(event)
         assert passes("app=shop!", write) == (told is event)
     assert len(raised) == 1
 
@@ -104,7 +104,7 @@ def test_the_oracle_and_the_predicate_of_changes_answer_the_same(changes: str) -
     ]
     for old, new in product(states, repeat=2):
         event = Updated(_stored(old), _stored(new))
-        told = EventFilter(asked, _never).one(event)
+        told = EventFilter(asked, _never).apply(event)
         assert (shown(changes, old) != shown(changes, new)) == (told is event)
 
 
@@ -116,7 +116,7 @@ def test_the_oracle_and_the_filter_answer_the_same(passing: str) -> None:
             write = Write(1, 0.0, 7, ObjectKey("web", "a"), "u", app, node, gone=False)
             event = Added(_stored(write))
             asked = filter_of(passing)
-            told = EventFilter(asked, _never).one(event) if asked else event
+            told = EventFilter(asked, _never).apply(event) if asked else event
             assert passes(passing, write) == (told is event)
 
 
@@ -125,7 +125,7 @@ def _stored(write: Write) -> KubeObject:
         "metadata": {"name": "a", "namespace": "web", "uid": "u", "labels": {"app": write.app}},
         "spec": {"nodeName": write.node, "value": write.value},
     }
-    return cached(body)
+    return make_object(body)
 
 
 def _never(obj: KubeObject, error: BaseException) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from aioinformer._core.leaderelection.election import Election
 from tests.simulation import election_mutants as mutants
-from tests.simulation.electing import Candidate, Overlap, World
+from tests.simulation.election_world import Candidate, ElectionWorld, LeadershipOverlap
 
 FEW = range(200)
 MANY = range(10_000, 14_000)
@@ -22,9 +22,9 @@ SEARCHED = range(100)
 def hold_in(seeds: Iterable[int]) -> None:
     terms = losses = releases = 0
     for seed in seeds:
-        world = World(seed)
+        world = ElectionWorld(seed)
         world.run()
-        assert world.inside, f"seed {seed}: nobody leads at the end: {world.candidates}"
+        assert world.running, f"seed {seed}: nobody leads at the end: {world.candidates}"
         terms, losses = terms + len(world.terms), losses + world.losses
         releases += world.releases
     # They are not only the ones in which nothing happens.
@@ -46,12 +46,12 @@ def test_no_two_lead_at_once_in_thousands_of_elections(start: int) -> None:
 @pytest.mark.parametrize(
     "bug",
     [
-        mutants.CountsFromTheAnswer,
-        mutants.BelievesTimesInTheLease,
-        mutants.KnowsItsOwnDurationOnly,
-        mutants.CutsOffSeconds,
-        mutants.TakesItsNameForItself,
-        mutants.ForgetsTheFence,
+        mutants.CountsFromTheResponse,
+        mutants.TrustsTimesInTheLease,
+        mutants.IgnoresTheLeaseDuration,
+        mutants.TruncatesTheDuration,
+        mutants.TrustsTheIdentityAlone,
+        mutants.SkipsTheFencingToken,
         mutants.LeadsForTheWholeLease,
     ],
 )
@@ -59,13 +59,13 @@ def test_an_election_with_a_bug_is_caught(bug: type[Election]) -> None:
     assert caught(election=bug)
 
 
-@pytest.mark.parametrize("bug", [mutants.ReleasesFirst, mutants.NeverLooksAtTheClock])
+@pytest.mark.parametrize("bug", [mutants.ReleasesFirst, mutants.IgnoresTheDeadline])
 def test_a_shell_with_a_bug_is_caught(bug: type[Candidate]) -> None:
     assert caught(candidate=bug)
 
 
 def test_an_election_is_the_same_for_the_same_seed() -> None:
-    first, second = World(7), World(7)
+    first, second = ElectionWorld(7), ElectionWorld(7)
     first.run()
     second.run()
 
@@ -76,7 +76,7 @@ def test_an_election_is_the_same_for_the_same_seed() -> None:
 def caught(*, election: type[Election] = Election, candidate: type[Candidate] = Candidate) -> bool:
     for seed in SEARCHED:
         try:
-            World(seed, election=election, candidate=candidate).run()
-        except Overlap:
+            ElectionWorld(seed, election=election, candidate=candidate).run()
+        except LeadershipOverlap:
             return True
     return False

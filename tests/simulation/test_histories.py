@@ -26,15 +26,30 @@ FEW = range(50)
 MANY = range(1000, 2000)
 
 OFTEN = {
-    *((Phase.STREAM, each) for each in (Outcome.AHEAD, Outcome.UNREACHABLE, Outcome.SEVERED)),
-    *((Phase.STREAM, each) for each in (Outcome.BROKEN, Outcome.ERRED, Outcome.REJECTED)),
-    *((Phase.LIST, each) for each in (Outcome.EXPIRED, Outcome.AHEAD, Outcome.BROKEN)),
-    *((Phase.LIST, each) for each in (Outcome.MORE, Outcome.COMPLETE, Outcome.REJECTED)),
+    *(
+        (Phase.WATCHLIST, each)
+        for each in (Outcome.VERSION_TOO_LARGE, Outcome.UNREACHABLE, Outcome.CONNECTION_LOST)
+    ),
+    *(
+        (Phase.WATCHLIST, each)
+        for each in (Outcome.PROTOCOL_ERROR, Outcome.ERROR_EVENT, Outcome.BAD_REQUEST)
+    ),
+    *(
+        (Phase.LIST, each)
+        for each in (Outcome.EXPIRED, Outcome.VERSION_TOO_LARGE, Outcome.PROTOCOL_ERROR)
+    ),
+    *((Phase.LIST, each) for each in (Outcome.MORE, Outcome.COMPLETE, Outcome.BAD_REQUEST)),
     *((Phase.PAGE, each) for each in (Outcome.MORE, Outcome.COMPLETE)),
-    *(row for row in ROWS if row[0] is Phase.WATCH and row[1] is not Outcome.FAILED),
-    *((Phase.PROBE, each) for each in (Outcome.COMPLETE, Outcome.REWOUND, Outcome.UNREACHABLE)),
-    *((Phase.LOOKUP, each) for each in (Outcome.SERVED, Outcome.APPEARED, Outcome.MOVED)),
-    (Phase.LOOKUP, Outcome.ABSENT),
+    *(row for row in ROWS if row[0] is Phase.WATCH and row[1] is not Outcome.SERVER_ERROR),
+    *(
+        (Phase.FRESHNESS_CHECK, each)
+        for each in (Outcome.COMPLETE, Outcome.REWOUND, Outcome.UNREACHABLE)
+    ),
+    *(
+        (Phase.DISCOVERY, each)
+        for each in (Outcome.SERVED, Outcome.APPEARED, Outcome.API_VERSION_CHANGED)
+    ),
+    (Phase.DISCOVERY, Outcome.NOT_SERVED),
 }
 """What a few histories are certain to come upon."""
 

@@ -28,7 +28,7 @@ from aioinformer import (
 from aioinformer.errors import ServerError
 from aioinformer.testing import Cluster, ClusterSource, Fault, Faults
 from aioinformer.testing.simulation import run
-from tests.runtime.controllers.controlling import BARS, FOOS, a_cluster, key, owned
+from tests.runtime.controllers.reconcilers import BARS, FOOS, body_with_owner, key, make_cluster
 
 NAMES = [f"foo-{i}" for i in range(6)]
 CHILDREN = [f"bar-{i}" for i in range(8)]
@@ -124,8 +124,8 @@ def write(cluster: Cluster, chance: random.Random) -> None:
         lambda: cluster.create(FOOS, {"metadata": {"name": name}, "spec": {"size": 0}}),
         lambda: cluster.merge_patch(FOOS, name, {"spec": {"size": chance.randrange(100)}}),
         lambda: cluster.delete(FOOS, name),
-        lambda: cluster.create(BARS, owned(child, name)),
-        lambda: cluster.merge_patch(BARS, child, owned(child, name)),
+        lambda: cluster.create(BARS, body_with_owner(child, name)),
+        lambda: cluster.merge_patch(BARS, child, body_with_owner(child, name)),
         lambda: cluster.delete(BARS, child),
     )
     try:
@@ -151,7 +151,7 @@ async def disturb(cluster: Cluster, faults: Faults, chance: random.Random) -> No
 
 
 async def history(seed: int) -> tuple[Copier, Copy, list[type[Exception]]]:
-    chance, cluster, faults = random.Random(seed), a_cluster(*NAMES[:3]), Faults()
+    chance, cluster, faults = random.Random(seed), make_cluster(*NAMES[:3]), Faults()
     backoff = BackoffPolicy(initial=0.5, maximum=5)
     problems = list[type[Exception]]()
     async with SharedInformerFactory(ClusterSource(cluster, faults), backoff=backoff) as informers:
@@ -198,13 +198,13 @@ def test_a_reconciler_that_is_not_told_of_children_would_not_get_there() -> None
     """The check can fail."""
 
     async def main() -> bool:
-        cluster = a_cluster("foo-0")
+        cluster = make_cluster("foo-0")
         async with SharedInformerFactory(ClusterSource(cluster)) as informers:
             foos, bars = informers.informer(FOOS), informers.informer(BARS)
             copier = Copier(foos, bars, random.Random(1))
             async with Controller(foos, copier).watches(bars, nobody):
                 await asyncio.sleep(60)
-                cluster.create(BARS, owned("bar-0", "foo-0"))
+                cluster.create(BARS, body_with_owner("bar-0", "foo-0"))
                 await asyncio.sleep(600)
         return copier.copy == truth(cluster)
 

@@ -12,7 +12,7 @@ from aioinformer.testing.simulation.manners import judge_politeness
 from aioinformer.testing.simulation.plan import InformerSpec
 from aioinformer.testing.simulation.records import Request, Taken
 
-PROBED = (Phase.PROBE, Outcome.REWOUND)
+PROBED = (Phase.FRESHNESS_CHECK, Outcome.REWOUND)
 """Is followed at once, by something else."""
 
 
@@ -21,7 +21,7 @@ def history(asked: list[float], *rows: tuple[Phase, Outcome], lasting: float = 0
     made = History(Plan(seed=0, informers=(InformerSpec(name="web"),), steps=()))
     for order, time in enumerate(asked):
         phase, outcome = rows[order % len(rows)]
-        kind: Verb = "watchlist" if phase is Phase.STREAM else "watch"
+        kind: Verb = "watchlist" if phase is Phase.WATCHLIST else "watch"
         ended = time + lasting
         request = Request(2 * order, time, "web", kind, "", ended=ended)
         made.requests.append(request)
@@ -52,14 +52,16 @@ def test_what_lasts_is_no_outage() -> None:
 
 
 def test_watches_that_are_cut_short_begin_twenty_seconds_apart() -> None:
-    brief = (Phase.WATCH, Outcome.BRIEF)
+    brief = (Phase.WATCH, Outcome.SHORT_WATCH)
     judge_politeness(history([0, 3, *range(23, 323, 20)], brief, lasting=3.0))
     with pytest.raises(Violation, match="a watch that was cut short allows it after 20"):
         judge_politeness(history([0, 3, 13], brief, lasting=3.0))
 
 
 def test_a_fallback_for_no_good_reason_is_noticed() -> None:
-    denied = history([0, 10], (Phase.STREAM, Outcome.DENIED), (Phase.LIST, Outcome.COMPLETE))
+    denied = history(
+        [0, 10], (Phase.WATCHLIST, Outcome.ACCESS_DENIED), (Phase.LIST, Outcome.COMPLETE)
+    )
     denied.requests[1].kind = "list"
     with pytest.raises(Violation, match="lists are used instead of WatchLists"):
         judge_politeness(denied)
@@ -67,4 +69,4 @@ def test_a_fallback_for_no_good_reason_is_noticed() -> None:
 
 def test_a_fallback_that_is_forgotten_is_noticed() -> None:
     with pytest.raises(Violation, match="a WatchList is asked for again"):
-        judge_politeness(history([0, 100], (Phase.STREAM, Outcome.OVERDUE)))
+        judge_politeness(history([0, 100], (Phase.WATCHLIST, Outcome.WATCHLIST_TIMEOUT)))

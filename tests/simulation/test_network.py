@@ -259,7 +259,7 @@ def test_a_server_that_lags_says_so_in_three_dialects(dialect: int) -> None:
 
     seen = on_site(main)
     assert seen.error is not None
-    assert classify(seen.error) is Outcome.AHEAD
+    assert classify(seen.error) is Outcome.VERSION_TOO_LARGE
 
 
 def test_garbage_comes_with_200() -> None:
@@ -275,15 +275,15 @@ def test_garbage_comes_with_200() -> None:
 @pytest.mark.parametrize(
     ("code", "outcome"),
     [
-        (302, Outcome.REJECTED),
-        (400, Outcome.REJECTED),
-        (401, Outcome.DENIED),
-        (404, Outcome.MISSING),
+        (302, Outcome.BAD_REQUEST),
+        (400, Outcome.BAD_REQUEST),
+        (401, Outcome.ACCESS_DENIED),
+        (404, Outcome.NOT_FOUND),
         (410, Outcome.EXPIRED),
-        (429, Outcome.BUSY),
-        (500, Outcome.FAILED),
-        (503, Outcome.BUSY),
-        (504, Outcome.AHEAD),
+        (429, Outcome.THROTTLED),
+        (500, Outcome.SERVER_ERROR),
+        (503, Outcome.THROTTLED),
+        (504, Outcome.VERSION_TOO_LARGE),
     ],
 )
 def test_a_status_is_what_it_says(code: int, outcome: Outcome) -> None:
@@ -306,22 +306,22 @@ def test_a_fault_may_hit_a_share_of_requests() -> None:
 
 def test_discovery_says_what_is_served_and_in_which_version() -> None:
     async def main(site: Site) -> list[object]:
-        seen: list[object] = [await site.line.served()]
+        seen: list[object] = [await site.line.discover()]
         site.begin(kind="absent", lasting=1.0)
-        seen += await site.line.served(), (await site.list()).error
+        seen += await site.line.discover(), (await site.list()).error
         await asyncio.sleep(2)
         site.begin(kind="moved", lasting=10.0)
-        found = await site.line.served()
+        found = await site.line.discover()
         assert found is not None
         seen += found.version, (await site.list()).error
-        site.line = site.line.of(found)
+        site.line = site.line.with_resource(found)
         return [*seen, (await site.list()).data == site.cluster.list("pods")]
 
     served, absent, missing, moved, elsewhere, there = on_site(main)
     assert (served, absent, moved, there) == (PODS, None, "v9", True)
     for error in (missing, elsewhere):
         assert isinstance(error, FetchError)
-        assert classify(error) is Outcome.MISSING
+        assert classify(error) is Outcome.NOT_FOUND
 
 
 def test_what_came_through_is_written_down() -> None:

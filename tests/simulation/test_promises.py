@@ -443,13 +443,13 @@ def silence_was_borne(history: History) -> None:
 
 
 def a_lively_watch_was_given_up(history: History) -> None:
-    given_up = first(history.taken, lambda each: each.outcome is Outcome.SILENT)
+    given_up = first(history.taken, lambda each: each.outcome is Outcome.IDLE_TIMEOUT)
     given_up.request.heard = (given_up.request.ended or 0.0) - 10
 
 
 def an_initial_state_took_long(history: History) -> None:
     streamed = first(
-        history.taken, lambda each: each.phase is Phase.STREAM and each.request.answered < 1e9
+        history.taken, lambda each: each.phase is Phase.WATCHLIST and each.request.answered < 1e9
     )
     streamed.request.answered -= 400
 
@@ -469,7 +469,8 @@ def the_server_asked_for_more(history: History) -> None:
 
 def a_fallback_was_forgotten(history: History) -> None:
     taken = first(
-        history.taken, lambda each: each.row == (Phase.STREAM, Outcome.ERRED) and not each.version
+        history.taken,
+        lambda each: each.row == (Phase.WATCHLIST, Outcome.ERROR_EVENT) and not each.version,
     )
     first(history.requests, lambda each: _follows(each, taken)).kind = "watchlist"
 

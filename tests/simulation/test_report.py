@@ -88,7 +88,7 @@ def test_the_command_line_explains_a_failure(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_history_that_never_ends_breaks_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
-    parts = Parts(informer=mutants.Spins)
+    parts = Parts(informer=mutants.BusyWaits)
     assert main(["--seed", "3", "--keep", "none"], parts=parts) == 1
     assert "promise 9 (liveness)" in capsys.readouterr().out
     violation = examine(draw(3).keep([]), parts)
@@ -105,7 +105,7 @@ def test_a_history_of_nothing_is_a_history(capsys: pytest.CaptureFixture[str]) -
 def test_the_command_line_shows_which_rows_were_taken(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seed", "3", "--histories", "3", "--rows"]) == 0
     *_, stream, lists, page, watch, probe, lookup = capsys.readouterr().out.splitlines()
-    assert stream.startswith("STREAM  EXPIRED=")
+    assert stream.startswith("WATCHLIST EXPIRED=")
     assert lists.startswith("LIST    EXPIRED=")
     assert page.startswith("PAGE    EXPIRED=")
     assert int(watch.partition("ENDED=")[2].split()[0]) > 0

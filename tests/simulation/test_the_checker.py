@@ -13,8 +13,8 @@ from aioinformer.testing.simulation.plan import (
     Plan,
     Put,
 )
-from tests.simulation import listening, mutants
-from tests.simulation.mutants import with_cursor, with_mailbox, with_reflector
+from tests.simulation import listener_mutants, mutants
+from tests.simulation.mutants import with_mailbox, with_reflector, with_state_machine
 
 SEEDS = (*range(8), 39, 12, *range(8, 60))
 """Histories in one of which a bug must show: not every one has the listener or fault it needs. A
@@ -32,8 +32,10 @@ BUGS = [
     pytest.param(
         Parts(informer=with_mailbox(mutants.DropsOnOverflow)), {1, 2}, id="overflow drops"
     ),
-    pytest.param(Parts(informer=with_mailbox(mutants.HoldsTooMuch)), {8}, id="mailboxes grow"),
-    pytest.param(Parts(informer=with_mailbox(mutants.PilesUpResyncs)), {8}, id="resyncs pile up"),
+    pytest.param(Parts(informer=with_mailbox(mutants.OverfillsMailbox)), {8}, id="mailboxes grow"),
+    pytest.param(
+        Parts(informer=with_mailbox(mutants.QueuesEveryResync)), {8}, id="resyncs pile up"
+    ),
     pytest.param(
         Parts(informer=with_mailbox(mutants.ForgetsAReplay)), {1, 2, 5}, id="a replay has gaps"
     ),
@@ -41,73 +43,105 @@ BUGS = [
         Parts(informer=with_mailbox(mutants.RepeatsAReplay)), {5}, id="a replay has doubles"
     ),
     pytest.param(
-        Parts(informer=with_mailbox(mutants.TellsTheUnchanged)), {4}, id="unchanged is told"
+        Parts(informer=with_mailbox(mutants.DeliversUnchanged)), {4}, id="unchanged is told"
     ),
     pytest.param(
         Parts(informer=with_mailbox(mutants.SyncedEarly)), {6}, id="a listener is synced early"
     ),
-    pytest.param(Parts(informer=mutants.SaysItIsSynced), {6}, id="an informer is synced early"),
+    pytest.param(Parts(informer=mutants.SyncedFromTheStart), {6}, id="an informer is synced early"),
     pytest.param(Parts(informer=mutants.LosesIndexEntries), {3}, id="an index loses entries"),
     pytest.param(Parts(informer=mutants.HidesErrors), {7}, id="errors aren't counted"),
     # One whose time is over while it waits for the others never hears of its event.
-    pytest.param(Parts(informer=mutants.OneAtATime), {2, 7}, id="handlers wait for each other"),
-    pytest.param(Parts(informer=listening.MixesUpKeys), {2, 6}, id="a busy key is called for"),
-    pytest.param(Parts(informer=listening.NeverTimesOut), {7}, id="calls outlast their time"),
     pytest.param(
-        Parts(informer=listening.GivesUpTheCancelled),
+        Parts(informer=mutants.SerializesHandlers), {2, 7}, id="handlers wait for each other"
+    ),
+    pytest.param(
+        Parts(informer=listener_mutants.IgnoresKeyOrder), {2, 6}, id="a busy key is called for"
+    ),
+    pytest.param(
+        Parts(informer=listener_mutants.NeverTimesOut), {7}, id="calls outlast their time"
+    ),
+    pytest.param(
+        Parts(informer=listener_mutants.StopsAfterCancelledError),
         {1, 9},
         id="a cancelled call is the end",
     ),
-    pytest.param(Parts(informer=listening.WaitsForNobody), {9}, id="aclose doesn't wait for calls"),
-    pytest.param(Parts(informer=listening.HidesOverflows), {8}, id="an overflow is not reported"),
     pytest.param(
-        Parts(informer=with_mailbox(listening.EndsEarly)), {8}, id="an overflow that is none"
+        Parts(informer=listener_mutants.ClosesWithoutDraining),
+        {9},
+        id="aclose doesn't wait for calls",
     ),
     pytest.param(
-        Parts(informer=listening.KeepsWhatLeftTheFilter), {1, 2}, id="leaving is not told"
+        Parts(informer=listener_mutants.HidesOverflows), {8}, id="an overflow is not reported"
     ),
-    pytest.param(Parts(informer=listening.IgnoresFilters), {2}, id="filters are ignored"),
-    pytest.param(Parts(informer=listening.OnePeriodForAll), {2, 9}, id="one resync period for all"),
     pytest.param(
-        Parts(informer=listening.LosesWithACancellation),
+        Parts(informer=with_mailbox(listener_mutants.OverflowsEarly)),
+        {8},
+        id="an overflow that is none",
+    ),
+    pytest.param(
+        Parts(informer=listener_mutants.DropsFilteredDeletions), {1, 2}, id="leaving is not told"
+    ),
+    pytest.param(Parts(informer=listener_mutants.IgnoresFilters), {2}, id="filters are ignored"),
+    pytest.param(
+        Parts(informer=listener_mutants.IgnoresListenerResync),
+        {2, 9},
+        id="one resync period for all",
+    ),
+    pytest.param(
+        Parts(informer=listener_mutants.LosesEventOnCancellation),
         {1, 2, 5},
         id="a cancelled wait loses an event",
     ),
     pytest.param(
-        Parts(informer=listening.ForgetsPlainHandlers), {1, 5, 7, 9}, id="a round is cut short"
+        Parts(informer=listener_mutants.DropsInlineHandlers),
+        {1, 5, 7, 9},
+        id="a round is cut short",
     ),
     pytest.param(
-        Parts(informer=listening.BlamesTheTask), {1, 9}, id="a cancelled task takes its handler"
-    ),
-    pytest.param(Parts(informer=listening.TellsEveryChange), {2}, id="every change is told"),
-    pytest.param(
-        Parts(informer=listening.TellsNoSecondChange), {1, 2}, id="some changes aren't told"
+        Parts(informer=listener_mutants.StopsAfterSelfCancellation),
+        {1, 9},
+        id="a cancelled task takes its handler",
     ),
     pytest.param(
-        Parts(informer=listening.HidesWhereAFilterRaises), {1, 2, 5, 6, 7}, id="a filter hides"
+        Parts(informer=listener_mutants.IgnoresChangePredicates), {2}, id="every change is told"
     ),
-    pytest.param(Parts(factory=listening.GoesOnRegardless), {7}, id="a fatal failure is none"),
-    pytest.param(Parts(factory=listening.NeverDrains), {9}, id="nothing is drained"),
+    pytest.param(
+        Parts(informer=listener_mutants.DropsSecondChanges), {1, 2}, id="some changes aren't told"
+    ),
+    pytest.param(
+        Parts(informer=listener_mutants.RejectsOnFilterError), {1, 2, 5, 6, 7}, id="a filter hides"
+    ),
+    pytest.param(
+        Parts(factory=listener_mutants.IgnoresFailFast), {7}, id="a fatal failure is none"
+    ),
+    pytest.param(Parts(factory=listener_mutants.NeverDrains), {9}, id="nothing is drained"),
     pytest.param(Parts(informer=mutants.LeavesATask), {9}, id="a task is left"),
     pytest.param(Parts(informer=mutants.NeverWakes), {9}, id="a wait doesn't end"),
     pytest.param(Parts(informer=mutants.HidesFailures), {10}, id="failures aren't shown"),
-    pytest.param(Parts(informer=mutants.DeafHook), {10}, id="the error hook isn't told"),
-    pytest.param(Parts(informer=with_cursor(mutants.Hammers)), {11}, id="there is no backoff"),
     pytest.param(
-        Parts(informer=with_cursor(mutants.AsksTwice)), {11}, id="a storm is many first times"
+        Parts(informer=mutants.SkipsIdleTimeoutProblems), {10}, id="the error hook isn't told"
     ),
     pytest.param(
-        Parts(informer=with_cursor(mutants.ForgetsTheFallback)),
+        Parts(informer=with_state_machine(mutants.RetriesTooFast)), {11}, id="there is no backoff"
+    ),
+    pytest.param(
+        Parts(informer=with_state_machine(mutants.NeverBacksOff)),
+        {11},
+        id="a storm is many first times",
+    ),
+    pytest.param(
+        Parts(informer=with_state_machine(mutants.ForgetsFailedWatchList)),
         {9, 11},
         id="a fallback is not remembered",
     ),
     pytest.param(
-        Parts(informer=with_cursor(mutants.NeverAsksHowNew)),
+        Parts(informer=with_state_machine(mutants.SkipsFreshnessCheck)),
         {1, 2, 3},
         id="a silent watch is only taken up again",
     ),
     pytest.param(
-        Parts(informer=with_cursor(mutants.GoesBackUnannounced)),
+        Parts(informer=with_state_machine(mutants.MissesRewinds)),
         {1, 2, 3},
         id="a rewind is not announced",
     ),
@@ -116,24 +150,26 @@ BUGS = [
         {1, 2, 3},
         id="versions are compared after a rewind",
     ),
-    pytest.param(Parts(informer=mutants.NeverTires), {1, 9}, id="an idle timer never fires"),
     pytest.param(
-        Parts(informer=with_reflector(mutants.KeepsAPartialState)),
+        Parts(informer=mutants.NeverTimesOutIdleWatch), {1, 9}, id="an idle timer never fires"
+    ),
+    pytest.param(
+        Parts(informer=with_reflector(mutants.KeepsPartialInitialList)),
         {1, 2, 3},
         id="a partial state is kept",
     ),
     pytest.param(
-        Parts(informer=with_reflector(mutants.AdoptsAnAddition)),
+        Parts(informer=with_reflector(mutants.ResumesFromTheLastObject)),
         {1, 2, 3, 10},
         id="an initial addition is resumed from",
     ),
     pytest.param(
-        Parts(informer=with_reflector(mutants.AcceptsAnyMark)),
+        Parts(informer=with_reflector(mutants.AcceptsAnyEndBookmark)),
         {1, 2, 3, 6, 10},
         id="any bookmark ends an initial state",
     ),
     pytest.param(
-        Parts(informer=with_reflector(mutants.TransformsNoLists)),
+        Parts(informer=with_reflector(mutants.SkipsTransformOfLists)),
         {1, 2, 3},
         id="lists aren't transformed",
     ),
@@ -171,7 +207,7 @@ def test_an_end_mark_that_is_waited_for_is_noticed() -> None:
         ),
     )
     assert examine(plan) is None
-    violation = examine(plan, Parts(informer=mutants.WaitsForTheMark))
+    violation = examine(plan, Parts(informer=mutants.NeverTimesOutWatchList))
     assert violation is not None
     assert violation.promise == 9
 

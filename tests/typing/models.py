@@ -79,7 +79,7 @@ def without_status(obj: KubeObject) -> Mapping[str, object] | None:
     return body
 
 
-def informers_of_each_kind(informers: SharedInformerFactory) -> None:
+def check_informer_types(informers: SharedInformerFactory) -> None:
     assert_type(informers.informer("pods"), SharedInformer[KubeObject])
     assert_type(informers.informer("pods", transform=without_status), SharedInformer)
     assert_type(informers.informer("pods", model=Pod), SharedInformer[Pod])
@@ -92,13 +92,13 @@ def informers_of_each_kind(informers: SharedInformerFactory) -> None:
     informers.informer("pods", indexers={"node": node_of})  # type: ignore[dict-item] # pyright: ignore[reportArgumentType,reportCallIssue]
 
 
-def one_alone(source: ListerWatcher) -> None:
+def check_single_informer_types(source: ListerWatcher) -> None:
     assert_type(SharedInformer(source), SharedInformer[KubeObject])
     assert_type(SharedInformer(source, shape=Shape.of(model=Pod)), SharedInformer[Pod])
     assert_type(SharedInformer(source, shape=Shape.of(convert=names)), SharedInformer[str])
 
 
-async def what_is_read(pods: SharedInformer[Pod], plain: SharedInformer) -> None:
+async def check_lister_types(pods: SharedInformer[Pod], plain: SharedInformer) -> None:
     assert_type(pods.lister, LiveLister[Pod])
     assert_type(plain.lister.get("web-0"), KubeObject | None)
     assert_type(pods.lister.get("web-0"), Pod | None)
@@ -146,7 +146,7 @@ def on_any_event(event: Event) -> None:
     assert_type(event.obj, KubeObject)
 
 
-async def what_is_told(pods: SharedInformer[Pod], plain: SharedInformer) -> None:
+async def check_handler_types(pods: SharedInformer[Pod], plain: SharedInformer) -> None:
     assert_type(pods.add_handler(Audit()), Registration)
     assert_type(pods.add_handler(on_event, filter=node_of), Registration)
     plain.add_handler(on_any_event)
@@ -168,7 +168,7 @@ async def what_is_told(pods: SharedInformer[Pod], plain: SharedInformer) -> None
     await added(Pod(Metadata("a"), Spec()), initial=True)  # a decorated function stays one
 
 
-async def what_streams_bring(
+async def check_stream_types(
     pods: SharedInformer[Pod], nodes: SharedInformer[Node], plain: SharedInformer
 ) -> None:
     assert_type(pods.events(), EventStream[Pod])

@@ -21,95 +21,103 @@ from aioinformer import (
     SharedInformer,
     SharedInformerFactory,
 )
-from aioinformer._cli.arguments import DemoOptions
-from aioinformer._cli.demo.comparison import Verdict, judge
-from aioinformer._cli.demo.counters import Rate, Tally, Ticker
-from aioinformer._cli.demo.dashboard import ASCII, UNICODE, Snapshot, dashboard, one_line
-from aioinformer._cli.demo.faults import Interruptions
-from aioinformer._cli.demo.workload import Churn
+from aioinformer._cli.arguments import DemoCommandOptions
+from aioinformer._cli.demo.comparison import CacheComparison, compare_cache
+from aioinformer._cli.demo.counters import EventCounter, EventRate, RecentEvents
+from aioinformer._cli.demo.dashboard import (
+    ASCII,
+    UNICODE,
+    DashboardSnapshot,
+    draw_dashboard,
+    format_line,
+)
+from aioinformer._cli.demo.faults import DemoFaults
+from aioinformer._cli.demo.workload import PodWorkload
 from aioinformer._cli.terminal.process import Terminal
 from aioinformer._cli.terminal.screen import Screen
 from aioinformer.testing import ApiServer, Cluster
 
 __all__ = ["run_demo"]
 
-CHANGES = 200
+WRITES_PER_SECOND = 200
 """Writes a second: a busy cluster of a few hundred nodes."""
-BATCH = 500
+POPULATE_BATCH = 500
 """Pods created at the beginning between two looks at the loop: about 40 ms."""
-TICK = 0.02
+TICK_SECONDS = 0.02
 """Seconds between two rounds of writes."""
-FRAME = 0.2
+FRAME_SECONDS = 0.2
 """Seconds between two pictures."""
-LINE = 1.0
+LINE_SECONDS = 1.0
 """Seconds between two lines where there is no terminal."""
-CATCH_UP = 15.0
+CATCH_UP_TIMEOUT = 15.0
 """Seconds for the cache to reach the server's last write. The longest wait of ``BACKOFF`` and a
 list are a small part of it."""
 
-UNJUDGED = "interrupted: the cache was not compared with the server"
+NOT_COMPARED = "interrupted: the cache was not compared with the server"
 
 BACKOFF = BackoffPolicy(initial=0.5, maximum=1.0, jitter=0.5, reset_after=5.0)
 """Shorter waits than the default's: a demo interrupts its server every few seconds on purpose."""
 
 
-async def run_demo(options: DemoOptions, terminal: Terminal) -> int:
+async def run_demo(options: DemoCommandOptions, terminal: Terminal) -> int:
     """Run it; 0 if the cache equals the server at the end, else 1."""
     cluster = Cluster(seed=options.seed, clock=lambda: datetime.now(UTC))
-    churn = Churn(cluster, objects=options.objects, seed=options.seed)
+    churn = PodWorkload(cluster, objects=options.objects, seed=options.seed)
     filled = False
     while not filled:
-        filled = churn.populate(BATCH)
+        filled = churn.populate(POPULATE_BATCH)
         await asyncio.sleep(0)  # Ctrl-C works, however many there shall be
     async with (
         ApiServer(cluster) as server,
         Client(server.url) as client,
         SharedInformerFactory(client, backoff=BACKOFF) as informers,
     ):
-        pods = informers.informer("pods", indexers={"node": _node})
-        demo = _Demo(options, terminal, server, churn, pods)
-        async with demo.following():
+        pods = informers.informer("pods", indexers={"node": _index_by_node})
+        demo = DemoRun(options, terminal, server, churn, pods)
+        async with demo.follow_events():
             try:
-                await demo.show()
-                await demo.settle()
-                verdict = judge(await client.get("/api/v1/pods"), pods.lister, demo.tally.versions)
+                await demo.run()
+                await demo.wait_caught_up()
+                verdict = compare_cache(
+                    await client.get("/api/v1/pods"), pods.lister, demo.counter.versions
+                )
             except asyncio.CancelledError:  # Ctrl-C: what was seen until then, and no more waiting
-                terminal.output.write_now(demo.summary(UNJUDGED))
+                terminal.output.write_now(demo.format_summary(NOT_COMPARED))
                 raise
-        await terminal.output.write(demo.summary(verdict))
+        await terminal.output.write(demo.format_summary(verdict))
     return 0 if verdict.equal else 1
 
 
-def _node(pod: KubeObject) -> str | None:
+def _index_by_node(pod: KubeObject) -> str | None:
     """The index function: the node that a pod is on."""
     node: str | None = pod["spec"].get("nodeName")
     return node
 
 
-class _Demo:
+class DemoRun:
     """The parts of a demo that runs."""
 
     def __init__(
         self,
-        options: DemoOptions,
+        options: DemoCommandOptions,
         terminal: Terminal,
         server: ApiServer,
-        churn: Churn,
+        workload: PodWorkload,
         pods: SharedInformer,
     ) -> None:
-        self.tally = Tally()
+        self.counter = EventCounter()
         self._options = options
         self._terminal = terminal
         self._server = server
-        self._churn = churn
+        self._workload = workload
         self._pods = pods
-        self._registration = pods.add_handler(self.tally)
-        self._ticker = Ticker()
-        self._interruptions = Interruptions(server, seconds=options.seconds)
+        self._registration = pods.add_handler(self.counter)
+        self._recent_events = RecentEvents()
+        self._faults = DemoFaults(server, seconds=options.seconds)
         self._clock = asyncio.get_running_loop().time
         self._start = self._clock()
-        self._rate = Rate(0.0, 0)
-        self._written = 0
+        self._rate = EventRate(0.0, 0)
+        self._writes = 0
         self._messages: list[str] = []
         """Said while the terminal is painted on, and not shown yet."""
 
@@ -120,7 +128,7 @@ class _Demo:
     # -- events --------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def following(self) -> AsyncGenerator[None]:
+    async def follow_events(self) -> AsyncGenerator[None]:
         """Read an event stream meanwhile."""
         task = asyncio.create_task(self._follow(), name="event stream of the demo")
         try:
@@ -134,67 +142,71 @@ class _Demo:
     async def _follow(self) -> None:
         async with self._pods.events() as events:
             async for event in events:
-                self._ticker.see(event, self._now)
+                self._recent_events.add(event, self._now)
 
     # -- the show ------------------------------------------------------------------------------
 
-    async def show(self) -> None:
+    async def run(self) -> None:
         """Write, interrupt and show until the time is over."""
-        await self._registration.wait_synced(CATCH_UP)
+        await self._registration.wait_synced(CATCH_UP_TIMEOUT)
         self._start = self._clock()
-        self._rate = Rate(0.0, self.tally.total)
-        output, notices = self._terminal.output, self._terminal.notices
+        self._rate = EventRate(0.0, self.counter.total)
+        output, notices = self._terminal.output, self._terminal.messages
         try:
             with ExitStack() as stack:
-                screen = stack.enter_context(Screen(output)) if output.terminal else None
-                if screen is not None and notices.terminal:
-                    stack.enter_context(notices.diverted(self._messages.append))
-                await self._rounds(screen)
+                screen = stack.enter_context(Screen(output)) if output.is_terminal else None
+                if screen is not None and notices.is_terminal:
+                    stack.enter_context(notices.redirect(self._messages.append))
+                await self._run_rounds(screen)
         finally:
             for message in self._messages:
-                notices.say(message)
+                notices.show(message)
 
-    async def _rounds(self, screen: Screen | None) -> None:
+    async def _run_rounds(self, screen: Screen | None) -> None:
         due, end = 0.0, self._options.seconds or float("inf")
         while (now := self._now) < end:
-            self._write(now)
-            await self._interruptions.act(now, self._pods.health)
-            self._rate.sample(now, self.tally.total)
+            self._make_due_writes(now)
+            await self._faults.step(now, self._pods.health)
+            self._rate.sample(now, self.counter.total)
             if now >= due:
-                await self._picture(screen)
-                due += FRAME if screen is not None else LINE
-            await asyncio.sleep(TICK)
-        await self._picture(screen)
+                await self._draw(screen)
+                due += FRAME_SECONDS if screen is not None else LINE_SECONDS
+            await asyncio.sleep(TICK_SECONDS)
+        await self._draw(screen)
 
-    def _write(self, now: float) -> None:
+    def _make_due_writes(self, now: float) -> None:
         """Make the writes that are due, as far as they fit into a tick or two."""
-        due = min(int(now * CHANGES) - self._written, int(CHANGES * TICK * 4))
+        due = min(
+            int(now * WRITES_PER_SECOND) - self._writes, int(WRITES_PER_SECOND * TICK_SECONDS * 4)
+        )
         for _ in range(due):
-            self._churn.step()
-        self._written = int(now * CHANGES)
+            self._workload.step()
+        self._writes = int(now * WRITES_PER_SECOND)
 
-    async def _picture(self, screen: Screen | None) -> None:
-        output, snapshot = self._terminal.output, self._snapshot()
+    async def _draw(self, screen: Screen | None) -> None:
+        output, snapshot = self._terminal.output, self._take_snapshot()
         if screen is None:
-            await output.write(one_line(snapshot) + "\n")
+            await output.write(format_line(snapshot) + "\n")
             return
         size = output.size
-        glyphs = UNICODE if output.unicode else ASCII
+        glyphs = UNICODE if output.supports_unicode else ASCII
         # The last line stays free: the shell's prompt goes there.
-        lines = dashboard(snapshot, width=size.columns - 1, height=size.lines - 1, glyphs=glyphs)
+        lines = draw_dashboard(
+            snapshot, width=size.columns - 1, height=size.lines - 1, glyphs=glyphs
+        )
         messages = list(self._messages)
         self._messages.clear()
         await screen.paint(lines, size, above=messages)
 
-    def _snapshot(self) -> Snapshot:
-        now, tally, lister, health = self._now, self.tally, self._pods.lister, self._pods.health
+    def _take_snapshot(self) -> DashboardSnapshot:
+        now, tally, lister, health = self._now, self.counter, self._pods.lister, self._pods.health
         objects = lister.list()
-        return Snapshot(
+        return DashboardSnapshot(
             elapsed=now,
             server=self._server.url,
-            interruption=self._interruptions.describe(now),
+            interruption=self._faults.describe(now),
             state=health.state,
-            health=_spoken(health),
+            health=_describe_health(health),
             resource_version=health.resource_version,
             objects=len(objects),
             size=sum(len(obj.raw) for obj in objects),
@@ -208,18 +220,18 @@ class _Demo:
             restarts=tally.restarts,
             rate=self._rate.per_second,
             history=self._rate.history,
-            latest=tuple(self._ticker.latest()),
+            latest=tuple(self._recent_events.latest()),
         )
 
     # -- the end -------------------------------------------------------------------------------
 
-    async def settle(self) -> None:
+    async def wait_caught_up(self) -> None:
         """Let the informer and the handler catch up with the server's last write."""
-        await self._interruptions.end()
-        deadline = self._clock() + CATCH_UP
+        await self._faults.restore_server()
+        deadline = self._clock() + CATCH_UP_TIMEOUT
         while not self._caught_up and self._clock() < deadline:
-            await self._interruptions.act(self._now, self._pods.health)
-            await asyncio.sleep(TICK)
+            await self._faults.step(self._now, self._pods.health)
+            await asyncio.sleep(TICK_SECONDS)
 
     @property
     def _caught_up(self) -> bool:
@@ -227,21 +239,21 @@ class _Demo:
         return (
             self._pods.lister.resource_version == last
             and self._registration.statistics().pending == 0
-            and not self._interruptions.recovering
+            and not self._faults.recovering
         )
 
-    def summary(self, verdict: Verdict | str) -> str:
+    def format_summary(self, comparison: CacheComparison | str) -> str:
         """What is printed at the end; a text stands for a verdict that there isn't."""
-        tally, done = self.tally, self._interruptions
+        tally, done = self.counter, self._faults
         return (
             f"{tally.total:,} events delivered: {tally.added:,} added, {tally.updated:,} updated, "
             f"{tally.deleted:,} deleted\n"
             f"{done.count} interruption{'s' * (done.count != 1)}, {done.recovered} recovered from\n"
-            f"{verdict}\n"
+            f"{comparison}\n"
         )
 
 
-def _spoken(health: Health) -> str:
+def _describe_health(health: Health) -> str:
     """Health in one line whose beginning matters most: a terminal may cut the rest."""
     parts = [f"{health.state} for {health.since:.1f} s"]
     if health.retry_in is not None:

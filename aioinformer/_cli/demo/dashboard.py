@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aioinformer._cli.demo.counters import Sighting
-from aioinformer._cli.terminal.style import Line, Span, Style, compact_bytes
+from aioinformer._cli.demo.counters import EventSummary
+from aioinformer._cli.terminal.style import Line, Style, StyledText, compact_bytes
 
-__all__ = ["ASCII", "UNICODE", "Glyphs", "Snapshot", "dashboard", "one_line"]
+__all__ = ["ASCII", "UNICODE", "DashboardSnapshot", "Glyphs", "draw_dashboard", "format_line"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Glyphs:
     """What pictures are made of."""
 
     bar: str
-    steps: str
+    levels: str
     """From nothing to full, for the small chart."""
     rule: str
 
@@ -30,7 +30,7 @@ ASCII = Glyphs("#", " .:-=+*#", "-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class DashboardSnapshot:
     """Everything that is shown, at one moment."""
 
     elapsed: float
@@ -55,22 +55,22 @@ class Snapshot:
     """Events a second."""
     history: Sequence[int]
     """Events in each half second, the oldest first."""
-    latest: Sequence[Sighting]
+    latest: Sequence[EventSummary]
     """The newest first."""
 
 
-FIXED = 11
+FIXED_LINES = 11
 """Lines that are no bar and no event: title, five facts, two headings, three blank ones."""
 
-LABEL = 9
+LABEL_WIDTH = 9
 """Columns of the names of facts."""
 
 _STATES: dict[str, Style] = {"watching": "green", "listing": "cyan", "waiting": "yellow"}
 _TYPES: dict[str, Style] = {"ADDED": "green", "MODIFIED": "cyan", "DELETED": "red"}
 
 
-def dashboard(
-    snapshot: Snapshot, *, width: int, height: int, glyphs: Glyphs = UNICODE
+def draw_dashboard(
+    snapshot: DashboardSnapshot, *, width: int, height: int, glyphs: Glyphs = UNICODE
 ) -> list[Line]:
     """The screen, at most ``height`` lines; those that matter most come first.
 
@@ -80,93 +80,106 @@ def dashboard(
         height: lines to use.
         glyphs: what the terminal can show.
     """
-    room = max(0, height - FIXED)
+    room = max(0, height - FIXED_LINES)
     groups = max(len(snapshot.namespaces), len(snapshot.nodes))
     bars = min(groups, (room + 2) // 2)
-    lines: list[Line] = [_title(snapshot, width), ()]
-    lines += _facts(snapshot, width, glyphs)
-    lines += [(), *_bars(snapshot, width, bars, glyphs), ()]
-    lines += _latest(snapshot, width, room - bars, glyphs)
+    lines: list[Line] = [_draw_title(snapshot, width), ()]
+    lines += _draw_facts(snapshot, width, glyphs)
+    lines += [(), *_draw_bars(snapshot, width, bars, glyphs), ()]
+    lines += _draw_latest(snapshot, width, room - bars, glyphs)
     return lines[: max(0, height)]
 
 
-def _title(snapshot: Snapshot, width: int) -> Line:
+def _draw_title(snapshot: DashboardSnapshot, width: int) -> Line:
     name = " aioinformer demo"
     clock = f"{snapshot.elapsed:.1f} s"
     where = f"  pods of {snapshot.server}"
     gap = width - len(name) - len(where) - len(clock)
-    return Span(name, "bold"), Span(where, "dim"), Span(" " * max(1, gap)), Span(clock, "dim")
+    return (
+        StyledText(name, "bold"),
+        StyledText(where, "dim"),
+        StyledText(" " * max(1, gap)),
+        StyledText(clock, "dim"),
+    )
 
 
-def _facts(snapshot: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
+def _draw_facts(snapshot: DashboardSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
     style = _STATES.get(snapshot.state, "red")
     events = f"{snapshot.rate:,.0f}/s".ljust(9)
     return [
-        _fact("server", Span(snapshot.interruption or "serving")),
-        _fact("informer", Span(snapshot.health, style)),
-        _fact(
+        _draw_fact("server", StyledText(snapshot.interruption or "serving")),
+        _draw_fact("informer", StyledText(snapshot.health, style)),
+        _draw_fact(
             "cache",
-            Span(f"{snapshot.objects:,} objects", "bold"),
-            Span(
+            StyledText(f"{snapshot.objects:,} objects", "bold"),
+            StyledText(
                 f", {compact_bytes(snapshot.size)} of JSON, "
                 f"resourceVersion {snapshot.resource_version} applied"
             ),
         ),
-        _fact(
+        _draw_fact(
             "events",
-            Span(events, "bold"),
-            Span(f"{snapshot.added:,} added  ", "green"),
-            Span(f"{snapshot.updated:,} updated  ", "cyan"),
-            Span(f"{snapshot.deleted:,} deleted  ", "red"),
-            Span(f"{snapshot.restarts:,} restarts", "dim"),
+            StyledText(events, "bold"),
+            StyledText(f"{snapshot.added:,} added  ", "green"),
+            StyledText(f"{snapshot.updated:,} updated  ", "cyan"),
+            StyledText(f"{snapshot.deleted:,} deleted  ", "red"),
+            StyledText(f"{snapshot.restarts:,} restarts", "dim"),
         ),
-        _fact("", Span(_chart(snapshot.history, width - LABEL - 2, glyphs), "blue")),
+        _draw_fact(
+            "", StyledText(_draw_chart(snapshot.history, width - LABEL_WIDTH - 2, glyphs), "blue")
+        ),
     ]
 
 
-def _fact(name: str, *spans: Span) -> Line:
-    return Span(f" {name:<{LABEL}}", "dim"), *spans
+def _draw_fact(name: str, *spans: StyledText) -> Line:
+    return StyledText(f" {name:<{LABEL_WIDTH}}", "dim"), *spans
 
 
-def _chart(history: Sequence[int], width: int, glyphs: Glyphs) -> str:
+def _draw_chart(history: Sequence[int], width: int, glyphs: Glyphs) -> str:
     """The history as a row of small bars, the newest at the right."""
     shown = list(history)[-max(1, width) :]
     highest = max(shown, default=0) or 1
-    top = len(glyphs.steps) - 1
-    return "".join(glyphs.steps[-(-count * top // highest)] for count in shown)
+    top = len(glyphs.levels) - 1
+    return "".join(glyphs.levels[-(-count * top // highest)] for count in shown)
 
 
 # -- bars --------------------------------------------------------------------------------------
 
 
-def _bars(snapshot: Snapshot, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
+def _draw_bars(snapshot: DashboardSnapshot, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
     """Two groups of bars side by side."""
     half = (width - 4) // 2
-    left = _group("BY NAMESPACE", snapshot.namespaces, half, rows, glyphs)
-    right = _group('BY NODE, from the index "node"', snapshot.nodes, half, rows, glyphs)
-    gap = (Span("  "),)
-    return [(Span(" "), *one, *gap, *other) for one, other in zip(left, right, strict=True)]
+    left = _draw_group("BY NAMESPACE", snapshot.namespaces, half, rows, glyphs)
+    right = _draw_group('BY NODE, from the index "node"', snapshot.nodes, half, rows, glyphs)
+    gap = (StyledText("  "),)
+    return [(StyledText(" "), *one, *gap, *other) for one, other in zip(left, right, strict=True)]
 
 
-def _group(
+def _draw_group(
     heading: str, counts: Mapping[str, int], width: int, rows: int, glyphs: Glyphs
 ) -> list[Line]:
     """A heading and ``rows`` lines, each of exactly ``width`` columns."""
-    shown = _fitted(counts, rows)
+    shown = _fit_counts(counts, rows)
     names = max(map(len, shown), default=0)
     numbers = max((len(f"{count:,}") for count in shown.values()), default=0)
     room = max(0, width - names - numbers - 3)
     scale = max(counts.values(), default=0) or 1
-    lines: list[Line] = [_rule(heading, width, glyphs)]
+    lines: list[Line] = [_draw_rule(heading, width, glyphs)]
     for name, count in shown.items():
         drawn = -(-min(count, scale) * room // scale) if name in counts else 0
         bar = (glyphs.bar * drawn).ljust(room)
-        lines.append((Span(f"{name:<{names}}  "), Span(f"{count:>{numbers},} "), Span(bar, "blue")))
-    lines += [(Span(" " * width),)] * (rows - len(shown))
+        lines.append(
+            (
+                StyledText(f"{name:<{names}}  "),
+                StyledText(f"{count:>{numbers},} "),
+                StyledText(bar, "blue"),
+            )
+        )
+    lines += [(StyledText(" " * width),)] * (rows - len(shown))
     return lines
 
 
-def _fitted(counts: Mapping[str, int], rows: int) -> dict[str, int]:
+def _fit_counts(counts: Mapping[str, int], rows: int) -> dict[str, int]:
     """As many counts as there are rows; the last row stands for what doesn't fit."""
     names = sorted(counts)
     if len(names) <= rows:
@@ -178,29 +191,33 @@ def _fitted(counts: Mapping[str, int], rows: int) -> dict[str, int]:
     return shown
 
 
-def _rule(heading: str, width: int, glyphs: Glyphs) -> Line:
+def _draw_rule(heading: str, width: int, glyphs: Glyphs) -> Line:
     text = f"{heading} "
-    return Span(text[:width], "bold"), Span(glyphs.rule * max(0, width - len(text)), "dim")
+    return StyledText(text[:width], "bold"), StyledText(
+        glyphs.rule * max(0, width - len(text)), "dim"
+    )
 
 
 # -- events ------------------------------------------------------------------------------------
 
 
-def _latest(snapshot: Snapshot, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
+def _draw_latest(snapshot: DashboardSnapshot, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
     """A heading and the newest events, from an event stream."""
-    lines: list[Line] = [(Span(" "), *_rule("LATEST, from an event stream", width - 2, glyphs))]
+    lines: list[Line] = [
+        (StyledText(" "), *_draw_rule("LATEST, from an event stream", width - 2, glyphs))
+    ]
     shown = list(snapshot.latest)[: max(0, rows)]
     names = max((len(sighting.key) for sighting in shown), default=0)
     for at, kind, key, detail in shown:
-        head = Span(f" {at:7.2f}  ", "dim"), Span(f"{kind:<9}", _TYPES.get(kind, ""))
-        lines.append((*head, Span(f"{key:<{names}}  "), Span(detail, "dim")))
+        head = StyledText(f" {at:7.2f}  ", "dim"), StyledText(f"{kind:<9}", _TYPES.get(kind, ""))
+        lines.append((*head, StyledText(f"{key:<{names}}  "), StyledText(detail, "dim")))
     return lines
 
 
 # -- without a terminal ------------------------------------------------------------------------
 
 
-def one_line(snapshot: Snapshot) -> str:
+def format_line(snapshot: DashboardSnapshot) -> str:
     """The same for a log: the numbers alone."""
     return (
         f"{snapshot.elapsed:6.1f} s  {snapshot.objects} objects  "

@@ -10,18 +10,18 @@ from __future__ import annotations
 from aioinformer import Health
 from aioinformer.testing import ApiServer
 
-__all__ = ["Interruptions"]
+__all__ = ["DemoFaults"]
 
-EVERY = 8.0
+FAULT_INTERVAL = 8.0
 """Seconds between two: long enough to see the recovery."""
-FIRST = 4.0
-GONE = 1.5
+FIRST_FAULT = 4.0
+STOP_SECONDS = 1.5
 """Seconds for which the server is stopped: a few attempts of the informer."""
-QUIET_END = 1.0
+END_MARGIN = 1.0
 """Nothing is done in so many seconds before the end."""
 
 
-class Interruptions:
+class DemoFaults:
     """Interrupts a server once in a while, and notes how long the informer takes to recover."""
 
     def __init__(self, server: ApiServer, *, seconds: float) -> None:
@@ -36,36 +36,36 @@ class Interruptions:
         self.recovered = 0
         """Those that the informer has recovered from."""
         self._server = server
-        self._until = seconds - QUIET_END if seconds else float("inf")
-        self._next = min(FIRST, seconds * 0.4) if seconds else FIRST
-        self._restart = float("inf")
-        self._at = 0.0
-        self._what = ""
+        self._last_fault_before = seconds - END_MARGIN if seconds else float("inf")
+        self._next_fault_at = min(FIRST_FAULT, seconds * 0.4) if seconds else FIRST_FAULT
+        self._restart_at = float("inf")
+        self._fault_at = 0.0
+        self._fault = ""
         self._noticed = False
-        self._took: float | None = None
+        self._recovery_seconds: float | None = None
 
-    async def act(self, now: float, health: Health) -> None:
+    async def step(self, now: float, health: Health) -> None:
         """Do what is due at ``now`` seconds, and look at the informer's health."""
-        self._observe(now, health)
-        if now >= self._restart:
-            await self.end()
-        if self._next <= now < self._until:
-            self._next += EVERY
-            self._at, self._noticed, self._took = now, False, None
-            self._what = await self._interrupt(now)
+        self._observe_health(now, health)
+        if now >= self._restart_at:
+            await self.restore_server()
+        if self._next_fault_at <= now < self._last_fault_before:
+            self._next_fault_at += FAULT_INTERVAL
+            self._fault_at, self._noticed, self._recovery_seconds = now, False, None
+            self._fault = await self._inject_fault(now)
             self.count += 1
 
     @property
     def recovering(self) -> bool:
         """Whether the informer has yet to recover from the last one."""
-        return bool(self.count) and self._took is None
+        return bool(self.count) and self._recovery_seconds is None
 
-    async def end(self) -> None:
+    async def restore_server(self) -> None:
         """Have the server run."""
-        self._restart = float("inf")
+        self._restart_at = float("inf")
         await self._server.start()
 
-    async def _interrupt(self, now: float) -> str:
+    async def _inject_fault(self, now: float) -> str:
         match self.count % 3:
             case 0:
                 self._server.drop_connections()
@@ -75,25 +75,29 @@ class Interruptions:
                 self._server.drop_connections()
                 return "connections dropped, history forgotten"
             case _:
-                self._restart = now + GONE
+                self._restart_at = now + STOP_SECONDS
                 await self._server.stop()
                 return "stopped"
 
-    def _observe(self, now: float, health: Health) -> None:
+    def _observe_health(self, now: float, health: Health) -> None:
         if not self.recovering:
             return
         well = health.state == "watching" and health.error is None
         self._noticed = self._noticed or not well
         if self._noticed and well:
-            self._took = now - self._at
+            self._recovery_seconds = now - self._fault_at
             self.recovered += 1
 
     def describe(self, now: float) -> str:
         """The last interruption in a few words."""
         if not self.count:
             return ""
-        after = "recovering" if self._took is None else f"recovered in {self._took:.1f} s"
-        return f"{self._what} {now - self._at:.1f} s ago, {after}"
+        after = (
+            "recovering"
+            if self._recovery_seconds is None
+            else f"recovered in {self._recovery_seconds:.1f} s"
+        )
+        return f"{self._fault} {now - self._fault_at:.1f} s ago, {after}"
 
     def __repr__(self) -> str:
-        return f"<Interruptions {self.count}, {self.recovered} recovered>"
+        return f"<DemoFaults {self.count}, {self.recovered} recovered>"

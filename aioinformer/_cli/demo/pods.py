@@ -16,16 +16,16 @@ __all__ = [
     "APPS",
     "NODES",
     "App",
-    "Body",
-    "ended",
-    "flapped",
-    "new_pod",
-    "placed",
-    "restarted",
-    "started",
+    "PodBody",
+    "assign_node",
+    "create_pod",
+    "end_pod",
+    "restart_pod",
+    "start_pod",
+    "toggle_ready",
 ]
 
-Body: TypeAlias = dict[str, Any]
+PodBody: TypeAlias = dict[str, Any]
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """What Kubernetes ends generated names with."""
@@ -61,7 +61,7 @@ APPS = (
 NODES = tuple(f"node-{number:02}" for number in range(1, 13))
 
 
-def new_pod(app: App, random: Random) -> Body:
+def create_pod(app: App, random: Random) -> PodBody:
     """A pod that waits for a node. Its name is new as far as chance goes."""
     suffix = "".join(random.choices(_LETTERS, k=5))
     return {
@@ -108,12 +108,12 @@ def _labels(app: App) -> dict[str, str]:
     }
 
 
-def _toleration(condition: str) -> Body:
+def _toleration(condition: str) -> PodBody:
     key = f"node.kubernetes.io/{condition}"
     return {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
 
 
-def _container(app: App) -> Body:
+def _container(app: App) -> PodBody:
     return {
         "name": app.name,
         "image": _image(app),
@@ -139,7 +139,7 @@ def _image(app: App) -> str:
     return f"registry.example/{app.namespace}/{app.name}:v1.{app.port % 100}"
 
 
-def _probe(path: str, period: int) -> Body:
+def _probe(path: str, period: int) -> PodBody:
     return {
         "httpGet": {"path": path, "port": "http", "scheme": "HTTP"},
         "periodSeconds": period,
@@ -151,13 +151,13 @@ def _probe(path: str, period: int) -> Body:
 # -- its life ----------------------------------------------------------------------------------
 
 
-def placed(pod: Body, node: str, stamp: str) -> Body:
+def assign_node(pod: PodBody, node: str, timestamp: str) -> PodBody:
     """The pod on a node, not running yet."""
-    status = pod["status"] | {"conditions": [_condition("PodScheduled", "True", stamp)]}
+    status = pod["status"] | {"conditions": [_make_condition("PodScheduled", "True", timestamp)]}
     return pod | {"spec": pod["spec"] | {"nodeName": node}, "status": status}
 
 
-def started(pod: Body, address: str, stamp: str) -> Body:
+def start_pod(pod: PodBody, address: str, timestamp: str) -> PodBody:
     """The pod, running and ready."""
     container = pod["spec"]["containers"][0]
     state = {
@@ -167,50 +167,53 @@ def started(pod: Body, address: str, stamp: str) -> Body:
         "ready": True,
         "started": True,
         "restartCount": 0,
-        "state": {"running": {"startedAt": stamp}},
+        "state": {"running": {"startedAt": timestamp}},
     }
     conditions = [
-        _condition(kind, "True", stamp) for kind in ("PodScheduled", "Initialized", "Ready")
+        _make_condition(kind, "True", timestamp)
+        for kind in ("PodScheduled", "Initialized", "Ready")
     ]
     running = {
         "phase": "Running",
         "podIP": address,
         "podIPs": [{"ip": address}],
-        "startTime": stamp,
+        "startTime": timestamp,
         "conditions": conditions,
         "containerStatuses": [state],
     }
     return pod | {"status": pod["status"] | running}
 
 
-def flapped(pod: Body, stamp: str) -> Body:
+def toggle_ready(pod: PodBody, timestamp: str) -> PodBody:
     """The pod, ready if it wasn't, not ready if it was."""
     *others, last = pod["status"]["conditions"]
     now = "False" if last["status"] == "True" else "True"
-    return _with_status(pod, conditions=[*others, _condition("Ready", now, stamp)])
+    return _with_status(pod, conditions=[*others, _make_condition("Ready", now, timestamp)])
 
 
-def restarted(pod: Body, stamp: str) -> Body:
+def restart_pod(pod: PodBody, timestamp: str) -> PodBody:
     """The pod with its container started once more."""
     container: Mapping[str, Any] = pod["status"]["containerStatuses"][0]
     again = {
         "restartCount": container["restartCount"] + 1,
-        "state": {"running": {"startedAt": stamp}},
-        "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": stamp}},
+        "state": {"running": {"startedAt": timestamp}},
+        "lastState": {
+            "terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": timestamp}
+        },
     }
     return _with_status(pod, containerStatuses=[{**container, **again}])
 
 
-def ended(pod: Body, phase: str, stamp: str) -> Body:
-    """The pod, ``Succeeded`` or ``Failed``."""
+def end_pod(pod: PodBody, phase: str, timestamp: str) -> PodBody:
+    """The pod, ``Succeeded`` or ``OnHandlerError``."""
     *others, _ = pod["status"]["conditions"]
-    conditions = [*others, _condition("Ready", "False", stamp)]
+    conditions = [*others, _make_condition("Ready", "False", timestamp)]
     return _with_status(pod, phase=phase, conditions=conditions)
 
 
-def _with_status(pod: Body, **changes: object) -> Body:
+def _with_status(pod: PodBody, **changes: object) -> PodBody:
     return pod | {"status": pod["status"] | changes}
 
 
-def _condition(kind: str, status: str, stamp: str) -> Body:
-    return {"type": kind, "status": status, "lastProbeTime": None, "lastTransitionTime": stamp}
+def _make_condition(kind: str, status: str, timestamp: str) -> PodBody:
+    return {"type": kind, "status": status, "lastProbeTime": None, "lastTransitionTime": timestamp}

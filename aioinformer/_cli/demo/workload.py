@@ -14,31 +14,31 @@ from random import Random
 from aioinformer._cli.demo.pods import (
     APPS,
     NODES,
-    Body,
-    ended,
-    flapped,
-    new_pod,
-    placed,
-    restarted,
-    started,
+    PodBody,
+    assign_node,
+    create_pod,
+    end_pod,
+    restart_pod,
+    start_pod,
+    toggle_ready,
 )
 from aioinformer.testing import Cluster
 
-__all__ = ["Churn"]
+__all__ = ["PodWorkload"]
 
-COMING = 0.15
+CREATE_SHARE = 0.15
 """Of 100 writes, how many create a pod while there are as many as there should be; as many
 delete one. The rest are updates, as in a real cluster."""
 
-HURRY = 0.5
+PENDING_UPDATE_SHARE = 0.5
 """Of the updates, how many bring a new pod forward. It takes two to run, and 15 of 100 writes
 make one, so that few wait."""
 
-RUNNING_AT_FIRST = 0.95
+INITIAL_RUNNING_SHARE = 0.95
 """Of the pods that are there at the beginning."""
 
 
-class Churn:
+class PodWorkload:
     """Fills a cluster with pods and keeps changing them."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Churn:
         self._clock = clock
         self._keys: list[tuple[str, str]] = []
         """Namespace and name of every pod there is."""
-        self._taken: set[tuple[str, str]] = set()
+        self._key_set: set[tuple[str, str]] = set()
         """The same, to look them up."""
         self._pending: deque[tuple[str, str]] = deque()
         """Those that don't run yet, and some that went before they did."""
@@ -71,12 +71,12 @@ class Churn:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def populate(self, most: int) -> bool:
-        """Create up to ``most`` pods, most of them running; whether there are enough now."""
-        for _ in range(min(most, self._objects - len(self._keys))):
-            pod = self._new()
-            if self._random.random() < RUNNING_AT_FIRST:
-                pod = self._start(self._place(pod))
+    def populate(self, limit: int) -> bool:
+        """Create up to ``limit`` pods, most of them running; whether there are enough now."""
+        for _ in range(min(limit, self._objects - len(self._keys))):
+            pod = self._make_pod()
+            if self._random.random() < INITIAL_RUNNING_SHARE:
+                pod = self._start_pod(self._assign_node(pod))
             self._create(pod)
         return len(self._keys) >= self._objects
 
@@ -84,20 +84,20 @@ class Churn:
         """Make one write."""
         surplus = (len(self._keys) - self._objects) / self._objects
         chance = self._random.random()
-        if not self._keys or chance < COMING - surplus:
-            self._create(self._new())
-        elif chance > 1 - COMING - surplus:
+        if not self._keys or chance < CREATE_SHARE - surplus:
+            self._create(self._make_pod())
+        elif chance > 1 - CREATE_SHARE - surplus:
             self._delete(self._random.randrange(len(self._keys)))
         else:
             self._update()
 
     # -- writes --------------------------------------------------------------------------------
 
-    def _create(self, pod: Body) -> None:
+    def _create(self, pod: PodBody) -> None:
         self._cluster.create("pods", pod)
         key = _key(pod)
         self._keys.append(key)
-        self._taken.add(key)
+        self._key_set.add(key)
         if pod["status"]["phase"] == "Pending":
             self._pending.append(key)
 
@@ -105,15 +105,15 @@ class Churn:
         namespace, name = key = self._keys[position]
         self._keys[position] = self._keys[-1]  # the last one takes its place: nothing is moved up
         self._keys.pop()
-        self._taken.remove(key)
+        self._key_set.remove(key)
         self._cluster.delete("pods", name, namespace=namespace)
 
     def _update(self) -> None:
         """Change the pod that has waited longest to run, or any."""
-        waiting = self._random.random() < HURRY and self._longest_pending()
+        waiting = self._random.random() < PENDING_UPDATE_SHARE and self._longest_pending()
         position = self._random.randrange(len(self._keys))
         namespace, name = waiting or self._keys[position]
-        pod = self._next(self._cluster.get("pods", name, namespace=namespace))
+        pod = self._next_state(self._cluster.get("pods", name, namespace=namespace))
         if pod is None:
             self._delete(position)
             return
@@ -124,46 +124,50 @@ class Churn:
     def _longest_pending(self) -> tuple[str, str] | None:
         while self._pending:
             key = self._pending.popleft()
-            if key in self._taken:
+            if key in self._key_set:
                 return key
         return None
 
     # -- a pod's life --------------------------------------------------------------------------
 
-    def _new(self) -> Body:
+    def _make_pod(self) -> PodBody:
         weights = [app.weight for app in APPS]
         while True:
-            pod = new_pod(self._random.choices(APPS, weights)[0], self._random)
-            if _key(pod) not in self._taken:
+            pod = create_pod(self._random.choices(APPS, weights)[0], self._random)
+            if _key(pod) not in self._key_set:
                 return pod
 
-    def _next(self, pod: Body) -> Body | None:
+    def _next_state(self, pod: PodBody) -> PodBody | None:
         """What becomes of a pod; ``None`` if it goes."""
         phase = pod["status"]["phase"]
         if phase == "Pending":
-            return self._start(pod) if "nodeName" in pod["spec"] else self._place(pod)
+            return self._start_pod(pod) if "nodeName" in pod["spec"] else self._assign_node(pod)
         if phase != "Running":
             return None
         chance = self._random.random()
         if chance < 0.04:
-            return ended(pod, self._random.choice(("Succeeded", "Failed")), self._stamp())
-        return restarted(pod, self._stamp()) if chance < 0.15 else flapped(pod, self._stamp())
+            return end_pod(pod, self._random.choice(("Succeeded", "Failed")), self._timestamp())
+        return (
+            restart_pod(pod, self._timestamp())
+            if chance < 0.15
+            else toggle_ready(pod, self._timestamp())
+        )
 
-    def _place(self, pod: Body) -> Body:
+    def _assign_node(self, pod: PodBody) -> PodBody:
         # The higher a node's number, the fewer pods it gets: equal bars would be dull.
         weights = range(len(NODES) + 6, 6, -1)
-        return placed(pod, self._random.choices(NODES, weights)[0], self._stamp())
+        return assign_node(pod, self._random.choices(NODES, weights)[0], self._timestamp())
 
-    def _start(self, pod: Body) -> Body:
+    def _start_pod(self, pod: PodBody) -> PodBody:
         third, fourth = self._random.randrange(256), self._random.randrange(1, 255)
-        return started(pod, f"10.244.{third}.{fourth}", self._stamp())
+        return start_pod(pod, f"10.244.{third}.{fourth}", self._timestamp())
 
-    def _stamp(self) -> str:
+    def _timestamp(self) -> str:
         return self._clock().strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def __repr__(self) -> str:
-        return f"<Churn of about {self._objects} pods, {len(self)} now>"
+        return f"<PodWorkload of about {self._objects} pods, {len(self)} now>"
 
 
-def _key(pod: Body) -> tuple[str, str]:
+def _key(pod: PodBody) -> tuple[str, str]:
     return pod["metadata"]["namespace"], pod["metadata"]["name"]

@@ -20,13 +20,13 @@ from aioinformer import Client, NoMetrics, Resource, SharedInformerFactory, Watc
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.errors import FetchError, Forbidden, RequestTimedOut, SyncTimeout, UsageError
 
-__all__ = ["Finding", "ServerReport", "check_resource", "check_server"]
+__all__ = ["ResourceReport", "ServerReport", "check_resource", "check_server"]
 
-VERSION = "/version"
+VERSION_PATH = "/version"
 """What everybody may read who may read anything (``system:public-info-viewer``)."""
-TIMES = 5
+LATENCY_REQUESTS = 5
 """Requests whose median is the latency; the first one of all opens the connection and is apart."""
-OPENED = 1
+WATCH_SECONDS = 1
 """Seconds after which a watch that is only opened would end by itself."""
 
 
@@ -47,7 +47,7 @@ class ServerReport:
 
 
 @dataclass(slots=True, kw_only=True)
-class Finding:
+class ResourceReport:
     """What can be done with one resource."""
 
     resource: str
@@ -77,7 +77,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class _Meter(NoMetrics):
+class _ByteCounter(NoMetrics):
     """Counts what an informer receives."""
 
     size: int = 0
@@ -101,12 +101,12 @@ async def check_server(client: Client, report: ServerReport, *, timeout: float) 
     Raises:
         FetchError: no answer, or one that is no version.
     """
-    async with _within(timeout):
+    async with _enforce_timeout(timeout):
         await _ask_version(client, report)
 
 
 @asynccontextmanager
-async def _within(seconds: float) -> AsyncGenerator[None]:
+async def _enforce_timeout(seconds: float) -> AsyncGenerator[None]:
     """Somebody waits: the client's own patience with a silent server is for programs.
 
     Raises:
@@ -121,7 +121,7 @@ async def _within(seconds: float) -> AsyncGenerator[None]:
 
 async def _ask_version(client: Client, report: ServerReport) -> None:
     try:
-        report.first, body = await _timed(client)
+        report.first, body = await _time_version_request(client)
     except Forbidden:  # of somebody who may do nothing but what was granted
         report.version = "(version not to be read)"
         return
@@ -130,17 +130,19 @@ async def _ask_version(client: Client, report: ServerReport) -> None:
     except msgspec.DecodeError:
         read = {}  # a proxy that answers for it
     report.version = str(read.get("gitVersion", "unknown"))
-    times = [(await _timed(client))[0] for _ in range(TIMES)]
+    times = [(await _time_version_request(client))[0] for _ in range(LATENCY_REQUESTS)]
     report.latency, report.slowest = median(times), max(times)
 
 
-async def _timed(client: Client) -> tuple[float, bytes]:
+async def _time_version_request(client: Client) -> tuple[float, bytes]:
     start = perf_counter()
-    body = await client.get(VERSION)
+    body = await client.get(VERSION_PATH)
     return perf_counter() - start, body
 
 
-async def check_resource(client: Client, name: str, namespace: str, *, timeout: float) -> Finding:
+async def check_resource(
+    client: Client, name: str, namespace: str, *, timeout: float
+) -> ResourceReport:
     """Find out what can be done with a resource. What can't is in the finding.
 
     Args:
@@ -149,85 +151,89 @@ async def check_resource(client: Client, name: str, namespace: str, *, timeout: 
         namespace: where; empty for everywhere.
         timeout: seconds for what is asked first, and again for the first state.
     """
-    finding = Finding(resource=name)
+    finding = ResourceReport(resource=name)
     try:
-        async with _within(timeout):
+        async with _enforce_timeout(timeout):
             resource = await client.resource(name)
             place = (namespace or None) if resource.namespaced else None
-            finding.resource = _name(resource)
+            finding.resource = _resource_name(resource)
             finding.scope = place or "all"
             version = await _list_one(client, resource, place, finding)
             await _open_watch(client, resource, place, version, finding)
-        await _sync(client, resource, place, timeout, finding)
+        await _measure_sync(client, resource, place, timeout, finding)
     except (FetchError, UsageError, SyncTimeout) as error:
         finding.error = str(error)
     return finding
 
 
-def _name(resource: Resource) -> str:
+def _resource_name(resource: Resource) -> str:
     return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
 
 
-class _ListMeta(msgspec.Struct, rename="camel"):
+class _VersionMeta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
 
 
-class _List(msgspec.Struct):
-    metadata: _ListMeta
+class _VersionList(msgspec.Struct):
+    metadata: _VersionMeta
 
 
 async def _list_one(
-    client: Client, resource: Resource, namespace: str | None, finding: Finding
+    client: Client, resource: Resource, namespace: str | None, report: ResourceReport
 ) -> str:
     """The resourceVersion of a list of one object."""
-    finding.lists = False
+    report.lists = False
     body = await client.get(resource.path(namespace), {"limit": "1"})
-    finding.lists = True
+    report.lists = True
     try:
-        return msgspec.json.decode(body, type=_List).metadata.resource_version
+        return msgspec.json.decode(body, type=_VersionList).metadata.resource_version
     except msgspec.DecodeError:
         return ""  # the informer says what is wrong with it
 
 
 async def _open_watch(
-    client: Client, resource: Resource, namespace: str | None, version: str, finding: Finding
+    client: Client, resource: Resource, namespace: str | None, version: str, report: ResourceReport
 ) -> None:
     reader = client.lister_watcher(resource, namespace=namespace)
-    finding.watches = False
-    async with reader.watch(WatchRequest(version, OPENED)):
-        finding.watches = True
+    report.watches = False
+    async with reader.watch(WatchRequest(version, WATCH_SECONDS)):
+        report.watches = True
 
 
-ENDLESS = (
+ENDLESS_WATCH_LIST = (
     "WatchLists of it don't come to an end here; an informer lists after half a minute of silence, "
     "and SharedInformerFactory(client, watch_list=False) at once"
 )
 
 
-async def _sync(
-    client: Client, resource: Resource, namespace: str | None, timeout: float, finding: Finding
+async def _measure_sync(
+    client: Client,
+    resource: Resource,
+    namespace: str | None,
+    timeout: float,
+    report: ResourceReport,
 ) -> None:
-    meter = _Meter()
+    meter = _ByteCounter()
     informers = SharedInformerFactory(client, namespace=namespace, metrics=meter)
     try:
-        await _read(informers, resource, meter, finding, timeout)
+        await _read_initial_list(informers, resource, meter, report, timeout)
     except SyncTimeout:
         silent = perf_counter() - meter.last
-        if finding.strategy == "list" or silent < timeout / 2:
+        if report.strategy == "list" or silent < timeout / 2:
             raise  # it was coming, or is refused
-        meter = _Meter()
+        meter = _ByteCounter()
         informers = SharedInformerFactory(
             client, namespace=namespace, metrics=meter, watch_list=False
         )
-        await _read(informers, resource, meter, finding, timeout)
-        finding.note = ENDLESS
+        await _read_initial_list(informers, resource, meter, report, timeout)
+        report.note = ENDLESS_WATCH_LIST
 
 
-async def _read(
+async def _read_initial_list(
     informers: SharedInformerFactory,
     resource: Resource,
-    meter: _Meter,
-    finding: Finding,
+    counter: _ByteCounter,
+    report: ResourceReport,
     timeout: float,
 ) -> None:
     start = perf_counter()
@@ -235,10 +241,10 @@ async def _read(
         informer = informers.informer(resource)
         try:
             await informer.wait_synced(timeout)
-            finding.synced = perf_counter() - start
+            report.synced = perf_counter() - start
         finally:
             health = informer.health
-            finding.strategy, finding.size = health.strategy, meter.size
-            finding.objects = health.objects
-    if finding.strategy == "watchlist":
-        finding.bookmarks = True  # its end is marked by one
+            report.strategy, report.size = health.strategy, counter.size
+            report.objects = health.objects
+    if report.strategy == "watchlist":
+        report.bookmarks = True  # its end is marked by one

@@ -15,62 +15,80 @@ from typing import Any
 import msgspec
 
 from aioinformer import Client
-from aioinformer._cli.arguments import HealthOptions
-from aioinformer._cli.cluster_options import kind_of, kubeconfig_paths, namespace_of, scope_of
-from aioinformer._cli.health.checks import Finding, ServerReport, check_resource, check_server
+from aioinformer._cli.arguments import HealthCommandOptions
+from aioinformer._cli.cluster_options import (
+    check_namespace,
+    choose_namespace,
+    credential_kind,
+    kubeconfig_paths,
+)
+from aioinformer._cli.health.checks import (
+    ResourceReport,
+    ServerReport,
+    check_resource,
+    check_server,
+)
 from aioinformer._cli.terminal.process import Terminal
-from aioinformer._cli.terminal.style import Line, Span, Style, compact_bytes, printable, render
-from aioinformer._client.auth.off_loop import off_loop
+from aioinformer._cli.terminal.style import (
+    Line,
+    Style,
+    StyledText,
+    compact_bytes,
+    printable,
+    render,
+)
+from aioinformer._client.auth.off_loop import run_in_thread
 from aioinformer.errors import ConfigurationError, FetchError
 
-__all__ = ["USUAL", "lines_of", "run_health"]
+__all__ = ["DEFAULT_RESOURCES", "format_report", "run_health"]
 
-USUAL = ("pods", "services", "deployments.apps", "namespaces", "nodes")
+DEFAULT_RESOURCES = ("pods", "services", "deployments.apps", "namespaces", "nodes")
 """What is looked at if nobody says what: namespaced and not, from two groups, and no secrets."""
 
-FAILED = 1
-UNCUT = 1_000_000
-GAP = "   "
-LABEL = 13
+EXIT_FAILED = 1
+UNLIMITED_WIDTH = 1_000_000
+COLUMN_GAP = "   "
+LABEL_WIDTH = 13
 """Columns of the names of facts."""
 
 
-async def run_health(options: HealthOptions, terminal: Terminal) -> int:
+async def run_health(options: HealthCommandOptions, terminal: Terminal) -> int:
     """Look, and print what was found; 0 if everything works.
 
     Raises:
         UsageError: no cluster is configured, or the namespace can't be one.
         OSError: nobody reads what is printed.
     """
-    namespace_of(options.namespace, "--namespace")
-    findings: list[Finding] = []
+    check_namespace(options.namespace, "--namespace")
+    findings: list[ResourceReport] = []
     async with Client.connect(kubeconfig=options.kubeconfig, context=options.context) as client:
-        namespace = scope_of(client, options.namespace, everywhere=options.everywhere)
+        namespace = choose_namespace(client, options.namespace, everywhere=options.everywhere)
         report = ServerReport(
-            url=client.server, credentials=await off_loop(partial(_kind, options))
+            url=client.server,
+            credentials=await run_in_thread(partial(_describe_credentials, options)),
         )
         try:
-            terminal.notices.status(f"asking {client.server}")
+            terminal.messages.show_status(f"asking {client.server}")
             await check_server(client, report, timeout=options.timeout)
         except FetchError as error:
             report.error = str(error)
         else:
-            for name in options.resources or USUAL:
-                terminal.notices.status(f"looking at {name}")
+            for name in options.resources or DEFAULT_RESOURCES:
+                terminal.messages.show_status(f"looking at {name}")
                 found = await check_resource(client, name, namespace, timeout=options.timeout)
                 findings.append(found)
-    terminal.notices.status("")
+    terminal.messages.show_status("")
     ok = not report.error and all(finding.ok for finding in findings)
     if options.output == "json":
-        await terminal.output.write(_document(report, findings, ok=ok))
+        await terminal.output.write(_encode_report(report, findings, ok=ok))
     else:
-        for line in lines_of(report, findings):
-            text = render(line, UNCUT, colour=terminal.output.colour).rstrip()
+        for line in format_report(report, findings):
+            text = render(line, UNLIMITED_WIDTH, colour=terminal.output.colour).rstrip()
             await terminal.output.write(f"{text}\n")
-    return 0 if ok else FAILED
+    return 0 if ok else EXIT_FAILED
 
 
-def _kind(options: HealthOptions) -> str:
+def _describe_credentials(options: HealthCommandOptions) -> str:
     """How one shows who one is. Reads files, and has read them before: what they say is known."""
     from aioinformer._client.kubeconfig.files import KubeconfigFiles
 
@@ -79,23 +97,25 @@ def _kind(options: HealthOptions) -> str:
         return "token of the pod's service account"
     try:
         files = KubeconfigFiles.read(paths)
-        name = files.context(options.context)
-        return f"{kind_of(files.chosen(name))} (context {name}, {_joined(paths)})"
+        name = files.choose_context(options.context)
+        return f"{credential_kind(files.read_context(name))} (context {name}, {_join_paths(paths)})"
     except ConfigurationError:
         return "unknown: the kubeconfig has just changed"
 
 
-def _joined(paths: Iterable[Path]) -> str:
+def _join_paths(paths: Iterable[Path]) -> str:
     return ", ".join(map(str, paths))
 
 
 # -- as JSON -----------------------------------------------------------------------------------
 
 
-def _document(report: ServerReport, findings: Sequence[Finding], *, ok: bool) -> bytes:
+def _encode_report(
+    report: ServerReport, resource_reports: Sequence[ResourceReport], *, ok: bool
+) -> bytes:
     """One document in one line. Times are in seconds, sizes in bytes."""
     resources: list[Any] = [
-        {**msgspec.to_builtins(finding), "ok": finding.ok} for finding in findings
+        {**msgspec.to_builtins(finding), "ok": finding.ok} for finding in resource_reports
     ]
     whole = {"ok": ok, "server": msgspec.to_builtins(report), "resources": resources}
     return msgspec.json.encode(whole) + b"\n"
@@ -116,69 +136,76 @@ _HEADINGS = (
 )
 
 
-def lines_of(report: ServerReport, findings: Sequence[Finding]) -> list[Line]:
+def format_report(report: ServerReport, resource_reports: Sequence[ResourceReport]) -> list[Line]:
     """What is printed, line by line."""
     lines = [
-        _fact("server", " ".join((report.url, report.version))),
-        _fact("credentials", report.credentials),
+        _format_fact("server", " ".join((report.url, report.version))),
+        _format_fact("credentials", report.credentials),
     ]
     if report.latency is not None and report.slowest is not None and report.first is not None:
-        times = f"median {_milliseconds(report.latency)}, slowest {_milliseconds(report.slowest)}"
-        lines.append(_fact("latency", f"{times}, first {_milliseconds(report.first)}"))
-    if findings:
-        lines += [(), *_table(findings)]
+        times = f"median {_format_milliseconds(report.latency)}, slowest {_format_milliseconds(report.slowest)}"
+        lines.append(
+            _format_fact("latency", f"{times}, first {_format_milliseconds(report.first)}")
+        )
+    if resource_reports:
+        lines += [(), *_format_table(resource_reports)]
     said = [
-        (finding.resource, text) for finding in findings if (text := finding.error or finding.note)
+        (finding.resource, text)
+        for finding in resource_reports
+        if (text := finding.error or finding.note)
     ]
     if report.error:
         said.append(("server", report.error))
     if said:
         lines.append(())
     for what, text in said:
-        lines.append((Span(f"{printable(what)}: ", "bold"), Span(printable(text))))
+        lines.append((StyledText(f"{printable(what)}: ", "bold"), StyledText(printable(text))))
     return lines
 
 
-def _fact(name: str, value: str) -> Line:
-    return (Span(f"{name:<{LABEL}}", "dim"), Span(printable(value)))
+def _format_fact(name: str, value: str) -> Line:
+    return (StyledText(f"{name:<{LABEL_WIDTH}}", "dim"), StyledText(printable(value)))
 
 
-def _table(findings: Sequence[Finding]) -> list[Line]:
-    rows = [tuple(Span(heading, "bold") for heading in _HEADINGS), *map(_row, findings)]
+def _format_table(resource_reports: Sequence[ResourceReport]) -> list[Line]:
+    rows = [
+        tuple(StyledText(heading, "bold") for heading in _HEADINGS),
+        *map(_format_row, resource_reports),
+    ]
     widths = [max(len(row[at].text) for row in rows) for at in range(len(_HEADINGS))]
-    return [_padded(row, widths) for row in rows]
+    return [_pad_row(row, widths) for row in rows]
 
 
-def _padded(row: Line, widths: Sequence[int]) -> Line:
-    padded: list[Span] = []
+def _pad_row(row: Line, widths: Sequence[int]) -> Line:
+    padded: list[StyledText] = []
     for span, width in zip(row, widths, strict=True):
-        padded += [span, Span(" " * (width - len(span.text)) + GAP)]
+        padded += [span, StyledText(" " * (width - len(span.text)) + COLUMN_GAP)]
     return tuple(padded[:-1])
 
 
-def _row(finding: Finding) -> Line:
+def _format_row(report: ResourceReport) -> Line:
     return (
-        Span(printable(finding.resource)),
-        Span(finding.scope or "-"),
-        _answer(finding.lists),
-        _answer(finding.watches),
-        Span(finding.strategy or "-"),
-        _answer(finding.bookmarks, bad="yellow"),
-        Span("-" if finding.objects is None else f"{finding.objects:,}"),
-        Span("-" if finding.size is None else compact_bytes(finding.size)),
-        Span("-" if finding.synced is None else _duration(finding.synced)),
+        StyledText(printable(report.resource)),
+        StyledText(report.scope or "-"),
+        _format_answer(report.lists),
+        _format_answer(report.watches),
+        StyledText(report.strategy or "-"),
+        _format_answer(report.bookmarks, bad="yellow"),
+        StyledText("-" if report.objects is None else f"{report.objects:,}"),
+        StyledText("-" if report.size is None else compact_bytes(report.size)),
+        StyledText("-" if report.synced is None else _format_duration(report.synced)),
     )
 
 
-def _answer(value: bool | None, *, bad: Style = "red") -> Span:
+def _format_answer(value: bool | None, *, bad: Style = "red") -> StyledText:
     if value is None:
-        return Span("-", "dim")
-    return Span("yes", "green") if value else Span("no", bad)
+        return StyledText("-", "dim")
+    return StyledText("yes", "green") if value else StyledText("no", bad)
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
 
 
-def _milliseconds(seconds: float) -> str:
+def _format_milliseconds(seconds: float) -> str:
     return f"{seconds * 1000:.1f} ms"

@@ -14,55 +14,55 @@ from typing import TextIO
 
 from aioinformer._cli.terminal.style import printable
 
-__all__ = ["Notices"]
+__all__ = ["Messages"]
 
-_ERASE = "\r\x1b[K"
+_ERASE_LINE = "\r\x1b[K"
 
 
-class Notices:
+class Messages:
     """Says things on a stream such as stderr."""
 
     def __init__(self, stream: TextIO) -> None:
         """Nothing said yet."""
-        self.terminal = stream.isatty()
+        self.is_terminal = stream.isatty()
         """Whether somebody is looking."""
         self._stream = stream
         self._status = ""
-        self._listener: Callable[[str], None] | None = None
+        self._redirect_target: Callable[[str], None] | None = None
 
-    def say(self, text: str) -> None:
+    def show(self, text: str) -> None:
         """Say one line, whatever is in ``text``."""
-        if self._listener is not None:
-            self._listener(printable(text))
+        if self._redirect_target is not None:
+            self._redirect_target(printable(text))
             return
-        self._write(f"{self._erase()}aioinformer: {printable(text)}\n{self._status}")
+        self._write(f"{self._erase_sequence()}aioinformer: {printable(text)}\n{self._status}")
 
-    def status(self, text: str) -> None:
+    def show_status(self, text: str) -> None:
         """Show ``text`` in the last line until something else is shown there; "" for nothing."""
-        if self.terminal and (text or self._status):
-            erase = self._erase()
+        if self.is_terminal and (text or self._status):
+            erase = self._erase_sequence()
             width = shutil.get_terminal_size().columns - 1
             self._status = printable(text)[:width]
             self._write(erase + self._status)
 
     @contextmanager
-    def diverted(self, listener: Callable[[str], None]) -> Generator[None]:
-        """Give what is said to ``listener`` instead, while the terminal is painted on."""
-        self._listener = listener
+    def redirect(self, target: Callable[[str], None]) -> Generator[None]:
+        """Give what is said to ``target`` instead, while the terminal is painted on."""
+        self._redirect_target = target
         try:
             yield
         finally:
-            self._listener = None
+            self._redirect_target = None
 
-    def log(self, text: str) -> None:
+    def show_record(self, text: str) -> None:
         """A log record in full, tracebacks included."""
-        if self._listener is not None:
-            self._listener(text)
+        if self._redirect_target is not None:
+            self._redirect_target(text)
             return
-        self._write(f"{self._erase()}{text}\n{self._status}")
+        self._write(f"{self._erase_sequence()}{text}\n{self._status}")
 
-    def _erase(self) -> str:
-        return _ERASE if self._status else ""
+    def _erase_sequence(self) -> str:
+        return _ERASE_LINE if self._status else ""
 
     def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):  # stderr is gone: there is nowhere to say so
@@ -70,9 +70,9 @@ class Notices:
             self._stream.flush()
 
     @contextmanager
-    def logging(self, *, verbose: bool) -> Generator[None]:
+    def handle_logging(self, *, verbose: bool) -> Generator[None]:
         """Say what is logged: warnings in a line each, or everything in full."""
-        handler = _Everything(self) if verbose else _Warnings(self)
+        handler = _VerboseHandler(self) if verbose else _WarningHandler(self)
         root, library = logging.getLogger(), logging.getLogger("aioinformer")
         level = library.level
         root.addHandler(handler)
@@ -85,16 +85,16 @@ class Notices:
             root.removeHandler(handler)
 
 
-AGAIN = 0.5
+REPEAT_INTERVAL = 0.5
 """Seconds in which a warning is not repeated: a server may refuse a list in two forms at once."""
 
 
-class _Warnings(logging.Handler):
+class _WarningHandler(logging.Handler):
     """Warnings and worse; an exception by its name and message, not by its traceback."""
 
-    def __init__(self, notices: Notices) -> None:
+    def __init__(self, messages: Messages) -> None:
         super().__init__(logging.WARNING)
-        self._notices = notices
+        self._messages = messages
         self._last = ("", 0.0)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -102,19 +102,19 @@ class _Warnings(logging.Handler):
         error = record.exc_info[1] if record.exc_info else None
         said = f"{text}: {type(error).__name__}: {error}" if error else text
         before, at = self._last
-        if said != before or record.created - at >= AGAIN:
+        if said != before or record.created - at >= REPEAT_INTERVAL:
             self._last = (said, record.created)
-            self._notices.say(said)
+            self._messages.show(said)
 
 
-class _Everything(logging.Handler):
+class _VerboseHandler(logging.Handler):
     """Every record, with time, level, logger and traceback."""
 
-    def __init__(self, notices: Notices) -> None:
+    def __init__(self, messages: Messages) -> None:
         super().__init__(logging.DEBUG)
-        self._notices = notices
+        self._messages = messages
         layout = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
         self.setFormatter(logging.Formatter(layout, datefmt="%H:%M:%S"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._notices.log(self.format(record))
+        self._messages.show_record(self.format(record))

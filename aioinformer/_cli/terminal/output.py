@@ -24,8 +24,8 @@ __all__ = ["Colour", "Output"]
 Colour: TypeAlias = Literal["auto", "always", "never"]
 """Whether to use colours; ``auto`` for in a terminal, unless ``NO_COLOR`` is set."""
 
-ROOM = 4096
-"""Bytes written at a time. A pipe that ``poll`` calls writable takes a page (Linux ``pipe(7)``)."""
+WRITE_SIZE = 4096
+"""Bytes written at a time. A pipe that ``poll`` calls writable takes a page (Linux ``is_pipe(7)``)."""
 
 
 class Output:
@@ -51,11 +51,11 @@ class Output:
             OSError: it isn't open.
         """
         self.fd = fd
-        self.pipe = stat.S_ISFIFO(os.fstat(fd).st_mode)
+        self.is_pipe = stat.S_ISFIFO(os.fstat(fd).st_mode)
         """Whether somebody else reads it, and may go."""
-        self.terminal = os.isatty(fd) and environment.get("TERM") != "dumb"
+        self.is_terminal = os.isatty(fd) and environment.get("TERM") != "dumb"
         """Whether it can be painted on."""
-        wanted = self.terminal and not environment.get("NO_COLOR")
+        wanted = self.is_terminal and not environment.get("NO_COLOR")
         self.colour = colour == "always" or (colour == "auto" and wanted)
         """Whether colours are wanted; https://no-color.org."""
         self._encoding = encoding
@@ -68,7 +68,7 @@ class Output:
         return shutil.get_terminal_size()
 
     @property
-    def unicode(self) -> bool:
+    def supports_unicode(self) -> bool:
         """Whether it takes more than ASCII."""
         return self._encoding.lower().replace("-", "") == "utf8"
 
@@ -88,8 +88,8 @@ class Output:
         done = 0
         while done < len(data):
             if not self.writable:
-                await self._room()
-            done += os.write(self.fd, data[done : done + ROOM])
+                await self._wait_writable()
+            done += os.write(self.fd, data[done : done + WRITE_SIZE])
 
     def write_now(self, text: str) -> None:
         """Write something short, if there is room: for the very end, where nothing may wait."""
@@ -97,7 +97,7 @@ class Output:
             if self.writable:
                 os.write(self.fd, text.encode(self._encoding, "replace"))
 
-    async def _room(self) -> None:
+    async def _wait_writable(self) -> None:
         loop = asyncio.get_running_loop()
         room = asyncio.Event()
         loop.add_writer(self.fd, room.set)
@@ -107,5 +107,5 @@ class Output:
             loop.remove_writer(self.fd)
 
     def __repr__(self) -> str:
-        kind = "terminal" if self.terminal else "pipe" if self.pipe else "file"
+        kind = "terminal" if self.is_terminal else "pipe" if self.is_pipe else "file"
         return f"<Output {self.fd} {kind}>"

@@ -18,18 +18,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from aioinformer._cli.terminal.messages import Notices
+from aioinformer._cli.terminal.messages import Messages
 from aioinformer._cli.terminal.output import Colour, Output
 from aioinformer.errors import InformerError, UsageError
 
-__all__ = ["UNUSABLE", "Command", "Terminal", "run"]
+__all__ = ["EXIT_USAGE", "Command", "Terminal", "run_command"]
 
-STDOUT = 1
+STDOUT_FD = 1
 
-FAILED = 1
-UNUSABLE = 2
+EXIT_FAILED = 1
+EXIT_USAGE = 2
 """What was asked for can't be; argparse's code for wrong arguments."""
-BY_SIGNAL = 128
+EXIT_SIGNAL_BASE = 128
 """Plus the signal's number: what shells report."""
 
 
@@ -38,41 +38,41 @@ class Terminal:
     """Where a command writes."""
 
     output: Output
-    notices: Notices
+    messages: Messages
 
 
 Command: TypeAlias = Callable[[Terminal], Coroutine[Any, Any, int]]
 
 
-def run(command: Command, *, verbose: bool = False, colour: Colour = "auto") -> int:
+def run_command(command: Command, *, verbose: bool = False, colour: Colour = "auto") -> int:
     """Run a command in an event loop of its own; its exit code."""
-    notices = Notices(sys.stderr)
-    with notices.logging(verbose=verbose):
+    notices = Messages(sys.stderr)
+    with notices.handle_logging(verbose=verbose):
         try:
             encoding = sys.stdout.encoding if sys.stdout else "utf-8"
-            output = Output(STDOUT, os.environ, encoding=encoding, colour=colour)
-            code = asyncio.run(_run(command, Terminal(output, notices)))
+            output = Output(STDOUT_FD, os.environ, encoding=encoding, colour=colour)
+            code = asyncio.run(_run_until_signal(command, Terminal(output, notices)))
         except BrokenPipeError:
-            return BY_SIGNAL + signal.SIGPIPE
+            return EXIT_SIGNAL_BASE + signal.SIGPIPE
         except UsageError as error:
-            notices.say(str(error))
-            return UNUSABLE
+            notices.show(str(error))
+            return EXIT_USAGE
         except InformerError as error:
-            notices.say(str(error))
-            return FAILED
+            notices.show(str(error))
+            return EXIT_FAILED
         except OSError as error:  # the library's are mapped, so it is the output's
-            notices.say(f"stdout: {error.strerror or error}")
-            return FAILED
-    if code > BY_SIGNAL:
+            notices.show(f"stdout: {error.strerror or error}")
+            return EXIT_FAILED
+    if code > EXIT_SIGNAL_BASE:
         # The loop has put Python's handlers back. A thread may still wait for a credential
         # plugin that was sent no signal; the second one shall end that wait, without a traceback.
-        signal.signal(code - BY_SIGNAL, signal.SIG_DFL)
+        signal.signal(code - EXIT_SIGNAL_BASE, signal.SIG_DFL)
     return code
 
 
-async def _run(command: Command, terminal: Terminal) -> int:
+async def _run_until_signal(command: Command, terminal: Terminal) -> int:
     received: list[signal.Signals] = []
-    with _ending(terminal.output, received):
+    with _cancel_on_signal(terminal.output, received):
         try:
             code = await command(terminal)
         except asyncio.CancelledError:
@@ -80,12 +80,12 @@ async def _run(command: Command, terminal: Terminal) -> int:
                 raise
             code = 0
         finally:
-            terminal.notices.status("")
-    return BY_SIGNAL + received[0] if received else code
+            terminal.messages.show_status("")
+    return EXIT_SIGNAL_BASE + received[0] if received else code
 
 
 @contextmanager
-def _ending(output: Output, received: list[signal.Signals]) -> Generator[None]:
+def _cancel_on_signal(output: Output, received: list[signal.Signals]) -> Generator[None]:
     """Cancel this task at a signal, or when the pipe has lost its reader."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -101,7 +101,7 @@ def _ending(output: Output, received: list[signal.Signals]) -> Generator[None]:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end, number)
-    if output.pipe:  # it can't be read, so it is ready for that only once its reader is gone
+    if output.is_pipe:  # it can't be read, so it is ready for that only once its reader is gone
         loop.add_reader(output.fd, end, signal.SIGPIPE)
     try:
         yield

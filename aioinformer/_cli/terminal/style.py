@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
-__all__ = ["Line", "Span", "Style", "compact_bytes", "plain", "printable", "render", "tone"]
+__all__ = [
+    "Line",
+    "Style",
+    "StyledText",
+    "compact_bytes",
+    "plain_text",
+    "printable",
+    "render",
+    "status_style",
+]
 
 Style: TypeAlias = Literal["", "bold", "dim", "green", "yellow", "red", "cyan", "blue"]
 
@@ -26,22 +35,22 @@ _CODES: dict[Style, str] = {
 _RESET = "\x1b[0m"
 
 
-class Span(NamedTuple):
+class StyledText(NamedTuple):
     """Some text in one style."""
 
     text: str
     style: Style = ""
 
 
-Line: TypeAlias = tuple[Span, ...]
+Line: TypeAlias = tuple[StyledText, ...]
 
 
-def plain(line: Iterable[Span]) -> str:
+def plain_text(line: Iterable[StyledText]) -> str:
     """A line's text alone."""
     return "".join(span.text for span in line)
 
 
-def render(line: Iterable[Span], width: int, *, colour: bool) -> str:
+def render(line: Iterable[StyledText], width: int, *, colour: bool) -> str:
     """A line as a terminal takes it.
 
     Args:
@@ -65,7 +74,7 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in joined)
 
 
-_GOOD = frozenset(
+_GOOD_WORDS = frozenset(
     (
         "Active",
         "Available",
@@ -78,15 +87,24 @@ _GOOD = frozenset(
         "True",
     )
 )
-_BAD = ("BackOff", "Err", "Fail", "Lost", "Evicted", "OOMKilled", "Invalid", "DeadlineExceeded")
+_BAD_WORDS = (
+    "BackOff",
+    "Err",
+    "Fail",
+    "Lost",
+    "Evicted",
+    "OOMKilled",
+    "Invalid",
+    "DeadlineExceeded",
+)
 """What the words of bad news have in them: kubelet's reasons, and phases."""
 
 
-def tone(word: str) -> Style:
+def status_style(word: str) -> Style:
     """The colour of a status: good, bad, or not yet."""
-    if word in _GOOD:
+    if word in _GOOD_WORDS:
         return "green"
-    if any(part in word for part in _BAD):
+    if any(part in word for part in _BAD_WORDS):
         return "red"
     return "" if word in ("-", "<none>", "Unknown") else "yellow"
 

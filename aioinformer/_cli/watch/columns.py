@@ -1,7 +1,7 @@
 """What is shown of an object: its cells, and under which headings.
 
-``Printed`` shows what the server prints, or, of a server that prints nothing, name, status and
-age; ``Chosen`` the fields that somebody has named. Pure: the time is an argument.
+``ServerColumns`` shows what the server prints, or, of a server that prints nothing, name, status and
+age; ``FieldColumns`` the fields that somebody has named. Pure: the time is an argument.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from aioinformer import Field, KubeObject, field
-from aioinformer._cli.watch.server_tables import CELLS, Columns
-from aioinformer._core.selectors.requirements import AT_THE_END
+from aioinformer._cli.watch.server_tables import CELLS_KEY, Columns
+from aioinformer._core.selectors.requirements import END_OF_TEXT
 from aioinformer.errors import InvalidPath
 
-__all__ = ["Chosen", "Printed", "age", "status_of"]
+__all__ = ["FieldColumns", "ServerColumns", "format_age", "summarize_status"]
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 
-INDENT = 4
+ERROR_INDENT = 4
 """Columns before a path that is complained of."""
 
-NONE = "<none>"
+MISSING_VALUE = "<none>"
 """kubectl's word for a field that isn't there."""
 
-_cells = field(CELLS)
+_read_cells = field(CELLS_KEY)
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class ServerColumns:
     """What the server prints."""
 
     columns: Callable[[], Columns]
@@ -48,19 +48,21 @@ class Printed:
             return ("NAME", "STATUS", "AGE")
         return tuple(each.name.upper() for each in columns if self.wide or not each.priority)
 
-    def of(self, obj: KubeObject, now: dt.datetime) -> tuple[str, ...]:
+    def cells(self, obj: KubeObject, now: dt.datetime) -> tuple[str, ...]:
         """The cells of its row."""
-        columns, cells = self.columns(), _cells(obj)
+        columns, cells = self.columns(), _read_cells(obj)
         if not columns or cells is None:
             born = obj.creation_timestamp
-            lived = age((now - born).total_seconds()) if born else ""
-            return (obj.name, status_of(obj), lived)
+            lived = format_age((now - born).total_seconds()) if born else ""
+            return (obj.name, summarize_status(obj), lived)
         both = zip(columns, cast("Sequence[object]", cells), strict=False)
-        return tuple(_text(cell, "") for column, cell in both if self.wide or not column.priority)
+        return tuple(
+            _format_value(cell, "") for column, cell in both if self.wide or not column.priority
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class FieldColumns:
     """Some fields."""
 
     headings: tuple[str, ...]
@@ -68,39 +70,39 @@ class Chosen:
     paths: tuple[Field, ...]
 
     @classmethod
-    def parse(cls, text: str) -> Chosen:
+    def parse(cls, text: str) -> FieldColumns:
         """Of ``metadata.name,NODE:spec.nodeName``.
 
         Raises:
             InvalidPath: a path doesn't parse. The message names it, and where in it.
         """
         headings, paths = list[str](), list[Field]()
-        for part in _parts(text):
+        for part in _split_paths(text):
             heading = _HEADING.match(part)
             path = part[heading.end() :] if heading else part
             try:
                 paths.append(field(path))
             except InvalidPath as error:
-                raise InvalidPath(_said(error, path)) from error
+                raise InvalidPath(_describe_path_error(error, path)) from error
             headings.append(heading["name"] if heading else path)
         return cls(tuple(headings), tuple(paths))
 
-    def of(self, obj: KubeObject, now: dt.datetime) -> tuple[str, ...]:
+    def cells(self, obj: KubeObject, now: dt.datetime) -> tuple[str, ...]:
         """The values; lists and objects as JSON."""
-        return tuple(_text(path(obj), NONE) for path in self.paths)
+        return tuple(_format_value(path(obj), MISSING_VALUE) for path in self.paths)
 
 
 _HEADING = re.compile(r"(?P<name>[A-Z][A-Z0-9_-]*):")
 """A heading of one's own, as kubectl's custom-columns have them; keys of Kubernetes begin small."""
 
-_PART = re.compile(r"""(?:'[^']*'|"[^"]*"|[^,'"])*""")
+_PATH = re.compile(r"""(?:'[^']*'|"[^"]*"|[^,'"])*""")
 """Up to the next comma outside quotes."""
 
 
-def _parts(text: str) -> list[str]:
+def _split_paths(text: str) -> list[str]:
     parts, position = list[str](), 0
     while position <= len(text):
-        found = _PART.match(text, position)
+        found = _PATH.match(text, position)
         end = found.end() if found else position
         if end < len(text) and text[end] != ",":
             end = len(text)  # a quote that is never closed: the path says so
@@ -109,22 +111,26 @@ def _parts(text: str) -> list[str]:
     return parts
 
 
-def _said(error: InvalidPath, path: str) -> str:
+def _describe_path_error(error: InvalidPath, path: str) -> str:
     """One line out of those in which a path is complained of."""
     fault, *_, mark = str(error).splitlines()
-    at = AT_THE_END if mark.endswith(AT_THE_END) else f"at character {mark.index('^') - INDENT + 1}"
+    at = (
+        END_OF_TEXT
+        if mark.endswith(END_OF_TEXT)
+        else f"at character {mark.index('^') - ERROR_INDENT + 1}"
+    )
     return f"--output fields: {path!r}: {fault}, {at}"
 
 
-def _text(value: object, absent: str) -> str:
+def _format_value(value: object, absent: str) -> str:
     if value is None:
         return absent
     if isinstance(value, str):
         return value
-    return json.dumps(value, default=_plain, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(value, default=_to_plain, separators=(",", ":"), ensure_ascii=False)
 
 
-def _plain(value: object) -> object:
+def _to_plain(value: object) -> object:
     """A read-only part of an object as what ``json`` knows."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, object]", value))
@@ -134,7 +140,7 @@ def _plain(value: object) -> object:
 # -- of a server that prints nothing -----------------------------------------------------------
 
 
-def status_of(obj: KubeObject) -> str:
+def summarize_status(obj: KubeObject) -> str:
     """One word for any object's status; empty if it has none.
 
     In this order: it is being deleted, its ``status.phase``, or the condition that says whether
@@ -147,14 +153,18 @@ def status_of(obj: KubeObject) -> str:
         cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
     )
     phase = status.get("phase")
-    return phase if isinstance(phase, str) and phase else _condition(status.get("conditions"))
+    return (
+        phase
+        if isinstance(phase, str) and phase
+        else _summarize_conditions(status.get("conditions"))
+    )
 
 
 _CONDITIONS = {"Ready": "NotReady", "Available": "Unavailable", "Complete": "", "Failed": ""}
 """The conditions that say it, and what to call it when they don't hold."""
 
 
-def _condition(conditions: object) -> str:
+def _summarize_conditions(conditions: object) -> str:
     if not isinstance(conditions, Sequence) or isinstance(conditions, str):
         return ""
     holds: dict[object, bool] = {}
@@ -169,7 +179,7 @@ def _condition(conditions: object) -> str:
     return ""
 
 
-def age(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     """A duration as kubectl writes it (apimachinery's ``HumanDuration``).
 
     Two units while the second one matters: ``5s``, ``2m30s``, ``45m``, ``3h20m``, ``5d4h``.
@@ -180,20 +190,20 @@ def age(seconds: float) -> str:
     if left < 2 * MINUTE:
         return f"{left}s"
     if left < 10 * MINUTE:
-        return _two(left, MINUTE, "m", 1, "s")
+        return _format_two_units(left, MINUTE, "m", 1, "s")
     if left < 3 * HOUR:
         return f"{left // MINUTE}m"
     if left < 8 * HOUR:
-        return _two(left, HOUR, "h", MINUTE, "m")
+        return _format_two_units(left, HOUR, "h", MINUTE, "m")
     if left < 2 * DAY:
         return f"{left // HOUR}h"
     if left < 8 * DAY:
-        return _two(left, DAY, "d", HOUR, "h")
+        return _format_two_units(left, DAY, "d", HOUR, "h")
     if left < 2 * YEAR:
         return f"{left // DAY}d"
-    return _two(left, YEAR, "y", DAY, "d") if left < 8 * YEAR else f"{left // YEAR}y"
+    return _format_two_units(left, YEAR, "y", DAY, "d") if left < 8 * YEAR else f"{left // YEAR}y"
 
 
-def _two(seconds: int, large: int, first: str, small: int, second: str) -> str:
+def _format_two_units(seconds: int, large: int, first: str, small: int, second: str) -> str:
     rest = seconds % large // small
     return f"{seconds // large}{first}" + (f"{rest}{second}" if rest else "")

@@ -14,44 +14,54 @@ import msgspec
 import yaml
 
 from aioinformer import Event, KubeObject
-from aioinformer._cli.demo.counters import type_of
+from aioinformer._cli.demo.counters import event_type
 from aioinformer._cli.terminal.style import printable
-from aioinformer._cli.watch.columns import Chosen, Printed
-from aioinformer._cli.watch.kube_events import Note
+from aioinformer._cli.watch.columns import FieldColumns, ServerColumns
+from aioinformer._cli.watch.kube_events import KubeEvent
 from aioinformer._cli.watch.server_tables import Columns
 from aioinformer._cli.watch.table import Table
 
-__all__ = ["FIELDS", "Form", "JsonForm", "NameForm", "TableForm", "YamlForm", "form_of"]
+__all__ = [
+    "FIELDS_PREFIX",
+    "JsonFormat",
+    "NameFormat",
+    "OutputFormat",
+    "TableFormat",
+    "YamlFormat",
+    "create_format",
+]
 
-FIELDS = "fields="
+FIELDS_PREFIX = "fields="
 """What a list of fields is introduced by."""
 
-_UNBROKEN = 1_000_000
+_UNLIMITED_WIDTH = 1_000_000
 """The width of a YAML document: no string in it is folded."""
 
 
-class Form(Protocol):
+class OutputFormat(Protocol):
     """How changes are printed."""
 
     @property
-    def objects(self) -> bool:
+    def whole_objects(self) -> bool:
         """Whether it needs whole objects, or what the server prints of them will do."""
         ...
 
-    def opening(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
+    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
         """What comes before the first change."""
         ...
 
-    def change(self, event: Event, now: dt.datetime) -> str | bytes:
+    def format_change(self, event: Event, now: dt.datetime) -> str | bytes:
         """A change."""
         ...
 
-    def note(self, event: Event) -> str | bytes:
+    def format_kube_event(self, event: Event) -> str | bytes:
         """A Kubernetes Event between changes."""
         ...
 
 
-def form_of(output: str, *, columns: Callable[[], Columns], namespaces: bool, colour: bool) -> Form:
+def create_format(
+    output: str, *, columns: Callable[[], Columns], namespaces: bool, colour: bool
+) -> OutputFormat:
     """The form that is asked for.
 
     Args:
@@ -63,101 +73,101 @@ def form_of(output: str, *, columns: Callable[[], Columns], namespaces: bool, co
     Raises:
         InvalidPath: a path doesn't parse.
     """
-    plain: Mapping[str, Callable[[], Form]] = {
-        "json": JsonForm,
-        "yaml": YamlForm,
-        "name": NameForm,
+    plain: Mapping[str, Callable[[], OutputFormat]] = {
+        "json": JsonFormat,
+        "yaml": YamlFormat,
+        "name": NameFormat,
     }
     if output in plain:
         return plain[output]()
-    if output.startswith(FIELDS):
-        chosen = Chosen.parse(output.removeprefix(FIELDS))
-        return TableForm(Table(chosen, namespaces=False, colour=colour), objects=True)
-    printed = Printed(columns, wide=output == "wide")
-    return TableForm(Table(printed, namespaces=namespaces, colour=colour), objects=False)
+    if output.startswith(FIELDS_PREFIX):
+        chosen = FieldColumns.parse(output.removeprefix(FIELDS_PREFIX))
+        return TableFormat(Table(chosen, namespaces=False, colour=colour), whole_objects=True)
+    printed = ServerColumns(columns, wide=output == "wide")
+    return TableFormat(Table(printed, namespaces=namespaces, colour=colour), whole_objects=False)
 
 
-class TableForm:
+class TableFormat:
     """Rows under each other."""
 
-    def __init__(self, table: Table, *, objects: bool) -> None:
-        """Rows of ``table``, which needs whole ``objects`` or not."""
-        self.objects = objects
+    def __init__(self, table: Table, *, whole_objects: bool) -> None:
+        """Rows of ``table``, which needs whole ``whole_objects`` or not."""
+        self.whole_objects = whole_objects
         self._table = table
 
-    def opening(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
+    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
         """The header."""
-        return self._table.opening(objects, now)
+        return self._table.format_header(objects, now)
 
-    def change(self, event: Event, now: dt.datetime) -> str:
+    def format_change(self, event: Event, now: dt.datetime) -> str:
         """A row."""
-        return self._table.change(event, now)
+        return self._table.format_change(event, now)
 
-    def note(self, event: Event) -> str:
+    def format_kube_event(self, event: Event) -> str:
         """A row of its own kind."""
-        return self._table.note(Note.read(event.obj))
+        return self._table.format_kube_event(KubeEvent.from_object(event.obj))
 
 
-class JsonForm:
+class JsonFormat:
     """A line of JSON for each change, as the watch of an API server has it."""
 
-    objects = True
+    whole_objects = True
 
-    def opening(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
+    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
         """Nothing."""
         return ""
 
-    def change(self, event: Event, now: dt.datetime) -> bytes:
+    def format_change(self, event: Event, now: dt.datetime) -> bytes:
         """The line."""
-        return self.note(event)
+        return self.format_kube_event(event)
 
-    def note(self, event: Event) -> bytes:
+    def format_kube_event(self, event: Event) -> bytes:
         """The line; ``kind`` tells whether it is an Event."""
-        whole = {"type": type_of(event), "object": _document(event.obj)}
+        whole = {"type": event_type(event), "object": _typed_dict(event.obj)}
         return msgspec.json.encode(whole) + b"\n"
 
 
-class YamlForm:
+class YamlFormat:
     """A YAML document for each change, with its type in a comment."""
 
-    objects = True
+    whole_objects = True
 
-    def opening(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
+    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
         """Nothing."""
         return ""
 
-    def change(self, event: Event, now: dt.datetime) -> str:
+    def format_change(self, event: Event, now: dt.datetime) -> str:
         """The document."""
-        return self.note(event)
+        return self.format_kube_event(event)
 
-    def note(self, event: Event) -> str:
+    def format_kube_event(self, event: Event) -> str:
         """The document; ``kind`` tells whether it is an Event."""
         body = yaml.safe_dump(
-            _document(event.obj), sort_keys=False, allow_unicode=True, width=_UNBROKEN
+            _typed_dict(event.obj), sort_keys=False, allow_unicode=True, width=_UNLIMITED_WIDTH
         )
-        return f"---\n# {type_of(event)}\n{body}"
+        return f"---\n# {event_type(event)}\n{body}"
 
 
-class NameForm:
+class NameFormat:
     """The name of what has changed, as ``kubectl get -o name`` writes it."""
 
-    objects = False
+    whole_objects = False
 
-    def opening(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
+    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
         """Nothing."""
         return ""
 
-    def change(self, event: Event, now: dt.datetime) -> str:
+    def format_change(self, event: Event, now: dt.datetime) -> str:
         """``pod/web-0``, ``deployment.apps/web``; one that is gone is named as well."""
-        return self.note(event)
+        return self.format_kube_event(event)
 
-    def note(self, event: Event) -> str:
+    def format_kube_event(self, event: Event) -> str:
         """``event/web-0.18a``."""
         resource = event.obj.resource
         group = f".{resource.group}" if resource.group else ""
         return f"{resource.singular}{group}/{printable(event.obj.name)}\n"
 
 
-def _document(obj: KubeObject) -> dict[str, Any]:
+def _typed_dict(obj: KubeObject) -> dict[str, Any]:
     typed: dict[str, Any] = {"apiVersion": obj.api_version, "kind": obj.kind}
     return typed | obj.to_dict()  # the type first, as kubectl writes it

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from aioinformer import Event, KubeObject, ObjectKey, Resource
-from aioinformer._cli.demo.counters import type_of
+from aioinformer._cli.demo.counters import event_type
 
-__all__ = ["Note", "Notebook"]
+__all__ = ["KubeEvent", "RelatedEvents"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class KubeEvent:
     """What an Event says."""
 
     type: str
@@ -28,12 +28,12 @@ class Note:
     text: str
 
     @property
-    def warns(self) -> bool:
+    def is_warning(self) -> bool:
         """Whether somebody may want to do something about it."""
         return self.type == "Warning"
 
     @classmethod
-    def read(cls, obj: KubeObject) -> Note:
+    def from_object(cls, obj: KubeObject) -> KubeEvent:
         """The note that an Event is."""
         about = _mapping(obj.get("involvedObject"))
         series = _mapping(obj.get("series"))
@@ -48,11 +48,11 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Notebook:
+class RelatedEvents:
     """Which Events belong to what is watched."""
 
     resource: Resource
-    watched: Callable[[ObjectKey], bool]
+    is_watched: Callable[[ObjectKey], bool]
     """Whether an object of the resource is among what is watched."""
 
     @property
@@ -60,19 +60,19 @@ class Notebook:
         """The field selector that spares the server the others."""
         return f"involvedObject.kind={self.resource.kind}"
 
-    def takes(self, event: Event) -> bool:
+    def includes(self, event: Event) -> bool:
         """Whether it is news of something that is watched: a new Event, or one more of a kind.
 
         An Event that is deleted has expired. What was there at first is the past.
         """
-        if type_of(event) == "DELETED" or getattr(event, "initial", False):
+        if event_type(event) == "DELETED" or getattr(event, "initial", False):
             return False
         about = _mapping(event.obj.get("involvedObject"))
         group, _, version = str(about.get("apiVersion") or "").rpartition("/")
         if version and group != self.resource.group:
             return False
         place = str(about.get("namespace") or "") if self.resource.namespaced else ""
-        return self.watched(ObjectKey(place, str(about.get("name") or "")))
+        return self.is_watched(ObjectKey(place, str(about.get("name") or "")))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

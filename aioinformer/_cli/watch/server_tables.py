@@ -23,12 +23,20 @@ from msgspec import Raw, Struct
 from aioinformer import Resource
 from aioinformer._core.codec.watch_decoder import LineSplitter
 
-__all__ = ["CELLS", "TABLE", "Column", "Columns", "Progress", "TableEvents", "TablePage"]
+__all__ = [
+    "CELLS_KEY",
+    "TABLE_ACCEPT",
+    "Column",
+    "Columns",
+    "ListProgress",
+    "TableEventTranslator",
+    "TablePageTranslator",
+]
 
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+TABLE_ACCEPT = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 """What to ask for: kubectl's own header without the beta."""
 
-CELLS = "tableCells"
+CELLS_KEY = "tableCells"
 """The key under which an object carries its row's cells."""
 
 
@@ -44,14 +52,14 @@ Columns: TypeAlias = tuple[Column, ...]
 
 
 @dataclass(slots=True)
-class Progress:
+class ListProgress:
     """How far the reading of a first state is."""
 
     items: int = 0
     total: int | None = None
     """Of how many, where the server says: a list of several pages that nobody selects from."""
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """It is read from the start."""
         self.items, self.total = 0, None
 
@@ -61,7 +69,7 @@ class _Row(Struct, gc=False):
     object: Raw = Raw(b"null")
 
 
-class _ListMeta(Struct, rename="camel"):
+class _TableMeta(Struct, rename="camel"):
     remaining_item_count: int = 0
 
 
@@ -72,23 +80,23 @@ class _Table(Struct, rename="camel"):
     rows: list[_Row] | None = None
 
 
-class _Line(Struct):
+class _WatchLine(Struct):
     type: str
     object: _Table
 
 
-_read_line = msgspec.json.Decoder(_Line).decode
+_read_line = msgspec.json.Decoder(_WatchLine).decode
 _read_table = msgspec.json.Decoder(_Table).decode
-_read_meta = msgspec.json.Decoder(_ListMeta).decode
+_read_meta = msgspec.json.Decoder(_TableMeta).decode
 
 
 @dataclass(slots=True)
-class TableEvents:
+class TableEventTranslator:
     """One watch: its tables become events."""
 
-    seen: Callable[[Columns], None]
+    on_columns: Callable[[Columns], None]
     """Told which columns there are; of none if these are no tables."""
-    cells: bool = True
+    include_cells: bool = True
     """Whether the objects shall carry them."""
     _lines: LineSplitter = field(default_factory=LineSplitter)
 
@@ -98,38 +106,38 @@ class TableEvents:
         Raises:
             LineTooLong: the line under way has passed the cap.
         """
-        return b"".join(map(self._event, self._lines.feed(chunk)))
+        return b"".join(map(self._translate_line, self._lines.feed(chunk)))
 
     def close(self) -> bytes:
         """What is left at the end: half an event is none."""
         return b""
 
-    def _event(self, line: bytes) -> bytes:
+    def _translate_line(self, line: bytes) -> bytes:
         try:
             read = _read_line(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return _ended(line)  # whose turn it is to complain reads it next
+            return _with_newline(line)  # whose turn it is to complain reads it next
         if read.object.kind != "Table":
             if read.type in ("ADDED", "MODIFIED"):
-                self.seen(())
-            return _ended(line)
+                self.on_columns(())
+            return _with_newline(line)
         if read.object.column_definitions:
-            self.seen(read.object.column_definitions)
-        with_cells = self.cells and read.type != "BOOKMARK"
+            self.on_columns(read.object.column_definitions)
+        with_cells = self.include_cells and read.type != "BOOKMARK"
         head = b'{"type":"%s","object":' % read.type.encode()
         return b"".join(
-            head + _object(row, cells=with_cells) + b"}\n" for row in read.object.rows or ()
+            head + _object_json(row, cells=with_cells) + b"}\n" for row in read.object.rows or ()
         )
 
 
 @dataclass(slots=True)
-class TablePage:
+class TablePageTranslator:
     """One page of a list: its table becomes a list."""
 
     resource: Resource
-    seen: Callable[[Columns], None]
-    progress: Progress
-    cells: bool = True
+    on_columns: Callable[[Columns], None]
+    progress: ListProgress
+    include_cells: bool = True
     _chunks: list[bytes] = field(default_factory=list[bytes])
 
     def feed(self, chunk: bytes) -> bytes:
@@ -146,11 +154,11 @@ class TablePage:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return body
         if table.kind != "Table":
-            self.seen(())
+            self.on_columns(())
             return body
-        self.seen(table.column_definitions or ())
-        self._count(table)
-        rows = b",".join(_object(row, cells=self.cells) for row in table.rows or ())
+        self.on_columns(table.column_definitions or ())
+        self._update_progress(table)
+        rows = b",".join(_object_json(row, cells=self.include_cells) for row in table.rows or ())
         kind, version = (
             msgspec.json.encode(text)
             for text in (f"{self.resource.kind}List", self.resource.api_version)
@@ -158,19 +166,19 @@ class TablePage:
         head = b'{"kind":%s,"apiVersion":%s,' % (kind, version)
         return b'%s"metadata":%s,"items":[%s]}' % (head, bytes(table.metadata), rows)
 
-    def _count(self, table: _Table) -> None:
+    def _update_progress(self, table: _Table) -> None:
         self.progress.items += len(table.rows or ())
         remaining = _read_meta(table.metadata).remaining_item_count
         if remaining:
             self.progress.total = self.progress.items + remaining
 
 
-def _object(row: _Row, *, cells: bool) -> bytes:
+def _object_json(row: _Row, *, cells: bool) -> bytes:
     whole = bytes(row.object)
     if not cells or not whole.endswith(b"}") or len(whole) < len(b'{"a":1}'):
         return whole
-    return b'%s,"%s":%s}' % (whole[:-1], CELLS.encode(), bytes(row.cells))
+    return b'%s,"%s":%s}' % (whole[:-1], CELLS_KEY.encode(), bytes(row.cells))
 
 
-def _ended(line: bytes) -> bytes:
+def _with_newline(line: bytes) -> bytes:
     return line if line.endswith(b"\n") else line + b"\n"

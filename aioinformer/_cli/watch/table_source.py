@@ -13,97 +13,108 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from aioinformer import Client, ListRequest, Resource, WatchRequest
-from aioinformer._cli.watch.server_tables import TABLE, Columns, Progress, TableEvents, TablePage
-from aioinformer._client.api.lister_watcher import Asked, ResourceReader
-from aioinformer._client.api.scheduler import Stream
-from aioinformer._client.http.request import Call
-from aioinformer._client.http.transport import Body
+from aioinformer._cli.watch.server_tables import (
+    TABLE_ACCEPT,
+    Columns,
+    ListProgress,
+    TableEventTranslator,
+    TablePageTranslator,
+)
+from aioinformer._client.api.lister_watcher import ClientListerWatcher, RequestSender
+from aioinformer._client.api.scheduler import ScheduledStream
+from aioinformer._client.http.request import ApiRequest
+from aioinformer._client.http.transport import ResponseStream
 from aioinformer._core.listwatch.requests import ANY, NEWEST, PAGE_SIZE
 
-__all__ = ["Tables"]
+__all__ = ["TableSource"]
 
 
 @dataclass(slots=True)
-class Tables:
+class TableSource:
     """Makes what lists and watches the tables of one resource, and what was learned meanwhile."""
 
     client: Client
-    objects: bool = False
+    whole_objects: bool = False
     """Whether whole objects shall come, rather than their metadata and cells."""
     columns: Columns = ()
     """Those of the newest table; none if the server sends objects instead."""
-    progress: Progress = field(default_factory=Progress)
+    progress: ListProgress = field(default_factory=ListProgress)
 
     def lister_watcher(
         self, resource: Resource, *, namespace: str | None, labels: str, fields: str
-    ) -> TableReader:
+    ) -> TableListerWatcher:
         """The list and the watch of a resource's tables in one scope."""
         reader = self.client.lister_watcher(
             resource, namespace=namespace, labels=labels, fields=fields
         )
-        asked = {**reader.selectors, "includeObject": "Object" if self.objects else "Metadata"}
-        return TableReader(replace(reader, client=_AsTables(reader.client), selectors=asked), self)
+        asked = {
+            **reader.selectors,
+            "includeObject": "Object" if self.whole_objects else "Metadata",
+        }
+        return TableListerWatcher(
+            replace(reader, client=_TableRequestSender(reader.client), selectors=asked), self
+        )
 
-    def saw(self, columns: Columns) -> None:
+    def set_columns(self, columns: Columns) -> None:
         """The server has said which columns there are."""
         self.columns = columns
 
 
 @dataclass(frozen=True, slots=True)
-class _AsTables:
+class _TableRequestSender:
     """A client whose lists and watches are asked for as tables."""
 
-    client: Asked
+    client: RequestSender
 
-    def request(self, call: Call) -> AbstractAsyncContextManager[Body]:
+    def request(self, call: ApiRequest) -> AbstractAsyncContextManager[ResponseStream]:
         """Send a GET; its open answer."""
-        return self.client.request(replace(call, accept=TABLE))
+        return self.client.request(replace(call, accept=TABLE_ACCEPT))
 
     async def served(self, resource: Resource) -> Resource | None:
         """The resource as the server serves it now."""
         return await self.client.served(resource)
 
 
-class _Translation(Protocol):
+class _TableTranslator(Protocol):
     def feed(self, chunk: bytes) -> bytes: ...
 
     def close(self) -> bytes: ...
 
 
-class _Translated:
+class _TableChunks:
     """An answer, put into another shape as it arrives."""
 
-    __slots__ = ("_stream", "_translation")
+    __slots__ = ("_stream", "_translator")
 
-    def __init__(self, stream: Stream, translation: _Translation) -> None:
+    def __init__(self, stream: ScheduledStream, translator: _TableTranslator) -> None:
         self._stream = stream
-        self._translation: _Translation | None = translation
+        self._translator: _TableTranslator | None = translator
 
-    def __aiter__(self) -> _Translated:
+    def __aiter__(self) -> _TableChunks:
         return self
 
     async def __anext__(self) -> bytes:
-        while (translation := self._translation) is not None:
+        while (translation := self._translator) is not None:
             try:
                 made = translation.feed(await anext(self._stream))
             except StopAsyncIteration:
-                self._translation = None
+                self._translator = None
                 made = translation.close()
             if made:
                 return made
         raise StopAsyncIteration
 
-    def settled(self) -> None:
-        """The initial state is complete. See ``Stream``."""
-        self._stream.settled()
+    def release(self) -> None:
+        """The initial state is complete. See ``ScheduledStream``."""
+        self._stream.release()
 
 
 @dataclass(frozen=True, slots=True)
-class TableReader:
+class TableListerWatcher:
     """Lists and watches the tables of one resource: a ``ListerWatcher``."""
 
-    reader: ResourceReader
-    told: Tables
+    reader: ClientListerWatcher
+    source: TableSource
 
     @property
     def resource(self) -> Resource:
@@ -119,8 +130,8 @@ class TableReader:
         return False
 
     @asynccontextmanager
-    async def list(self, request: ListRequest) -> AsyncGenerator[_Translated]:
-        """One page, as an open answer. Raises what ``ResourceReader.list`` does.
+    async def list(self, request: ListRequest) -> AsyncGenerator[_TableChunks]:
+        """One page, as an open answer. Raises what ``ClientListerWatcher.list`` does.
 
         A list of any state is asked for in pages of the newest one instead, as kubectl does: a
         server ignores the limit of the former, and a table is read page by page.
@@ -129,23 +140,27 @@ class TableReader:
             limit = request.limit or PAGE_SIZE
             request = replace(request, resource_version=NEWEST, limit=limit)
         if not request.continue_token:
-            self.told.progress.begin()
-        told, whole = self.told, self.told.objects
-        page = TablePage(self.resource, told.saw, told.progress, cells=not whole)
+            self.source.progress.start()
+        told, whole = self.source, self.source.whole_objects
+        page = TablePageTranslator(
+            self.resource, told.set_columns, told.progress, include_cells=not whole
+        )
         async with self.reader.list(request) as stream:
-            yield _Translated(stream, page)
+            yield _TableChunks(stream, page)
 
     @asynccontextmanager
-    async def watch(self, request: WatchRequest) -> AsyncGenerator[_Translated]:
-        """A stream of changes, as an open answer. Raises what ``ResourceReader.watch`` does."""
-        events = TableEvents(self.told.saw, cells=not self.told.objects)
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[_TableChunks]:
+        """A stream of changes, as an open answer. Raises what ``ClientListerWatcher.watch`` does."""
+        events = TableEventTranslator(
+            self.source.set_columns, include_cells=not self.source.whole_objects
+        )
         async with self.reader.watch(request) as stream:
-            yield _Translated(stream, events)
+            yield _TableChunks(stream, events)
 
-    async def served(self) -> Resource | None:
-        """What is read, as the server serves it now. See ``ResourceReader.served``."""
-        return await self.reader.served()
+    async def discover(self) -> Resource | None:
+        """What is read, as the server serves it now. See ``ClientListerWatcher.served``."""
+        return await self.reader.discover()
 
-    def of(self, resource: Resource) -> TableReader:
+    def with_resource(self, resource: Resource) -> TableListerWatcher:
         """The same of the resource in another version."""
-        return replace(self, reader=self.reader.of(resource))
+        return replace(self, reader=self.reader.with_resource(resource))

@@ -1,7 +1,7 @@
-"""``ResourceReader``: one resource in one scope, listed and watched.
+"""``ClientListerWatcher``: one resource in one scope, listed and watched.
 
 It is all that the runtime knows of a client: the runtime's ``ListerWatcher``. When its requests
-go out is decided by a ``Lane`` of the client's ``traffic``; what is asked next, by the runtime.
+go out is decided by a ``ReflectorLane`` of the client's ``traffic``; what is asked next, by the runtime.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from aioinformer._client.api.scheduler import Lane, Stream
-from aioinformer._client.http.transport import Body, Call
-from aioinformer._core.listwatch.requests import ListRequest, LookupRequest, WatchRequest
+from aioinformer._client.api.scheduler import ReflectorLane, ScheduledStream
+from aioinformer._client.http.transport import ApiRequest, ResponseStream
+from aioinformer._core.listwatch.requests import DiscoveryRequest, ListRequest, WatchRequest
 from aioinformer._core.objects.resources import Resource
 
-__all__ = ["ResourceReader"]
+__all__ = ["ClientListerWatcher"]
 
 
-class Asked(Protocol):
+class RequestSender(Protocol):
     """The part of a ``Client`` that is used."""
 
-    def request(self, call: Call) -> AbstractAsyncContextManager[Body]:
+    def request(self, call: ApiRequest) -> AbstractAsyncContextManager[ResponseStream]:
         """Send a GET; its open answer."""
         ...
 
@@ -32,17 +32,17 @@ class Asked(Protocol):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ResourceReader:
+class ClientListerWatcher:
     """Lists and watches one resource in one scope: the runtime's ``ListerWatcher``."""
 
-    client: Asked
+    client: RequestSender
     resource: Resource
     """What is read."""
     namespace: str | None
     """Where; ``None`` for everywhere."""
     selectors: Mapping[str, str]
     """``labelSelector`` and ``fieldSelector``, those that are set."""
-    lane: Lane
+    lane: ReflectorLane
     """Where its requests wait for their turn among those of the client's other readers."""
     watch_lists: bool = True
     """Whether it may be asked for a WatchList; a server that has none says so."""
@@ -53,7 +53,7 @@ class ResourceReader:
         return self.resource.path(self.namespace)
 
     @asynccontextmanager
-    async def list(self, request: ListRequest) -> AsyncGenerator[Stream]:
+    async def list(self, request: ListRequest) -> AsyncGenerator[ScheduledStream]:
         """One page, as an open answer, when it is its turn.
 
         Raises:
@@ -61,12 +61,12 @@ class ResourceReader:
             NotRunning: the client is not open.
         """
         query = {**request.query(), **self.selectors}
-        call = Call("list", self.path, query)
-        async with self.lane.turn(request) as turn, self.client.request(call) as body:
-            yield turn.answered(body)
+        call = ApiRequest("list", self.path, query)
+        async with self.lane.acquire(request) as turn, self.client.request(call) as body:
+            yield turn.open_stream(body)
 
     @asynccontextmanager
-    async def watch(self, request: WatchRequest) -> AsyncGenerator[Stream]:
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[ScheduledStream]:
         """A stream of changes, as an open answer, when it is its turn. Leaving it drops its
         connection.
 
@@ -75,25 +75,25 @@ class ResourceReader:
             NotRunning: the client is not open.
         """
         query = {**request.query(), **self.selectors}
-        call = Call("watch", self.path, query, watch=request.timeout)
-        async with self.lane.turn(request) as turn, self.client.request(call) as body:
-            yield turn.answered(body)
+        call = ApiRequest("watch", self.path, query, watch_timeout=request.timeout)
+        async with self.lane.acquire(request) as turn, self.client.request(call) as body:
+            yield turn.open_stream(body)
 
-    async def served(self) -> Resource | None:
+    async def discover(self) -> Resource | None:
         """What is read, as the server serves it now, when it is its turn. See ``Client.served``.
 
         Raises:
             FetchError: it can't be known (phase ``discovery``).
             NotRunning: the client is not open.
         """
-        async with self.lane.turn(LookupRequest()):
+        async with self.lane.acquire(DiscoveryRequest()):
             return await self.client.served(self.resource)
 
-    def of(self, resource: Resource) -> ResourceReader:
+    def with_resource(self, resource: Resource) -> ClientListerWatcher:
         """The same of the resource in another version."""
         return replace(self, resource=resource)
 
     def __repr__(self) -> str:
         scope = f" in {self.namespace}" if self.namespace else ""
         chosen = "".join(f", {name}={text}" for name, text in self.selectors.items())
-        return f"<ResourceReader of {self.resource}{scope}{chosen}>"
+        return f"<ClientListerWatcher of {self.resource}{scope}{chosen}>"

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from yarl import URL
 
-from aioinformer._client.auth.off_loop import off_loop
+from aioinformer._client.auth.off_loop import run_in_thread
 from aioinformer.errors import ConfigurationError
 
 __all__ = [
@@ -27,9 +27,9 @@ __all__ = [
     "FixedAuthorization",
     "FixedTls",
     "Tls",
-    "proxy_url",
-    "secure_context",
-    "server_url",
+    "create_ssl_context",
+    "parse_proxy_url",
+    "parse_server_url",
 ]
 
 
@@ -97,7 +97,7 @@ class Credentials:
     """More headers that go with them: whom a kubeconfig's user acts as."""
 
     @property
-    def where(self) -> str:
+    def description(self) -> str:
         """The server, and which file and context named it, for messages."""
         server = str(self.server.with_query(None)).rstrip("/")  # some put a token there
         return f"{server} ({self.origin})" if self.origin else server
@@ -182,12 +182,12 @@ class ExplicitServer:
         """Nothing to find; the system's certificates are read in a thread."""
         tls = self.tls
         if self.server.scheme == "https" and tls is None:
-            tls = await off_loop(secure_context)
+            tls = await run_in_thread(create_ssl_context)
         authorization = FixedAuthorization(f"Bearer {self.token}" if self.token else "")
         return Credentials(self.server, authorization, FixedTls(tls) if tls else None)
 
 
-def server_url(text: str) -> URL:
+def parse_server_url(text: str) -> URL:
     """The URL of an API server.
 
     Raises:
@@ -197,18 +197,18 @@ def server_url(text: str) -> URL:
         url = URL(text.rstrip("/"))
     except ValueError as error:
         if "port" in str(error).lower():  # "Port out of range 0-65535", or no number at all
-            said = f"the port of {_quoted(text, URL())} is no number from 1 to 65535"
+            said = f"the port of {_displayable_url(text, URL())} is no number from 1 to 65535"
             raise ConfigurationError(said) from None  # the cause may quote what is a secret
         url = URL()
     if url.scheme not in ("http", "https") or not url.host:
-        said = f"a server is a URL such as https://10.0.0.1:6443, not {_quoted(text, url)}"
+        said = f"a server is a URL such as https://10.0.0.1:6443, not {_displayable_url(text, url)}"
         raise ConfigurationError(said)
     if url.user is not None or url.password is not None:
         raise ConfigurationError(f"the URL of server {url.host} has a user or password in it")
     return url
 
 
-def _quoted(text: str, url: URL) -> str:
+def _displayable_url(text: str, url: URL) -> str:
     """What was given for a URL, as far as it may be shown: its host alone, if there is more in
     it. A user comes before an ``@``, and some put a token into the query.
     """
@@ -217,7 +217,7 @@ def _quoted(text: str, url: URL) -> str:
     return f"what was given for {url.host}" if url.host else "what was given"
 
 
-def proxy_url(text: str) -> tuple[URL, str]:
+def parse_proxy_url(text: str) -> tuple[URL, str]:
     """The URL of a proxy without user and password, and the header that carries those.
 
     Raises:
@@ -235,7 +235,7 @@ def proxy_url(text: str) -> tuple[URL, str]:
     return url.with_user(None), f"Basic {base64.b64encode(pair).decode()}"
 
 
-def secure_context(authority: bytes | None = None) -> ssl.SSLContext:
+def create_ssl_context(authority: bytes | None = None) -> ssl.SSLContext:
     """A TLS context that trusts the certificates in ``authority`` (PEM), or the system's.
 
     The latter are read from files: call it in a thread.

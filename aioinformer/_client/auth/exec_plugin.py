@@ -31,41 +31,43 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from aioinformer._client.auth.redaction import Mask, without_secrets
-from aioinformer._client.auth.token_file import bearer
-from aioinformer._client.auth.token_refresh import Grant, Pair
+from aioinformer._client.auth.redaction import Redactor, redact_diagnostics
+from aioinformer._client.auth.token_file import bearer_header
+from aioinformer._client.auth.token_refresh import CertificatePair, TokenGrant
 from aioinformer.errors import ConfigurationError, FetchError
 
-__all__ = ["ExecPlugin", "Outcome", "plugin_command", "run"]
+__all__ = ["ExecPlugin", "ProcessResult", "parse_exec_section", "run_process"]
 
 
-OUTPUT_CAP = 1024 * 1024
+MAX_OUTPUT_BYTES = 1024 * 1024
 """Bytes of output: an ExecCredential with a chain of certificates has some kilobytes."""
 
-TAIL = 2048
+MAX_STDERR_BYTES = 2048
 """Bytes kept of the diagnostics: the last line says what went wrong."""
 
-STDOUT = 1
+STDOUT_FD = 1
 """The number of the pipe that carries the output."""
 
-LINGERING = 0.5
+PIPE_CLOSE_DELAY = 0.5
 """Seconds that the pipes of a program that has ended may stay open: it may have left something
 running that holds them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProcessResult:
     """What a program left behind."""
 
-    code: int
+    exit_code: int
     """Its exit code; negative for the signal that ended it."""
-    output: bytes = field(repr=False)
-    """Its standard output, cut off at one byte more than ``OUTPUT_CAP``."""
-    complaint: bytes = field(repr=False)
+    stdout: bytes = field(repr=False)
+    """Its standard output, cut off at one byte more than ``MAX_OUTPUT_BYTES``."""
+    stderr: bytes = field(repr=False)
     """The end of its standard error."""
 
 
-async def run(command: tuple[str, ...], environment: Mapping[str, str], seconds: float) -> Outcome:
+async def run_process(
+    command: tuple[str, ...], environment: Mapping[str, str], timeout: float
+) -> ProcessResult:
     """Run a program to its end, without input.
 
     A cancellation kills it.
@@ -73,14 +75,16 @@ async def run(command: tuple[str, ...], environment: Mapping[str, str], seconds:
     Args:
         command: the program and its arguments.
         environment: all its variables.
-        seconds: after how many it is killed.
+        timeout: after how many it is killed.
 
     Raises:
         OSError: it can't be started.
         TimeoutError: it was killed.
     """
-    async with asyncio.timeout(seconds):
-        starting = asyncio.create_task(_started(command, environment), name="start of a plugin")
+    async with asyncio.timeout(timeout):
+        starting = asyncio.create_task(
+            _start_process(command, environment), name="start of a plugin"
+        )
         try:
             await asyncio.wait({starting})
             transport, listening = starting.result()
@@ -89,16 +93,16 @@ async def run(command: tuple[str, ...], environment: Mapping[str, str], seconds:
             # A few milliseconds, if at all: what is half started can't be killed properly.
             await asyncio.wait({starting})
             if starting.exception() is None:
-                await _end(*starting.result())
+                await _stop_process(*starting.result())
     code = cast("int", transport.get_returncode())
-    return Outcome(code, bytes(listening.output), bytes(listening.complaint))
+    return ProcessResult(code, bytes(listening.stdout), bytes(listening.stderr))
 
 
-async def _started(
+async def _start_process(
     command: tuple[str, ...], environment: Mapping[str, str]
-) -> tuple[asyncio.SubprocessTransport, _Listening]:
+) -> tuple[asyncio.SubprocessTransport, _OutputCollector]:
     return await asyncio.get_running_loop().subprocess_exec(
-        _Listening,
+        _OutputCollector,
         *command,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -108,74 +112,76 @@ async def _started(
     )
 
 
-async def _end(transport: asyncio.SubprocessTransport, listening: _Listening) -> None:
+async def _stop_process(
+    transport: asyncio.SubprocessTransport, collector: _OutputCollector
+) -> None:
     """Kill what still runs, and return when the system has said that it has ended."""
     if transport.get_returncode() is None:
         # Else it is gone already, or runs as somebody else.
         with suppress(ProcessLookupError, PermissionError):
-            _kill(transport)
+            _kill_process(transport)
     # Not close() at once: that reaps the child behind the back of asyncio's own watcher. And not
     # without waiting: its end would be reported to a loop that may be closed by then.
-    await asyncio.wait({listening.ended}, timeout=2 * LINGERING)
+    await asyncio.wait({collector.ended}, timeout=2 * PIPE_CLOSE_DELAY)
     transport.close()
 
 
-def _kill(transport: asyncio.SubprocessTransport) -> None:
+def _kill_process(transport: asyncio.SubprocessTransport) -> None:
     if sys.platform == "win32":
         transport.kill()  # there are no sessions: what it started lives on
     else:
         os.killpg(transport.get_pid(), signal.SIGKILL)
 
 
-class _Listening(asyncio.SubprocessProtocol):
+class _OutputCollector(asyncio.SubprocessProtocol):
     """Takes what a program writes."""
 
     def __init__(self) -> None:
-        self.output = bytearray()
-        self.complaint = bytearray()
+        self.stdout = bytearray()
+        self.stderr = bytearray()
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the program has ended and its pipes are closed."""
         self._transport: asyncio.SubprocessTransport | None = None
-        self._closing: asyncio.TimerHandle | None = None
+        self._close_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.SubprocessTransport", transport)
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         content = cast("bytes", data)
-        if fd == STDOUT:
-            self.output += content[: OUTPUT_CAP + 1 - len(self.output)]
+        if fd == STDOUT_FD:
+            self.stdout += content[: MAX_OUTPUT_BYTES + 1 - len(self.stdout)]
         else:
-            self.complaint = (self.complaint + content)[-TAIL:]
+            self.stderr = (self.stderr + content)[-MAX_STDERR_BYTES:]
 
     def process_exited(self) -> None:
         if self._transport is not None:
             loop = asyncio.get_running_loop()
-            self._closing = loop.call_later(LINGERING, self._transport.close)
+            self._close_timer = loop.call_later(PIPE_CLOSE_DELAY, self._transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._closing is not None:
-            self._closing.cancel()
+        if self._close_timer is not None:
+            self._close_timer.cancel()
         if not self.ended.done():
             self.ended.set_result(None)
 
 
-PLUGIN_SECONDS = 120.0
+PLUGIN_TIMEOUT = 120.0
 """What a run may take: somebody may have to log in in a browser."""
 
-PAUSE = 10.0
+RETRY_DELAY = 10.0
 """Seconds after a run that failed before the next one: many informers would each ask for one."""
 
-CHECK = "run it in a terminal to see what is wrong: perhaps a login has ended"
+TERMINAL_HINT = "run it in a terminal to see what is wrong: perhaps a login has ended"
 """What to do about one that says nothing itself."""
 
-VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 """Of the protocol. v1alpha1 was removed from Kubernetes in 1.24."""
 
-EARLY = 0.2
+RENEWAL_FRACTION = 0.2
 """The part of a credential's life that is left when it is renewed."""
 
-EARLIEST = 120.0
+MAX_RENEWAL_LEAD = 120.0
 """The seconds that are left then at most: tokens of an hour are not renewed at 48 minutes."""
 
 
@@ -185,41 +191,47 @@ class PluginCommand:
 
     version: str
     """The version of the protocol."""
-    words: tuple[str, ...] = field(repr=False)
+    argv: tuple[str, ...] = field(repr=False)
     """The program and its arguments."""
     variables: Mapping[str, str] = field(repr=False)
     """Those to add to the environment."""
-    cluster: Mapping[str, Any] | None = field(repr=False)
+    cluster_info: Mapping[str, Any] | None = field(repr=False)
     """What it is told of the cluster, if it asks for that."""
-    hint: str
+    install_hint: str
     """How to install it, in the words of the kubeconfig."""
 
-    def environment(self) -> dict[str, str]:
+    def build_environment(self) -> dict[str, str]:
         """All its variables."""
         spec: dict[str, Any] = {"interactive": False}
-        if self.cluster is not None:
-            spec["cluster"] = self.cluster
+        if self.cluster_info is not None:
+            spec["cluster"] = self.cluster_info
         info = {"apiVersion": self.version, "kind": "ExecCredential", "spec": spec}
         return {**os.environ, **self.variables, "KUBERNETES_EXEC_INFO": json.dumps(info)}
 
-    def mask(self) -> Mask:
+    def make_redactor(self) -> Redactor:
         """Hides what the kubeconfig gives it that may be secret."""
-        flags = zip(("", *self.words), self.words, strict=False)
-        secret = [value for flag, value in flags if any(word in flag.lower() for word in TELLING)]
-        assigned = [word.partition("=")[2] for word in self.words]
-        return Mask(("plugin", each) for each in (*self.variables.values(), *secret, *assigned))
+        flags = zip(("", *self.argv), self.argv, strict=False)
+        secret = [
+            value
+            for flag, value in flags
+            if any(word in flag.lower() for word in SECRET_FLAG_WORDS)
+        ]
+        assigned = [word.partition("=")[2] for word in self.argv]
+        return Redactor(("plugin", each) for each in (*self.variables.values(), *secret, *assigned))
 
 
-TELLING = ("secret", "token", "password", "key")
+SECRET_FLAG_WORDS = ("secret", "token", "password", "key")
 """Words in a flag after which a secret comes."""
 
 
-def plugin_command(section: Mapping[str, Any], cluster: Mapping[str, Any]) -> PluginCommand:
+def parse_exec_section(
+    section: Mapping[str, Any], cluster_info: Mapping[str, Any]
+) -> PluginCommand:
     """What an ``exec`` section of a kubeconfig says.
 
     Args:
         section: it, its command made absolute if it is a path.
-        cluster: what a plugin may be told of the cluster.
+        cluster_info: what a plugin may be told of the cluster.
 
     Raises:
         ConfigurationError: it is incomplete, or asks for what can't be given.
@@ -227,10 +239,10 @@ def plugin_command(section: Mapping[str, Any], cluster: Mapping[str, Any]) -> Pl
     command, version = section.get("command"), section.get("apiVersion")
     if not isinstance(command, str) or not command:
         raise ConfigurationError("its exec section names no command")
-    name = _shown(command)
-    if version not in VERSIONS:
+    name = _program_name(command)
+    if version not in API_VERSIONS:
         said = f"the exec plugin {name} is of version {version!r}; known are "
-        raise ConfigurationError(said + " and ".join(VERSIONS))
+        raise ConfigurationError(said + " and ".join(API_VERSIONS))
     if section.get("interactiveMode") == "Always":
         raise ConfigurationError(
             f"the exec plugin {name} wants a terminal (interactiveMode: Always), which a "
@@ -242,88 +254,96 @@ def plugin_command(section: Mapping[str, Any], cluster: Mapping[str, Any]) -> Pl
     except (KeyError, TypeError):
         said = f"args or env of the exec plugin {name} are not lists of what they should be"
         raise ConfigurationError(said) from None  # the error would quote what it stumbled over
-    told = cluster if section.get("provideClusterInfo") else None
+    told = cluster_info if section.get("provideClusterInfo") else None
     return PluginCommand(version, words, variables, told, str(section.get("installHint") or ""))
 
 
-def _shown(command: str) -> str:
+def _program_name(command: str) -> str:
     """A program's name for messages: some write a whole command line into it, or a URL."""
     return repr(re.split(r"[?\s]", command, maxsplit=1)[0])
 
 
 @dataclass(slots=True)
 class ExecPlugin:
-    """Runs the program; call it for a ``Grant``."""
+    """Runs the program; call it for a ``TokenGrant``."""
 
     command: PluginCommand
-    where: str
+    origin: str
     """What named it, for messages."""
-    seconds: float = PLUGIN_SECONDS
+    timeout: float = PLUGIN_TIMEOUT
     """What a run may take."""
     _failure: str = field(default="", init=False)
-    _again: float = field(default=0.0, init=False)
+    _retry_at: float = field(default=0.0, init=False)
 
-    async def __call__(self) -> Grant:
+    async def __call__(self) -> TokenGrant:
         """What the program yields now.
 
-        A run that fails is not repeated for ``PAUSE`` seconds: the failure is told again.
+        A run that fails is not repeated for ``RETRY_DELAY`` seconds: the failure is told again.
 
         Raises:
             FetchError: the program can't be run, fails, or yields nothing usable.
         """
-        if time.monotonic() < self._again:
+        if time.monotonic() < self._retry_at:
             raise FetchError(self._failure, phase="credentials")
-        name = f"{self.where}: the exec plugin {_shown(self.command.words[0])}"
+        name = f"{self.origin}: the exec plugin {_program_name(self.command.argv[0])}"
         try:
-            return _grant(await self._output())
+            return _make_grant(await self._run_program())
         except (OSError, TimeoutError, ValueError) as error:
-            self._failure = f"{name} {self._told(error)}"
-            self._again = time.monotonic() + PAUSE
+            self._failure = f"{name} {self._describe_failure(error)}"
+            self._retry_at = time.monotonic() + RETRY_DELAY
             # The cause of a ValueError would show what the program printed.
             cause = error if isinstance(error, OSError) else None
             if cause is not None and cause.filename is not None:
-                cause.filename = _shown(self.command.words[0])
+                cause.filename = _program_name(self.command.argv[0])
             raise FetchError(self._failure, phase="credentials") from cause
 
-    async def _output(self) -> Mapping[str, Any]:
+    async def _run_program(self) -> Mapping[str, Any]:
         command = self.command
-        outcome = await run(command.words, command.environment(), self.seconds)
-        if outcome.code != 0:
-            raise ValueError(f"failed{self._last_words(outcome)}")
-        if len(outcome.output) > OUTPUT_CAP:
-            raise ValueError(f"printed more than {OUTPUT_CAP} bytes")
-        return _credential(outcome.output, command.version)
+        outcome = await run_process(command.argv, command.build_environment(), self.timeout)
+        if outcome.exit_code != 0:
+            raise ValueError(f"failed{self._describe_exit(outcome)}")
+        if len(outcome.stdout) > MAX_OUTPUT_BYTES:
+            raise ValueError(f"printed more than {MAX_OUTPUT_BYTES} bytes")
+        return _parse_credential(outcome.stdout, command.version)
 
-    def _told(self, error: Exception) -> str:
+    def _describe_failure(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
-            return f"did not end in {self.seconds:g} s, and was killed"
+            return f"did not end in {self.timeout:g} s, and was killed"
         if not isinstance(error, OSError):
             said = str(error)
             complained = said.startswith("failed") and ": " in said  # which says it better
-            return said if complained else f"{said}; {CHECK}"
-        hint = " ".join(self.command.hint.split())
+            return said if complained else f"{said}; {TERMINAL_HINT}"
+        hint = " ".join(self.command.install_hint.split())
         said = f"can't be run: {error.strerror}"
         if hint:
             return f"{said}. To install it: {hint}"
         if isinstance(error, PermissionError):
             return f"{said}: may it be executed (chmod +x)?"
-        if os.sep in self.command.words[0]:
+        if os.sep in self.command.argv[0]:
             return f"{said}: is it installed, and `command:` in the kubeconfig right?"
         return f"{said}: is it installed, and found in $PATH?"
 
-    def _last_words(self, outcome: Outcome) -> str:
-        how = f" with code {outcome.code}" if outcome.code > 0 else f" by signal {-outcome.code}"
-        lines = outcome.complaint.decode("utf-8", "replace").strip().splitlines()
-        said = without_secrets(self.command.mask().text(lines[-1])) if lines else ""
+    def _describe_exit(self, result: ProcessResult) -> str:
+        how = (
+            f" with code {result.exit_code}"
+            if result.exit_code > 0
+            else f" by signal {-result.exit_code}"
+        )
+        lines = result.stderr.decode("utf-8", "replace").strip().splitlines()
+        said = (
+            redact_diagnostics(self.command.make_redactor().redact_complete(lines[-1]))
+            if lines
+            else ""
+        )
         return f"{how}: {said}" if said else how
 
 
 # -- what it prints ----------------------------------------------------------------------------
 
 
-def _credential(output: bytes, version: str) -> Mapping[str, Any]:
+def _parse_credential(output: bytes, version: str) -> Mapping[str, Any]:
     """The status of an ``ExecCredential``."""
-    printed = _parsed(output)
+    printed = _parse_json(output)
     if not isinstance(printed, dict):
         raise ValueError("printed no ExecCredential")
     document = cast("dict[str, Any]", printed)
@@ -335,7 +355,7 @@ def _credential(output: bytes, version: str) -> Mapping[str, Any]:
     return cast("dict[str, Any]", status)
 
 
-def _parsed(output: bytes) -> Any:
+def _parse_json(output: bytes) -> Any:
     """The JSON; ``None`` if it is none. The error would carry all that was printed."""
     try:
         return json.loads(output)
@@ -343,7 +363,7 @@ def _parsed(output: bytes) -> Any:
         return None
 
 
-def _grant(status: Mapping[str, Any]) -> Grant:
+def _make_grant(status: Mapping[str, Any]) -> TokenGrant:
     token, certificate, key = (
         str(status.get(name) or "") for name in ("token", "clientCertificateData", "clientKeyData")
     )
@@ -352,14 +372,14 @@ def _grant(status: Mapping[str, Any]) -> Grant:
     if not token and not certificate:
         raise ValueError("printed neither a token nor a certificate")
     try:
-        header = bearer(token.encode()) if token else ""
+        header = bearer_header(token.encode()) if token else ""
     except ValueError as error:
         raise ValueError(f"printed a token that can't be used: {error}") from None
-    pair = Pair(certificate.encode(), key.encode()) if certificate else None
-    return Grant(header, pair, *_life(status.get("expirationTimestamp")))
+    pair = CertificatePair(certificate.encode(), key.encode()) if certificate else None
+    return TokenGrant(header, pair, *_parse_lifetime(status.get("expirationTimestamp")))
 
 
-def _life(expires: object) -> tuple[float, ...]:
+def _parse_lifetime(expires: object) -> tuple[float, ...]:
     """For how many seconds a credential is fresh, and valid."""
     if not expires:
         return ()
@@ -371,4 +391,4 @@ def _life(expires: object) -> tuple[float, ...]:
     left = (end - dt.datetime.now(dt.UTC)).total_seconds()
     if left <= 0:  # a clock is wrong, and the server knows better: it says 401 when it has
         return ()
-    return left - min(EARLIEST, EARLY * left), left
+    return left - min(MAX_RENEWAL_LEAD, RENEWAL_FRACTION * left), left

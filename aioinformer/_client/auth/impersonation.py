@@ -14,15 +14,15 @@ from typing import Any, cast
 
 from aioinformer.errors import ConfigurationError
 
-__all__ = ["impersonates", "impersonation"]
+__all__ = ["has_impersonation_headers", "impersonation_headers"]
 
 PREFIX = "Impersonate-"
 
-PLAIN = frozenset(f"{string.ascii_letters}{string.digits}!#$&'*+-.^_`|~".encode())
+HEADER_NAME_BYTES = frozenset(f"{string.ascii_letters}{string.digits}!#$&'*+-.^_`|~".encode())
 """What the name of a header may have in it (RFC 7230), but for the ``%`` that marks the rest."""
 
 
-def impersonation(user: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def impersonation_headers(user: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """The headers for what a user of a kubeconfig says; one name may come more than once.
 
     Raises:
@@ -30,7 +30,7 @@ def impersonation(user: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
             quote it.
     """
     try:
-        found = tuple(_headers(user))
+        found = tuple(_iter_headers(user))
     except (AttributeError, TypeError, ValueError):
         found = None
     if found is None:
@@ -42,37 +42,39 @@ def impersonation(user: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return found
 
 
-def impersonates(headers: Mapping[str, str]) -> bool:
+def has_impersonation_headers(headers: Mapping[str, str]) -> bool:
     """Whether a program's own headers say whom it acts as; then a kubeconfig's don't count."""
     return any(name.lower().startswith(PREFIX.lower()) for name in headers)
 
 
-def _headers(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _iter_headers(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, name in (("as", "User"), ("as-uid", "Uid")):
         if user.get(key):
-            yield f"{PREFIX}{name}", _text(user[key])
-    for group in _texts(user.get("as-groups")):
+            yield f"{PREFIX}{name}", _check_text(user[key])
+    for group in _check_texts(user.get("as-groups")):
         yield f"{PREFIX}Group", group
     extras: Mapping[str, Any] = user.get("as-user-extra") or {}
     for key, values in extras.items():
-        for value in _texts(values):
-            yield f"{PREFIX}Extra-{_escaped(_text(key))}", value
+        for value in _check_texts(values):
+            yield f"{PREFIX}Extra-{_escape_key(_check_text(key))}", value
 
 
-def _texts(value: object) -> list[str]:
+def _check_texts(value: object) -> list[str]:
     if value is None:
         return []
     if not isinstance(value, list):
         raise TypeError
-    return [_text(each) for each in cast("list[object]", value)]
+    return [_check_text(each) for each in cast("list[object]", value)]
 
 
-def _text(value: object) -> str:
+def _check_text(value: object) -> str:
     if not isinstance(value, str) or not value.isprintable():
         raise TypeError
     return value
 
 
-def _escaped(key: str) -> str:
+def _escape_key(key: str) -> str:
     """The name of an extra, such as ``example.com/team``, as a part of a header's."""
-    return "".join(chr(byte) if byte in PLAIN else f"%{byte:02X}" for byte in key.encode())
+    return "".join(
+        chr(byte) if byte in HEADER_NAME_BYTES else f"%{byte:02X}" for byte in key.encode()
+    )

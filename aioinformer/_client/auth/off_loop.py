@@ -1,4 +1,4 @@
-"""``off_loop``: work that may block, in a thread that nobody has to wait for.
+"""``run_in_thread``: work that may block, in a thread that nobody has to wait for.
 
 Credentials lie in files, and a file system may hang: NFS without its server, a FIFO without a
 writer. No thread can be stopped that waits for one. Those of asyncio's and anyio's pools are
@@ -17,13 +17,13 @@ from contextvars import copy_context
 from threading import Thread
 from typing import TypeVar
 
-__all__ = ["off_loop"]
+__all__ = ["run_in_thread"]
 
 T = TypeVar("T")
 
 
-async def off_loop(blocking: Callable[[], T]) -> T:
-    """What ``blocking`` returns or raises, run in a thread.
+async def run_in_thread(function: Callable[[], T]) -> T:
+    """What ``function`` returns or raises, run in a thread.
 
     A cancellation leaves it behind: it runs on, and what comes of it is dropped.
     """
@@ -35,7 +35,7 @@ async def off_loop(blocking: Callable[[], T]) -> T:
             returned(done)
 
     def run() -> None:
-        returned = _outcome(blocking)
+        returned = _capture_outcome(function)
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(settle, returned)
 
@@ -44,10 +44,10 @@ async def off_loop(blocking: Callable[[], T]) -> T:
     return await done
 
 
-def _outcome(blocking: Callable[[], T]) -> Callable[[asyncio.Future[T]], None]:
+def _capture_outcome(function: Callable[[], T]) -> Callable[[asyncio.Future[T]], None]:
     """Run it; what gives its end to a future."""
     try:
-        result = blocking()
+        result = function()
     except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
         failure = error
         return lambda done: done.set_exception(failure)

@@ -24,52 +24,58 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from aioinformer._client.auth.credentials import secure_context
-from aioinformer._client.auth.off_loop import off_loop
-from aioinformer._client.auth.token_refresh import Pair, SingleFlight
+from aioinformer._client.auth.credentials import create_ssl_context
+from aioinformer._client.auth.off_loop import run_in_thread
+from aioinformer._client.auth.token_refresh import CertificatePair, SingleFlight
 from aioinformer.errors import ConfigurationError
 
-__all__ = ["Material", "RotatingTls", "certificate_pair", "in_memory", "in_private_folder"]
+__all__ = [
+    "RotatingTls",
+    "TlsMaterial",
+    "open_certificate_file",
+    "open_memory_file",
+    "open_private_file",
+]
 
 logger = logging.getLogger(__name__)
 
-MINUTE = 60.0
+REREAD_INTERVAL = 60.0
 """Seconds between two looks at the certificates: they are renewed hours before they expire."""
 
-LATER = 10.0
+RETRY_INTERVAL = 10.0
 """The same when they could not be used: one file of two may have been written already."""
 
-CHECK_PEM = (
+PEM_HINT = (
     "authority, client certificate and key must each be whole, in PEM (-----BEGIN ...), and the "
     "key that of the certificate: get a fresh kubeconfig, or look at the files that it names"
 )
 """What to do when OpenSSL doesn't accept them; which one it was it doesn't say."""
 
-DESCRIPTORS = Path("/proc/self/fd")
+FD_DIRECTORY = Path("/proc/self/fd")
 """Where Linux shows files that have no name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class TlsMaterial:
     """What a context is made of."""
 
     authority: bytes | None = None
     """The trusted certificates, in PEM; the system's if there are none."""
-    pair: Pair | None = None
+    pair: CertificatePair | None = None
     """The client's certificate and key, if it has them."""
     verify: bool = True
     """Whether the server's certificate is checked."""
 
-    def context(self) -> ssl.SSLContext:
+    def make_context(self) -> ssl.SSLContext:
         """A context of it. Blocks.
 
         Raises:
             OSError: something is no certificate, or no key, or one doesn't fit the other.
             ValueError: the key is encrypted.
         """
-        context = secure_context(self.authority)
+        context = create_ssl_context(self.authority)
         if self.pair is not None:
-            with certificate_pair(self.pair) as path:
+            with open_certificate_file(self.pair) as path:
                 context.load_cert_chain(path, password=_no_password)
         if not self.verify:
             context.check_hostname = False
@@ -82,31 +88,31 @@ class RotatingTls:
 
     def __init__(
         self,
-        read: Callable[[], Material],
+        read: Callable[[], TlsMaterial],
         *,
-        where: str,
-        granted: Callable[[], Pair | None] = lambda: None,
-        every: float = MINUTE,
+        origin: str,
+        plugin_pair: Callable[[], CertificatePair | None] = lambda: None,
+        interval: float = REREAD_INTERVAL,
     ) -> None:
         """Make one; nothing is read yet.
 
         Args:
             read: yields what there is now. Blocks; raises ``OSError`` or ``ValueError``.
-            where: what names the certificates, for messages.
-            granted: the certificate of an exec plugin, if it has yielded one. Used when ``read``
+            origin: what names the certificates, for messages.
+            plugin_pair: the certificate of an exec plugin, if it has yielded one. Used when ``read``
                 has none, as client-go does.
-            every: the seconds between two looks at them, at least.
+            interval: the seconds between two looks at them, at least.
         """
         self._read = read
-        self._where = where
-        self._granted = granted
-        self._every = every
-        self._flight = SingleFlight(self._renew, name="renewal of certificates")
+        self._origin = origin
+        self._plugin_pair = plugin_pair
+        self._interval = interval
+        self._refresh = SingleFlight(self._renew, name="renewal of certificates")
         self._context: ssl.SSLContext | None = None
-        self._material: Material | None = None
-        self._pair: Pair | None = None
-        self._due = 0.0
-        self._told = ""
+        self._material: TlsMaterial | None = None
+        self._used_plugin_pair: CertificatePair | None = None
+        self._next_read_at = 0.0
+        self._last_warning = ""
 
     async def context(self, *, failed: ssl.SSLContext | None = None) -> ssl.SSLContext:
         """The context now; see ``Tls``.
@@ -116,44 +122,48 @@ class RotatingTls:
             NotRunning: the client was closed meanwhile.
         """
         context = self._context
-        if context is None or context is failed or self._granted() != self._pair:
-            return await self._flight()
-        if asyncio.get_running_loop().time() >= self._due:
-            self._flight.start()
+        if context is None or context is failed or self._plugin_pair() != self._used_plugin_pair:
+            return await self._refresh()
+        if asyncio.get_running_loop().time() >= self._next_read_at:
+            self._refresh.start()
         return context
 
     async def _renew(self) -> ssl.SSLContext:
         now = asyncio.get_running_loop().time()
-        pair = self._granted()
+        pair = self._plugin_pair()
         try:
-            found = await off_loop(self._read)
-            material = Material(found.authority, found.pair or pair, found.verify)
+            found = await run_in_thread(self._read)
+            material = TlsMaterial(found.authority, found.pair or pair, found.verify)
             if self._context is None or material != self._material:
-                self._context = await off_loop(material.context)
+                self._context = await run_in_thread(material.make_context)
         except (OSError, ValueError) as error:  # an ssl.SSLError is the former
-            said = f"{self._where}: a certificate or its key can't be used: {_reason(error)}"
+            said = f"{self._origin}: a certificate or its key can't be used: {_error_reason(error)}"
             if self._context is None:
                 raise ConfigurationError(said) from error
-            self._pair, self._due = pair, now + LATER
-            if said != self._told:
-                self._told = said
+            self._used_plugin_pair, self._next_read_at = pair, now + RETRY_INTERVAL
+            if said != self._last_warning:
+                self._last_warning = said
                 logger.warning("%s; those of before are used on", said)
             return self._context
-        self._told = ""
-        self._material, self._pair, self._due = material, pair, now + self._every
+        self._last_warning = ""
+        self._material, self._used_plugin_pair, self._next_read_at = (
+            material,
+            pair,
+            now + self._interval,
+        )
         return self._context
 
     async def aclose(self) -> None:
         """End a look at the certificates that is under way."""
-        await self._flight.aclose()
+        await self._refresh.aclose()
 
     def __repr__(self) -> str:
-        return f"<RotatingTls of {self._where}>"
+        return f"<RotatingTls of {self._origin}>"
 
 
-def _reason(error: OSError | ValueError) -> object:
+def _error_reason(error: OSError | ValueError) -> object:
     if isinstance(error, ssl.SSLError):
-        return f"{error.reason or error.strerror or 'it is none'}; {CHECK_PEM}"
+        return f"{error.reason or error.strerror or 'it is none'}; {PEM_HINT}"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return error
@@ -168,35 +178,35 @@ def _no_password() -> str:
 
 
 @contextmanager
-def certificate_pair(pair: Pair) -> Generator[Path]:
+def open_certificate_file(pair: CertificatePair) -> Generator[Path]:
     """A file with a certificate and its key, while the context lasts."""
     content = pair.certificate + b"\n" + pair.key
     with ExitStack() as stack:
         try:
-            path = stack.enter_context(in_memory(content))
+            path = stack.enter_context(open_memory_file(content))
         except OSError:  # no such system, or a sandbox that doesn't allow it
-            path = stack.enter_context(in_private_folder(content))
+            path = stack.enter_context(open_private_file(content))
         yield path
 
 
 @contextmanager
-def in_memory(content: bytes) -> Generator[Path]:
+def open_memory_file(content: bytes) -> Generator[Path]:
     """A file with this content that lies on no disk.
 
     Raises:
         OSError: the system has no such files.
     """
-    if sys.platform != "linux" or not DESCRIPTORS.is_dir():
+    if sys.platform != "linux" or not FD_DIRECTORY.is_dir():
         raise OSError("there are no files in memory here")
     descriptor = os.memfd_create("client certificate", os.MFD_CLOEXEC)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
-        yield DESCRIPTORS / str(descriptor)
+        yield FD_DIRECTORY / str(descriptor)
 
 
 @contextmanager
-def in_private_folder(content: bytes) -> Generator[Path]:
+def open_private_file(content: bytes) -> Generator[Path]:
     """A file with this content that nobody else can read, in a folder that goes with it."""
     with TemporaryDirectory(prefix="aioinformer-") as folder:  # 0700
         path = Path(folder, "client.pem")

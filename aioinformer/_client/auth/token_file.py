@@ -12,35 +12,35 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from aioinformer._client.auth.off_loop import off_loop
-from aioinformer._client.auth.token_refresh import Grant
+from aioinformer._client.auth.off_loop import run_in_thread
+from aioinformer._client.auth.token_refresh import TokenGrant
 from aioinformer.errors import FetchError
 
-__all__ = ["TokenFile", "bearer"]
+__all__ = ["TokenFile", "bearer_header"]
 
 logger = logging.getLogger(__name__)
 
-MINUTE = 60.0
+REREAD_INTERVAL = 60.0
 """Seconds that a token is used before the file is read again: client-go's period."""
 
-LATER = 10.0
+RETRY_INTERVAL = 10.0
 """The same when the file could not be read, and the token of before is used on."""
 
-CAP = 1024 * 1024
+MAX_TOKEN_BYTES = 1024 * 1024
 """Bytes read of it. Tokens have some kilobytes; a path may name a device without an end."""
 
 
 @dataclass(slots=True)
 class TokenFile:
-    """Reads the token; call it for a ``Grant``."""
+    """Reads the token; call it for a ``TokenGrant``."""
 
     path: Path
-    where: str
+    origin: str
     """What named it, for messages."""
-    _last: str = field(default="", init=False, repr=False)
-    _told: str = field(default="", init=False)
+    _last_header: str = field(default="", init=False, repr=False)
+    _last_warning: str = field(default="", init=False)
 
-    async def __call__(self) -> Grant:
+    async def __call__(self) -> TokenGrant:
         """The token that is in the file now.
 
         One that can't be read now, while it is being replaced for example, leaves the last one
@@ -50,29 +50,29 @@ class TokenFile:
             FetchError: the file can't be read, or has no usable token, and never had one.
         """
         try:
-            self._last = bearer(await off_loop(partial(_content, self.path)))
+            self._last_header = bearer_header(await run_in_thread(partial(_read_file, self.path)))
         except (OSError, ValueError) as error:
             reason = (error.strerror if isinstance(error, OSError) else None) or error
-            said = f"{self.where}: the token file {self.path} can't be used: {reason}"
-            if not self._last:
+            said = f"{self.origin}: the token file {self.path} can't be used: {reason}"
+            if not self._last_header:
                 raise FetchError(said, phase="credentials") from error
-            if said != self._told:
-                self._told = said
+            if said != self._last_warning:
+                self._last_warning = said
                 logger.warning("%s; the token of before is used on", said)
-            return Grant(self._last, valid=LATER)
-        self._told = ""
-        return Grant(self._last, valid=MINUTE)
+            return TokenGrant(self._last_header, valid_for=RETRY_INTERVAL)
+        self._last_warning = ""
+        return TokenGrant(self._last_header, valid_for=REREAD_INTERVAL)
 
 
-def _content(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
     with path.open("rb") as file:
-        content = file.read(CAP + 1)
-    if len(content) > CAP:
-        raise ValueError(f"it has more than {CAP} bytes")
+        content = file.read(MAX_TOKEN_BYTES + 1)
+    if len(content) > MAX_TOKEN_BYTES:
+        raise ValueError(f"it has more than {MAX_TOKEN_BYTES} bytes")
     return content
 
 
-def bearer(token: bytes) -> str:
+def bearer_header(token: bytes) -> str:
     """The header for a token, without the space around it.
 
     Raises:

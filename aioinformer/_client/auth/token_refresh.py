@@ -1,7 +1,7 @@
-"""``RenewedAuthorization``: a header that is renewed in time, and at once when it is refused.
+"""``RefreshingAuthorization``: a header that is renewed in time, and at once when it is refused.
 
 Where a token comes from is a source's to know: a file, an exec plugin, a kubeconfig that somebody
-rewrites. It yields a ``Grant``, which says for how long it may be used. Here is decided when the
+rewrites. It yields a ``TokenGrant``, which says for how long it may be used. Here is decided when the
 source is asked again:
 
     the grant is fresh      it is used
@@ -27,12 +27,14 @@ from typing import Any, Generic, TypeVar
 
 from aioinformer.errors import FetchError, NotRunning
 
-__all__ = ["Grant", "Pair", "RenewedAuthorization", "SingleFlight"]
+__all__ = ["CertificatePair", "RefreshingAuthorization", "SingleFlight", "TokenGrant"]
 
 
 T = TypeVar("T")
 
-CLOSED = "the client was closed before the request was sent: its credentials were being renewed"
+CLOSED_MESSAGE = (
+    "the client was closed before the request was sent: its credentials were being renewed"
+)
 
 
 class SingleFlight(Generic[T]):
@@ -62,10 +64,10 @@ class SingleFlight(Generic[T]):
             NotRunning: it was closed.
         """
         if self._closed:
-            raise NotRunning(CLOSED)
+            raise NotRunning(CLOSED_MESSAGE)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name=self._name)
-            self._task.add_done_callback(_retrieve)
+            self._task.add_done_callback(_retrieve_exception)
         return self._task
 
     async def __call__(self) -> T:
@@ -79,7 +81,7 @@ class SingleFlight(Generic[T]):
         task = self.start()
         await asyncio.wait({task})
         if task.cancelled():
-            raise NotRunning(CLOSED)
+            raise NotRunning(CLOSED_MESSAGE)
         return task.result()
 
     async def aclose(self) -> None:
@@ -93,7 +95,7 @@ class SingleFlight(Generic[T]):
         return f"<SingleFlight {self._name} {'running' if self.running else 'idle'}>"
 
 
-def _retrieve(task: asyncio.Task[Any]) -> None:
+def _retrieve_exception(task: asyncio.Task[Any]) -> None:
     """Look at a failure: whoever waited has it, and if nobody did, asyncio would complain."""
     if not task.cancelled():
         task.exception()
@@ -103,7 +105,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CertificatePair:
     """A client certificate and its key, in PEM."""
 
     certificate: bytes = field(repr=False)
@@ -111,36 +113,36 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class TokenGrant:
     """What a source of credentials yields."""
 
     header: str = field(default="", repr=False)
     """The ``Authorization`` header; empty for none."""
-    pair: Pair | None = field(default=None, repr=False)
+    pair: CertificatePair | None = field(default=None, repr=False)
     """A certificate to show, beside the header or in place of it."""
-    fresh: float = math.inf
+    fresh_for: float = math.inf
     """Seconds until it should be renewed; by default only when it is refused."""
-    valid: float = math.inf
+    valid_for: float = math.inf
     """Seconds until it can't be used any more."""
 
 
-class RenewedAuthorization:
+class RefreshingAuthorization:
     """A header that is renewed in time, with one renewal at a time."""
 
-    def __init__(self, renew: Callable[[], Coroutine[Any, Any, Grant]]) -> None:
+    def __init__(self, renew: Callable[[], Coroutine[Any, Any, TokenGrant]]) -> None:
         """Make one; nothing is asked of the source yet.
 
         Args:
             renew: asks the source. Raises ``FetchError`` if there is nothing to be had now.
         """
         self._renew = renew
-        self._flight = SingleFlight(self._run, name="renewal of credentials")
-        self._grant: Grant | None = None
-        self._since = 0.0
-        self._told = ""
+        self._refresh = SingleFlight(self._renew_grant, name="renewal of credentials")
+        self._grant: TokenGrant | None = None
+        self._granted_at = 0.0
+        self._last_warning = ""
 
     @property
-    def pair(self) -> Pair | None:
+    def pair(self) -> CertificatePair | None:
         """The certificate of the last grant."""
         return self._grant.pair if self._grant else None
 
@@ -156,31 +158,37 @@ class RenewedAuthorization:
             NotRunning: the client was closed meanwhile.
         """
         grant, now = self._grant, asyncio.get_running_loop().time()
-        if grant is not None and grant.header != refused and now < self._since + grant.valid:
-            if now >= self._since + grant.fresh:
-                self._flight.start()
+        if (
+            grant is not None
+            and grant.header != refused
+            and now < self._granted_at + grant.valid_for
+        ):
+            if now >= self._granted_at + grant.fresh_for:
+                self._refresh.start()
             return grant.header
         try:
-            return (await self._flight()).header
+            return (await self._refresh()).header
         except FetchError as error:  # shared with others who wait: each gets one of its own
             raise FetchError(str(error), phase="credentials") from error.__cause__
 
-    async def _run(self) -> Grant:
+    async def _renew_grant(self) -> TokenGrant:
         try:
             grant = await self._renew()
         except FetchError as error:
-            if self._grant is not None and str(error) != self._told:
-                self._told = str(error)  # once: every request may be the reason for another try
+            if self._grant is not None and str(error) != self._last_warning:
+                self._last_warning = str(
+                    error
+                )  # once: every request may be the reason for another try
                 logger.warning("%s", error)
             raise
-        self._told = ""
-        self._grant, self._since = grant, asyncio.get_running_loop().time()
+        self._last_warning = ""
+        self._grant, self._granted_at = grant, asyncio.get_running_loop().time()
         return grant
 
     async def aclose(self) -> None:
         """End a renewal that is under way."""
-        await self._flight.aclose()
+        await self._refresh.aclose()
 
     def __repr__(self) -> str:
-        state = "renewing" if self._flight.running else "granted" if self._grant else "new"
-        return f"<RenewedAuthorization {state}>"
+        state = "renewing" if self._refresh.running else "granted" if self._grant else "new"
+        return f"<RefreshingAuthorization {state}>"

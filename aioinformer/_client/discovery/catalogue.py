@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
 
-from aioinformer._client.discovery.documents import Served, version_path
+from aioinformer._client.discovery.documents import ServedResource, version_path
 from aioinformer._core.codec.status_decoder import one_line
-from aioinformer._core.objects.resources import Resource, is_segment
+from aioinformer._core.objects.resources import Resource, is_path_segment
 from aioinformer.errors import (
     AmbiguousResource,
     FetchError,
@@ -26,24 +26,24 @@ from aioinformer.errors import (
     server_error,
 )
 
-__all__ = ["Catalogue", "places", "remembered"]
+__all__ = ["Catalogue", "copy_error", "split_group_version"]
 
-NEAR = 3
+MAX_SUGGESTIONS = 3
 """Resources that are suggested for a name that doesn't exist."""
 
-NAMES = 3 * NEAR
+MAX_SIMILAR_NAMES = 3 * MAX_SUGGESTIONS
 """Names that are compared to the end: one resource may be near by its plural and a short name."""
 
-LISTED = 5
+MAX_CANDIDATES = 5
 """Candidates that a message names; a hundred groups may have a resource of one name."""
 
-SHOWN = 200
+MAX_LIST_LENGTH = 200
 """Characters shown of a list in a server's words."""
 
-ALIKE = 0.7
+SIMILARITY_CUTOFF = 0.7
 """How alike they are (difflib's ratio): one letter of four may be wrong."""
 
-COMPARED = 200
+NAMES_PER_STEP = 200
 """Names that are compared with it in one step, at about 7 µs each."""
 
 
@@ -51,7 +51,7 @@ COMPARED = 200
 class Catalogue:
     """The resources of a server, in its order: core first, preferred versions first."""
 
-    served: tuple[Served, ...] = ()
+    served: tuple[ServedResource, ...] = ()
     unread: Mapping[str, FetchError | None] = field(default_factory=dict[str, FetchError | None])
     """Documents that didn't come, by path, and why. ``None`` for an aggregated API of which the
     server itself says that it doesn't answer."""
@@ -65,70 +65,76 @@ class Catalogue:
             AmbiguousResource: several groups have it. Says how to name each.
         """
         head, _, rest = name.lower().partition(".")
-        found = [each.resource for each in self._called(head, rest) if not each.lacks]
+        found = [each.resource for each in self._find_by_name(head, rest) if not each.lacks]
         by_group = {each.group: each for each in reversed(found)}  # the first version wins
         if len(by_group) < 2 or "" in by_group:
             return by_group.get("") or next(iter(by_group.values()), None)
-        named = [each for each in by_group.values() if head not in _short(each)]
+        named = [each for each in by_group.values() if head not in _exclusive_short_names(each)]
         if len(named) == 1:
             return named[0]
-        raise _ambiguous(name, named or list(by_group.values()))
+        raise _ambiguous_error(name, named or list(by_group.values()))
 
-    def with_more(self, more: Catalogue) -> Catalogue:
-        """Both together. What ``more`` describes is no longer unread."""
-        read = {version_path(each.resource.api_version) for each in more.served}
+    def union(self, other: Catalogue) -> Catalogue:
+        """Both together. What ``other`` describes is no longer unread."""
+        read = {version_path(each.resource.api_version) for each in other.served}
         unread = {path: error for path, error in self.unread.items() if path not in read}
-        served = tuple(dict.fromkeys((*self.served, *more.served)))
-        return Catalogue(served, {**unread, **more.unread})
+        served = tuple(dict.fromkeys((*self.served, *other.served)))
+        return Catalogue(served, {**unread, **other.unread})
 
-    def knows(self, group: str) -> bool:
+    def covers_group(self, group: str) -> bool:
         """Whether all of a group is described here, or that there is no such group."""
         root = "/apis" if group else "/api/v1"
-        return not any(_is_about(group, path) or path == root for path in self.unread)
+        return not any(_describes_group(group, path) or path == root for path in self.unread)
 
     # -- what is not found ---------------------------------------------------------------------
 
-    def similar(self, name: str) -> Generator[None, None, tuple[str, ...]]:
+    def find_similar(self, name: str) -> Generator[None, None, tuple[str, ...]]:
         """The plurals of what may be meant by a name that isn't there, the nearest first.
 
         In steps of a millisecond or two: clusters with a thousand custom resources exist, and
         comparing a name with all of theirs takes 50.
         """
-        names, near = self._names(dotted="." in name), dict[str, str]()
-        while some := dict(islice(names, COMPARED)):
+        names, near = self._candidate_names(dotted="." in name), dict[str, str]()
+        while some := dict(islice(names, NAMES_PER_STEP)):
             known = {**some, **near}
-            alike = get_close_matches(name.lower(), known, n=NAMES, cutoff=ALIKE)
+            alike = get_close_matches(
+                name.lower(), known, n=MAX_SIMILAR_NAMES, cutoff=SIMILARITY_CUTOFF
+            )
             near = {each: known[each] for each in alike}
             yield
-        return tuple(dict.fromkeys(near.values()))[:NEAR]
+        return tuple(dict.fromkeys(near.values()))[:MAX_SUGGESTIONS]
 
-    def missing(
-        self, name: str, near: tuple[str, ...] = (), *, where: str = ""
+    def make_lookup_error(
+        self, name: str, suggestions: tuple[str, ...] = (), *, location: str = ""
     ) -> UsageError | FetchError:
         """The error for a name that ``find`` doesn't find.
 
         Args:
             name: it.
-            near: what may be meant by it.
-            where: the server's URL, and the file and context that name it, for the message.
+            suggestions: what may be meant by it.
+            location: the server's URL, and the file and context that name it, for the message.
         """
         head, _, rest = name.lower().partition(".")
-        for each in self._called(head, rest):
-            return _unwatchable(name, each)
+        for each in self._find_by_name(head, rest):
+            return _unwatchable_error(name, each)
         for path, error in self.unread.items():
             if error is None or isinstance(error, NotFound):
                 continue
-            if any(_is_about(group, path) for group, _ in places(name)) if rest else _is_list(path):
-                return remembered(error)  # whether there is one can't be known
-        server = f"the server {where}".rstrip()
-        return UnknownResource(f"{server} has no resource called {name!r}{self._hints(name, near)}")
+            if (
+                any(_describes_group(group, path) for group, _ in split_group_version(name))
+                if rest
+                else _lists_resources(path)
+            ):
+                return copy_error(error)  # whether there is one can't be known
+        server = f"the server {location}".rstrip()
+        return UnknownResource(
+            f"{server} has no resource called {name!r}{self._describe_hints(name, suggestions)}"
+        )
 
-    def _hints(self, name: str, near: tuple[str, ...]) -> str:
-        hints = f" (did you mean {' or '.join(near)}?)" if near else ""
+    def _describe_hints(self, name: str, suggestions: tuple[str, ...]) -> str:
+        hints = f" (did you mean {' or '.join(suggestions)}?)" if suggestions else ""
         if dark := [path for path in self.unread if path.count("/") == 3]:
-            hints += (
-                f"; it did not describe {one_line(', '.join(path[6:] for path in dark), SHOWN)}"
-            )
+            hints += f"; it did not describe {one_line(', '.join(path[6:] for path in dark), MAX_LIST_LENGTH)}"
         listless = "/apis" in self.unread
         if listless and "." not in name:
             doubt = "" if self.served else ", if it is a Kubernetes API server at all"
@@ -137,7 +143,7 @@ class Catalogue:
             return f"{hints}; it lists nothing at all: is it a Kubernetes API server?"
         return f"{hints}; `kubectl api-resources` lists what it has"
 
-    def _names(self, *, dotted: bool) -> Iterator[tuple[str, str]]:
+    def _candidate_names(self, *, dotted: bool) -> Iterator[tuple[str, str]]:
         """Plurals and short names, or plurals with their group; with each, what to suggest."""
         for each in self.served:
             if each.lacks:
@@ -149,9 +155,9 @@ class Catalogue:
             else:
                 yield from ((short, plural) for short in (plural, *each.resource.short_names))
 
-    def _called(self, head: str, rest: str) -> Iterator[Served]:
+    def _find_by_name(self, head: str, rest: str) -> Iterator[ServedResource]:
         for each in self.served:
-            if head in each.resource.names() and _in(each.resource, rest):
+            if head in each.resource.names() and _matches_suffix(each.resource, rest):
                 yield each
 
     def __repr__(self) -> str:
@@ -159,23 +165,23 @@ class Catalogue:
         return f"<Catalogue of {len(self.served)} resources{dark}>"
 
 
-def _short(resource: Resource) -> set[str]:
+def _exclusive_short_names(resource: Resource) -> set[str]:
     plain = {resource.plural, resource.singular, resource.kind.lower()}
     return {name.lower() for name in resource.short_names} - plain
 
 
-def _in(resource: Resource, rest: str) -> bool:
+def _matches_suffix(resource: Resource, rest: str) -> bool:
     """Whether ``rest`` is empty, or the resource's group, or its version and group."""
     versioned = f"{resource.version}.{resource.group}"  # "v1." in the core group, as for kubectl
     return rest in ("", resource.group, versioned, versioned.rstrip("."))
 
 
-def _is_list(path: str) -> bool:
+def _lists_resources(path: str) -> bool:
     """Whether a document describes much, so that any bare name may be in it."""
     return path in ("/apis", "/api/v1")
 
 
-def _is_about(group: str, path: str) -> bool:
+def _describes_group(group: str, path: str) -> bool:
     """Whether a document is a group's, or that of one of its versions."""
     return f"{path}/".startswith(f"/apis/{group}/" if group else "/api/")
 
@@ -183,7 +189,7 @@ def _is_about(group: str, path: str) -> bool:
 # -- names that carry their group --------------------------------------------------------------
 
 
-def places(name: str) -> Iterator[tuple[str, str]]:
+def split_group_version(name: str) -> Iterator[tuple[str, str]]:
     """Group and version that a name may carry, the likelier pair first; no version for any.
 
     ``widgets.example.com`` may mean the group ``example.com``, or, though nobody names them so,
@@ -197,14 +203,14 @@ def places(name: str) -> Iterator[tuple[str, str]]:
     else:
         pairs = [whole, versioned] if dot else [whole]
     for pair in pairs:
-        if all(is_segment(part) for part in pair if part) and any(pair):
+        if all(is_path_segment(part) for part in pair if part) and any(pair):
             yield pair
 
 
 # -- errors ------------------------------------------------------------------------------------
 
 
-def remembered(error: FetchError) -> FetchError:
+def copy_error(error: FetchError) -> FetchError:
     """An error to raise or keep in place of one that was caught: without that one's traceback."""
     if isinstance(error, ServerError):
         return server_error(
@@ -213,15 +219,19 @@ def remembered(error: FetchError) -> FetchError:
     return type(error)(str(error), phase=error.phase)
 
 
-def _ambiguous(name: str, found: list[Resource]) -> AmbiguousResource:
+def _ambiguous_error(name: str, found: list[Resource]) -> AmbiguousResource:
     choices = tuple(sorted({str(each) for each in found}))
-    more = f" or one of {len(choices) - LISTED} more" if len(choices) > LISTED else ""
-    said = f"several resources are called {name!r}: say {' or '.join(choices[:LISTED])}{more}"
+    more = (
+        f" or one of {len(choices) - MAX_CANDIDATES} more" if len(choices) > MAX_CANDIDATES else ""
+    )
+    said = (
+        f"several resources are called {name!r}: say {' or '.join(choices[:MAX_CANDIDATES])}{more}"
+    )
     return AmbiguousResource(said, candidates=choices)
 
 
-def _unwatchable(name: str, served: Served) -> UnwatchableResource:
-    has = one_line(", ".join(sorted(served.verbs or ())), SHOWN) or "nothing"
+def _unwatchable_error(name: str, served: ServedResource) -> UnwatchableResource:
+    has = one_line(", ".join(sorted(served.verbs or ())), MAX_LIST_LENGTH) or "nothing"
     said = (
         f"{name!r} ({served.resource} in {served.resource.api_version}) can't be kept in a cache: "
         f"the server doesn't let anybody {' or '.join(served.lacks)} it (it allows {has})"

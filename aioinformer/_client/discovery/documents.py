@@ -16,28 +16,28 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from aioinformer._core.objects.resources import Resource, is_segment
+from aioinformer._core.objects.resources import Resource, is_path_segment
 from aioinformer.errors import ProtocolError
 
 __all__ = [
-    "Aggregated",
-    "Served",
-    "aggregated_resources",
-    "core_versions",
-    "group_versions",
-    "legacy_groups",
-    "legacy_resources",
+    "AggregatedDocument",
+    "ServedResource",
+    "parse_aggregated_resources",
+    "parse_core_versions",
+    "parse_group_versions",
+    "parse_legacy_groups",
+    "parse_legacy_resources",
     "version_path",
 ]
 
 T = TypeVar("T")
 
-NEEDED = ("list", "watch")
+REQUIRED_VERBS = ("list", "watch")
 """The verbs that an informer asks for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedResource:
     """A resource, and what can be done with it."""
 
     resource: Resource
@@ -48,14 +48,14 @@ class Served:
     def lacks(self) -> tuple[str, ...]:
         """The verbs that an informer needs and the resource doesn't have."""
         verbs = self.verbs
-        return () if verbs is None else tuple(verb for verb in NEEDED if verb not in verbs)
+        return () if verbs is None else tuple(verb for verb in REQUIRED_VERBS if verb not in verbs)
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregated:
+class AggregatedDocument:
     """What an aggregated document says."""
 
-    served: tuple[Served, ...]
+    served: tuple[ServedResource, ...]
     """In the server's order: groups by priority, each group's versions by preference."""
     stale: tuple[str, ...]
     """The ``group/version`` of aggregated APIs that don't answer: what is told of them is old,
@@ -70,17 +70,17 @@ def version_path(group_version: str) -> str:
 # -- their shape -------------------------------------------------------------------------------
 
 
-class _Kind(Struct):
+class _ResponseKind(Struct):
     kind: str = ""
 
 
-class _Name(Struct):
+class _GroupName(Struct):
     name: str = ""
 
 
 class _AggregatedResource(Struct, rename="camel"):
     resource: str
-    response_kind: _Kind | None = None
+    response_kind: _ResponseKind | None = None
     scope: str = "Namespaced"
     singular_resource: str = ""
     short_names: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class _AggregatedVersion(Struct):
 
 
 class _AggregatedGroup(Struct):
-    metadata: _Name = msgspec.field(default_factory=_Name)
+    metadata: _GroupName = msgspec.field(default_factory=_GroupName)
     versions: tuple[_AggregatedVersion, ...] = ()
 
 
@@ -142,7 +142,7 @@ class _GroupList(Struct):
 # -- reading them ------------------------------------------------------------------------------
 
 
-def aggregated_resources(document: bytes, path: str) -> Aggregated | None:
+def parse_aggregated_resources(document: bytes, path: str) -> AggregatedDocument | None:
     """What an aggregated document says; ``None`` if the server sent the legacy form.
 
     Raises:
@@ -155,7 +155,7 @@ def aggregated_resources(document: bytes, path: str) -> Aggregated | None:
         (group.metadata.name, version) for group in listed.items for version in group.versions
     ]
     found = (
-        Served(
+        ServedResource(
             Resource(
                 group,
                 version.version,
@@ -176,10 +176,12 @@ def aggregated_resources(document: bytes, path: str) -> Aggregated | None:
         for group, version in versions
         if version.freshness == "Stale"
     )
-    return Aggregated(_described(found, path), tuple(_checked(stale, path)))
+    return AggregatedDocument(_build_resources(found, path), tuple(_check_names(stale, path)))
 
 
-def legacy_resources(document: bytes, path: str, group_version: str) -> tuple[Served, ...]:
+def parse_legacy_resources(
+    document: bytes, path: str, group_version: str
+) -> tuple[ServedResource, ...]:
     """The resources of one group version.
 
     Raises:
@@ -187,11 +189,11 @@ def legacy_resources(document: bytes, path: str, group_version: str) -> tuple[Se
     """
     group, _, version = group_version.rpartition("/")
     listed = _decode(document, _LegacyList, path)
-    _expect(listed.kind, "APIResourceList", path)
+    _check_kind(listed.kind, "APIResourceList", path)
     if listed.group_version not in ("", group_version):
-        raise _nonsense(path, f"it describes something else than {group_version}")
+        raise _invalid_document(path, f"it describes something else than {group_version}")
     found = (
-        Served(
+        ServedResource(
             Resource(
                 group,
                 version,
@@ -206,53 +208,53 @@ def legacy_resources(document: bytes, path: str, group_version: str) -> tuple[Se
         for each in listed.resources or ()
         if "/" not in each.name
     )
-    return _described(found, path)
+    return _build_resources(found, path)
 
 
-def core_versions(document: bytes, path: str = "/api") -> Iterator[str]:
+def parse_core_versions(document: bytes, path: str = "/api") -> Iterator[str]:
     """The versions of the core group.
 
     Raises:
         ProtocolError: not a discovery document.
     """
     listed = _decode(document, _CoreVersions, path)
-    _expect(listed.kind, "APIVersions", path)
-    return _checked(listed.versions, path)
+    _check_kind(listed.kind, "APIVersions", path)
+    return _check_names(listed.versions, path)
 
 
-def legacy_groups(document: bytes, path: str) -> Iterator[str]:
+def parse_legacy_groups(document: bytes, path: str) -> Iterator[str]:
     """Every ``group/version`` of a list of groups, each group's preferred version first.
 
     Raises:
         ProtocolError: not a discovery document.
     """
     listed = _decode(document, _GroupList, path)
-    _expect(listed.kind, "APIGroupList", path)
-    return (each for group in listed.groups for each in _versions(group, path))
+    _check_kind(listed.kind, "APIGroupList", path)
+    return (each for group in listed.groups for each in _group_versions(group, path))
 
 
-def group_versions(document: bytes, path: str) -> Iterator[str]:
+def parse_group_versions(document: bytes, path: str) -> Iterator[str]:
     """Every ``group/version`` of one group, the preferred version first.
 
     Raises:
         ProtocolError: not a discovery document.
     """
     group = _decode(document, _Group, path)
-    _expect(group.kind, "APIGroup", path)
-    return _versions(group, path)
+    _check_kind(group.kind, "APIGroup", path)
+    return _group_versions(group, path)
 
 
-def _versions(group: _Group, path: str) -> Iterator[str]:
+def _group_versions(group: _Group, path: str) -> Iterator[str]:
     preferred = (group.preferred_version,) if group.preferred_version else ()
     named = (each.group_version for each in (*preferred, *group.versions))
-    return _checked(dict.fromkeys(named), path)
+    return _check_names(dict.fromkeys(named), path)
 
 
-def _checked(group_versions: Iterable[str], path: str) -> Iterator[str]:
+def _check_names(group_versions: Iterable[str], path: str) -> Iterator[str]:
     """Those names, which become parts of a URL."""
     for name in group_versions:
-        if not all(is_segment(part) for part in name.split("/", 1)):
-            raise _nonsense(path, "it has a group version that can't be one")
+        if not all(is_path_segment(part) for part in name.split("/", 1)):
+            raise _invalid_document(path, "it has a group version that can't be one")
         yield name
 
 
@@ -260,31 +262,31 @@ def _decode(document: bytes, model: type[T], path: str) -> T:
     try:
         return msgspec.json.decode(document, type=model)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise _nonsense(path, error) from error
+        raise _invalid_document(path, error) from error
     except UnicodeDecodeError:
         pass  # it holds the whole document, and its repr shows that
-    raise _nonsense(path, "a text in it is not UTF-8")
+    raise _invalid_document(path, "a text in it is not UTF-8")
 
 
-def _described(found: Iterator[Served], path: str) -> tuple[Served, ...]:
+def _build_resources(found: Iterator[ServedResource], path: str) -> tuple[ServedResource, ...]:
     """All of them, unless one can't be: a resource without a name, for instance."""
     try:
         return tuple(found)
     except ValueError as error:
         rule = str(error).partition(", not ")[0]  # what follows quotes the name
-    raise _nonsense(path, rule)
+    raise _invalid_document(path, rule)
 
 
-def _expect(kind: str, wanted: str, path: str) -> None:
+def _check_kind(kind: str, wanted: str, path: str) -> None:
     if kind != wanted:
-        raise _nonsense(path, f"its kind is not {wanted}")
+        raise _invalid_document(path, f"its kind is not {wanted}")
 
 
-def _nonsense(path: str, why: object) -> ProtocolError:
+def _invalid_document(path: str, reason: object) -> ProtocolError:
     """The error for a document that is none. It quotes nothing of it: whoever answers so may be a
     program that sends back what it was sent, a token for example.
     """
     return ProtocolError(
-        f"{path} is no discovery document: {why}; is it a Kubernetes API server that answers?",
+        f"{path} is no discovery document: {reason}; is it a Kubernetes API server that answers?",
         phase="discovery",
     )

@@ -12,36 +12,38 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from aioinformer._client.auth.off_loop import off_loop
-from aioinformer._client.discovery.catalogue import Catalogue, places, remembered
+from aioinformer._client.auth.off_loop import run_in_thread
+from aioinformer._client.discovery.catalogue import Catalogue, copy_error, split_group_version
 from aioinformer._client.discovery.documents import (
-    Served,
-    aggregated_resources,
-    core_versions,
-    group_versions,
-    legacy_groups,
-    legacy_resources,
+    ServedResource,
+    parse_aggregated_resources,
+    parse_core_versions,
+    parse_group_versions,
+    parse_legacy_groups,
+    parse_legacy_resources,
     version_path,
 )
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import FetchError, Forbidden, NotFound, ProtocolError, ServerFailure
 
-__all__ = ["AGGREGATED", "Fetch", "Survey"]
+__all__ = ["AGGREGATED_ACCEPT", "DiscoveryFetcher", "FetchDocument"]
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
-LEGACY = "application/json"
+AGGREGATED_ACCEPT = (
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+)
+LEGACY_ACCEPT = "application/json"
 
-SHORT = 64 * 1024
+MAX_INLINE_BYTES = 64 * 1024
 """Bytes of a document that is read on the loop, which takes a millisecond or two at most."""
 
-PARTIAL = (NotFound, Forbidden, ServerFailure)
+DOCUMENT_ERRORS = (NotFound, Forbidden, ServerFailure)
 """Answers that concern one document and say nothing of the others."""
 
 
-class Fetch(Protocol):
+class FetchDocument(Protocol):
     """Fetches one document."""
 
     async def __call__(self, path: str, accept: str) -> bytes:
@@ -49,96 +51,108 @@ class Fetch(Protocol):
         ...
 
 
-class Survey:
+class DiscoveryFetcher:
     """Asks one server, anew each time."""
 
-    def __init__(self, fetch: Fetch, where: Callable[[], str] = str) -> None:
+    def __init__(self, fetch: FetchDocument, describe_server: Callable[[], str] = str) -> None:
         self._fetch = fetch
-        self._where = where
+        self._describe_server = describe_server
 
     # -- everything ----------------------------------------------------------------------------
 
-    async def everything(self) -> Catalogue:
+    async def fetch_all(self) -> Catalogue:
         """All that the server serves, and what of it could not be read.
 
         Raises:
             FetchError: the server could not be asked, doesn't know who asks, or is none of
                 Kubernetes.
         """
-        core = await self._core()
-        found = core.with_more(await self._groups())
+        core = await self._fetch_core()
+        found = core.union(await self._fetch_groups())
         lost = found.unread.get("/apis")
-        if not found.served and isinstance(lost, NotFound) and not _by_an_api_server(lost):
+        if not found.served and isinstance(lost, NotFound) and not _is_from_api_server(lost):
             raise lost
         return found
 
-    async def _core(self) -> Catalogue:
+    async def _fetch_core(self) -> Catalogue:
         try:
-            document = await self._fetch("/api", AGGREGATED)
-            found = await _read(aggregated_resources, document, self._named("/api"))
+            document = await self._fetch("/api", AGGREGATED_ACCEPT)
+            found = await _parse_document(
+                parse_aggregated_resources, document, self._describe_document("/api")
+            )
         except NotFound:
             return Catalogue()  # a server of custom resources alone
-        except PARTIAL:
+        except DOCUMENT_ERRORS:
             found = None  # the document of its one version may be there
-        return await self._versions(["v1"]) if found is None else Catalogue(found.served)
+        return await self._fetch_versions(["v1"]) if found is None else Catalogue(found.served)
 
-    async def _groups(self) -> Catalogue:
+    async def _fetch_groups(self) -> Catalogue:
         try:
-            document = await self._fetch("/apis", AGGREGATED)
-        except PARTIAL as error:
-            return Catalogue((), {"/apis": remembered(error)})
-        found = await _read(aggregated_resources, document, self._named("/apis"))
+            document = await self._fetch("/apis", AGGREGATED_ACCEPT)
+        except DOCUMENT_ERRORS as error:
+            return Catalogue((), {"/apis": copy_error(error)})
+        found = await _parse_document(
+            parse_aggregated_resources, document, self._describe_document("/apis")
+        )
         if found is None:
-            return await self._versions(await _read(legacy_groups, document, self._named("/apis")))
+            return await self._fetch_versions(
+                await _parse_document(
+                    parse_legacy_groups, document, self._describe_document("/apis")
+                )
+            )
         return Catalogue(found.served, {version_path(each): None for each in found.stale})
 
-    async def _versions(self, group_versions: Iterable[str]) -> Catalogue:
+    async def _fetch_versions(self, group_versions: Iterable[str]) -> Catalogue:
         """These, as far as they answer: one that is broken or went meanwhile is noted."""
-        served, unread = list[Served](), dict[str, FetchError | None]()
+        served, unread = list[ServedResource](), dict[str, FetchError | None]()
         for each in group_versions:
             try:
-                served += await self._version(each)
-            except (*PARTIAL, ProtocolError) as error:
-                unread[version_path(each)] = remembered(error)
+                served += await self._fetch_version(each)
+            except (*DOCUMENT_ERRORS, ProtocolError) as error:
+                unread[version_path(each)] = copy_error(error)
         return Catalogue(tuple(served), unread)
 
-    async def _version(self, group_version: str) -> tuple[Served, ...]:
+    async def _fetch_version(self, group_version: str) -> tuple[ServedResource, ...]:
         path = version_path(group_version)
-        document = await self._fetch(path, LEGACY)
-        return await _read(legacy_resources, document, self._named(path), group_version)
+        document = await self._fetch(path, LEGACY_ACCEPT)
+        return await _parse_document(
+            parse_legacy_resources, document, self._describe_document(path), group_version
+        )
 
-    def _named(self, path: str) -> str:
+    def _describe_document(self, path: str) -> str:
         """A document, for messages."""
-        where = self._where()
+        where = self._describe_server()
         return f"{path} of {where}" if where else path
 
     # -- one group -----------------------------------------------------------------------------
 
-    async def groups_in(self, name: str) -> Catalogue:
+    async def fetch_named_groups(self, name: str) -> Catalogue:
         """What there is in the groups that a name may carry, asked for directly.
 
         Raises:
             FetchError: the server could not be asked.
         """
         found = Catalogue()
-        for group, version in places(name):
+        for group, version in split_group_version(name):
             if version:
-                more = await self._versions([f"{group}/{version}" if group else version])
+                more = await self._fetch_versions([f"{group}/{version}" if group else version])
             else:
-                more = await self._group(group)
-            found = found.with_more(more)
+                more = await self._fetch_group(group)
+            found = found.union(more)
             if more.served:
                 break
         return found
 
-    async def _group(self, group: str) -> Catalogue:
+    async def _fetch_group(self, group: str) -> Catalogue:
         path = f"/apis/{group}"
         try:
-            document = await self._fetch(path, LEGACY)
-            versions = await _read(group_versions, document, self._named(path))
-            return await self._versions(versions)
-        except (*PARTIAL, ProtocolError) as error:
-            return Catalogue((), {path: remembered(error)})
+            document = await self._fetch(path, LEGACY_ACCEPT)
+            versions = await _parse_document(
+                parse_group_versions, document, self._describe_document(path)
+            )
+            return await self._fetch_versions(versions)
+        except (*DOCUMENT_ERRORS, ProtocolError) as error:
+            return Catalogue((), {path: copy_error(error)})
 
     # -- one resource --------------------------------------------------------------------------
 
@@ -151,56 +165,66 @@ class Survey:
             FetchError: it can't be known (phase ``discovery``).
         """
         try:
-            here = await self._version(resource.api_version)
+            here = await self._fetch_version(resource.api_version)
         except NotFound:
             here = ()
-        return _same(here, resource) or await self._elsewhere(resource)
+        return _find_resource(here, resource) or await self._find_in_other_version(resource)
 
-    async def _elsewhere(self, resource: Resource) -> Resource | None:
+    async def _find_in_other_version(self, resource: Resource) -> Resource | None:
         """The resource in another version of its group.
 
         The list of all groups is a second witness: a 404 for one path may come from a proxy.
         """
         root = "/apis" if resource.group else "/api"
         try:
-            document = await self._fetch(root, AGGREGATED)
+            document = await self._fetch(root, AGGREGATED_ACCEPT)
         except (NotFound, Forbidden) as error:
-            return await self._in_versions(await self._versions_of(resource.group, error), resource)
-        found = await _read(aggregated_resources, document, self._named(root))
+            return await self._find_in_versions(
+                await self._fetch_group_versions(resource.group, error), resource
+            )
+        found = await _parse_document(
+            parse_aggregated_resources, document, self._describe_document(root)
+        )
         if found is None:
             listed = (
-                await _read(legacy_groups, document, self._named(root))
+                await _parse_document(parse_legacy_groups, document, self._describe_document(root))
                 if resource.group
-                else await _read(core_versions, document, self._named(root))
+                else await _parse_document(
+                    parse_core_versions, document, self._describe_document(root)
+                )
             )
-            return await self._in_versions(listed, resource)
-        other = _same(found.served, resource)
+            return await self._find_in_versions(listed, resource)
+        other = _find_resource(found.served, resource)
         stale = [each for each in found.stale if each.rpartition("/")[0] == resource.group]
         if other is None and stale:
             said = f"{root}: {', '.join(stale)} does not answer, and may serve {resource}"
             raise FetchError(said, phase="discovery")
         return other
 
-    async def _versions_of(self, group: str, error: NotFound | Forbidden) -> Iterable[str]:
+    async def _fetch_group_versions(self, group: str, error: NotFound | Forbidden) -> Iterable[str]:
         """The versions of a group on a server that doesn't list its groups."""
         path = f"/apis/{group}" if group else "/api"
         try:
             if group:
-                document = await self._fetch(path, LEGACY)
-                return await _read(group_versions, document, self._named(path))
+                document = await self._fetch(path, LEGACY_ACCEPT)
+                return await _parse_document(
+                    parse_group_versions, document, self._describe_document(path)
+                )
         except NotFound as missing:
             error = missing
-        if isinstance(error, Forbidden) or not _by_an_api_server(error):
+        if isinstance(error, Forbidden) or not _is_from_api_server(error):
             said = f"whether the server has {path} can't be known: {error}"
             raise ProtocolError(said, phase="discovery") from error
         return ()
 
-    async def _in_versions(self, versions: Iterable[str], resource: Resource) -> Resource | None:
+    async def _find_in_versions(
+        self, versions: Iterable[str], resource: Resource
+    ) -> Resource | None:
         for each in versions:
             if each.rpartition("/")[0] != resource.group or each == resource.api_version:
                 continue
             try:
-                found = _same(await self._version(each), resource)
+                found = _find_resource(await self._fetch_version(each), resource)
             except NotFound:
                 continue
             if found is not None:
@@ -208,29 +232,33 @@ class Survey:
         return None
 
     def __repr__(self) -> str:
-        return f"<Survey by {self._fetch!r}>"
+        return f"<DiscoveryFetcher by {self._fetch!r}>"
 
 
-async def _read(
-    reading: Callable[Concatenate[bytes, P], T], document: bytes, *more: P.args, **named: P.kwargs
+async def _parse_document(
+    parse: Callable[Concatenate[bytes, P], T], document: bytes, *more: P.args, **named: P.kwargs
 ) -> T:
     """What a document says, read beside the loop if it is long: a large cluster's takes 50 ms."""
-    read = partial(reading, document, *more, **named)
-    return read() if len(document) <= SHORT else await off_loop(read)
+    read = partial(parse, document, *more, **named)
+    return read() if len(document) <= MAX_INLINE_BYTES else await run_in_thread(read)
 
 
-def _same(served: Iterable[Served], resource: Resource) -> Resource | None:
+def _find_resource(served: Iterable[ServedResource], resource: Resource) -> Resource | None:
     """The resource of that group and plural: in its own version, else in the first there is."""
-    found = [each.resource for each in served if _identity(each.resource) == _identity(resource)]
+    found = [
+        each.resource
+        for each in served
+        if _group_and_plural(each.resource) == _group_and_plural(resource)
+    ]
     own = (each for each in found if each.version == resource.version)
     return next(own, None) or next(iter(found), None)
 
 
-def _identity(resource: Resource) -> tuple[str, str]:
+def _group_and_plural(resource: Resource) -> tuple[str, str]:
     return resource.group, resource.plural
 
 
-def _by_an_api_server(error: NotFound) -> bool:
+def _is_from_api_server(error: NotFound) -> bool:
     """Whether a 404 reads like Kubernetes: a Status, or the text of Go's HTTP library
     (recordings 26 and 53), not the page of a proxy that has lost its way.
     """

@@ -20,11 +20,11 @@ from typing import TypeAlias
 
 from multidict import CIMultiDictProxy
 
-from aioinformer._client.auth.redaction import Mask
+from aioinformer._client.auth.redaction import Redactor
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer.errors import FetchError
 
-__all__ = ["Cautions", "Headers", "checked", "current"]
+__all__ = ["Headers", "ServerWarnings", "check_headers", "current_headers"]
 
 
 Headers: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
@@ -32,16 +32,16 @@ Headers: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 whoever asks, for each request that goes out: so it must be quick and not wait."""
 
 
-def checked(headers: Headers) -> Headers:
+def check_headers(headers: Headers) -> Headers:
     """A copy that nobody changes any more; a function as it is, whose answers are checked later.
 
     Raises:
         ValueError: there is a control character in one.
     """
-    return headers if callable(headers) else _checked(headers)
+    return headers if callable(headers) else _check_mapping(headers)
 
 
-def current(headers: Headers) -> Mapping[str, str]:
+def current_headers(headers: Headers) -> Mapping[str, str]:
     """The headers for a request that goes out now.
 
     Raises:
@@ -51,14 +51,14 @@ def current(headers: Headers) -> Mapping[str, str]:
     if not callable(headers):
         return headers
     try:
-        return _checked(headers())
+        return _check_mapping(headers())
     except Exception as error:
         # Its class alone: what it says is the program's, and may hold what is in the headers.
         said = f"the client's headers= failed with {type(error).__name__}; nothing was sent"
         raise FetchError(said, phase="credentials") from error
 
 
-def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
+def _check_mapping(headers: Mapping[str, str]) -> Mapping[str, str]:
     for name, value in headers.items():
         if not (name.isprintable() and value.isprintable()):
             raise ValueError(f"the header {name!r} has a newline or control character in it")
@@ -67,39 +67,39 @@ def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 log = logging.getLogger("aioinformer.client")
 
-SENT = re.compile(r'299 (?:\S+) "((?:[^"\\]|\\.)*)"')
+WARNING_HEADER = re.compile(r'299 (?:\S+) "((?:[^"\\]|\\.)*)"')
 """``299 - "text"``, as API servers write it: RFC 7234's warn-code for anything else, an agent, and
 a quoted string. A header may have several, after commas."""
 
-REMEMBERED = 500
+MAX_REMEMBERED = 500
 """Texts that are known to have been logged. Some name the object, and a server has many."""
 
 
-class Cautions:
+class ServerWarnings:
     """The warnings of one server."""
 
     def __init__(self) -> None:
         """None came yet."""
-        self._told: dict[str, None] = {}
+        self._logged: dict[str, None] = {}
 
-    def heed(self, headers: CIMultiDictProxy[str], mask: Mask) -> None:
+    def log(self, headers: CIMultiDictProxy[str], redactor: Redactor) -> None:
         """Log what an answer's headers warn of, unless that was done.
 
         Args:
             headers: of the answer.
-            mask: hides what was sent.
+            redactor: hides what was sent.
         """
         for header in headers.getall("Warning", ()):
-            for found in SENT.finditer(header):
-                text = one_line(mask.text(re.sub(r"\\(.)", r"\1", found[1])))
-                if text not in self._told:
+            for found in WARNING_HEADER.finditer(header):
+                text = one_line(redactor.redact_complete(re.sub(r"\\(.)", r"\1", found[1])))
+                if text not in self._logged:
                     self._remember(text)
                     log.warning("the server warns: %s", text)
 
     def _remember(self, text: str) -> None:
-        if len(self._told) >= REMEMBERED:
-            del self._told[next(iter(self._told))]
-        self._told[text] = None
+        if len(self._logged) >= MAX_REMEMBERED:
+            del self._logged[next(iter(self._logged))]
+        self._logged[text] = None
 
     def __repr__(self) -> str:
-        return f"<Cautions, {len(self._told)} told>"
+        return f"<ServerWarnings, {len(self._logged)} told>"

@@ -20,41 +20,41 @@ import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from aioinformer._client.auth.redaction import MASK
+from aioinformer._client.auth.redaction import REDACTED
 from aioinformer._core.writing.write_requests import Method
 from aioinformer.errors import Phase, Status
 
 __all__ = [
-    "TARGET",
-    "about_certificate",
-    "about_network",
-    "about_refusal",
-    "about_refused_write",
-    "about_stranger",
-    "about_tls",
-    "causes_of",
-    "is_tls_only",
-    "user_in",
+    "OBJECT_PATH",
+    "describe_certificate_error",
+    "describe_tls_error",
+    "find_denied_user",
+    "hint_for_network_error",
+    "hint_for_other_server",
+    "hint_for_read_error",
+    "hint_for_write_error",
+    "iter_causes",
+    "requires_tls",
 ]
 
 
 # -- the network -------------------------------------------------------------------------------
 
-UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH)
+UNREACHABLE_ERRNOS = (errno.EHOSTUNREACH, errno.ENETUNREACH)
 
 
-def about_network(error: OSError) -> str:
+def hint_for_network_error(error: OSError) -> str:
     """What to do about a connection that didn't come about, by the system's error number."""
     if error.errno == errno.ECONNREFUSED:
         return "nothing listens there: is the API server running, and are host and port right?"
-    if error.errno in UNREACHABLE:
+    if error.errno in UNREACHABLE_ERRNOS:
         return "is this machine on the right network, or VPN?"
     return ""
 
 
 # -- TLS ---------------------------------------------------------------------------------------
 
-NOT_TLS = (
+NOT_TLS_REASONS = (
     "WRONG_VERSION_NUMBER",
     "HTTP_REQUEST",
     "RECORD_LAYER_FAILURE",
@@ -63,36 +63,36 @@ NOT_TLS = (
 """How OpenSSL, by version, calls bytes that are not TLS at all."""
 
 NOT_YET_VALID, EXPIRED = 9, 10
-UNTRUSTED = (2, 18, 19, 20, 21)
+UNTRUSTED_ISSUER = (2, 18, 19, 20, 21)
 """X509_V_ERR_...: no issuer at hand, or a self-signed certificate that isn't among the trusted."""
-OTHER_NAME = (62, 64)
+NAME_MISMATCH = (62, 64)
 """X509_V_ERR_HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH."""
 
 
-def about_certificate(cause: Exception) -> str:
+def describe_certificate_error(error: Exception) -> str:
     """What is wrong with a server's certificate, and what to do."""
     # One that OpenSSL didn't make has neither.
-    code: int = getattr(cause, "verify_code", 0)
-    check: str = getattr(cause, "verify_message", "") or str(cause)
+    code: int = getattr(error, "verify_code", 0)
+    check: str = getattr(error, "verify_message", "") or str(error)
     said = f"its certificate was not accepted: {check.rstrip('.')}"
     if code == EXPIRED:
         return f"{said}; renew it on the server, unless the clock of this machine is wrong"
     if code == NOT_YET_VALID:
         return f"{said}; is the clock of this machine right?"
-    if code in UNTRUSTED:
+    if code in UNTRUSTED_ISSUER:
         return (
             f"{said}; it is of another authority than those trusted here: is this the right "
             f"server, and certificate-authority its own? A fresh kubeconfig has both"
         )
-    if code in OTHER_NAME:
+    if code in NAME_MISMATCH:
         return f"{said}; use a name that it is valid for, or tell tls-server-name that name"
     return said
 
 
-def about_tls(error: OSError) -> str:
+def describe_tls_error(error: OSError) -> str:
     """What is wrong with a handshake, and what to do."""
     name = (error.reason if isinstance(error, ssl.SSLError) else None) or str(error)
-    if name in NOT_TLS:
+    if name in NOT_TLS_REASONS:
         return "it answers in plain HTTP, not TLS: is the server's URL meant to be http://?"
     alert = name.partition("_ALERT_")[2].replace("_", " ").lower()
     if alert == "certificate required":
@@ -104,7 +104,7 @@ def about_tls(error: OSError) -> str:
     return f"the TLS handshake failed: {alert or name}"
 
 
-def is_tls_only(status: Status) -> bool:
+def requires_tls(status: Status) -> bool:
     """Whether a server says that it wants HTTPS, in the words of Go or nginx."""
     wants = ("HTTP request to an HTTPS server", "plain HTTP request was sent to HTTPS port")
     return status.code == 400 and any(each in status.message for each in wants)
@@ -112,30 +112,34 @@ def is_tls_only(status: Status) -> bool:
 
 # -- answers -----------------------------------------------------------------------------------
 
-COLLECTION = re.compile(
+COLLECTION_PATH = re.compile(
     r"/(?:api/[^/]+|apis/(?P<group>[^/]+)/[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[^/]+)$"
 )
 """The end of the path of a list or a watch; a proxy may have put something before it."""
 
-USER = re.compile(r'User "([^"]+)" cannot ')
+DENIED_USER = re.compile(r'User "([^"]+)" cannot ')
 """In what RBAC says (recording 25)."""
 
-ANONYMOUS = "system:anonymous"
+ANONYMOUS_USER = "system:anonymous"
 """Who asks without credentials, or with none that the server can use."""
 
-NO_SUCH_FIELD = ("field label not supported", "is not a known field selector", "supported fields")
+UNSUPPORTED_FIELD_MESSAGES = (
+    "field label not supported",
+    "is not a known field selector",
+    "supported fields",
+)
 """In what the server says of a field that it can't select by (recording 22)."""
 
-BAD_SELECTOR = ("unable to parse requirement", "invalid selector", "field selector")
+INVALID_SELECTOR_MESSAGES = ("unable to parse requirement", "invalid selector", "field selector")
 """In what the server says of a selector that it can't read (recording 21)."""
 
-LOG_IN = (
+LOGIN_HINT = (
     "the token or client certificate is missing, wrong or has expired: log in again, or get a "
     "fresh kubeconfig"
 )
 
 
-def about_refusal(status: Status, path: str, phase: Phase) -> str:
+def hint_for_read_error(status: Status, path: str, phase: Phase) -> str:
     """What to do about an answer other than 200; empty if there is nothing to say.
 
     Args:
@@ -144,42 +148,42 @@ def about_refusal(status: Status, path: str, phase: Phase) -> str:
         phase: for what.
     """
     match status.code:
-        case 400 if any(each in status.message for each in NO_SUCH_FIELD):
+        case 400 if any(each in status.message for each in UNSUPPORTED_FIELD_MESSAGES):
             return (
                 "servers select by metadata.name, metadata.namespace and few other fields: "
                 "leave the rest to a filter"
             )
-        case 400 if any(each in status.message for each in BAD_SELECTOR):
+        case 400 if any(each in status.message for each in INVALID_SELECTOR_MESSAGES):
             return "look at the label and field selectors"
         case 401:
-            return LOG_IN
+            return LOGIN_HINT
         case 403 if status.reason:  # else it isn't the API server who says so
-            return _about_forbidden(status, path, phase)
+            return _hint_for_forbidden_read(status, path, phase)
         case 404 if phase in ("list", "watch"):
-            return _about_missing(path)
+            return _hint_for_missing_resource(path)
         case _:
             return ""
 
 
-def about_stranger(host: str, media: str, origin: str) -> str:
+def hint_for_other_server(host: str, content_type: str, origin: str) -> str:
     """What to do about a server that answers as no API server does.
 
     Args:
         host: it, with its port.
-        media: the Content-Type of its answer, if that is a page for people.
+        content_type: the Content-Type of its answer, if that is a page for people.
         origin: which file and context named it, if one did.
     """
-    answers = f" answers with a page ({media}), and" if media else ""
+    answers = f" answers with a page ({content_type}), and" if content_type else ""
     check = f"`server:` in {origin}" if origin else "its URL"
     return f"{host}{answers} doesn't look like a Kubernetes API server: is {check} right?"
 
 
-def _about_forbidden(status: Status, path: str, phase: Phase) -> str:
-    user = user_in(status)
-    if user == ANONYMOUS:
-        return f"nobody is logged in: {LOG_IN}"
+def _hint_for_forbidden_read(status: Status, path: str, phase: Phase) -> str:
+    user = find_denied_user(status)
+    if user == ANONYMOUS_USER:
+        return f"nobody is logged in: {LOGIN_HINT}"
     verb = phase if phase in ("list", "watch") else "get"
-    asked, scope = _scope(path)
+    asked, scope = _kubectl_arguments(path)
     given = f" --as={shlex.quote(user)}" if user else ""
     check = f"check with `kubectl auth can-i {verb} {asked}{scope}{given}`"
     if phase == "discovery":
@@ -187,8 +191,8 @@ def _about_forbidden(status: Status, path: str, phase: Phase) -> str:
     return f"a Role or ClusterRole must allow list and watch: {check}"
 
 
-def _about_missing(path: str) -> str:
-    found = COLLECTION.search(path)
+def _hint_for_missing_resource(path: str) -> str:
+    found = COLLECTION_PATH.search(path)
     group = found["group"] if found else None
     option = f" --api-group={shlex.quote(group)}" if group else ""
     return (
@@ -197,9 +201,9 @@ def _about_missing(path: str) -> str:
     )
 
 
-def _scope(path: str) -> tuple[str, str]:
+def _kubectl_arguments(path: str) -> tuple[str, str]:
     """What was asked for, and where, as kubectl wants it: ``deployments.apps``, ``-n web``."""
-    found = COLLECTION.search(path)
+    found = COLLECTION_PATH.search(path)
     if found is None:
         return shlex.quote(path), ""
     group, namespace = found["group"], found["namespace"]
@@ -207,13 +211,13 @@ def _scope(path: str) -> tuple[str, str]:
     return shlex.quote(asked), f" -n {shlex.quote(namespace)}" if namespace else " -A"
 
 
-def user_in(status: Status) -> str:
+def find_denied_user(status: Status) -> str:
     """Who was refused, unless that is hidden."""
-    found = USER.search(status.message)
-    return found[1] if found and MASK not in found[1] else ""
+    found = DENIED_USER.search(status.message)
+    return found[1] if found and REDACTED not in found[1] else ""
 
 
-TARGET = re.compile(
+OBJECT_PATH = re.compile(
     r"/(?:api/[^/]+|apis/(?P<group>[^/]+)/[^/]+)"
     r"(?:/namespaces/(?P<namespace>[^/]+)(?=/[^/]+))?"
     r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+)(?:/(?P<part>[^/]+))?)?$"
@@ -221,7 +225,7 @@ TARGET = re.compile(
 """The end of the path of an object, of a part of one, or of the collection that one is created in;
 a proxy may have put something before it."""
 
-VERBS: Mapping[Method, str] = {
+RBAC_VERBS: Mapping[Method, str] = {
     "GET": "get",
     "POST": "create",
     "PUT": "update",
@@ -230,14 +234,14 @@ VERBS: Mapping[Method, str] = {
 }
 """What RBAC calls them."""
 
-APPLY_CONFLICT = "FieldManagerConflict"
+APPLY_CONFLICT_REASON = "FieldManagerConflict"
 """The reason of a cause that names a field of another manager's."""
 
-CAUSES = 5
+MAX_CAUSES = 5
 """Causes that are told beyond those in the server's sentence."""
 
 
-def about_refused_write(status: Status, path: str, method: Method, user: str = "") -> str:
+def hint_for_write_error(status: Status, path: str, method: Method, user: str = "") -> str:
     """What to do about it; empty if there is nothing to say.
 
     Args:
@@ -246,43 +250,43 @@ def about_refused_write(status: Status, path: str, method: Method, user: str = "
         method: how.
         user: who asked, as the server calls them, if that may be told.
     """
-    parts = [_untold_causes(status), _advice(status, path, method, user)]
+    parts = [_describe_other_causes(status), _hint_for_write_status(status, path, method, user)]
     return "; ".join(part for part in parts if part)
 
 
-def _advice(status: Status, path: str, method: Method, user: str) -> str:
+def _hint_for_write_status(status: Status, path: str, method: Method, user: str) -> str:
     match status.code:
         case 403 if status.reason:  # else it isn't the API server who says so
-            return _about_forbidden_write(path, method, user)
+            return _hint_for_forbidden_write(path, method, user)
         case 404:
-            return _about_missing_for_write(status, path)
+            return _hint_for_missing_object(status, path)
         case 405:
-            return f"objects of this resource can't be asked to {VERBS[method]}"
+            return f"objects of this resource can't be asked to {RBAC_VERBS[method]}"
         case 409 if status.reason == "AlreadyExists":
             return "read or patch the one that is there, or apply, which does either"
         case 409:
-            return _about_conflict(status)
+            return _hint_for_conflict(status)
         case _:
             return ""
 
 
-def _about_conflict(status: Status) -> str:
-    if any(cause.get("reason") == APPLY_CONFLICT for cause in causes_of(status)):
+def _hint_for_conflict(status: Status) -> str:
+    if any(cause.get("reason") == APPLY_CONFLICT_REASON for cause in iter_causes(status)):
         return "leave those fields out, or take them over with force=True"
     if "UID" in status.message:
         return "the one that was meant is gone: read again which one there is"
     return "read the object again and repeat the change: retry_on_conflict does"
 
 
-def _about_forbidden_write(path: str, method: Method, user: str) -> str:
-    found = TARGET.search(path)
+def _hint_for_forbidden_write(path: str, method: Method, user: str) -> str:
+    found = OBJECT_PATH.search(path)
     if found is None:
         return ""
     asked = f"{found['plural']}.{found['group']}" if found["group"] else found["plural"]
     named = shlex.quote(f"{asked}/{found['name']}" if found["name"] else asked)
     options = {"-n ": found["namespace"], "--subresource=": found["part"], "--as=": user}
     given = "".join(f" {name}{shlex.quote(text)}" for name, text in options.items() if text)
-    verb = VERBS[method]
+    verb = RBAC_VERBS[method]
     what = f"{asked}/{found['part']}" if found["part"] else asked
     return (
         f"a Role or ClusterRole must allow {verb} on {what}: check with "
@@ -290,8 +294,8 @@ def _about_forbidden_write(path: str, method: Method, user: str) -> str:
     )
 
 
-def _about_missing_for_write(status: Status, path: str) -> str:
-    found = TARGET.search(path)
+def _hint_for_missing_object(status: Status, path: str) -> str:
+    found = OBJECT_PATH.search(path)
     if found is None:
         return ""
     if status.details.get("kind") == "namespaces" and found["plural"] != "namespaces":
@@ -310,18 +314,18 @@ def _about_missing_for_write(status: Status, path: str) -> str:
     )
 
 
-def _untold_causes(status: Status) -> str:
+def _describe_other_causes(status: Status) -> str:
     """The causes that the server's sentence leaves out."""
     told = [
         f"{cause['field']}: {cause['message']}" if cause.get("field") else str(cause["message"])
-        for cause in causes_of(status)
+        for cause in iter_causes(status)
         if cause.get("message") and str(cause["message"]) not in status.message
     ]
-    more = f", and {len(told) - CAUSES} more" if len(told) > CAUSES else ""
-    return ", ".join(told[:CAUSES]) + more
+    more = f", and {len(told) - MAX_CAUSES} more" if len(told) > MAX_CAUSES else ""
+    return ", ".join(told[:MAX_CAUSES]) + more
 
 
-def causes_of(status: Status) -> Iterator[dict[str, Any]]:
+def iter_causes(status: Status) -> Iterator[dict[str, Any]]:
     """Those in the details that have the form of causes; a server may send anything."""
     sent: Any = status.details.get("causes")
     for cause in cast("Iterable[Any]", sent) if isinstance(sent, list) else ():

@@ -1,4 +1,4 @@
-"""``Call``: one HTTP request, before anything is known of servers and credentials.
+"""``ApiRequest``: one HTTP request, before anything is known of servers and credentials.
 
 ``transport`` sends it; what goes wrong is told in its words (``GET /api/v1/pods``). Lists and
 watches are read as they arrive; an answer that is wanted in one piece is put together here.
@@ -19,25 +19,25 @@ from typing import cast
 from aioinformer._core.writing.write_requests import Method
 from aioinformer.errors import Phase, ProtocolError
 
-__all__ = ["CAP", "JSON", "Call", "Timeouts", "all_of"]
+__all__ = ["JSON", "MAX_BODY_BYTES", "ApiRequest", "Timeouts", "read_all"]
 
 
 JSON = "application/json"
 
-CAP = 64 * 1024 * 1024
+MAX_BODY_BYTES = 64 * 1024 * 1024
 """Bytes of an answer that is kept whole, after decompression: a discovery document of ten thousand
 resources has 5 MB, and a few kilobytes of gzip can hold gigabytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiRequest:
     """One request; a GET, if nothing else is said."""
 
     phase: Phase
     path: str
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     accept: str = JSON
-    watch: int | None = None
+    watch_timeout: int | None = None
     """For a watch: the seconds after which the server was asked to end it."""
     method: Method = "GET"
     body: bytes = field(default=b"", repr=False)
@@ -50,31 +50,31 @@ class Call:
             raise ValueError(f"a path begins with '/' and has no '.' or '..', not {self.path!r}")
 
     @property
-    def writes(self) -> bool:
+    def is_write(self) -> bool:
         """Whether it may change something, so that sending it twice is not the same as once."""
         return self.method != "GET"
 
-    def succeeded(self, code: int) -> bool:
+    def is_success(self, code: int) -> bool:
         """Whether an answer of this code carries what was asked for. A write may be ``201 Created``
         or ``202 Accepted`` as well.
         """
-        return code == 200 or (self.writes and code in (201, 202))
+        return code == 200 or (self.is_write and code in (201, 202))
 
 
-async def all_of(chunks: AsyncIterable[bytes], call: Call) -> bytes:
+async def read_all(chunks: AsyncIterable[bytes], request: ApiRequest) -> bytes:
     """All of an answer, unless it is endless.
 
     Raises:
-        ProtocolError: it is longer than ``CAP``.
+        ProtocolError: it is longer than ``MAX_BODY_BYTES``.
     """
     kept, size = list[bytes](), 0
     async for chunk in chunks:
         kept.append(chunk)
         size += len(chunk)
-        if size > CAP:
-            asked = f"{call.method} {call.path}"
-            said = f"{asked}: the answer is longer than {CAP} bytes, and was given up"
-            raise ProtocolError(said, phase=call.phase)
+        if size > MAX_BODY_BYTES:
+            asked = f"{request.method} {request.path}"
+            said = f"{asked}: the answer is longer than {MAX_BODY_BYTES} bytes, and was given up"
+            raise ProtocolError(said, phase=request.phase)
     return b"".join(kept)
 
 

@@ -20,7 +20,7 @@ READ_BUFFER = 64 * 1024
 """Bytes that aiohttp buffers before it stops reading (it holds up to twice that). Lines are cut
 by ``wire``, so one event need not fit; a larger buffer makes longer turns of the loop."""
 
-_KEEPALIVE: tuple[tuple[str, int], ...] = (
+_KEEPALIVE_OPTIONS: tuple[tuple[str, int], ...] = (
     ("TCP_KEEPIDLE", 30),  # seconds of silence before the first probe (client-go's)
     ("TCP_KEEPALIVE", 30),  # the same on macOS
     ("TCP_KEEPINTVL", 10),  # seconds between probes
@@ -43,7 +43,7 @@ def open_socket(address: Address) -> socket.socket:
     opened = socket.socket(family, kind, protocol)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _KEEPALIVE:
+        for name, value in _KEEPALIVE_OPTIONS:
             if (option := getattr(socket, name, None)) is not None:
                 opened.setsockopt(socket.IPPROTO_TCP, option, value)
     except OSError:
@@ -55,35 +55,35 @@ def open_socket(address: Address) -> socket.socket:
 class Sessions:
     """The sessions of one TLS context. Made inside a running loop."""
 
-    def __init__(self, tls: ssl.SSLContext | None, *, connect: float, silence: float) -> None:
+    def __init__(self, tls: ssl.SSLContext | None, *, connect: float, read_timeout: float) -> None:
         """Open them; no connection is made yet.
 
         Args:
             tls: the context; ``None`` for plain HTTP.
             connect: the seconds that a connection may take.
-            silence: the seconds without a byte after which a request other than a watch fails.
+            read_timeout: the seconds without a byte after which a request other than a watch fails.
         """
         self.tls = tls
-        self.requests = _session(tls, connect=connect, sock_read=silence)
-        self.watches = _session(tls, connect=connect, sock_read=None)
+        self.requests = _create_session(tls, connect=connect, sock_read=read_timeout)
+        self.watches = _create_session(tls, connect=connect, sock_read=None)
         self._users = 0
         self._retired = False
 
-    def borrow(self) -> None:
-        """Take part in using them; ``give_back`` ends it."""
+    def acquire(self) -> None:
+        """Take part in using them; ``release`` ends it."""
         self._users += 1
 
-    async def give_back(self) -> None:
+    async def release(self) -> None:
         """End one's part; the last one out of retired sessions closes them."""
         self._users -= 1
-        await self._close_if_left()
+        await self._close_if_unused()
 
-    async def retire(self) -> None:
+    async def close_when_unused(self) -> None:
         """Close them as soon as nobody uses them."""
         self._retired = True
-        await self._close_if_left()
+        await self._close_if_unused()
 
-    async def _close_if_left(self) -> None:
+    async def _close_if_unused(self) -> None:
         if self._retired and not self._users:
             await self.close()
 
@@ -106,7 +106,7 @@ class Sessions:
         return f"<Sessions {state}, {self._users} in use>"
 
 
-def _session(
+def _create_session(
     tls: ssl.SSLContext | None, *, connect: float, sock_read: float | None
 ) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(

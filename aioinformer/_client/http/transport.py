@@ -1,13 +1,13 @@
 """Requests and open answers: bytes between the API server and the rest.
 
-An answer is handed out as an open ``Body`` whose chunks are read as they arrive; a body that is
+An answer is handed out as an open ``ResponseStream`` whose chunks are read as they arrive; a body that is
 left before its end takes its connection with it. With what a request goes out ``access`` says, on
 which connections ``sessions``; what the bytes mean is ``wire``'s work, and what failed is told by
 ``statuses`` and ``refusals``. A request is sent once more if there are other credentials than
 those with which it failed. Nothing else is tried again here: that is the cursor's to decide, and
 the program's where something is written.
 
-``sent_once``: keeps aiohttp from sending a write a second time.
+``send_once``: keeps aiohttp from sending a write a second time.
 
 When a connection that was used before breaks, aiohttp sends idempotent requests once more, on a
 new one, and takes PUT and DELETE for such. To Kubernetes they are not: a PUT that was done the
@@ -27,14 +27,19 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from aioinformer._client.auth.authenticator import Access, Identity
+from aioinformer._client.auth.authenticator import Authenticator, RequestCredentials
 from aioinformer._client.auth.credentials import Credentials
-from aioinformer._client.auth.impersonation import impersonates
-from aioinformer._client.auth.redaction import Mask, without_answer
-from aioinformer._client.http.error_mapping import FAILURES, failure, interruption, without_headers
-from aioinformer._client.http.error_responses import is_page, refusal, values_sent
-from aioinformer._client.http.headers import Cautions, Headers, current
-from aioinformer._client.http.request import JSON, Call, Timeouts
+from aioinformer._client.auth.impersonation import has_impersonation_headers
+from aioinformer._client.auth.redaction import Redactor, strip_quoted_response
+from aioinformer._client.http.error_mapping import (
+    REQUEST_EXCEPTIONS,
+    map_request_error,
+    map_response_error,
+    strip_headers,
+)
+from aioinformer._client.http.error_responses import is_html, map_error_response, secret_values
+from aioinformer._client.http.headers import Headers, ServerWarnings, current_headers
+from aioinformer._client.http.request import JSON, ApiRequest, Timeouts
 from aioinformer._client.http.sessions import Sessions
 from aioinformer.errors import (
     ConnectionFailed,
@@ -45,10 +50,18 @@ from aioinformer.errors import (
     Unauthorized,
 )
 
-__all__ = ["JSON", "Body", "Call", "SentOnce", "Timeouts", "Transport", "sent_once"]
+__all__ = [
+    "JSON",
+    "ApiRequest",
+    "ResponseStream",
+    "SendFailed",
+    "Timeouts",
+    "Transport",
+    "send_once",
+]
 
 
-class SentOnce(Exception):
+class SendFailed(Exception):
     """No error of its own: carries a failure past aiohttp, which sends again after some."""
 
     def __init__(self, error: aiohttp.ClientError) -> None:
@@ -56,7 +69,7 @@ class SentOnce(Exception):
         self.error = error
 
 
-async def sent_once(
+async def send_once(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
     """A middleware of aiohttp's: send it, and let no failure be a reason to do so again.
@@ -67,26 +80,26 @@ async def sent_once(
     try:
         return await handler(request)
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise SentOnce(error) from error
+        raise SendFailed(error) from error
 
 
-REQUESTS_AT_ONCE = 100
+MAX_CONCURRENT_REQUESTS = 100
 """Lists and single requests under way together, and so their connections. A semaphore rather
 than the connector's limit: waiting for a turn is not part of the time allowed for connecting."""
 
 
-def _agent() -> str:
+def _user_agent() -> str:
     try:
         return f"aioinformer/{version('aioinformer')}"
     except PackageNotFoundError:  # run from a source tree
         return "aioinformer/0"
 
 
-AGENT = _agent()
+USER_AGENT = _user_agent()
 """``User-Agent``. A server indents its answers for a browser, curl or wget: recording 44."""
 
 
-class Body:
+class ResponseStream:
     """An open answer: its chunks, decompressed, as they arrive.
 
     Iterate it once, in one task. A chunk is whatever has arrived, cut anywhere.
@@ -98,25 +111,27 @@ class Body:
         NotRunning: the client was closed meanwhile.
     """
 
-    __slots__ = ("_call", "_read", "_response", "_sessions")
+    __slots__ = ("_read", "_request", "_response", "_sessions")
 
-    def __init__(self, response: aiohttp.ClientResponse, call: Call, sessions: Sessions) -> None:
+    def __init__(
+        self, response: aiohttp.ClientResponse, request: ApiRequest, sessions: Sessions
+    ) -> None:
         self._response = response
-        self._call = call
+        self._request = request
         self._sessions = sessions
         self._read = response.content.readany
 
-    def __aiter__(self) -> Body:
+    def __aiter__(self) -> ResponseStream:
         return self
 
     async def __anext__(self) -> bytes:
         try:
             chunk = await self._read()
-        except FAILURES as error:
-            call, url = self._call, self._response.url
+        except REQUEST_EXCEPTIONS as error:
+            call, url = self._request, self._response.url
             if call.body:
-                without_answer(error)
-            raise interruption(error, url, phase=call.phase, method=call.method) from error
+                strip_quoted_response(error)
+            raise map_response_error(error, url, phase=call.phase, method=call.method) from error
         if not chunk:
             raise StopAsyncIteration
         return chunk
@@ -134,11 +149,11 @@ class Body:
     async def aclose(self) -> None:
         """Drop the connection, unless the answer has ended; return when the socket is closed."""
         try:
-            await self._drop()
+            await self._drop_connection()
         finally:
-            await self._sessions.give_back()
+            await self._sessions.release()
 
-    async def _drop(self) -> None:
+    async def _drop_connection(self) -> None:
         connection = self._response.connection
         if connection is None or (protocol := connection.protocol) is None:
             self._response.close()
@@ -151,7 +166,7 @@ class Body:
             await asyncio.gather(closed, return_exceptions=True)
 
     def __repr__(self) -> str:
-        return f"<Body of {self._call.phase} {self._call.path}>"
+        return f"<Body of {self._request.phase} {self._request.path}>"
 
 
 class Transport:
@@ -159,21 +174,21 @@ class Transport:
 
     def __init__(self, credentials: Credentials, *, headers: Headers, timeouts: Timeouts) -> None:
         self._credentials = credentials
-        self._access = Access(credentials, patience=timeouts.connect)
-        self._own = headers
+        self._authenticator = Authenticator(credentials, timeout=timeouts.connect)
+        self._headers = headers
         self._timeouts = timeouts
-        self._turns = asyncio.Semaphore(REQUESTS_AT_ONCE)
-        self._writes = asyncio.Semaphore(REQUESTS_AT_ONCE)
-        self._cautions = Cautions()
-        self._open: set[Body] = set()
-        self._current: Sessions | None = None
+        self._request_slots = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
+        self._write_slots = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
+        self._server_warnings = ServerWarnings()
+        self._open_streams: set[ResponseStream] = set()
+        self._current_sessions: Sessions | None = None
         self._sessions: set[Sessions] = set()
         self._closed = False
 
     # -- asking --------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def request(self, call: Call) -> AsyncGenerator[Body]:
+    async def request(self, request: ApiRequest) -> AsyncGenerator[ResponseStream]:
         """Send a request; the body of its answer, open until the context is left.
 
         What leaves the context as a ``FetchError`` loses what it repeats of the request's headers,
@@ -184,19 +199,19 @@ class Transport:
             TransportError: no answer.
             ProtocolError: the answer is not HTTP.
         """
-        if call.watch is None:
+        if request.watch_timeout is None:
             # Writes don't wait behind lists: a lease is renewed in time, or lost.
-            turns = self._writes if call.phase == "write" else self._turns
-            async with turns, self._body(call) as body:
+            turns = self._write_slots if request.phase == "write" else self._request_slots
+            async with turns, self._open_response(request) as body:
                 yield body
             return
-        async with self._body(call) as body:
+        async with self._open_response(request) as body:
             late = RequestTimedOut(
-                f"GET {self._url(call).with_query(None)}: the watch outlived its "
-                f"{call.watch} s by {self._timeouts.grace:g} s and was ended",
-                phase=call.phase,
+                f"GET {self._build_url(request).with_query(None)}: the watch outlived its "
+                f"{request.watch_timeout} s by {self._timeouts.grace:g} s and was ended",
+                phase=request.phase,
             )
-            remains = call.watch + self._timeouts.grace
+            remains = request.watch_timeout + self._timeouts.grace
             alarm = asyncio.get_running_loop().call_later(remains, body.interrupt, late)
             try:
                 yield body
@@ -204,116 +219,128 @@ class Transport:
                 alarm.cancel()
 
     @asynccontextmanager
-    async def _body(self, call: Call) -> AsyncGenerator[Body]:
-        body = await self._answer(call)
-        self._open.add(body)
+    async def _open_response(self, request: ApiRequest) -> AsyncGenerator[ResponseStream]:
+        body = await self._send_with_refresh(request)
+        self._open_streams.add(body)
         try:
             yield body
         except FetchError as error:
-            self._mask(body.headers_sent, call).error(error)
+            self._make_redactor(body.headers_sent, request).redact_error(error)
             raise
         finally:
-            self._open.discard(body)
+            self._open_streams.discard(body)
             await body.aclose()
 
-    async def _answer(self, call: Call) -> Body:
+    async def _send_with_refresh(self, request: ApiRequest) -> ResponseStream:
         """The answer to a request, sent once more if there are other credentials for it."""
-        identity = await self._access.identity()
+        identity = await self._authenticator.current_credentials()
         try:
-            return await self._sent(call, identity)
+            return await self._send_checked(request, identity)
         except Unauthorized:
-            other = await self._access.instead_of(identity)
+            other = await self._authenticator.refresh_after_401(identity)
             if other is None:
                 raise
         except TransportError as error:
-            again = secured(error) and (isinstance(error, ConnectionFailed) or not call.writes)
-            other = await self._access.after_handshake(identity) if again else None
+            again = is_tls_failure(error) and (
+                isinstance(error, ConnectionFailed) or not request.is_write
+            )
+            other = await self._authenticator.refresh_after_tls_failure(identity) if again else None
             if other is None:
                 raise
-        return await self._sent(call, other)
+        return await self._send_checked(request, other)
 
-    async def _sent(self, call: Call, identity: Identity) -> Body:
+    async def _send_checked(
+        self, request: ApiRequest, credentials: RequestCredentials
+    ) -> ResponseStream:
         """The answer that says that a request was done."""
-        sessions = await self._sessions_of(identity.tls)
-        sessions.borrow()
+        sessions = await self._sessions_for(credentials.tls)
+        sessions.acquire()
         try:
-            response = await self._send(call, identity.header, sessions)
+            response = await self._send(request, credentials.header, sessions)
         except BaseException:
-            await sessions.give_back()
+            await sessions.release()
             raise
-        body = Body(response, call, sessions)
+        body = ResponseStream(response, request, sessions)
         if response.status != 401:
-            self._access.worked()
+            self._authenticator.record_success()
         if "Warning" in response.headers:
-            self._cautions.heed(response.headers, self._mask(body.headers_sent, call))
-        if call.succeeded(response.status) and not is_page(response):
+            self._server_warnings.log(
+                response.headers, self._make_redactor(body.headers_sent, request)
+            )
+        if request.is_success(response.status) and not is_html(response):
             return body
         try:
             origin = self._credentials.origin
-            mask = self._mask(body.headers_sent, call)
-            raise await refusal(response, call=call, mask=mask, origin=origin)
+            mask = self._make_redactor(body.headers_sent, request)
+            raise await map_error_response(response, request=request, redactor=mask, origin=origin)
         finally:
             await body.aclose()
 
-    async def _sessions_of(self, tls: ssl.SSLContext | None) -> Sessions:
+    async def _sessions_for(self, tls: ssl.SSLContext | None) -> Sessions:
         """The sessions of a context, new ones if it is new. Those of before are retired."""
         if self._closed:  # while this request waited for its turn or its token
             raise NotRunning("the client was closed before the request was sent")
-        before = self._current
+        before = self._current_sessions
         if before is not None and before.tls is tls:
             return before
         timeouts = self._timeouts
-        self._current = Sessions(tls, connect=timeouts.connect, silence=timeouts.silence)
-        self._sessions = {each for each in self._sessions if not each.closed} | {self._current}
+        self._current_sessions = Sessions(
+            tls, connect=timeouts.connect, read_timeout=timeouts.silence
+        )
+        self._sessions = {each for each in self._sessions if not each.closed} | {
+            self._current_sessions
+        }
         if before is not None:
-            await before.retire()
-        return self._current
+            await before.close_when_unused()
+        return self._current_sessions
 
-    def _mask(self, sent: Mapping[str, str], call: Call) -> Mask:
+    def _make_redactor(self, headers: Mapping[str, str], request: ApiRequest) -> Redactor:
         """Hides every header that went out with a request, those for the proxy included, and what
         was written to a Secret.
         """
         proxy = ("Proxy-Authorization", self._credentials.proxy_authorization)
-        return Mask([*sent.items(), proxy, *values_sent(call)])
+        return Redactor([*headers.items(), proxy, *secret_values(request)])
 
     async def _send(
-        self, call: Call, authorization: str, sessions: Sessions
+        self, request: ApiRequest, authorization: str, sessions: Sessions
     ) -> aiohttp.ClientResponse:
-        url, proxy = self._url(call), self._credentials.proxy
-        headers = self._headers_of(call, url, authorization)
-        session = sessions.requests if call.watch is None else sessions.watches
+        url, proxy = self._build_url(request), self._credentials.proxy
+        headers = self._build_headers(request, url, authorization)
+        session = sessions.requests if request.watch_timeout is None else sessions.watches
         try:
-            async with asyncio.timeout(None if call.watch is None else self._timeouts.watch_start):
+            async with asyncio.timeout(
+                None if request.watch_timeout is None else self._timeouts.watch_start
+            ):
                 return await session.request(
-                    call.method,
+                    request.method,
                     url,
-                    data=call.body or None,
+                    data=request.body or None,
                     headers=headers,
-                    middlewares=(sent_once,) if call.writes else None,
+                    middlewares=(send_once,) if request.is_write else None,
                     allow_redirects=False,
                     proxy=proxy,
                     proxy_headers=self._proxy_headers(),
                     server_hostname=self._credentials.tls_server_name,
                 )
-        except (*FAILURES, SentOnce) as caught:
-            error = caught.error if isinstance(caught, SentOnce) else caught
+        except (*REQUEST_EXCEPTIONS, SendFailed) as caught:
+            error = caught.error if isinstance(caught, SendFailed) else caught
             # Before its text is used: a proxy's reason phrase may repeat what it was sent.
-            self._mask(headers, call).error(without_headers(error))
-            if call.body:
-                without_answer(error)
+            self._make_redactor(headers, request).redact_error(strip_headers(error))
+            if request.body:
+                strip_quoted_response(error)
             origin = self._credentials.origin
-            raise failure(
-                error, url, phase=call.phase, method=call.method, proxy=proxy, origin=origin
+            raise map_request_error(
+                error, url, phase=request.phase, method=request.method, proxy=proxy, origin=origin
             ) from error
 
-    def _headers_of(self, call: Call, url: URL, authorization: str) -> CIMultiDict[str]:
-        own = current(self._own)
-        acting = () if impersonates(own) else self._credentials.headers
-        headers = CIMultiDict([*acting, *{"User-Agent": AGENT, **own}.items()])
-        headers["Accept"] = call.accept
-        headers["Accept-Encoding"] = "gzip" if call.watch is None else "identity"
-        if call.content_type:
-            headers["Content-Type"] = call.content_type
+    def _build_headers(self, request: ApiRequest, url: URL, authorization: str) -> CIMultiDict[str]:
+        own = current_headers(self._headers)
+        acting = () if has_impersonation_headers(own) else self._credentials.headers
+        headers = CIMultiDict([*acting, *{"User-Agent": USER_AGENT, **own}.items()])
+        headers["Accept"] = request.accept
+        headers["Accept-Encoding"] = "gzip" if request.watch_timeout is None else "identity"
+        if request.content_type:
+            headers["Content-Type"] = request.content_type
         if authorization:
             headers["Authorization"] = authorization
         if url.scheme == "http":  # no tunnel: the proxy reads the request itself
@@ -326,9 +353,9 @@ class Transport:
             return None
         return {"Proxy-Authorization": credentials.proxy_authorization}
 
-    def _url(self, call: Call) -> URL:
+    def _build_url(self, request: ApiRequest) -> URL:
         server = self._credentials.server
-        return server.with_path(server.path.rstrip("/") + call.path).with_query(call.query)
+        return server.with_path(server.path.rstrip("/") + request.path).with_query(request.query)
 
     # -- closing -------------------------------------------------------------------------------
 
@@ -337,23 +364,23 @@ class Transport:
         cancellation ends the waiting, not the closing.
         """
         self._closed = True
-        for body in tuple(self._open):
+        for body in tuple(self._open_streams):
             body.interrupt(NotRunning("the client was closed while an answer was being read"))
         async with AsyncExitStack() as closing:
             for sessions in self._sessions:
                 closing.push_async_callback(sessions.close)
-            closing.push_async_callback(self._access.aclose)
+            closing.push_async_callback(self._authenticator.aclose)
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"{len(self._open)} answers open"
-        return f"<Transport to {self._credentials.where}, {state}>"
+        state = "closed" if self._closed else f"{len(self._open_streams)} answers open"
+        return f"<Transport to {self._credentials.description}, {state}>"
 
 
-TLS_FAILURES = (aiohttp.ClientSSLError, aiohttp.ServerDisconnectedError, ssl.SSLError)
+TLS_ERRORS = (aiohttp.ClientSSLError, aiohttp.ServerDisconnectedError, ssl.SSLError)
 """What a handshake that fails looks like."""
 
 
-def secured(error: FetchError) -> bool:
+def is_tls_failure(error: FetchError) -> bool:
     """Whether a request may have failed since one side didn't like the other's certificate.
 
     A server that rejects a client's says so when the client takes the handshake to be over (TLS
@@ -361,7 +388,7 @@ def secured(error: FetchError) -> bool:
     """
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, TLS_FAILURES):
+        if isinstance(cause, TLS_ERRORS):
             return True
         cause = cause.__cause__
     return False

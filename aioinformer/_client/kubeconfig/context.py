@@ -27,14 +27,14 @@ from typing import Any, Protocol, cast
 from kubernetes_asyncio.config import ConfigException
 from kubernetes_asyncio.config.kube_config import KubeConfigLoader
 
-from aioinformer._client.auth.exec_plugin import PluginCommand, plugin_command
-from aioinformer._client.auth.impersonation import impersonation
-from aioinformer._client.auth.tls import Material
-from aioinformer._client.auth.token_refresh import Pair
-from aioinformer._client.kubeconfig.loaded_settings import Loaded
+from aioinformer._client.auth.exec_plugin import PluginCommand, parse_exec_section
+from aioinformer._client.auth.impersonation import impersonation_headers
+from aioinformer._client.auth.tls import TlsMaterial
+from aioinformer._client.auth.token_refresh import CertificatePair
+from aioinformer._client.kubeconfig.loaded_settings import LoaderSettings
 from aioinformer.errors import ConfigurationError
 
-__all__ = ["LOADER_ERRORS", "Context", "Loaded"]
+__all__ = ["LOADER_ERRORS", "Context", "LoaderSettings"]
 
 
 LOADER_ERRORS = (
@@ -48,10 +48,10 @@ LOADER_ERRORS = (
 )
 """What the loader raises for a file that doesn't have what it looks for."""
 
-LOADED = ("token", "username", "password")
+LOADER_USER_KEYS = ("token", "username", "password")
 """What of a user the loader gets."""
 
-TOLD = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
+PLUGIN_CLUSTER_KEYS = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
 """What of a cluster a plugin is told, beside its authority: client-go's ``ExecCluster``."""
 
 PLUGIN_EXTENSION = "client.authentication.k8s.io/exec"
@@ -70,7 +70,7 @@ class Loader(Protocol):
 class Context:
     """One context; paths in it are absolute."""
 
-    where: str
+    origin: str
     """The files and the name of the context, for messages."""
     cluster: Mapping[str, Any] = field(repr=False)
     user: Mapping[str, Any] = field(repr=False)
@@ -78,30 +78,30 @@ class Context:
 
     # -- who asks ------------------------------------------------------------------------------
 
-    async def loaded(self) -> Loaded:
+    async def load_settings(self) -> LoaderSettings:
         """What the loader makes of it. Reads no files.
 
         Raises:
             ConfigurationError: something is missing or wrong, or an id-token has expired.
         """
-        loaded = Loaded()
+        loaded = LoaderSettings()
         try:
-            await self._loader().load_and_set(loaded)
+            await self._make_loader().load_and_set(loaded)
         except LOADER_ERRORS as error:
             reason = str(error) or type(error).__name__
-            raise ConfigurationError(f"{self.where}: {reason}") from error
+            raise ConfigurationError(f"{self.origin}: {reason}") from error
         token = loaded.header.partition(" ")[2]
         if " " in token or not token.isprintable():
             said = "the token has a space, newline or control character in it"
-            raise ConfigurationError(f"{self.where}: {said}")
+            raise ConfigurationError(f"{self.origin}: {said}")
         return loaded
 
-    def _loader(self) -> Loader:
-        user = {key: self.user[key] for key in LOADED if key in self.user}
+    def _make_loader(self) -> Loader:
+        user = {key: self.user[key] for key in LOADER_USER_KEYS if key in self.user}
         if self.token_file is not None:
             user = {}
         elif "auth-provider" in self.user:
-            user = {"token": self._id_token(self.user["auth-provider"])}
+            user = {"token": self._read_id_token(self.user["auth-provider"])}
         mine = {key: value for key, value in self.cluster.items() if "authority" not in key}
         parts = {
             "clusters": [{"name": "cluster", "cluster": mine}],
@@ -111,16 +111,16 @@ class Context:
         return KubeConfigLoader({**parts, "current-context": "context"}, active_context="context")
 
     @property
-    def impersonation(self) -> tuple[tuple[str, str], ...]:
+    def impersonation_headers(self) -> tuple[tuple[str, str], ...]:
         """The headers that say whom its user acts as.
 
         Raises:
             ConfigurationError: they can't be made of what it says.
         """
         try:
-            return impersonation(self.user)
+            return impersonation_headers(self.user)
         except ConfigurationError as error:
-            raise ConfigurationError(f"{self.where}: {error}") from error
+            raise ConfigurationError(f"{self.origin}: {error}") from error
 
     @property
     def token_file(self) -> Path | None:
@@ -131,7 +131,7 @@ class Context:
     @property
     def has_plugin(self) -> bool:
         """Whether a program yields its credentials."""
-        others = ("tokenFile", "auth-provider", *LOADED)
+        others = ("tokenFile", "auth-provider", *LOADER_USER_KEYS)
         section = self.user.get("exec")
         return isinstance(section, dict) and not any(each in self.user for each in others)
 
@@ -146,34 +146,38 @@ class Context:
         if not self.has_plugin:
             return None
         try:
-            return plugin_command(cast("dict[str, Any]", self.user["exec"]), self._told())
+            return parse_exec_section(
+                cast("dict[str, Any]", self.user["exec"]), self._plugin_cluster_info()
+            )
         except ConfigurationError as error:
-            raise ConfigurationError(f"{self.where}: {error}") from error
+            raise ConfigurationError(f"{self.origin}: {error}") from error
 
-    def _told(self) -> dict[str, Any]:
-        told: dict[str, Any] = {key: self.cluster[key] for key in TOLD if key in self.cluster}
-        if (authority := self._blob(self.cluster, "certificate-authority")) is not None:
+    def _plugin_cluster_info(self) -> dict[str, Any]:
+        told: dict[str, Any] = {
+            key: self.cluster[key] for key in PLUGIN_CLUSTER_KEYS if key in self.cluster
+        }
+        if (authority := self._read_data(self.cluster, "certificate-authority")) is not None:
             told["certificate-authority-data"] = base64.b64encode(authority).decode()
         for each in self.cluster.get("extensions") or ():
             if each.get("name") == PLUGIN_EXTENSION:
                 told["config"] = each.get("extension")
         return told
 
-    def _id_token(self, provider: Mapping[str, Any]) -> str:
+    def _read_id_token(self, provider: Mapping[str, Any]) -> str:
         """The id-token of OpenID Connect, if it has not expired."""
         if (name := provider.get("name")) != "oidc":
             raise ConfigurationError(
-                f"{self.where}: the auth-provider {name!r} was removed from Kubernetes in 1.26; "
+                f"{self.origin}: the auth-provider {name!r} was removed from Kubernetes in 1.26; "
                 f"use the exec plugin of your cloud"
             )
         config: Mapping[str, Any] = provider.get("config") or {}
         token = str(config.get("id-token") or "")
         if not token:
-            raise ConfigurationError(f"{self.where}: its oidc auth-provider has no id-token")
-        expires = _expiry(token)
+            raise ConfigurationError(f"{self.origin}: its oidc auth-provider has no id-token")
+        expires = _token_expiry(token)
         if expires is not None and expires <= dt.datetime.now(dt.UTC):
             raise ConfigurationError(
-                f"{self.where}: its id-token expired at {expires:%Y-%m-%d %H:%M:%S} UTC and is "
+                f"{self.origin}: its id-token expired at {expires:%Y-%m-%d %H:%M:%S} UTC and is "
                 f"not renewed here: run kubectl once, which renews it in the file, or use an "
                 f"exec plugin for OpenID Connect such as kubelogin"
             )
@@ -181,24 +185,26 @@ class Context:
 
     # -- certificates --------------------------------------------------------------------------
 
-    def material(self) -> Material:
+    def read_material(self) -> TlsMaterial:
         """The certificates that there are now. Reads files.
 
         Raises:
             OSError: a file can't be read.
             ValueError: data is not base64, or a certificate has no key.
         """
-        certificate = self._blob(self.user, "client-certificate")
-        key = self._blob(self.user, "client-key")
+        certificate = self._read_data(self.user, "client-certificate")
+        key = self._read_data(self.user, "client-key")
         if (certificate is None) != (key is None):
             raise ValueError("client-certificate and client-key are not there both")
-        return Material(
-            self._blob(self.cluster, "certificate-authority"),
-            Pair(certificate, key) if certificate is not None and key is not None else None,
+        return TlsMaterial(
+            self._read_data(self.cluster, "certificate-authority"),
+            CertificatePair(certificate, key)
+            if certificate is not None and key is not None
+            else None,
             verify=not self.cluster.get("insecure-skip-tls-verify"),
         )
 
-    def _blob(self, body: Mapping[str, Any], key: str) -> bytes | None:
+    def _read_data(self, body: Mapping[str, Any], key: str) -> bytes | None:
         """What is under a key: as data, else in a file."""
         data = body.get(f"{key}-data")
         if data is None:
@@ -210,7 +216,7 @@ class Context:
         raise ValueError(f"{key}-data is not base64")
 
 
-def _expiry(token: str) -> dt.datetime | None:
+def _token_expiry(token: str) -> dt.datetime | None:
     """When a JSON Web Token expires; ``None`` if that can't be read from it."""
     body = token.split(".")[1:2]
     try:

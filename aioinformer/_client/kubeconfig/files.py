@@ -30,10 +30,10 @@ from aioinformer.errors import ConfigurationError
 
 __all__ = ["KubeconfigFiles"]
 
-PARTS = {"clusters": "cluster", "contexts": "context", "users": "user"}
+SECTIONS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 """The lists of a kubeconfig, and what an item of each holds beside its name."""
 
-PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+PATH_KEYS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 """Keys whose values are paths."""
 
 
@@ -41,7 +41,7 @@ PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile
 class KubeconfigFiles:
     """One configuration, merged of one or more files."""
 
-    where: str
+    origin: str
     """The files, for messages."""
     merger: KubeConfigMerger
     """kubernetes_asyncio's, which has read the files."""
@@ -57,15 +57,15 @@ class KubeconfigFiles:
         where = ", ".join(str(path) for path in paths)
         try:
             for path in paths:
-                _check_text(path)
+                _check_is_text(path)
             merger = _merge(where, os.pathsep.join(str(path) for path in paths))
             merged: dict[str, Any] = merger.config.value if merger.config else {}
-            if not all("name" in node.value for part in PARTS for node in merged[part]):
+            if not all("name" in node.value for part in SECTIONS for node in merged[part]):
                 raise KeyError("name")
         except OSError as error:
             raise ConfigurationError(f"{where} can't be read: {error.strerror}") from error
         except LOADER_ERRORS as error:
-            if (odd := _no_mapping(paths)) is not None:
+            if (odd := _find_non_mapping(paths)) is not None:
                 said = f"{odd} is no YAML mapping, as a kubeconfig is; is it the right file?"
                 raise ConfigurationError(said) from error
             reason = type(error).__name__  # a KeyError or such, at a place that tells nothing
@@ -74,74 +74,76 @@ class KubeconfigFiles:
 
     # -- what is chosen ------------------------------------------------------------------------
 
-    def context(self, wanted: str | None) -> str:
+    def choose_context(self, name: str | None) -> str:
         """The name of the context to use.
 
         Raises:
             ConfigurationError: there is no such context, or none is current, or the context
                 names a cluster or user that isn't there. Lists what there is.
         """
-        chosen = wanted or self._current()
+        chosen = name or self._current_context()
         names = list(self._names("contexts"))
         has = f"it has {', '.join(names)}" if names else "it has none at all"
         several = len(self.merger.config_files) > 1
-        file = "" if several else f" --kubeconfig={shlex.quote(self.where)}"
+        file = "" if several else f" --kubeconfig={shlex.quote(self.origin)}"
         has = f"{has}: see `kubectl config get-contexts{file}`"
         if not chosen:
-            raise ConfigurationError(f"{self.where} has no current context; {has}")
+            raise ConfigurationError(f"{self.origin} has no current context; {has}")
         if chosen not in names:
-            raise ConfigurationError(f"{self.where} has no context {chosen!r}; {has}")
+            raise ConfigurationError(f"{self.origin} has no context {chosen!r}; {has}")
         return chosen
 
-    def _current(self) -> str:
+    def _current_context(self) -> str:
         files: dict[str, dict[str, Any]] = self.merger.config_files
         named = (str(each.get("current-context") or "") for each in files.values())
         return next(filter(None, named), "")
 
-    def _nodes(self, part: str) -> list[ConfigNode]:
-        nodes: list[ConfigNode] = self.merged[part]
+    def _nodes(self, section: str) -> list[ConfigNode]:
+        nodes: list[ConfigNode] = self.merged[section]
         return nodes
 
-    def _names(self, part: str) -> Iterable[str]:
-        return (str(node.value["name"]) for node in self._nodes(part))
+    def _names(self, section: str) -> Iterable[str]:
+        return (str(node.value["name"]) for node in self._nodes(section))
 
     # -- what it says --------------------------------------------------------------------------
 
-    def chosen(self, name: str) -> Context:
+    def read_context(self, name: str) -> Context:
         """What a context says.
 
         Args:
-            name: its name, one that ``context()`` has returned.
+            name: its name, one that ``choose_context()`` has returned.
 
         Raises:
             ConfigurationError: the context is incomplete.
         """
         try:
-            return self._chosen(name)
+            return self._build_context(name)
         except LOADER_ERRORS as error:  # a list where a mapping should be, or such
             said = f"context {name!r} is not what a context should be ({type(error).__name__})"
-            raise ConfigurationError(f"{self.where}: {said}") from error
+            raise ConfigurationError(f"{self.origin}: {said}") from error
 
-    def _chosen(self, name: str) -> Context:
+    def _build_context(self, name: str) -> Context:
         (node,) = [each for each in self._nodes("contexts") if each.value["name"] == name]
-        context = self._mended("contexts", node)
-        cluster, user = (self._part_of(context, part) for part in ("clusters", "users"))
+        context = self._resolve_paths("contexts", node)
+        cluster, user = (
+            self._find_referenced_node(context, part) for part in ("clusters", "users")
+        )
         if "server" not in cluster.value["cluster"]:
-            raise ConfigurationError(f"{self.where}: {cluster.name} has no server")
+            raise ConfigurationError(f"{self.origin}: {cluster.name} has no server")
         return Context(
-            where=f"{self.where}: {context.name}",
+            origin=f"{self.origin}: {context.name}",
             cluster=cluster.value["cluster"],
             user=user.value["user"],
             namespace=str(context.value["context"].get("namespace") or ""),
         )
 
-    def _mended(self, part: str, node: ConfigNode) -> ConfigNode:
+    def _resolve_paths(self, section: str, node: ConfigNode) -> ConfigNode:
         """A copy of a part with absolute paths, and under a name that quotes nothing."""
-        kind = PARTS[part]
+        kind = SECTIONS[section]
         folder = Path(node.path or ".").absolute().parent
         sent: dict[str, Any] = node.value.get(kind) or {}
         body = {key: value for key, value in sent.items() if value}
-        for key in PATHS:
+        for key in PATH_KEYS:
             if key in body:
                 body[key] = str(folder / body[key])
         command: str = body.get("exec", {}).get("command", "")
@@ -149,23 +151,23 @@ class KubeconfigFiles:
             body["exec"] = {**body["exec"], "command": str(folder / command)}
         return ConfigNode(f"{kind} {node.value['name']!r}", {**node.value, kind: body})
 
-    def _part_of(self, context: ConfigNode, part: str) -> ConfigNode:
+    def _find_referenced_node(self, context: ConfigNode, section: str) -> ConfigNode:
         """The cluster or the user that a context names."""
-        kind = PARTS[part]
+        kind = SECTIONS[section]
         if kind == "user" and kind not in context.value["context"]:
             return ConfigNode("no user", {"name": "", "user": {}})
         wanted = context.value["context"].get(kind, "")
-        for node in self._nodes(part):
+        for node in self._nodes(section):
             if node.value["name"] == wanted:
-                return self._mended(part, node)
-        said = f"{self.where}: {context.name} names {kind} {wanted!r}, which is not there"
+                return self._resolve_paths(section, node)
+        said = f"{self.origin}: {context.name} names {kind} {wanted!r}, which is not there"
         raise ConfigurationError(said)
 
     def __repr__(self) -> str:
-        return f"<KubeconfigFiles {self.where}>"
+        return f"<KubeconfigFiles {self.origin}>"
 
 
-def _check_text(path: Path) -> None:
+def _check_is_text(path: Path) -> None:
     """Tell of a file that can't be a kubeconfig before a parser stumbles over it, and quotes it.
 
     Raises:
@@ -182,7 +184,7 @@ def _check_text(path: Path) -> None:
         )
 
 
-def _no_mapping(paths: list[Path]) -> Path | None:
+def _find_non_mapping(paths: list[Path]) -> Path | None:
     """The first of these files that is YAML, and something else than a mapping."""
     with suppress(yaml.YAMLError):  # of one that comes after what has failed
         for path in paths:
@@ -191,7 +193,7 @@ def _no_mapping(paths: list[Path]) -> Path | None:
     return None
 
 
-def _merge(where: str, paths: str) -> KubeConfigMerger:
+def _merge(origin: str, paths: str) -> KubeConfigMerger:
     try:
         return KubeConfigMerger(paths)
     except yaml.YAMLError as error:
@@ -199,4 +201,4 @@ def _merge(where: str, paths: str) -> KubeConfigMerger:
         line = f": see line {mark.line + 1}" if mark else ""
     # Raised out here, with no cause or context: that quotes what it stumbled over, such as half
     # of a password.
-    raise ConfigurationError(f"{where} is not valid YAML{line}")
+    raise ConfigurationError(f"{origin} is not valid YAML{line}")

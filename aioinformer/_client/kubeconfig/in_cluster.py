@@ -1,4 +1,4 @@
-"""``Pod``: credentials as a pod finds them mounted, those of its service account.
+"""``InClusterConfig``: credentials as a pod finds them mounted, those of its service account.
 
 kubernetes_asyncio's loader says where the server is and whether all is there. What it lacks is
 ours: it reads the token again, but on the loop and with the newline at its end, and the
@@ -11,30 +11,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aioinformer._client.auth.credentials import Credentials, server_url
-from aioinformer._client.auth.tls import Material, RotatingTls
+from aioinformer._client.auth.credentials import Credentials, parse_server_url
+from aioinformer._client.auth.tls import RotatingTls, TlsMaterial
 from aioinformer._client.auth.token_file import TokenFile
-from aioinformer._client.auth.token_refresh import RenewedAuthorization
-from aioinformer._client.kubeconfig.loaded_settings import Loaded
+from aioinformer._client.auth.token_refresh import RefreshingAuthorization
+from aioinformer._client.kubeconfig.loaded_settings import LoaderSettings
 from aioinformer.errors import ConfigurationError
 
-__all__ = ["GET_ONE", "MOUNT", "Pod"]
+__all__ = ["NO_KUBECONFIG_HINT", "SERVICE_ACCOUNT_PATH", "InClusterConfig"]
 
-GET_ONE = "put your cluster's kubeconfig into ~/.kube/config, or name its file in $KUBECONFIG"
+NO_KUBECONFIG_HINT = (
+    "put your cluster's kubeconfig into ~/.kube/config, or name its file in $KUBECONFIG"
+)
 """What to do where there is no configuration."""
 
-MOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+SERVICE_ACCOUNT_PATH = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds its service account's token and the cluster's certificate."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
+class InClusterConfig:
     """What a pod finds."""
 
     mount: Path
     environment: Mapping[str, str] = field(repr=False)
 
-    def credentials(self, tried: str) -> Credentials:
+    def read_credentials(self, tried: str) -> Credentials:
         """Those of its service account. Reads files.
 
         Args:
@@ -44,20 +46,20 @@ class Pod:
             ConfigurationError: this is no pod, or its service account is not mounted.
         """
         token, authority, own = (self.mount / name for name in ("token", "ca.crt", "namespace"))
-        loaded = self._loaded(token, authority, tried)
+        loaded = self._load_settings(token, authority, tried)
         where = str(self.mount)
         return Credentials(
-            server_url(loaded.host),
-            RenewedAuthorization(TokenFile(token, where)),
-            RotatingTls(lambda: Material(authority.read_bytes()), where=where),
+            parse_server_url(loaded.host),
+            RefreshingAuthorization(TokenFile(token, where)),
+            RotatingTls(lambda: TlsMaterial(authority.read_bytes()), origin=where),
             namespace=own.read_text().strip() if own.is_file() else "",
             origin=where,
         )
 
-    def _loaded(self, token: Path, authority: Path, tried: str) -> Loaded:
+    def _load_settings(self, token: Path, authority: Path, tried: str) -> LoaderSettings:
         from kubernetes_asyncio.config import ConfigException, incluster_config
 
-        loaded = Loaded()
+        loaded = LoaderSettings()
         load: Callable[..., None] = vars(incluster_config)["load_incluster_config"]  # untyped
         try:
             load(
@@ -76,11 +78,11 @@ class Pod:
         if not self.environment.get("KUBERNETES_SERVICE_HOST") and not token.exists():
             # Who has a laptop need not know of all that a pod has.
             raise ConfigurationError(
-                f"no cluster is configured: {tried}, and this is no pod; {GET_ONE}"
+                f"no cluster is configured: {tried}, and this is no pod; {NO_KUBECONFIG_HINT}"
             )
         raise ConfigurationError(
             f"no cluster is configured: {tried}, and what a pod needs is not all there "
             f"($KUBERNETES_SERVICE_HOST, $KUBERNETES_SERVICE_PORT, {token}, {authority}): "
             f"{reason.rstrip('.')}; is the service account mounted? For a cluster elsewhere, "
-            f"{GET_ONE}"
+            f"{NO_KUBECONFIG_HINT}"
         )

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Loaded"]
+__all__ = ["LoaderSettings"]
 
 
 @dataclass(slots=True)
-class Loaded:
+class LoaderSettings:
     """What kubernetes_asyncio's loaders set, in place of its own ``Configuration``.
 
     That one reconfigures loggers when it is made.

@@ -24,21 +24,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aioinformer._client.auth.credentials import Credentials, proxy_url, server_url
+from aioinformer._client.auth.credentials import Credentials, parse_proxy_url, parse_server_url
 from aioinformer._client.auth.exec_plugin import ExecPlugin
-from aioinformer._client.auth.off_loop import off_loop
-from aioinformer._client.auth.tls import Material, RotatingTls
+from aioinformer._client.auth.off_loop import run_in_thread
+from aioinformer._client.auth.tls import RotatingTls, TlsMaterial
 from aioinformer._client.auth.token_file import TokenFile
-from aioinformer._client.auth.token_refresh import Grant, RenewedAuthorization
-from aioinformer._client.kubeconfig.in_cluster import GET_ONE, MOUNT, Pod
+from aioinformer._client.auth.token_refresh import RefreshingAuthorization, TokenGrant
+from aioinformer._client.kubeconfig.in_cluster import (
+    NO_KUBECONFIG_HINT,
+    SERVICE_ACCOUNT_PATH,
+    InClusterConfig,
+)
 from aioinformer.errors import ConfigurationError, FetchError
 
 if TYPE_CHECKING:  # it imports kubernetes_asyncio
     from aioinformer._client.kubeconfig.context import Context
 
-__all__ = ["PATIENCE", "Kubeconfig"]
+__all__ = ["READ_TIMEOUT", "Kubeconfig"]
 
-PATIENCE = 10.0
+READ_TIMEOUT = 10.0
 """Seconds: what ``Timeouts.connect`` is by default. Files on a disk take milliseconds."""
 
 
@@ -57,8 +61,8 @@ class Kubeconfig:
     path: str | os.PathLike[str] | None = None
     context: str | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
-    mount: Path = MOUNT
-    patience: float = PATIENCE
+    mount: Path = SERVICE_ACCOUNT_PATH
+    timeout: float = READ_TIMEOUT
 
     async def load(self) -> Credentials:
         """Find and read them, in a thread, and run an exec plugin if there is one.
@@ -69,13 +73,15 @@ class Kubeconfig:
             ConfigurationError: nothing was found, or nothing usable, or a file could not be read in
                 time. One sentence that names every place looked at.
         """
-        async with self._in_time(self._named()):
-            found = await off_loop(self._find)
-            credentials = found if isinstance(found, Credentials) else await found.credentials()
+        async with self._enforce_timeout(self._describe_location()):
+            found = await run_in_thread(self._find)
+            credentials = (
+                found if isinstance(found, Credentials) else await found.make_credentials()
+            )
         try:
-            if isinstance(found, ChosenFiles) and found.context.has_plugin:
+            if isinstance(found, ReloadingContext) and found.context.has_plugin:
                 await credentials.authorization.header()  # has a time of its own: a login, perhaps
-            async with self._in_time(credentials.origin or self._named()):
+            async with self._enforce_timeout(credentials.origin or self._describe_location()):
                 await credentials.authorization.header()
                 if credentials.tls is not None:
                     await credentials.tls.context()
@@ -88,22 +94,22 @@ class Kubeconfig:
         return credentials
 
     @asynccontextmanager
-    async def _in_time(self, where: str) -> AsyncGenerator[None]:
+    async def _enforce_timeout(self, where: str) -> AsyncGenerator[None]:
         try:
-            async with asyncio.timeout(self.patience):
+            async with asyncio.timeout(self.timeout):
                 yield
         except TimeoutError as error:
             raise ConfigurationError(
-                f"{where}: the files were not read in {self.patience:g} s: does the file system "
+                f"{where}: the files were not read in {self.timeout:g} s: does the file system "
                 f"hang that they, or the token and certificates that they name, are on?"
             ) from error
 
-    def _named(self) -> str:
+    def _describe_location(self) -> str:
         """The files and the context that are looked for, for messages."""
         paths = ", ".join(map(str, self._paths()))
         return f"{paths}: context {self.context!r}" if self.context else paths
 
-    def _find(self) -> ChosenFiles | Credentials:
+    def _find(self) -> ReloadingContext | Credentials:
         paths = self._paths()
         found = [path for path in paths if path.exists()]
         if self.path is not None and found != paths:
@@ -114,15 +120,15 @@ class Kubeconfig:
             )
         if found := [path for path in found if path.stat().st_size] or found[:1]:
             # An empty file among others says nothing, to kubectl too.
-            return ChosenFiles.read(found, self.context)
+            return ReloadingContext.read(found, self.context)
         places = ", ".join(str(path) for path in paths)
         tried = f"$KUBECONFIG is not set, {places} does not exist"
         if self.environment.get("KUBECONFIG"):
             tried = f"$KUBECONFIG names no file that exists ({places})"
         if self.context is not None:
-            said = f"there is no context {self.context!r}: {tried}; {GET_ONE}"
+            said = f"there is no context {self.context!r}: {tried}; {NO_KUBECONFIG_HINT}"
             raise ConfigurationError(said)
-        return Pod(self.mount, self.environment).credentials(tried)
+        return InClusterConfig(self.mount, self.environment).read_credentials(tried)
 
     def _paths(self) -> list[Path]:
         """The files to look for. A pod with a user of no name has no home: not an error."""
@@ -134,7 +140,7 @@ class Kubeconfig:
 
 
 @dataclass(slots=True)
-class ChosenFiles:
+class ReloadingContext:
     """Files with the context that was chosen in them, read again when they have changed."""
 
     paths: list[Path]
@@ -142,10 +148,10 @@ class ChosenFiles:
     """Of the context."""
     context: Context
     """What it says, as last read."""
-    _stamps: list[tuple[int, ...]]
+    _file_stamps: list[tuple[int, ...]]
 
     @classmethod
-    def read(cls, paths: list[Path], context: str | None) -> ChosenFiles:
+    def read(cls, paths: list[Path], context: str | None) -> ReloadingContext:
         """Read files that exist. Blocks.
 
         Raises:
@@ -153,40 +159,44 @@ class ChosenFiles:
         """
         from aioinformer._client.kubeconfig.files import KubeconfigFiles
 
-        stamps = _stamps(paths)
+        stamps = _stat_files(paths)
         files = KubeconfigFiles.read(paths)
-        name = files.context(context)
-        return cls(paths, name, files.chosen(name), stamps)
+        name = files.choose_context(context)
+        return cls(paths, name, files.read_context(name), stamps)
 
-    def again(self) -> Context:
+    def reload(self) -> Context:
         """What the context says now. Blocks.
 
         Raises:
             ConfigurationError: it is not there any more, or names another server.
         """
-        if _stamps(self.paths) != self._stamps:
+        if _stat_files(self.paths) != self._file_stamps:
             now = self.read(self.paths, self.name)
             if now.context.cluster["server"] != self.context.cluster["server"]:
                 said = "names another server than when it was first read"
-                raise ConfigurationError(f"{now.context.where}: {said}")
-            self.context, self._stamps = now.context, now._stamps
+                raise ConfigurationError(f"{now.context.origin}: {said}")
+            self.context, self._file_stamps = now.context, now._file_stamps
         return self.context
 
-    async def credentials(self) -> Credentials:
+    async def make_credentials(self) -> Credentials:
         """What follows from them, with nothing asked of a plugin yet.
 
         Raises:
             ConfigurationError: something in them is incomplete or wrong.
         """
         context = self.context
-        loaded = await context.loaded()
+        loaded = await context.load_settings()
         try:
-            proxy, proxy_authorization = proxy_url(loaded.proxy) if loaded.proxy else (None, "")
-            server = server_url(loaded.host)
+            proxy, proxy_authorization = (
+                parse_proxy_url(loaded.proxy) if loaded.proxy else (None, "")
+            )
+            server = parse_server_url(loaded.host)
         except ConfigurationError as error:
-            raise ConfigurationError(f"{context.where}: {error}") from error
-        authorization = RenewedAuthorization(await off_loop(self._source))
-        tls = RotatingTls(self._material, where=context.where, granted=lambda: authorization.pair)
+            raise ConfigurationError(f"{context.origin}: {error}") from error
+        authorization = RefreshingAuthorization(await run_in_thread(self._choose_grant_source))
+        tls = RotatingTls(
+            self._read_material, origin=context.origin, plugin_pair=lambda: authorization.pair
+        )
         return Credentials(
             server,
             authorization,
@@ -195,45 +205,49 @@ class ChosenFiles:
             proxy,
             proxy_authorization,
             context.namespace,
-            context.where,
-            context.impersonation,
+            context.origin,
+            context.impersonation_headers,
         )
 
-    def _source(self) -> Callable[[], Coroutine[Any, Any, Grant]]:
+    def _choose_grant_source(self) -> Callable[[], Coroutine[Any, Any, TokenGrant]]:
         """Who yields the header, and a certificate perhaps."""
         context = self.context
         if (path := context.token_file) is not None:
-            return TokenFile(path, context.where).__call__
+            return TokenFile(path, context.origin).__call__
         try:
             plugin = context.plugin
         except OSError as error:
-            said = f"{context.where}: {error.filename} can't be read: {error.strerror}"
+            said = f"{context.origin}: {error.filename} can't be read: {error.strerror}"
             raise ConfigurationError(said) from error
         except (AttributeError, TypeError, ValueError) as error:
-            said = f"{context.where}: what its plugin shall be told can't be used"
+            said = f"{context.origin}: what its plugin shall be told can't be used"
             raise ConfigurationError(said) from error
-        return self._written if plugin is None else ExecPlugin(plugin, context.where).__call__
+        return (
+            self._grant_from_files
+            if plugin is None
+            else ExecPlugin(plugin, context.origin).__call__
+        )
 
-    async def _written(self) -> Grant:
+    async def _grant_from_files(self) -> TokenGrant:
         """What is written in the files themselves."""
         try:
-            context = await off_loop(self.again)
-            return Grant((await context.loaded()).header)
+            context = await run_in_thread(self.reload)
+            return TokenGrant((await context.load_settings()).header)
         except ConfigurationError as error:
             raise FetchError(str(error), phase="credentials") from error
         except OSError as error:
-            said = f"{self.context.where}: {error.filename}: {error.strerror}"
+            said = f"{self.context.origin}: {error.filename}: {error.strerror}"
             raise FetchError(said, phase="credentials") from error
 
-    def _material(self) -> Material:
+    def _read_material(self) -> TlsMaterial:
         """The certificates that the files hold or name."""
         try:
-            return self.again().material()
+            return self.reload().read_material()
         except ConfigurationError as error:
             raise ValueError(str(error)) from error
 
 
-def _stamps(paths: list[Path]) -> list[tuple[int, ...]]:
+def _stat_files(paths: list[Path]) -> list[tuple[int, ...]]:
     """What changes when files do."""
     found = [path.stat() for path in paths]
     return [(each.st_mtime_ns, each.st_size, each.st_ino) for each in found]

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Container, Sequence
 from itertools import islice
 
-from aioinformer._core.objects.deltas import Bookmark, Delta, Entry, Replaced, Resync
+from aioinformer._core.objects.deltas import Bookmark, Delta, QueueEntry, Replaced, Resync
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
 from aioinformer._core.objects.stored import size_of
 
@@ -51,16 +51,16 @@ class DeltaFIFO:
         self._known = known
         self._high_mark = high_mark
         self._high_bytes = high_bytes
-        self._entries: deque[Entry] = deque()
-        self._newest: dict[ObjectKey, Delta] = {}
+        self._entries: deque[QueueEntry] = deque()
+        self._latest_deltas: dict[ObjectKey, Delta] = {}
         """The last change of each object, among the entries that were looked at."""
-        self._looked_at = 0
+        self._indexed = 0
         """How many of the oldest entries those are. Only deletions ask; else it stays none."""
         self._bytes = 0
-        self._states = 0
-        self._applying = False
+        self._queued_replaces = 0
+        self._replace_in_progress = False
         """Whether a whole state was popped, and may not be applied yet."""
-        self._populated = False
+        self._replaced = False
 
     # -- feeding -------------------------------------------------------------------------------
 
@@ -79,7 +79,7 @@ class DeltaFIFO:
     def push(self, delta: Delta) -> None:
         """Queue a change, unless it is a deletion that says nothing new."""
         obj = delta.obj
-        if delta.kind == "Deleted" and not self._worth_deleting(obj.key):
+        if delta.kind == "Deleted" and not self._is_new_deletion(obj.key):
             return
         self._entries.append(delta)
         self._bytes += len(obj.raw) or size_of(obj)
@@ -101,10 +101,10 @@ class DeltaFIFO:
             reason: why objects that are not among them are gone.
         """
         self._entries.append(Replaced(objects, resource_version, rewound, reason))
-        self._newest.clear()
-        self._looked_at = len(self._entries)
-        self._states += 1
-        self._populated = True
+        self._latest_deltas.clear()
+        self._indexed = len(self._entries)
+        self._queued_replaces += 1
+        self._replaced = True
 
     def resync(self) -> None:
         """Have the state of the cache told again, unless that is already queued."""
@@ -117,49 +117,54 @@ class DeltaFIFO:
             self._entries.pop()
         self._entries.append(Bookmark(resource_version))
 
-    def _worth_deleting(self, key: ObjectKey) -> bool:
-        self._look()
-        newest = self._newest.get(key)
+    def _is_new_deletion(self, key: ObjectKey) -> bool:
+        self._index_entries()
+        newest = self._latest_deltas.get(key)
         if newest is not None:
             return newest.kind != "Deleted"
         # Behind a whole state that isn't applied yet, nobody knows what will be known.
-        return self._known is None or self._states > 0 or self._applying or key in self._known
+        return (
+            self._known is None
+            or self._queued_replaces > 0
+            or self._replace_in_progress
+            or key in self._known
+        )
 
-    def _look(self) -> None:
+    def _index_entries(self) -> None:
         """Look at the entries that have come since somebody asked: at each once at most."""
         found: dict[ObjectKey, Delta] = {}
-        for entry in islice(reversed(self._entries), len(self._entries) - self._looked_at):
+        for entry in islice(reversed(self._entries), len(self._entries) - self._indexed):
             if isinstance(entry, Delta):
                 found.setdefault(entry.obj.key, entry)
-        self._newest.update(found)
-        self._looked_at = len(self._entries)
+        self._latest_deltas.update(found)
+        self._indexed = len(self._entries)
 
     # -- draining ------------------------------------------------------------------------------
 
-    def pop(self) -> Entry | None:
+    def pop(self) -> QueueEntry | None:
         """The oldest entry; ``None`` if there is none.
 
         Asking says that the entry before was applied: a whole state is applied in steps, and until
         its last one the store behind the queue holds the state before.
         """
-        self._applying = False
+        self._replace_in_progress = False
         if not self._entries:
             return None
         entry = self._entries.popleft()
-        if self._looked_at:
-            self._looked_at -= 1
-            self._forget(entry)
+        if self._indexed:
+            self._indexed -= 1
+            self._forget_entry(entry)
         if isinstance(entry, Delta):
             obj = entry.obj
             self._bytes -= len(obj.raw) or size_of(obj)
         elif isinstance(entry, Replaced):
-            self._states -= 1
-            self._applying = True
+            self._queued_replaces -= 1
+            self._replace_in_progress = True
         return entry
 
-    def _forget(self, entry: Entry) -> None:
-        if isinstance(entry, Delta) and self._newest.get(entry.obj.key) is entry:
-            del self._newest[entry.obj.key]
+    def _forget_entry(self, entry: QueueEntry) -> None:
+        if isinstance(entry, Delta) and self._latest_deltas.get(entry.obj.key) is entry:
+            del self._latest_deltas[entry.obj.key]
 
     # -- looking -------------------------------------------------------------------------------
 
@@ -170,7 +175,7 @@ class DeltaFIFO:
     @property
     def synced(self) -> bool:
         """Whether a whole state was queued and popped."""
-        return self._populated and not self._states
+        return self._replaced and not self._queued_replaces
 
     @property
     def full(self) -> bool:

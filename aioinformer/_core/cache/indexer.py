@@ -21,11 +21,11 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, repeat
 from typing import Any, cast
 
-from aioinformer._core.cache.indexes import IndexBuilding
-from aioinformer._core.cache.store import FULL, Index, IndexFunction, State
-from aioinformer._core.callables import check_answers_at_once
+from aioinformer._core.cache.indexes import IndexBuild
+from aioinformer._core.cache.store import DICT_RESIZE_POINTS, CacheState, Index, IndexFunction
+from aioinformer._core.callables import check_not_async
 from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced
-from aioinformer._core.objects.identity import older
+from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.kube_object import (
     Added,
     Deleted,
@@ -35,29 +35,29 @@ from aioinformer._core.objects.kube_object import (
     ObjectKey,
     Updated,
 )
-from aioinformer._core.objects.stored import Modelled, Withheld
-from aioinformer._core.objects.view import View
+from aioinformer._core.objects.stored import ExcludedObject, ModelObject
+from aioinformer._core.objects.view import ObjectView
 from aioinformer.errors import ObjectDecodeError, UsageError
 
 __all__ = [
     "Indexer",
-    "Replacement",
+    "StagedReplacement",
     "append_change",
-    "equal",
-    "parted",
-    "same",
-    "same_content",
-    "untraced",
+    "has_equal_content",
+    "is_same_content",
+    "is_same_version",
+    "removal_reason",
+    "without_traceback",
 ]
 
 
-def same(old: KubeObject, new: KubeObject) -> bool:
+def is_same_version(old: KubeObject, new: KubeObject) -> bool:
     """Whether ``new`` says nothing new. A server stamps a version on every change."""
     version = new.resource_version  # first: mostly another one, and then that is all
     return old.resource_version == version and old.uid == new.uid and bool(version)
 
 
-def same_content(old: KubeObject, new: KubeObject) -> bool:
+def is_same_content(old: KubeObject, new: KubeObject) -> bool:
     """Whether ``new`` says nothing new, whatever its version. The items of a list lack the kind
     and apiVersion that the events of a watch have (recordings 10 and 30).
     """
@@ -65,12 +65,12 @@ def same_content(old: KubeObject, new: KubeObject) -> bool:
         return False
     if old.api_version != new.api_version:  # read in another version of the resource
         return False
-    if type(new) is Withheld:
+    if type(new) is ExcludedObject:
         return False
-    return equal(old, new)
+    return has_equal_content(old, new)
 
 
-def equal(old: KubeObject, new: KubeObject) -> bool:
+def has_equal_content(old: KubeObject, new: KubeObject) -> bool:
     """Whether the same is in both, however they were read.
 
     Models are compared by their own ``==``. One that raises has not said that they are the same:
@@ -88,7 +88,7 @@ def equal(old: KubeObject, new: KubeObject) -> bool:
 
 def _content(obj: KubeObject) -> object:
     """What is in it: the items of a list lack kind and apiVersion."""
-    if type(obj) is Modelled:
+    if type(obj) is ModelObject:
         return obj.model
     try:
         body = obj.to_dict()
@@ -97,14 +97,14 @@ def _content(obj: KubeObject) -> object:
     return {key: value for key, value in body.items() if key not in ("kind", "apiVersion")}
 
 
-def parted(old: KubeObject, obj: Withheld) -> DeleteReason | None:
+def removal_reason(old: KubeObject, obj: ExcludedObject) -> DeleteReason | None:
     """Why ``old`` is held no more, now that ``obj`` is withheld; ``None`` if it stays."""
     if old.uid != obj.uid:  # the object that was cached is certainly gone
         return "vanished"
     return "dropped" if obj.error is None else None
 
 
-def untraced(error: Exception) -> Exception:
+def without_traceback(error: Exception) -> Exception:
     """The same without what its tracebacks keep alive."""
     if error.__cause__ is not None:
         error.__cause__.__traceback__ = None
@@ -126,7 +126,7 @@ class Indexer:
         self,
         indexers: Mapping[str, IndexFunction[Any]] | None = None,
         *,
-        view: View[Any] | None = None,
+        view: ObjectView[Any] | None = None,
     ) -> None:
         """Make an empty cache.
 
@@ -139,16 +139,16 @@ class Indexer:
         """
         self.view = view
         """How programs see what is held; ``None`` if they see it as it is."""
-        self.state = State()
+        self.state = CacheState()
         """What is held now. Readers pick it up once and stay with it."""
         self.rejected: dict[ObjectKey, Exception] = {}
         """Objects whose newest version an index function refused, or that didn't fit the model or
         the transform; the one before stays."""
-        self._staged: State | None = None
+        self._staged: CacheState | None = None
         self.add_indexers(indexers or {})
 
     @property
-    def states(self) -> tuple[State, ...]:
+    def states(self) -> tuple[CacheState, ...]:
         """What is held, and what is being staged to replace it."""
         return (self.state,) if self._staged is None else (self.state, self._staged)
 
@@ -162,20 +162,22 @@ class Indexer:
         new = {
             name: function for name, function in indexers.items() if self._is_new(name, function)
         }
-        if new and self._begun:
+        if new and self._in_use:
             raise UsageError(
                 f"the cache holds objects already: the index {min(new)!r} takes a while to build; "
                 "write `await informer.add_index(name, function)`"
             )
-        indexes = {name: self._index(name, function) for name, function in new.items()}
+        indexes = {name: self._make_index(name, function) for name, function in new.items()}
         self.state.indexes = {**self.state.indexes, **indexes}
 
-    def _index(self, name: str, function: IndexFunction[Any]) -> Index:
-        check_answers_at_once(function, f"the function of the index {name!r}")
-        seen = None if self.view is None else self.view.reading(function, f"the index {name!r}:")
+    def _make_index(self, name: str, function: IndexFunction[Any]) -> Index:
+        check_not_async(function, f"the function of the index {name!r}")
+        seen = (
+            None if self.view is None else self.view.adapter_for(function, f"the index {name!r}:")
+        )
         return Index(name, function, seen)
 
-    def build_index(self, name: str, function: IndexFunction[Any]) -> IndexBuilding | None:
+    def build_index(self, name: str, function: IndexFunction[Any]) -> IndexBuild | None:
         """Start to add an index, whatever is held; ``None`` if it is there already.
 
         Raises:
@@ -183,10 +185,10 @@ class Indexer:
         """
         if not self._is_new(name, function):
             return None
-        return IndexBuilding(self._index(name, function), lambda: self.states)
+        return IndexBuild(self._make_index(name, function), lambda: self.states)
 
     @property
-    def _begun(self) -> bool:
+    def _in_use(self) -> bool:
         return bool(self.state.objects or self.state.synced or self._staged is not None)
 
     def _is_new(self, name: str, function: IndexFunction[Any]) -> bool:
@@ -205,7 +207,7 @@ class Indexer:
         held = self.state.objects.get(obj.key)
         return held is not None and held.uid == obj.uid
 
-    def known(self, obj: KubeObject) -> KubeObject:
+    def deduplicate(self, obj: KubeObject) -> KubeObject:
         """The cached object if it is the same version of ``obj``, else ``obj``: so that a relist
         doesn't hold what didn't change twice.
         """
@@ -217,7 +219,7 @@ class Indexer:
         a time that the server has gone back behind: equal versions prove nothing then.
         """
         by_content = self.rejected and held.key in self.rejected
-        return (same_content if by_content else same)(held, obj)
+        return (is_same_content if by_content else is_same_version)(held, obj)
 
     def apply(self, delta: Delta, events: list[Event]) -> Exception | None:
         """Apply one change and append what it means for listeners.
@@ -231,8 +233,8 @@ class Indexer:
         if delta.kind == "Deleted":
             self._delete(old, obj, events)
             return None
-        if type(obj) is Withheld:
-            return self._withhold(old, obj, events)
+        if type(obj) is ExcludedObject:
+            return self._exclude(old, obj, events)
         if old is not None and self.same(old, obj):
             return None
         try:
@@ -248,15 +250,15 @@ class Indexer:
             append_change(old, obj, events)
         return None
 
-    def _withhold(
-        self, old: KubeObject | None, obj: Withheld, events: list[Event]
+    def _exclude(
+        self, old: KubeObject | None, obj: ExcludedObject, events: list[Event]
     ) -> Exception | None:
         """Nothing of ``obj`` is cached; what becomes of ``old``."""
         if obj.error is None:
             self.rejected.pop(obj.key, None)
         else:
             self.rejected[obj.key] = obj.error
-        if old is not None and (reason := parted(old, obj)) is not None:
+        if old is not None and (reason := removal_reason(old, obj)) is not None:
             self.state.remove(old)
             events.append(Deleted(old, reason))
         return obj.error
@@ -269,21 +271,21 @@ class Indexer:
         # The listener held ``old``; the last state that it is told of is of the same object. And
         # of the same content, but for the version: else a filter might let the one pass and not
         # the other, and the listener would hold it for ever. What was withheld is no state.
-        told = obj.uid == old.uid and not refused and type(obj) is not Withheld
+        told = obj.uid == old.uid and not refused and type(obj) is not ExcludedObject
         events.append(Deleted(obj if told else old))
 
     def bookmark(self, bookmark: Bookmark) -> None:
         """Everything up to this version has been applied. An older one says nothing."""
         version, known = bookmark.resource_version, self.state.resource_version
-        if version and not older(version, known):
+        if version and not is_older(version, known):
             self.state.resource_version = version
 
-    def replace(self, replaced: Replaced) -> Replacement:
+    def replace(self, replaced: Replaced) -> StagedReplacement:
         """Start to replace everything that is held."""
-        staged = self._staged = self.state.empty()
-        return Replacement(self, replaced, staged)
+        staged = self._staged = self.state.empty_copy()
+        return StagedReplacement(self, replaced, staged)
 
-    def swap(self, state: State, rejected: dict[ObjectKey, Exception]) -> None:
+    def install(self, state: CacheState, rejected: dict[ObjectKey, Exception]) -> None:
         """Hold ``state`` from now on."""
         self.state, self.rejected, self._staged = state, rejected, None
 
@@ -292,17 +294,17 @@ class Indexer:
         return f"<Indexer objects={len(state.objects)} rv={state.resource_version or 'none'}>"
 
 
-class Replacement:
+class StagedReplacement:
     """A new state in the making: ``step`` until done, ``commit``, ``step`` until done again.
 
     Nothing else may be applied to the indexer between the first step and the commit.
     """
 
-    def __init__(self, indexer: Indexer, replaced: Replaced, staged: State) -> None:
+    def __init__(self, indexer: Indexer, replaced: Replaced, staged: CacheState) -> None:
         """Stage ``replaced`` in the empty ``staged``, beside what ``indexer`` holds."""
         self._indexer = indexer
         self._replaced = replaced
-        self._same = same_content if replaced.rewound else indexer.same
+        self._is_same = is_same_content if replaced.rewound else indexer.same
         self._old = indexer.state
         self._new = staged
         self._new.resource_version = replaced.resource_version
@@ -310,9 +312,9 @@ class Replacement:
         self._changes: list[Event] = []
         self._deletions: list[Event] = []
         self._rejected: dict[ObjectKey, Exception] = {}
-        self._gone: dict[ObjectKey, DeleteReason] = {}
+        self._removal_reasons: dict[ObjectKey, DeleteReason] = {}
         """Why what the list withholds is held no more, if it isn't."""
-        self._work: Iterator[None] = self._stage()
+        self._steps: Iterator[None] = self._stage()
 
     @property
     def initial(self) -> bool:
@@ -326,7 +328,7 @@ class Replacement:
 
     def step(self, n: int) -> bool:
         """Do about ``n`` objects' worth of work; whether it is done."""
-        return sum(1 for _ in islice(self._work, n)) < n
+        return sum(1 for _ in islice(self._steps, n)) < n
 
     def commit(self) -> list[Event]:
         """Make the new state the cache's, at once.
@@ -334,40 +336,40 @@ class Replacement:
         Returns:
             What listeners are to hear: deletions, then the rest in the order of the list.
         """
-        self._indexer.swap(self._new, self._rejected)
-        self._work = self._free()
+        self._indexer.install(self._new, self._rejected)
+        self._steps = self._free()
         events = self._deletions + self._changes
         self._deletions, self._changes = [], []  # whoever hears them last frees them, not this
         return events
 
     def _stage(self) -> Iterator[None]:
         for obj in self._replaced.objects:
-            if len(self._new.objects) in FULL:
-                yield from self._new.grow()
-            self._stage_one(obj)
+            if len(self._new.objects) in DICT_RESIZE_POINTS:
+                yield from self._new.resize_dicts()
+            self._stage_object(obj)
             yield
         for key, obj in self._old.objects.items():
             if key not in self._new.objects:
-                reason = self._gone.get(key, self._replaced.reason)
+                reason = self._removal_reasons.get(key, self._replaced.reason)
                 self._deletions.append(Deleted(obj, reason))
             yield
 
-    def _stage_one(self, obj: KubeObject) -> None:
+    def _stage_object(self, obj: KubeObject) -> None:
         staged = self._new.objects.get(obj.key)
         if staged is not None or obj.key in self._rejected:
-            self._forget(obj.key)
+            self._discard_earlier(obj.key)
         old = self._old.objects.get(obj.key)
-        if type(obj) is Withheld:
-            self._withhold(old, obj, staged)
+        if type(obj) is ExcludedObject:
+            self._exclude(old, obj, staged)
             return
-        unchanged = old is not None and self._same(old, obj)
+        unchanged = old is not None and self._is_same(old, obj)
         if old is not None and unchanged:
             obj = old  # its bytes are in memory already
         try:
             self._new.put(obj, staged)
         except Exception as error:  # noqa: BLE001 - a program's function may raise anything
             self._reject(obj.key, error)
-            self._keep(old, staged)
+            self._retain(old, staged)
             return
         if unchanged:
             return
@@ -376,26 +378,28 @@ class Replacement:
         else:
             append_change(old, obj, self._changes)
 
-    def _withhold(self, old: KubeObject | None, obj: Withheld, staged: KubeObject | None) -> None:
-        reason = None if old is None else parted(old, obj)
+    def _exclude(
+        self, old: KubeObject | None, obj: ExcludedObject, staged: KubeObject | None
+    ) -> None:
+        reason = None if old is None else removal_reason(old, obj)
         if obj.error is not None:
             self._reject(obj.key, obj.error)
         if reason is not None:
-            self._gone[obj.key] = reason
-        self._keep(old if reason is None else None, staged)
+            self._removal_reasons[obj.key] = reason
+        self._retain(old if reason is None else None, staged)
 
     def _reject(self, key: ObjectKey, error: Exception) -> None:
         # The frames of a traceback keep alive what the cache let go; one is enough to show.
-        self._rejected[key] = untraced(error) if self._rejected else error
+        self._rejected[key] = without_traceback(error) if self._rejected else error
 
-    def _keep(self, old: KubeObject | None, staged: KubeObject | None) -> None:
+    def _retain(self, old: KubeObject | None, staged: KubeObject | None) -> None:
         """Hold what was held, whatever else the list has said before."""
         if old is not None:
             self._new.put(old, staged)  # accepted before, so accepted now
         elif staged is not None:
             self._new.remove(staged)
 
-    def _forget(self, key: ObjectKey) -> None:
+    def _discard_earlier(self, key: ObjectKey) -> None:
         """A list should name an object once; of several times the last one counts."""
         self._changes = [event for event in self._changes if event.obj.key != key]
         self._rejected.pop(key, None)
@@ -407,22 +411,22 @@ class Replacement:
         old, self._old = self._old, self._new
         kept: list[list[Any]] = [list(self._replaced.objects)]
         self._replaced = Replaced((), self._new.resource_version)
-        for batch in old.residue():
+        for batch in old.batches_to_free():
             kept.append(batch)
-            yield from _rest(batch)
+            yield from _work_units(batch)
         del old
         while kept:
             batch = kept[-1]
             while batch:
-                yield from _rest(batch.pop())
+                yield from _work_units(batch.pop())
             kept.pop()
 
     def __repr__(self) -> str:
         done, total = len(self._new.objects), len(self._replaced.objects)
-        return f"<Replacement staged={done}/{total} rv={self._new.resource_version}>"
+        return f"<StagedReplacement staged={done}/{total} rv={self._new.resource_version}>"
 
 
-def _rest(item: object) -> Iterator[None]:
+def _work_units(item: object) -> Iterator[None]:
     """What handling ``item`` counts for: one, and more for a container, which can't be let go, or
     copied, in parts. 64 of its entries are as quick as anything else is with one object.
     """

@@ -18,21 +18,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from aioinformer._core.cache.store import Index, State, Values
+from aioinformer._core.cache.store import CacheState, Index, IndexValues
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._core.objects.stored import ReadsBytes
+from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import IndexFailed, UsageError
 
-__all__ = ["IndexBuilding", "LabelIndex", "label_index"]
+__all__ = ["IndexBuild", "LabelIndex", "label_index"]
 
 
-CACHED = 256
+CACHE_SIZE = 256
 """Label indexes that are kept. It matters that the same keys are the same function: two parts of
 a program may ask for one informer with the same index."""
 
 
 @dataclass(frozen=True, slots=True)
-class LabelIndex(ReadsBytes):
+class LabelIndex(NeedsJson):
     """An index function: files an object under ``key=value`` of its labels."""
 
     keys: tuple[str, ...] = ()
@@ -67,34 +67,34 @@ def label_index(*keys: str) -> LabelIndex:
         keys: which labels. None means all of them: good for many selectors, but each label of
             each object costs about 100 bytes, and each change the reading of the old labels too.
     """
-    return _label_index(tuple(sorted(set(keys))))
+    return _cached_label_index(tuple(sorted(set(keys))))
 
 
-@lru_cache(maxsize=CACHED)
-def _label_index(keys: tuple[str, ...]) -> LabelIndex:
+@lru_cache(maxsize=CACHE_SIZE)
+def _cached_label_index(keys: tuple[str, ...]) -> LabelIndex:
     return LabelIndex(keys)
 
 
-class IndexBuilding:
+class IndexBuild:
     """An index in the making: ``step`` until done, then ``commit`` with nothing in between.
 
     If that doesn't come about, ``abandon`` it.
     """
 
-    def __init__(self, asked: Index, states: Callable[[], Iterable[State]]) -> None:
+    def __init__(self, index: Index, states: Callable[[], Iterable[CacheState]]) -> None:
         """Begin.
 
         Args:
-            asked: the index, over nothing.
+            index: the index, over nothing.
             states: gives the state that is held, and the one that is being staged, if there is.
         """
-        self.name = asked.name
-        self._asked = asked
+        self.name = index.name
+        self._index = index
         self._states = states
-        self._parts: dict[State, Index] = {}
+        self._partial_indexes: dict[CacheState, Index] = {}
         self._failure: IndexFailed | None = None
-        self._filed = 0
-        self._work = self._build()
+        self._filed_count = 0
+        self._steps = self._build()
 
     def step(self, n: int) -> bool:
         """File about ``n`` objects; whether it is done.
@@ -102,11 +102,11 @@ class IndexBuilding:
         Raises:
             IndexFailed: the function raised, now or for a change since.
         """
-        done = sum(1 for _ in islice(self._work, n)) < n
+        done = sum(1 for _ in islice(self._steps, n)) < n
         if self._failure is not None:
             raise self._failure
-        if done and self._unbuilt() is not None:  # a state that began to be staged since
-            self._work, done = self._build(), False
+        if done and self._next_state() is not None:  # a state that began to be staged since
+            self._steps, done = self._build(), False
         return done
 
     def commit(self) -> None:
@@ -117,51 +117,56 @@ class IndexBuilding:
         """
         states = list(self._states())
         known = [state.indexes[self.name] for state in states if self.name in state.indexes]
-        if any(index.function != self._asked.function for index in known):
+        if any(index.function != self._index.function for index in known):
             raise UsageError(f"there is an index {self.name!r} by now, with another function")
         for state in () if known else states:
-            index = self._parts[state]
-            index.function, index.seen = self._asked.function, self._asked.seen
+            index = self._partial_indexes[state]
+            index.function, index.adapter = self._index.function, self._index.adapter
             state.indexes = {**state.indexes, self.name: index}
         self.abandon()
 
     def abandon(self) -> None:
         """File no more changes. What is visible stays."""
-        for state, index in self._parts.items():
+        for state, index in self._partial_indexes.items():
             state.building = tuple(each for each in state.building if each is not index)
-        self._parts.clear()
-        self._work.close()
+        self._partial_indexes.clear()
+        self._steps.close()
 
     def _build(self) -> Generator[None]:
-        while (state := self._unbuilt()) is not None:
-            index = self._parts[state] = Index(self.name, self._guarded)
+        while (state := self._next_state()) is not None:
+            index = self._partial_indexes[state] = Index(self.name, self._call_function)
             state.building = (*state.building, index)
             objects = list(state.objects.values())
             for obj in objects:
-                if self._is_gone(state):
+                if self._is_replaced(state):
                     break
                 # A newer version, or a deletion, was filed when it came.
                 if state.objects.get(obj.key) is obj:
                     index.move(obj, (), index.values(obj))
-                    self._filed += 1
+                    self._filed_count += 1
                 yield
             else:
                 continue
-            del self._parts[state], state, index, obj  # before what they hold is freed in steps
+            del (
+                self._partial_indexes[state],
+                state,
+                index,
+                obj,
+            )  # before what they hold is freed in steps
             while objects:
                 objects.pop()
                 yield
 
-    def _unbuilt(self) -> State | None:
-        return next((state for state in self._states() if state not in self._parts), None)
+    def _next_state(self) -> CacheState | None:
+        return next((state for state in self._states() if state not in self._partial_indexes), None)
 
-    def _is_gone(self, state: State) -> bool:
+    def _is_replaced(self, state: CacheState) -> bool:
         return all(state is not each for each in self._states())
 
-    def _guarded(self, obj: KubeObject) -> Values:
+    def _call_function(self, obj: KubeObject) -> IndexValues:
         """The function, which may be wrong; but applying a change must not fail for that."""
         try:
-            return self._asked.values(obj)
+            return self._index.values(obj)
         except Exception as error:  # noqa: BLE001 - a program's function may raise anything
             if self._failure is None:
                 self._failure = IndexFailed(self.name, obj.resource, obj.key, error)
@@ -169,4 +174,4 @@ class IndexBuilding:
             return ()
 
     def __repr__(self) -> str:
-        return f"<IndexBuilding {self.name} filed={self._filed}>"
+        return f"<IndexBuild {self.name} filed={self._filed_count}>"

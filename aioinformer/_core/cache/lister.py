@@ -18,10 +18,10 @@ from typing_extensions import TypeVar
 
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query, Search, Where
-from aioinformer._core.cache.store import Index, State
+from aioinformer._core.cache.store import CacheState, Index
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
-from aioinformer._core.objects.view import View
+from aioinformer._core.objects.view import ObjectView
 from aioinformer.errors import IndexFailed, NotCached, NotSynced, UsageError
 
 __all__ = ["Lister"]
@@ -60,7 +60,7 @@ class Lister(Generic[T]):
         self._resource = resource
         self._namespace = namespace
         self._unsynced = unsynced
-        self._view: View[T] | None = indexer.view
+        self._view: ObjectView[T] | None = indexer.view
 
     @property
     def unsynced(self) -> Self:
@@ -87,26 +87,26 @@ class Lister(Generic[T]):
             NotSynced: the cache doesn't hold its first full state yet.
             UsageError: the name alone doesn't say which object is meant.
         """
-        found: Any = self._state().objects.get(self.key(key, namespace=namespace))
+        found: Any = self._readable_state().objects.get(self.key(key, namespace=namespace))
         shown: T | None = found
-        return shown if self._view is None or found is None else self._view.of(found)
+        return shown if self._view is None or found is None else self._view.convert(found)
 
     def __getitem__(self, key: ObjectKey | str) -> T:
         """The object of that key; raises ``NotCached``, a ``KeyError``, if there is none."""
         meant = self.key(key)
-        obj = self._state().objects.get(meant)
+        obj = self._readable_state().objects.get(meant)
         if obj is None:
             raise NotCached(self._resource, meant)
-        return self._shown(obj)
+        return self._convert(obj)
 
-    def _shown(self, obj: KubeObject) -> T:
+    def _convert(self, obj: KubeObject) -> T:
         found: Any = obj
-        shown: T = found if self._view is None else self._view.of(obj)
+        shown: T = found if self._view is None else self._view.convert(obj)
         return shown
 
-    def _all_shown(self, objects: _List[KubeObject]) -> _List[T]:
+    def _convert_all(self, objects: _List[KubeObject]) -> _List[T]:
         found: Any = objects
-        shown: _List[T] = found if self._view is None else [*map(self._view.of, objects)]
+        shown: _List[T] = found if self._view is None else [*map(self._view.convert, objects)]
         return shown
 
     def key(self, key: ObjectKey | str, *, namespace: str | None = None) -> ObjectKey:
@@ -177,7 +177,7 @@ class Lister(Generic[T]):
         query = Query.of(
             namespace=namespace, labels=labels, fields=fields, where=where, view=self._view
         )
-        return query.search(self._state())
+        return query.search(self._readable_state())
 
     def count(
         self,
@@ -204,7 +204,7 @@ class Lister(Generic[T]):
             NotSynced: the cache doesn't hold its first full state yet.
             UsageError: there is no index of that name.
         """
-        return self._all_shown([*self._index(index).buckets.get(value, {}).values()])
+        return self._convert_all([*self._find_index(index).buckets.get(value, {}).values()])
 
     def index(self, index: str, obj: T) -> _List[T]:
         """The objects that share a value of the index with ``obj``, each once: itself too, if it
@@ -215,31 +215,31 @@ class Lister(Generic[T]):
             UsageError: there is no index of that name.
             IndexFailed: the index function raised at ``obj``.
         """
-        found = self._index(index)
+        found = self._find_index(index)
         try:
-            values = found.values_of(obj)
+            values = found.call_function(obj)
         except Exception as error:
             key = obj.key if isinstance(obj, KubeObject) else f"a {type(obj).__name__}"
             raise IndexFailed(index, self._resource, key, error) from error
         merged: dict[ObjectKey, KubeObject] = {}
         for value in values:
             merged.update(found.buckets.get(value, {}))
-        return self._all_shown([*merged.values()])
+        return self._convert_all([*merged.values()])
 
     def index_keys(self, index: str, value: str) -> _List[ObjectKey]:
         """The keys of the objects under ``value``, sorted; errors as of ``by_index``."""
-        return sorted([*self._index(index).buckets.get(value, {})])
+        return sorted([*self._find_index(index).buckets.get(value, {})])
 
     def index_values(self, index: str) -> _List[str]:
         """The values under which the index holds anything; errors as of ``by_index``."""
-        return [*self._index(index).buckets]
+        return [*self._find_index(index).buckets]
 
     def index_counts(self, index: str) -> dict[str, int]:
         """How many objects each value has; errors as of ``by_index``.
 
         In a thread, an object that moves meanwhile may be counted twice, or not at all.
         """
-        buckets = self._index(index).buckets
+        buckets = self._find_index(index).buckets
         # Not by items(): making its pairs may run the garbage collector, and so other threads.
         counts = {value: len(buckets.get(value, ())) for value in [*buckets]}
         return {value: count for value, count in counts.items() if count}
@@ -248,23 +248,23 @@ class Lister(Generic[T]):
 
     def keys(self) -> _List[ObjectKey]:
         """The keys of the cached objects."""
-        return [*self._state().objects]
+        return [*self._readable_state().objects]
 
     def __iter__(self) -> Iterator[T]:
-        found: Any = [*self._state().objects.values()]
-        return iter(found if self._view is None else map(self._view.of, found))
+        found: Any = [*self._readable_state().objects.values()]
+        return iter(found if self._view is None else map(self._view.convert, found))
 
     def __len__(self) -> int:
-        return len(self._state().objects)
+        return len(self._readable_state().objects)
 
     def __contains__(self, key: object) -> bool:
         if isinstance(key, KubeObject):
             key = key.key
         if not isinstance(key, ObjectKey | str):
             return False
-        return self.key(key) in self._state().objects
+        return self.key(key) in self._readable_state().objects
 
-    def _state(self) -> State:
+    def _readable_state(self) -> CacheState:
         state = self._indexer.state
         if not (state.synced or self._unsynced):
             raise NotSynced(
@@ -273,8 +273,8 @@ class Lister(Generic[T]):
             )
         return state
 
-    def _index(self, name: str) -> Index:
-        indexes = self._state().indexes
+    def _find_index(self, name: str) -> Index:
+        indexes = self._readable_state().indexes
         index = indexes.get(name)
         if index is None:
             known = ", ".join(indexes) or "none"

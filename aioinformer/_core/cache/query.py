@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from typing_extensions import TypeVar
 
 from aioinformer._core.cache.indexes import LabelIndex
-from aioinformer._core.cache.store import Bucket, Index, State
+from aioinformer._core.cache.store import CacheState, Index, IndexBucket
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._core.objects.stored import ReadsBytes
-from aioinformer._core.objects.view import View
+from aioinformer._core.objects.stored import NeedsJson
+from aioinformer._core.objects.view import ObjectView
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.paths import parse_path
 from aioinformer._core.selectors.projections import Field, Fields, fields
@@ -35,13 +35,13 @@ LabelChoice: TypeAlias = LabelSelector | str | LabelMapping | None
 """A label selector, or what one is parsed from."""
 FieldChoice: TypeAlias = FieldSelector | str | Mapping[str, str] | None
 """A field selector, or what one is parsed from."""
-Where: TypeAlias = Callable[[T], object] | ReadsBytes
+Where: TypeAlias = Callable[[T], object] | NeedsJson
 """What is true of the objects that are meant: a function of what the lister returns, or a predicate
 or ``field``, which read the object itself."""
 
 _Test: TypeAlias = Callable[[KubeObject], object]
 
-PARSED = 256
+PARSE_CACHE_SIZE = 256
 """Texts of selectors that are kept parsed: a program has few, and parsing one takes 20 µs."""
 
 NAMESPACE = "metadata.namespace"
@@ -54,7 +54,7 @@ class Query(Struct, frozen=True):
     labels: LabelSelector = field(default_factory=LabelSelector)
     fields: FieldSelector = field(default_factory=FieldSelector)
     where: Where[Any] | None = None
-    view: View[Any] | None = None
+    view: ObjectView[Any] | None = None
     """How the objects are shown to who asks; ``None`` if as they are."""
 
     @classmethod
@@ -65,7 +65,7 @@ class Query(Struct, frozen=True):
         labels: LabelChoice = None,
         fields: FieldChoice = None,
         where: Where[Any] | None = None,
-        view: View[Any] | None = None,
+        view: ObjectView[Any] | None = None,
     ) -> Query:
         """The query that these arguments mean; ``None`` restricts nothing.
 
@@ -78,48 +78,48 @@ class Query(Struct, frozen=True):
         for each in query.fields.requirements:
             parse_path(each.path)
         if view is not None:
-            query._check(view)
+            query._require_json(view)
         return query
 
-    def _check(self, view: View[Any]) -> None:
+    def _require_json(self, view: ObjectView[Any]) -> None:
         """Raise if this would read JSON that isn't kept."""
         if self.labels:
-            view.check_bytes(f"the label selector {str(self.labels)!r} reads")
-        if self.fields and _reader(self.fields).needs_bytes:
-            view.check_bytes(f"the field selector {str(self.fields)!r} reads")
+            view.require_json(f"the label selector {str(self.labels)!r} reads")
+        if self.fields and _field_reader(self.fields).needs_bytes:
+            view.require_json(f"the field selector {str(self.fields)!r} reads")
         if self.where is not None:
-            view.reading(self.where, "where:")
+            view.adapter_for(self.where, "where:")
 
-    def search(self, state: State) -> Search[Any]:
+    def search(self, state: CacheState) -> Search[Any]:
         """Look for it in ``state`` as it is now."""
-        ways = list(self._ways(state))
+        ways = list(self._index_candidates(state))
         if not ways:
             return self._search(list(state.objects.values()))
         way = min(ways, key=lambda way: way.size)
-        left = tuple(each for each in self.labels.requirements if each is not way.answers)
+        left = tuple(each for each in self.labels.requirements if each is not way.requirement)
         return replace(self, labels=LabelSelector(left))._search(way.objects())
 
     def _search(self, objects: list[KubeObject]) -> Search[Any]:
-        if self.view is None or isinstance(self.where, ReadsBytes):
-            return Search(objects, tuple(self._tests(self.where)), view=self.view)
-        return Search(objects, tuple(self._tests()), view=self.view, where=self.where)
+        if self.view is None or isinstance(self.where, NeedsJson):
+            return Search(objects, tuple(self._object_tests(self.where)), view=self.view)
+        return Search(objects, tuple(self._object_tests()), view=self.view, where=self.where)
 
     # -- where to look ---------------------------------------------------------------------------
 
-    def _ways(self, state: State) -> Iterator[_Way]:
+    def _index_candidates(self, state: CacheState) -> Iterator[_IndexLookup]:
         for index in state.indexes.values():
             function = index.function
             if isinstance(function, LabelIndex):
                 for each in self.labels.requirements:
                     if each.operator in ("=", "in") and function.covers(each.key):
                         values = [function.value(each.key, value) for value in each.values]
-                        yield _Way.of(index, values, answers=each)
+                        yield _IndexLookup.of(index, values, answers=each)
             elif isinstance(function, Field):
-                for path, value in self._equalities():
+                for path, value in self._required_values():
                     if function.path == path:
-                        yield _Way.of(index, [value])
+                        yield _IndexLookup.of(index, [value])
 
-    def _equalities(self) -> Iterator[tuple[str, str]]:
+    def _required_values(self) -> Iterator[tuple[str, str]]:
         """Paths that must have a value. An absent one counts as empty, and is in no index."""
         if self.namespace:
             yield NAMESPACE, self.namespace
@@ -129,7 +129,7 @@ class Query(Struct, frozen=True):
 
     # -- what to ask -----------------------------------------------------------------------------
 
-    def _tests(self, where: _Test | None = None) -> Iterator[_Test]:
+    def _object_tests(self, where: _Test | None = None) -> Iterator[_Test]:
         """What to ask of the objects themselves."""
         namespace, labels = self.namespace, self.labels
         if namespace is not None:
@@ -137,20 +137,22 @@ class Query(Struct, frozen=True):
         if labels:
             yield lambda obj: labels.matches(obj.labels)
         if self.fields:
-            yield _field_test(self.fields)
+            yield _make_field_test(self.fields)
         if where is not None:
             yield where
 
 
-class _Way(Struct, frozen=True):
+class _IndexLookup(Struct, frozen=True):
     """Some buckets of one index that hold all that a query can mean."""
 
-    buckets: tuple[Bucket, ...]
-    answers: LabelRequirement | None
+    buckets: tuple[IndexBucket, ...]
+    requirement: LabelRequirement | None
     """What all objects in them fulfil."""
 
     @classmethod
-    def of(cls, index: Index, values: list[str], answers: LabelRequirement | None = None) -> _Way:
+    def of(
+        cls, index: Index, values: list[str], answers: LabelRequirement | None = None
+    ) -> _IndexLookup:
         found = (index.buckets.get(value) for value in values)
         return cls(tuple(bucket for bucket in found if bucket is not None), answers)
 
@@ -164,7 +166,7 @@ class _Way(Struct, frozen=True):
         """
         if len(self.buckets) == 1:
             return list(self.buckets[0].values())
-        merged: Bucket = {}
+        merged: IndexBucket = {}
         for bucket in self.buckets:
             merged.update(bucket)
         return list(merged.values())
@@ -180,7 +182,7 @@ class Search(Generic[T]):
         objects: list[KubeObject],
         tests: tuple[_Test, ...],
         *,
-        view: View[T] | None = None,
+        view: ObjectView[T] | None = None,
         where: Callable[[T], object] | None = None,
     ) -> None:
         """Look for what is meant.
@@ -198,9 +200,9 @@ class Search(Generic[T]):
         self._position = 0
 
     @property
-    def quick(self) -> bool:
+    def is_fast(self) -> bool:
         """Whether showing what is found takes no time worth speaking of."""
-        return self._view is None or self._view.quick
+        return self._view is None or self._view.is_fast
 
     @property
     def done(self) -> bool:
@@ -210,18 +212,18 @@ class Search(Generic[T]):
     def step(self, n: int) -> list[T]:
         """Look at ``n`` more; those that were meant."""
         start, self._position = self._position, self._position + n
-        return self._passing(self._objects[start : self._position])
+        return self._filter(self._objects[start : self._position])
 
     def all(self) -> list[T]:
         """Look at all that is left, at once."""
         start, self._position = self._position, len(self._objects)
-        return self._passing(self._objects[start:] if start else self._objects)
+        return self._filter(self._objects[start:] if start else self._objects)
 
-    def _passing(self, objects: list[KubeObject]) -> list[T]:
+    def _filter(self, objects: list[KubeObject]) -> list[T]:
         for test in self._tests:
             objects = [obj for obj in objects if test(obj)]
         found: list[Any] = objects
-        shown: list[T] = found if self._view is None else list(map(self._view.of, objects))
+        shown: list[T] = found if self._view is None else list(map(self._view.convert, objects))
         where = self._where
         return shown if where is None else [obj for obj in shown if where(obj)]
 
@@ -236,35 +238,35 @@ class Search(Generic[T]):
 def _label_selector(choice: LabelChoice) -> LabelSelector:
     if isinstance(choice, LabelSelector):
         return choice
-    return _parsed_labels(choice) if isinstance(choice, str) else LabelSelector.parse(choice)
+    return _parse_labels(choice) if isinstance(choice, str) else LabelSelector.parse(choice)
 
 
 def _field_selector(choice: FieldChoice) -> FieldSelector:
     if isinstance(choice, FieldSelector):
         return choice
-    return _parsed_fields(choice) if isinstance(choice, str) else FieldSelector.parse(choice)
+    return _parse_fields(choice) if isinstance(choice, str) else FieldSelector.parse(choice)
 
 
-_parsed_labels = lru_cache(maxsize=PARSED)(LabelSelector.parse)
-_parsed_fields = lru_cache(maxsize=PARSED)(FieldSelector.parse)
+_parse_labels = lru_cache(maxsize=PARSE_CACHE_SIZE)(LabelSelector.parse)
+_parse_fields = lru_cache(maxsize=PARSE_CACHE_SIZE)(FieldSelector.parse)
 
 
-def _reader(selector: FieldSelector) -> Fields:
+def _field_reader(selector: FieldSelector) -> Fields:
     """What reads all of its fields in one pass."""
     return fields(*{each.path: None for each in selector.requirements})
 
 
-def _field_test(selector: FieldSelector) -> _Test:
+def _make_field_test(selector: FieldSelector) -> _Test:
     """Compares values as a server prints them."""
-    read = _reader(selector)
+    read = _field_reader(selector)
 
     def test(obj: KubeObject) -> bool:
-        return selector.matches(dict(zip(read.paths, map(_text, read(obj)), strict=True)))
+        return selector.matches(dict(zip(read.paths, map(_field_text, read(obj)), strict=True)))
 
     return test
 
 
-def _text(value: Any) -> str:
+def _field_text(value: Any) -> str:
     """A field's value in a field selector. What is absent, and what has no text, is empty."""
     if isinstance(value, str):
         return value

@@ -1,6 +1,6 @@
 """The cache's data: the objects by key, and the indexes over them.
 
-A ``State`` belongs together: objects and indexes of one moment. It is replaced as a whole, by
+A ``CacheState`` belongs together: objects and indexes of one moment. It is replaced as a whole, by
 assigning one attribute, so that a reader who picks it up once never sees half of a relist, not
 even from another thread. Who writes is ``indexer``, who reads is ``lister``.
 
@@ -20,10 +20,10 @@ from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
-from aioinformer._core.objects.stored import ReadsBytes
+from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import UsageError
 
-__all__ = ["Bucket", "Index", "IndexFunction", "State", "Values"]
+__all__ = ["CacheState", "Index", "IndexBucket", "IndexFunction", "IndexValues"]
 
 T = TypeVar("T", default=KubeObject)
 
@@ -31,24 +31,24 @@ IndexFunction: TypeAlias = Callable[[T], Iterable[str] | str | None]
 """The values under which an object is found: several, one, or none. It must give the same answer
 for the same object every time; it runs in the event loop."""
 
-Indexers: TypeAlias = Mapping[str, IndexFunction[T] | ReadsBytes]
+Indexers: TypeAlias = Mapping[str, IndexFunction[T] | NeedsJson]
 """Index functions by index name; of objects as programs see them, or such as ``field``, which read
 the object itself."""
 
-Values: TypeAlias = tuple[str, ...]
+IndexValues: TypeAlias = tuple[str, ...]
 """The values of one object, each once."""
 
-Bucket: TypeAlias = dict[ObjectKey, KubeObject]
+IndexBucket: TypeAlias = dict[ObjectKey, KubeObject]
 """The objects under one value."""
 
-FULL = frozenset((2 << bits) // 3 for bits in range(14, 40))
+DICT_RESIZE_POINTS = frozenset((2 << bits) // 3 for bits in range(14, 40))
 """How many entries a dict has when the next one makes it grow (CPython's ``USABLE_FRACTION``), from
 where on that takes a while: 3 ms at 87,381."""
 
-GROWING = 64
+RESIZE_COST = 64
 """What growing such a dict counts for: as many objects as it takes to look at the clock."""
 
-MANY = 1024
+MAX_BUCKETS_CHECKED = 1024
 """Buckets that are looked at for full ones. Where there are more, few can be as large."""
 
 
@@ -58,16 +58,16 @@ class Index:
 
     name: str
     function: IndexFunction[Any]
-    seen: Callable[[KubeObject], Any] | None = None
+    adapter: Callable[[KubeObject], Any] | None = None
     """What the function gets instead of the cached object, if it is something else."""
-    buckets: dict[str, Bucket] = field(default_factory=dict[str, Bucket])
+    buckets: dict[str, IndexBucket] = field(default_factory=dict[str, IndexBucket])
 
-    def values(self, obj: KubeObject) -> Values:
+    def values(self, obj: KubeObject) -> IndexValues:
         """The values of a cached object; raises whatever the function raises."""
-        seen = self.seen
-        return self.values_of(obj if seen is None else seen(obj))
+        seen = self.adapter
+        return self.call_function(obj if seen is None else seen(obj))
 
-    def values_of(self, obj: Any) -> Values:
+    def call_function(self, obj: Any) -> IndexValues:
         """The values of what the function gets; raises whatever the function raises, or what
         stands for it: a CancelledError would end whoever files the object.
         """
@@ -82,7 +82,7 @@ class Index:
             said = f"the function of the index {self.name!r} raised a {type(error).__name__}"
             raise UsageError(said) from error
 
-    def move(self, obj: KubeObject, old: Values, new: Values) -> None:
+    def move(self, obj: KubeObject, old: IndexValues, new: IndexValues) -> None:
         """File ``obj`` under ``new``, and what has its key no longer under ``old``."""
         key, buckets = obj.key, self.buckets
         for value in new:
@@ -105,20 +105,20 @@ class Index:
         else:
             del bucket[key]
 
-    def values_of_held(self, obj: KubeObject) -> Values:
+    def filed_values(self, obj: KubeObject) -> IndexValues:
         """The values under which ``obj`` is filed, also if the function has come to raise."""
         try:
             return self.values(obj)
         except Exception:  # noqa: BLE001 - it didn't raise when the object was filed
             return tuple(value for value, bucket in self.buckets.items() if obj.key in bucket)
 
-    def empty(self) -> Index:
+    def empty_copy(self) -> Index:
         """The same index over nothing."""
-        return Index(self.name, self.function, self.seen)
+        return Index(self.name, self.function, self.adapter)
 
 
 @dataclass(slots=True, eq=False)
-class State:
+class CacheState:
     """What the cache holds at one moment."""
 
     objects: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
@@ -130,28 +130,30 @@ class State:
     """Indexes that nobody may read yet. They hear of every change, and their functions never
     raise: ``index_building`` sees to that."""
 
-    def empty(self) -> State:
+    def empty_copy(self) -> CacheState:
         """A state with the same indexes over nothing."""
-        return State(indexes={name: index.empty() for name, index in self.indexes.items()})
+        return CacheState(
+            indexes={name: index.empty_copy() for name, index in self.indexes.items()}
+        )
 
-    def grow(self) -> Iterator[None]:
+    def resize_dicts(self) -> Iterator[None]:
         """Grow what is full, one after the other, in a state that nobody reads yet. Else an object
         that is filed in several places would make all of them grow at once.
         """
         full: list[dict[Any, Any]] = [self.objects]
         for index in (*self.indexes.values(), *self.building):
-            full += [index.buckets, *islice(index.buckets.values(), MANY)]
+            full += [index.buckets, *islice(index.buckets.values(), MAX_BUCKETS_CHECKED)]
         for each in full:
-            if len(each) in FULL:
+            if len(each) in DICT_RESIZE_POINTS:
                 # A dict that has grown stays so; and one with a key that the garbage collector
                 # knows would have to be walked by it.
                 each[None] = None
                 del each[None]
-                yield from repeat(None, GROWING)
+                yield from repeat(None, RESIZE_COST)
 
     def put(self, obj: KubeObject, old: KubeObject | None) -> None:
         """Hold ``obj`` instead of ``old``. If an index function raises, nothing has changed."""
-        filed: list[tuple[Index, Values]] = []  # no comprehension: each change comes by here
+        filed: list[tuple[Index, IndexValues]] = []  # no comprehension: each change comes by here
         for index in self.indexes.values():
             filed.append((index, index.values(obj)))  # noqa: PERF401 - as above
         for index in self.building:
@@ -161,15 +163,15 @@ class State:
             force_setattr(obj, "key", old.key)
         self.objects[obj.key] = obj
         for index, values in filed:
-            index.move(obj, () if old is None else index.values_of_held(old), values)
+            index.move(obj, () if old is None else index.filed_values(old), values)
 
     def remove(self, old: KubeObject) -> None:
         """Hold it no longer."""
         for index in (*self.indexes.values(), *self.building):
-            index.move(old, index.values_of_held(old), ())
+            index.move(old, index.filed_values(old), ())
         del self.objects[old.key]
 
-    def residue(self) -> Iterator[list[Any]]:
+    def batches_to_free(self) -> Iterator[list[Any]]:
         """Lists that keep alive what dropping this state would free. To be emptied item by item,
         the last list first: each item then lets go of nothing that an earlier list doesn't hold.
         """

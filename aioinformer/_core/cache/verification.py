@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, TypeAlias
 
-from aioinformer._core.cache.indexer import equal
+from aioinformer._core.cache.indexer import has_equal_content
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
-from aioinformer._core.objects.stored import Withheld
+from aioinformer._core.objects.stored import ExcludedObject
 
 __all__ = ["Comparison", "Difference", "Verification"]
 
@@ -22,7 +22,7 @@ Difference: TypeAlias = Literal["missing", "surplus", "uid", "version", "content
 ``surplus``: the other way round. ``uid``: it is another object of that name. ``version``: another
 version of it. ``content``: the same version, with something else in it."""
 
-SHOWN = 5
+MAX_SHOWN = 5
 """Differences that are written out in a sentence."""
 
 
@@ -48,8 +48,8 @@ class Verification:
         left_out = f", {self.rejected} rejected ones left out" if self.rejected else ""
         if not self.differences:
             return f"the cache agrees with the server: {at}{left_out}"
-        shown = [f"{key} ({how})" for key, how in islice(self.differences.items(), SHOWN)]
-        more = ", ..." if len(self.differences) > SHOWN else ""
+        shown = [f"{key} ({how})" for key, how in islice(self.differences.items(), MAX_SHOWN)]
+        more = ", ..." if len(self.differences) > MAX_SHOWN else ""
         count = len(self.differences)
         return f"the cache differs in {count} of {at}{left_out}: {', '.join(shown)}{more}"
 
@@ -74,46 +74,48 @@ class Comparison:
             contents: whether to compare what is in them as well.
         """
         self.resource_version = resource_version
-        self._left = cached
-        self._leave_out = rejected
-        self._contents = contents
+        self._unmatched = cached
+        self._excluded = rejected
+        self._compare_content = contents
         self._differences: dict[ObjectKey, Difference] = {}
         self._rejected = 0
-        self._seen = 0
+        self._server_count = 0
 
-    def saw(self, obj: KubeObject) -> None:
+    def add_server_object(self, obj: KubeObject) -> None:
         """The server has this object."""
-        if type(obj) is Withheld and obj.error is None:
+        if type(obj) is ExcludedObject and obj.error is None:
             return  # what a transform drops is not to be cached: if it is, that's a surplus
-        self._seen += 1
-        held = self._left.pop(obj.key, None)
-        if obj.key in self._leave_out or type(obj) is Withheld:
+        self._server_count += 1
+        held = self._unmatched.pop(obj.key, None)
+        if obj.key in self._excluded or type(obj) is ExcludedObject:
             self._rejected += 1
-        elif how := self._difference(held, obj):
+        elif how := self._find_difference(held, obj):
             self._differences[obj.key] = how
 
-    def _difference(self, held: KubeObject | None, obj: KubeObject) -> Difference | None:
+    def _find_difference(self, held: KubeObject | None, obj: KubeObject) -> Difference | None:
         if held is None:
             return "missing"
         if held.uid != obj.uid:
             return "uid"
         if held.resource_version != obj.resource_version:
             return "version"
-        if self._contents and not equal(held, obj):
+        if self._compare_content and not has_equal_content(held, obj):
             return "content"
         return None
 
     def step(self, n: int) -> bool:
         """The server has no more: look at ``n`` objects that it didn't show; whether that's all."""
-        for _ in range(min(n, len(self._left))):
-            key, _ = self._left.popitem()
-            if key not in self._leave_out:
+        for _ in range(min(n, len(self._unmatched))):
+            key, _ = self._unmatched.popitem()
+            if key not in self._excluded:
                 self._differences[key] = "surplus"
-        return not self._left
+        return not self._unmatched
 
     def close(self) -> Verification:
         """What was found; to be called when ``step`` is done."""
-        return Verification(self.resource_version, self._seen, self._differences, self._rejected)
+        return Verification(
+            self.resource_version, self._server_count, self._differences, self._rejected
+        )
 
     def __repr__(self) -> str:
-        return f"<Comparison rv={self.resource_version} seen={self._seen} left={len(self._left)}>"
+        return f"<Comparison rv={self.resource_version} seen={self._server_count} left={len(self._unmatched)}>"

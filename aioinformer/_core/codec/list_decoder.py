@@ -18,47 +18,52 @@ import re
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
-from aioinformer._core.codec.object_decoder import UNREADABLE, Metadata, build, read_body
+from aioinformer._core.codec.object_decoder import (
+    DECODE_ERRORS,
+    ObjectMetadata,
+    decode_envelope,
+    decode_object,
+)
 from aioinformer._core.codec.status_decoder import one_line
-from aioinformer._core.objects.json_depth import read_nested
+from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import BUILT_IN, Resource
 from aioinformer.errors import ProtocolError
 
-__all__ = ["ITEM_CAP", "ListDecoder", "ListFrame"]
+__all__ = ["ITEM_CAP", "ListDecoder", "ListEnvelope"]
 
 ITEM_CAP = 64 * 1024 * 1024
 """Bytes of one item: the number that ``wire.LINE_CAP`` is for one event, for the same reason. An
 item that never ends must not be collected until the memory does."""
 
-FALSE_CUTS = 4
+MAX_FALSE_SPLITS = 4
 """Cuts tried on one item before it is measured: nested objects that begin as items do are rare."""
-PATIENCE = 256 * 1024
+MAX_UNSPLIT_BYTES = 256 * 1024
 """Bytes of an item after which it is measured although no cut was found yet: the next item may
 not begin as the others do, and the buffer must not grow to hold the rest of the list. Measuring
 this much takes about 5 ms, in one step."""
 HEAD_CAP = 1024 * 1024
 """Bytes within which a list's items must begin, and of what may follow them; what a real list has
 there is some hundred."""
-OPENING = 12
+OPENING_BYTES = 12
 """Bytes of the next item that belong to the separator: ``{"metadata":`` or ``{"apiVersion``."""
 
 _ITEMS = re.compile(rb'"items"\s*:\s*\[')
-_BETWEEN = re.compile(rb"[\s,]*")
-_OUTSIDE = re.compile(rb'"[^"\\]*"|["{}]')  # a string without escapes is one match
-_INSIDE = re.compile(rb'[\\"]')
+_SEPARATOR = re.compile(rb"[\s,]*")
+_OUTSIDE_STRING = re.compile(rb'"[^"\\]*"|["{}]')  # a string without escapes is one match
+_INSIDE_STRING = re.compile(rb'[\\"]')
 
 
-class _FrameMetadata(Struct, rename={"continue_token": "continue"}):
+class _ListMetadata(Struct, rename={"continue_token": "continue"}):
     resourceVersion: str = ""  # noqa: N815 - the key in the JSON
     continue_token: str = ""
     remainingItemCount: int | None = None  # noqa: N815 - the key in the JSON
 
 
-class ListFrame(Struct):
+class ListEnvelope(Struct):
     """A list without its items."""
 
-    metadata: _FrameMetadata
+    metadata: _ListMetadata
     kind: str = ""
     items: list[Raw] | UnsetType | None = UNSET
 
@@ -78,14 +83,14 @@ class ListFrame(Struct):
         return self.metadata.remainingItemCount
 
 
-class _Head(Struct):
+class _ListHead(Struct):
     """A list up to its items: whether they are its own, not some nested object's."""
 
     items: list[Raw]
 
 
-_read_frame = Decoder(ListFrame).decode
-_read_head = Decoder(_Head).decode
+_decode_envelope = Decoder(ListEnvelope).decode
+_decode_head = Decoder(_ListHead).decode
 
 
 class ListDecoder:
@@ -103,13 +108,13 @@ class ListDecoder:
         """
         self._resource = resource
         self._cap = cap
-        self._keep = managed_fields
+        self._managed_fields = managed_fields
         self._buffer = b""
-        self._at = 0  # where in the buffer the current item begins
+        self._offset = 0  # where in the buffer the current item begins
         self._head = b""
         self._in_items = False
         self._separator = b""
-        self._measure: _Measure | None = None
+        self._scanner: _BraceScanner | None = None
         self.count = 0
         """Items decoded so far."""
 
@@ -126,7 +131,7 @@ class ListDecoder:
         self._check_size()
         return objects
 
-    def close(self) -> tuple[list[KubeObject], ListFrame]:
+    def close(self) -> tuple[list[KubeObject], ListEnvelope]:
         """The response has ended: the objects still due, and what the list says of itself.
 
         Raises:
@@ -134,16 +139,16 @@ class ListDecoder:
         """
         rest = self._take_items(final=True) if self._in_items else []
         if self._in_items:
-            raise self._garbage("it broke off")
+            raise self._protocol_error("it broke off")
         try:
-            frame = _read_frame(self._head + self._buffer)
-        except UNREADABLE as error:
-            raise self._garbage(str(error)) from error
+            frame = _decode_envelope(self._head + self._buffer)
+        except DECODE_ERRORS as error:
+            raise self._protocol_error(str(error)) from error
         kind = one_line(frame.kind, 80)
         if frame.items is UNSET or frame.kind == "Table":
-            raise self._garbage(f"it is a {kind or 'JSON object'} without items")
+            raise self._protocol_error(f"it is a {kind or 'JSON object'} without items")
         if self._resource in BUILT_IN and frame.kind not in self._list_kinds:
-            raise self._garbage(f"it is a {kind}, not a {self._resource.kind}List")
+            raise self._protocol_error(f"it is a {kind}, not a {self._resource.kind}List")
         return rest, frame
 
     @property
@@ -156,8 +161,8 @@ class ListDecoder:
         for match in _ITEMS.finditer(self._buffer):
             head = self._buffer[: match.end()]
             try:
-                _read_head(head + b"]}")
-            except UNREADABLE:
+                _decode_head(head + b"]}")
+            except DECODE_ERRORS:
                 continue  # a look-alike inside something else
             self._head, self._buffer = head, self._buffer[match.end() :]
             self._in_items = True
@@ -167,79 +172,92 @@ class ListDecoder:
         """What is held was taken apart as far as it goes: refuse to hold any amount of it."""
         held = len(self._buffer)
         if self._in_items and held > self._cap:
-            raise self._garbage(f"item {self.count + 1} is longer than {self._cap} bytes")
+            raise self._protocol_error(f"item {self.count + 1} is longer than {self._cap} bytes")
         if not self._in_items and held > HEAD_CAP:
             behind = f"more than {HEAD_CAP} bytes behind its items"
             before = f"no items in its first {HEAD_CAP} bytes"
-            raise self._garbage(behind if self._head else before)
+            raise self._protocol_error(behind if self._head else before)
 
     def _take_items(self, *, final: bool) -> list[KubeObject]:
         objects: list[KubeObject] = []
-        while self._on_item():
-            item = self._cut() or self._measured(final=final)
+        while self._seek_item():
+            item = self._split_item() or self._scan_item(final=final)
             if item is None:
                 break
             end, metadata = item
             objects.append(
-                build(self._resource, metadata, self._buffer, self._at, end, keep=self._keep)
+                decode_object(
+                    self._resource,
+                    metadata,
+                    self._buffer,
+                    self._offset,
+                    end,
+                    managed_fields=self._managed_fields,
+                )
             )
-            self._at = end
+            self._offset = end
         self.count += len(objects)
-        self._buffer = self._buffer[self._at :]
-        self._at = 0
+        self._buffer = self._buffer[self._offset :]
+        self._offset = 0
         return objects
 
-    def _on_item(self) -> bool:
+    def _seek_item(self) -> bool:
         """Go to the next item; whether its first byte is there."""
-        self._at = _skip(self._buffer, self._at)
-        first = self._buffer[self._at : self._at + 1]
+        self._offset = _skip_separator(self._buffer, self._offset)
+        first = self._buffer[self._offset : self._offset + 1]
         if first == b"]":
             self._in_items = False
         elif first not in (b"{", b""):
-            raise self._garbage(f"an item begins with {first!r}")
+            raise self._protocol_error(f"an item begins with {first!r}")
         return first == b"{"
 
-    def _cut(self) -> tuple[int, Metadata] | None:
+    def _split_item(self) -> tuple[int, ObjectMetadata] | None:
         """The current item's end where the separator comes next, if the decoder agrees."""
-        if not self._separator or self._measure:
+        if not self._separator or self._scanner:
             return None
-        end = self._at
-        for _ in range(FALSE_CUTS):
+        end = self._offset
+        for _ in range(MAX_FALSE_SPLITS):
             end = self._buffer.find(self._separator, end) + 1
             if not end:
                 return None  # not here yet, perhaps
             try:
-                return end, read_body(memoryview(self._buffer)[self._at : end]).metadata
-            except UNREADABLE:
+                return end, decode_envelope(memoryview(self._buffer)[self._offset : end]).metadata
+            except DECODE_ERRORS:
                 continue
-        self._measure = _Measure()
+        self._scanner = _BraceScanner()
         return None
 
-    def _measured(self, *, final: bool) -> tuple[int, Metadata] | None:
+    def _scan_item(self, *, final: bool) -> tuple[int, ObjectMetadata] | None:
         """The current item's end by counting braces, where cutting is no way."""
-        if self._measure is None:
-            if self._separator and not final and len(self._buffer) - self._at < PATIENCE:
+        if self._scanner is None:
+            if (
+                self._separator
+                and not final
+                and len(self._buffer) - self._offset < MAX_UNSPLIT_BYTES
+            ):
                 return None
-            self._measure = _Measure()
-        end = self._measure.end(self._buffer, self._at)
+            self._scanner = _BraceScanner()
+        end = self._scanner.find_end(self._buffer, self._offset)
         if end is None:
             return None
-        self._measure = None
+        self._scanner = None
         try:
-            metadata = read_nested(read_body, memoryview(self._buffer)[self._at : end]).metadata
-        except UNREADABLE as error:
-            raise self._garbage(str(error)) from error
-        self._learn(end)
+            metadata = decode_nested(
+                decode_envelope, memoryview(self._buffer)[self._offset : end]
+            ).metadata
+        except DECODE_ERRORS as error:
+            raise self._protocol_error(str(error)) from error
+        self._remember_separator(end)
         return end, metadata
 
-    def _learn(self, end: int) -> None:
+    def _remember_separator(self, end: int) -> None:
         """Remember what stands between this item and the next, if that much is here."""
-        begin = _skip(self._buffer, end)
-        opening = self._buffer[begin : begin + OPENING]
-        if len(opening) == OPENING and opening.startswith(b"{"):
+        begin = _skip_separator(self._buffer, end)
+        opening = self._buffer[begin : begin + OPENING_BYTES]
+        if len(opening) == OPENING_BYTES and opening.startswith(b"{"):
             self._separator = self._buffer[end - 1 : begin] + opening
 
-    def _garbage(self, why: str) -> ProtocolError:
+    def _protocol_error(self, why: str) -> ProtocolError:
         return ProtocolError(
             f"the list of {self._resource} makes no sense after {self.count} items: {why}",
             phase="list",
@@ -249,12 +267,12 @@ class ListDecoder:
         return f"<ListDecoder {self._resource} items={self.count} held={len(self._buffer)} B>"
 
 
-def _skip(buffer: bytes, at: int) -> int:
-    found = _BETWEEN.match(buffer, at)
+def _skip_separator(buffer: bytes, at: int) -> int:
+    found = _SEPARATOR.match(buffer, at)
     return found.end() if found else at
 
 
-class _Measure:
+class _BraceScanner:
     """Finds the closing brace of one item. Goes on where it stopped when more bytes have come."""
 
     def __init__(self) -> None:
@@ -262,10 +280,10 @@ class _Measure:
         self._depth = 0
         self._in_string = False
 
-    def end(self, buffer: bytes, begin: int) -> int | None:
+    def find_end(self, buffer: bytes, begin: int) -> int | None:
         """The offset behind the item that begins at ``begin``, if it is in the buffer."""
         at = begin + self._scanned
-        while match := (_INSIDE if self._in_string else _OUTSIDE).search(buffer, at):
+        while match := (_INSIDE_STRING if self._in_string else _OUTSIDE_STRING).search(buffer, at):
             at = match.end()
             token = match[0]
             if token == b"\\":

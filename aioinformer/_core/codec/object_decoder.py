@@ -17,13 +17,20 @@ from msgspec.json import Decoder
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 
-__all__ = ["UNREADABLE", "Body", "Metadata", "build", "read_body", "without_managed_fields"]
+__all__ = [
+    "DECODE_ERRORS",
+    "ObjectEnvelope",
+    "ObjectMetadata",
+    "decode_envelope",
+    "decode_object",
+    "remove_managed_fields",
+]
 
-UNREADABLE = (DecodeError, UnicodeDecodeError, RecursionError)
+DECODE_ERRORS = (DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises for bytes that are no JSON of the form expected. A thousand arrays inside
 each other are a ``RecursionError``."""
 
-_MANAGED = b'"managedFields"'
+_MANAGED_FIELDS = b'"managedFields"'
 _COMMA, _COLON = b",:"
 _METADATA = b'{"metadata":{', b',"metadata":{'
 _OPENING = len(_METADATA[0]) - 1
@@ -31,7 +38,7 @@ _OPENING = len(_METADATA[0]) - 1
 _SPACE = b" \t\r\n"
 
 
-class Metadata(Struct, gc=False):
+class ObjectMetadata(Struct, gc=False):
     """What the cache needs of an object, and the part to cut."""
 
     name: str
@@ -41,18 +48,24 @@ class Metadata(Struct, gc=False):
     managedFields: Raw | UnsetType = UNSET  # noqa: N815 - the key in the JSON
 
 
-class Body(Struct, gc=False):
+class ObjectEnvelope(Struct, gc=False):
     """An object, with everything but its metadata skipped."""
 
-    metadata: Metadata
+    metadata: ObjectMetadata
 
 
-read_body = Decoder(Body).decode
+decode_envelope = Decoder(ObjectEnvelope).decode
 """The metadata pass; raises ``msgspec.DecodeError`` unless it is given exactly one object."""
 
 
-def build(
-    resource: Resource, metadata: Metadata, source: bytes, start: int, end: int, *, keep: bool
+def decode_object(
+    resource: Resource,
+    metadata: ObjectMetadata,
+    source: bytes,
+    start: int,
+    end: int,
+    *,
+    managed_fields: bool,
 ) -> KubeObject:
     """The object whose bytes are ``source[start:end]``.
 
@@ -63,13 +76,13 @@ def build(
             for one object would keep every other one in the buffer alive.
         start: offset of the object's opening brace.
         end: offset behind its closing brace.
-        keep: whether managedFields stay.
+        managed_fields: whether managedFields stay.
     """
-    if keep or metadata.managedFields is UNSET:
+    if managed_fields or metadata.managedFields is UNSET:
         raw = source[start:end]
     else:
         value = bytes(metadata.managedFields)
-        raw = _cut_as_written(source, start, end, value) or without_managed_fields(
+        raw = _cut_managed_fields(source, start, end, value) or remove_managed_fields(
             source[start:end], value
         )
     # Namespaces repeat in every object; one string each is enough.
@@ -77,15 +90,15 @@ def build(
     return KubeObject(key, metadata.uid, metadata.resourceVersion, raw, resource)
 
 
-def _cut_as_written(source: bytes, start: int, end: int, value: bytes) -> bytes | None:
+def _cut_managed_fields(source: bytes, start: int, end: int, value: bytes) -> bytes | None:
     """The object without its managedFields, if they stand where servers write them.
 
     The first brace inside the object must be the one of its own metadata. Then the first match is
     the right one: inside metadata only labels and annotations have free keys, and their values
     are strings, so that no other match can come before.
     """
-    at = source.find(_MANAGED, start, end)
-    begin = at + len(_MANAGED) + 1
+    at = source.find(_MANAGED_FIELDS, start, end)
+    begin = at + len(_MANAGED_FIELDS) + 1
     # A comma before: else the quote is an escaped one, inside a longer key, or it is metadata's
     # first key, which no server writes.
     if at < 0 or source[at - 1] != _COMMA or source[begin - 1] != _COLON:
@@ -99,31 +112,31 @@ def _cut_as_written(source: bytes, start: int, end: int, value: bytes) -> bytes 
     return source[start : at - 1] + source[begin + len(value) : end]
 
 
-def without_managed_fields(raw: bytes, value: bytes) -> bytes:
+def remove_managed_fields(raw: bytes, value: bytes) -> bytes:
     """``raw`` without the ``metadata.managedFields`` whose value is ``value``.
 
     A key of that name elsewhere stays, with the same value even; if the right one can't be
     told, nothing is cut.
     """
-    for start, end in _occurrences(raw, value):
-        shorter = _cut(raw, start, end)
-        if read_body(shorter).metadata.managedFields is UNSET:
+    for start, end in _find_managed_fields(raw, value):
+        shorter = _remove_member(raw, start, end)
+        if decode_envelope(shorter).metadata.managedFields is UNSET:
             return shorter
     return raw  # an escaped spelling of the key: leave the object as it is
 
 
-def _occurrences(raw: bytes, value: bytes) -> Iterator[tuple[int, int]]:
+def _find_managed_fields(raw: bytes, value: bytes) -> Iterator[tuple[int, int]]:
     """Where ``"managedFields": value`` stands. A quote inside a string is escaped, so text that
     looks like this key never matches; a key that ends in it after an escaped quote is told apart.
     """
-    at = raw.find(_MANAGED)
+    at = raw.find(_MANAGED_FIELDS)
     while at >= 0:
-        colon = _skip_space(raw, at + len(_MANAGED))
+        colon = _skip_space(raw, at + len(_MANAGED_FIELDS))
         begin = _skip_space(raw, colon + 1)
         whole = not raw.startswith(b"\\", at - 1)  # not the end of a longer key
         if whole and raw.startswith(b":", colon) and raw.startswith(value, begin):
             yield at, begin + len(value)
-        at = raw.find(_MANAGED, at + 1)
+        at = raw.find(_MANAGED_FIELDS, at + 1)
 
 
 def _skip_space(raw: bytes, at: int) -> int:
@@ -132,7 +145,7 @@ def _skip_space(raw: bytes, at: int) -> int:
     return at
 
 
-def _cut(raw: bytes, start: int, end: int) -> bytes:
+def _remove_member(raw: bytes, start: int, end: int) -> bytes:
     """``raw`` without the member at ``start:end`` and without one comma beside it."""
     after = _skip_space(raw, end)
     if raw.startswith(b",", after):

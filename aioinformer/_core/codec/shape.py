@@ -5,7 +5,7 @@ stream, and nothing else kept. ``convert=``: the bytes are kept, and a program's
 them what programs see, when they look. And before any of these, a ``transform=``.
 
 An object that doesn't fit is withheld in its place in the order of things, so that the cache keeps
-the version before, and says so (``Withheld``). What is shown where is ``views``'.
+the version before, and says so (``ExcludedObject``). What is shown where is ``views``'.
 
 ``transform=``: a program's function that replaces or drops objects before anything sees them.
 
@@ -26,14 +26,20 @@ import msgspec
 from msgspec import inspect
 from typing_extensions import TypeVar
 
-from aioinformer._core.codec.object_decoder import read_body
+from aioinformer._core.codec.object_decoder import decode_envelope
 from aioinformer._core.objects.identity import ObjectKey
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._core.objects.stored import Modelled, Withheld
-from aioinformer._core.objects.view import View, converted, misfit, modelled, name_of
+from aioinformer._core.objects.stored import ExcludedObject, ModelObject
+from aioinformer._core.objects.view import (
+    ObjectView,
+    conversion_error,
+    conversion_view,
+    model_view,
+    name_of,
+)
 from aioinformer.errors import ModelMismatch, TransformFailed, UsageError
 
-__all__ = ["Keep", "Shape", "Transform", "Transforming", "stamped"]
+__all__ = ["Converter", "Shape", "Transform", "Transformer", "with_type_meta"]
 
 
 Transform: TypeAlias = Callable[[KubeObject], KubeObject | Mapping[str, Any] | None]
@@ -41,7 +47,7 @@ Transform: TypeAlias = Callable[[KubeObject], KubeObject | Mapping[str, Any] | N
 answer for the same object every time; it runs in the event loop, for each object that is read."""
 
 
-class Transforming:
+class Transformer:
     """Calls one ``transform=``."""
 
     def __init__(self, transform: Transform) -> None:
@@ -49,23 +55,23 @@ class Transforming:
         self._transform = transform
 
     def __call__(self, obj: KubeObject) -> KubeObject:
-        """What is to be cached of ``obj``: itself, another body, or ``Withheld``."""
+        """What is to be cached of ``obj``: itself, another body, or ``ExcludedObject``."""
         try:
             made = self._transform(obj)
             if made is obj:
                 return obj
-            return Withheld.of(obj) if made is None else _with_body_of(made, obj)
+            return ExcludedObject.of(obj) if made is None else _replace_body(made, obj)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # noqa: BLE001 - a program's function may raise anything
             what = f"transform= {name_of(self._transform)} failed"
-            return Withheld.of(obj, misfit(TransformFailed, obj, what, error))
+            return ExcludedObject.of(obj, conversion_error(TransformFailed, obj, what, error))
 
     def __repr__(self) -> str:
-        return f"<Transforming by {name_of(self._transform)}>"
+        return f"<Transformer by {name_of(self._transform)}>"
 
 
-def _with_body_of(made: object, obj: KubeObject) -> KubeObject:
+def _replace_body(made: object, obj: KubeObject) -> KubeObject:
     """``obj`` with another body.
 
     Raises:
@@ -77,7 +83,7 @@ def _with_body_of(made: object, obj: KubeObject) -> KubeObject:
         raw, identity = made.raw, (made.key, made.uid, made.resource_version)
     elif isinstance(made, Mapping):
         raw = _encode(cast("Mapping[str, Any]", made))
-        metadata = read_body(raw).metadata
+        metadata = decode_envelope(raw).metadata
         key = ObjectKey(metadata.namespace, metadata.name)
         identity = (key, metadata.uid, metadata.resourceVersion)
     else:
@@ -89,7 +95,7 @@ def _with_body_of(made: object, obj: KubeObject) -> KubeObject:
     return KubeObject(obj.key, obj.uid, obj.resource_version, raw, obj.resource)
 
 
-def _plain(value: object) -> object:
+def _to_plain(value: object) -> object:
     """A part of a cached object, which is read-only, as something that JSON has."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, object]", value))
@@ -98,18 +104,18 @@ def _plain(value: object) -> object:
     raise TypeError(f"a {type(value).__name__} can't be written as JSON")
 
 
-_encode = msgspec.json.Encoder(enc_hook=_plain).encode
+_encode = msgspec.json.Encoder(enc_hook=_to_plain).encode
 
 
 T = TypeVar("T", default=KubeObject)
 M = TypeVar("M")
 
-Keep: TypeAlias = Callable[[KubeObject], KubeObject]
+Converter: TypeAlias = Callable[[KubeObject], KubeObject]
 """What is kept of an object that was just read. It never raises: what doesn't fit is withheld."""
 
-_MODELS = (inspect.StructType, inspect.DataclassType, inspect.TypedDictType)
+_MODEL_TYPES = (inspect.StructType, inspect.DataclassType, inspect.TypedDictType)
 
-_IMPLIED = {"apiVersion", "kind"}
+_TYPE_META = {"apiVersion", "kind"}
 """What the items of a list lack, and the events of a watch have."""
 
 
@@ -157,10 +163,10 @@ class Shape(Generic[T]):
             UsageError: both ``model`` and ``convert`` are given, or ``model`` is no such class.
             TypeError: a function is none, or async, or has no hash.
         """
-        return cls.asked(model, convert, transform)
+        return cls.checked(model, convert, transform)
 
     @classmethod
-    def asked(
+    def checked(
         cls,
         model: type[Any] | None,
         convert: Callable[[KubeObject], Any] | None,
@@ -170,29 +176,29 @@ class Shape(Generic[T]):
         if model is not None and convert is not None:
             raise UsageError("model= and convert= exclude each other: objects have one form")
         if model is not None:
-            _fields(model)
+            _model_fields(model)
         _check_function("convert", convert)
         _check_function("transform", transform)
         return cls(model, convert, transform)
 
-    def view(self) -> View[T] | None:
+    def view(self) -> ObjectView[T] | None:
         """A new view of objects in this shape; ``None`` if programs see the objects themselves."""
         if self.model is not None:
-            return modelled(self.model)
-        return None if self.convert is None else converted(self.convert)
+            return model_view(self.model)
+        return None if self.convert is None else conversion_view(self.convert)
 
-    def keep(self) -> Keep | None:
+    def keep(self) -> Converter | None:
         """What makes of an object what is kept of it; ``None`` if that is the object itself."""
-        transform = None if self.transform is None else Transforming(self.transform)
+        transform = None if self.transform is None else Transformer(self.transform)
         if self.model is None:
             return transform
-        model = _Modelling(self.model)
+        model = _ModelDecoder(self.model)
         if transform is None:
             return model
 
         def keep(obj: KubeObject) -> KubeObject:
             made = transform(obj)
-            return made if type(made) is Withheld else model(made)
+            return made if type(made) is ExcludedObject else model(made)
 
         return keep
 
@@ -204,31 +210,31 @@ class Shape(Generic[T]):
         return " ".join(parts)
 
 
-class _Modelling:
+class _ModelDecoder:
     """Makes models of objects."""
 
     def __init__(self, model: type[Any]) -> None:
         self._decode = msgspec.json.Decoder(model).decode
-        self._stamps = not _IMPLIED.isdisjoint(_fields(model))
+        self._adds_type_meta = not _TYPE_META.isdisjoint(_model_fields(model))
         self._name = name_of(model)
 
     def __call__(self, obj: KubeObject) -> KubeObject:
-        raw = stamped(obj) if self._stamps else obj.raw
+        raw = with_type_meta(obj) if self._adds_type_meta else obj.raw
         try:
             model: Any = self._decode(raw)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # noqa: BLE001 - a model may have code of its own
             what = f"it doesn't fit the model {self._name}"
-            return Withheld.of(obj, misfit(ModelMismatch, obj, what, error))
+            return ExcludedObject.of(obj, conversion_error(ModelMismatch, obj, what, error))
         key, uid, version = obj.key, obj.uid, obj.resource_version
-        return Modelled(key, uid, version, b"", obj.resource, model=model, size=len(obj.raw))
+        return ModelObject(key, uid, version, b"", obj.resource, model=model, size=len(obj.raw))
 
     def __repr__(self) -> str:
         return f"<Modelling {self._name}>"
 
 
-def stamped(obj: KubeObject) -> bytes:
+def with_type_meta(obj: KubeObject) -> bytes:
     """Its JSON, with the kind and apiVersion that items of a list lack. Where it has its own they
     come later, and decoders take the last one.
     """
@@ -236,7 +242,7 @@ def stamped(obj: KubeObject) -> bytes:
     return head[:-1] + b"," + obj.raw[1:]
 
 
-def _fields(model: object) -> set[str]:
+def _model_fields(model: object) -> set[str]:
     """The keys that it declares.
 
     Raises:
@@ -251,7 +257,7 @@ def _fields(model: object) -> set[str]:
         found = inspect.type_info(model)
     except Exception as error:  # of whatever its annotations are made of
         raise UsageError(f"{said}: {error}") from error
-    if not isinstance(found, _MODELS):
+    if not isinstance(found, _MODEL_TYPES):
         raise UsageError(
             f"{said}; convert= takes any function of an object, and aioinformer.adapters has some"
         )

@@ -12,14 +12,14 @@ import msgspec
 
 from aioinformer.errors import Status
 
-__all__ = ["one_line", "read_status"]
+__all__ = ["decode_status", "one_line"]
 
-LONGEST_TEXT = 1000
+MAX_TEXT_LENGTH = 1000
 """Characters of a sentence of a server's that are kept. It goes into errors, logs and terminals;
 kube-apiserver's own have some hundred."""
 
 
-class _Metadata(msgspec.Struct, rename={"continue_token": "continue"}):
+class _StatusMetadata(msgspec.Struct, rename={"continue_token": "continue"}):
     continue_token: str = ""
 
 
@@ -28,16 +28,16 @@ class _Status(msgspec.Struct, tag_field="kind", tag="Status"):
     reason: str = ""
     message: str = ""
     details: Any = None  # an object, if the server keeps to the API
-    metadata: _Metadata | None = None
+    metadata: _StatusMetadata | None = None
 
 
-_decode = msgspec.json.Decoder(_Status).decode
+_decode_body = msgspec.json.Decoder(_Status).decode
 
-_LONGEST = 2**31 - 1
+_MAX_RETRY_AFTER = 2**31 - 1
 """``retryAfterSeconds`` is an int32 in Kubernetes; a larger number is nonsense, no long wait."""
 
 
-def read_status(body: bytes, *, code: int = 500) -> Status:
+def decode_status(body: bytes, *, code: int = 500) -> Status:
     """The Status in ``body``.
 
     Args:
@@ -52,7 +52,7 @@ def read_status(body: bytes, *, code: int = 500) -> Status:
         UnicodeDecodeError: a string in it is no UTF-8.
     """
     try:
-        found = _decode(body)
+        found = _decode_body(body)
     except RecursionError as error:  # arrays inside arrays, by the thousand
         raise msgspec.DecodeError("the body is nested too deeply") from error
     given: Any = found.details
@@ -62,12 +62,12 @@ def read_status(body: bytes, *, code: int = 500) -> Status:
         one_line(found.reason),
         one_line(found.message),
         details,
-        retry_after=_seconds(details.get("retryAfterSeconds")),
+        retry_after=_read_seconds(details.get("retryAfterSeconds")),
         continue_token=found.metadata.continue_token if found.metadata else "",
     )
 
 
-def one_line(text: str, cap: int = LONGEST_TEXT) -> str:
+def one_line(text: str, cap: int = MAX_TEXT_LENGTH) -> str:
     """``text`` as it may be shown: at most ``cap`` characters, in one line, nothing in it that a
     terminal would obey.
     """
@@ -75,8 +75,8 @@ def one_line(text: str, cap: int = LONGEST_TEXT) -> str:
     return shown if len(text) <= cap else f"{shown}..."
 
 
-def _seconds(sent: object) -> float | None:
+def _read_seconds(sent: object) -> float | None:
     """A wait, if that is what was sent. JSON's ``true`` is an ``int`` here; zero means none."""
-    if not isinstance(sent, int) or isinstance(sent, bool) or not 0 < sent <= _LONGEST:
+    if not isinstance(sent, int) or isinstance(sent, bool) or not 0 < sent <= _MAX_RETRY_AFTER:
         return None
     return float(sent)

@@ -17,39 +17,39 @@ from msgspec import Struct
 
 from aioinformer._core.controllers.queue_items import Priority
 
-__all__ = ["Delays"]
+__all__ = ["DelayQueue"]
 
 K = TypeVar("K", bound=Hashable)
 
-FEW = 64
+MIN_STALE = 64
 """Left entries that are not worth a new heap."""
 
-MOVED = 8
+MOVE_BATCH = 8
 """Entries that move over with each add: enough to be over long before the next time."""
 
 
-class _Delayed(Struct, Generic[K], eq=False):
+class _DelayedKey(Struct, Generic[K], eq=False):
     key: K
     priority: Priority
     ready: float
-    left: bool = False
+    stale: bool = False
 
 
-_Heap: TypeAlias = "list[tuple[float, int, _Delayed[K]]]"
+_Heap: TypeAlias = "list[tuple[float, int, _DelayedKey[K]]]"
 """The number keeps those of one time in order, and keys from being compared."""
 
 
-class Delays(Generic[K]):
+class DelayQueue(Generic[K]):
     """Keys by the time at which they are ready, on any monotonic clock."""
 
-    __slots__ = ("_by_key", "_heap", "_left", "_number", "_old")
+    __slots__ = ("_by_key", "_heap", "_number", "_old_heap", "_stale")
 
     def __init__(self) -> None:
         """Nothing is delayed."""
-        self._by_key: dict[K, _Delayed[K]] = {}
+        self._by_key: dict[K, _DelayedKey[K]] = {}
         self._heap: _Heap[K] = []
-        self._old: _Heap[K] = []
-        self._left = 0
+        self._old_heap: _Heap[K] = []
+        self._stale = 0
         self._number = 0
 
     def add(self, key: K, ready: float, priority: Priority) -> None:
@@ -61,70 +61,70 @@ class Delays(Generic[K]):
             if ready >= held.ready:
                 return
             priority = held.priority
-            held.left = True
-            self._left += 1
-        entry = self._by_key[key] = _Delayed(key, priority, ready)
+            held.stale = True
+            self._stale += 1
+        entry = self._by_key[key] = _DelayedKey(key, priority, ready)
         self._number += 1
         heappush(self._heap, (ready, self._number, entry))
-        if self._old:
-            self._move()
-        elif self._left > FEW and self._left > len(self._by_key):
-            self._old, self._heap = self._heap, []
+        if self._old_heap:
+            self._move_entries()
+        elif self._stale > MIN_STALE and self._stale > len(self._by_key):
+            self._old_heap, self._heap = self._heap, []
 
-    def _move(self) -> None:
-        for _ in range(min(MOVED, len(self._old))):
-            last = self._old.pop()
-            if last[2].left:
-                self._left -= 1
+    def _move_entries(self) -> None:
+        for _ in range(min(MOVE_BATCH, len(self._old_heap))):
+            last = self._old_heap.pop()
+            if last[2].stale:
+                self._stale -= 1
             else:
                 heappush(self._heap, last)
 
     @property
-    def due(self) -> float | None:
+    def next_due(self) -> float | None:
         """When the next one is ready."""
-        heap = self._first()
+        heap = self._next_heap()
         return heap[0][0] if heap else None
 
     def pop(self, now: float) -> tuple[K, Priority] | None:
         """The one that has been ready for the longest, if any is."""
-        heap = self._first()
+        heap = self._next_heap()
         if not heap or heap[0][0] > now:
             return None
         entry = heappop(heap)[2]
         del self._by_key[entry.key]
         if not self._by_key:
-            self._old, self._heap, self._left = [], [], 0
+            self._old_heap, self._heap, self._stale = [], [], 0
             self._by_key.clear()  # an emptied dict keeps the room of its best days
-        elif self._left:
-            self._tidy()
+        elif self._stale:
+            self._drop_stale_top()
         return entry.key, entry.priority
 
     def drop(self, limit: int) -> bool:
         """Forget up to ``limit`` of them, the next ones last; whether there are more."""
         for _ in range(limit):
-            heap = self._heap or self._old
+            heap = self._heap or self._old_heap
             if not heap:
                 break
             entry = heap.pop()[2]
-            if not entry.left:
+            if not entry.stale:
                 del self._by_key[entry.key]
         if not self._by_key:
             self._by_key.clear()  # as above
-        return bool(self._heap or self._old)
+        return bool(self._heap or self._old_heap)
 
-    def _first(self) -> _Heap[K]:
+    def _next_heap(self) -> _Heap[K]:
         """The heap that holds the next one."""
-        old, heap = self._old, self._heap
+        old, heap = self._old_heap, self._heap
         return old if old and (not heap or old[0] < heap[0]) else heap
 
-    def _tidy(self) -> None:
+    def _drop_stale_top(self) -> None:
         """Have no left entry on top: what is there decides when the next one is due."""
-        while (heap := self._first()) and heap[0][2].left:
+        while (heap := self._next_heap()) and heap[0][2].stale:
             heappop(heap)
-            self._left -= 1
+            self._stale -= 1
 
     def __len__(self) -> int:
         return len(self._by_key)
 
     def __repr__(self) -> str:
-        return f"<Delays {len(self._by_key)} keys, the next at {self.due}>"
+        return f"<DelayQueue {len(self._by_key)} keys, the next at {self.next_due}>"

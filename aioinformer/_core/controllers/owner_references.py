@@ -17,7 +17,7 @@ from aioinformer._core.selectors.projections import field
 
 __all__ = ["ControllerOf", "controller_reference", "is_controlled_by"]
 
-_references = field("metadata.ownerReferences")
+_owner_references = field("metadata.ownerReferences")
 """Reads them without building the rest of the object."""
 
 
@@ -34,7 +34,7 @@ class ControllerOf:
         Raises:
             ObjectDecodeError: the object's body is no JSON.
         """
-        references: Sequence[Mapping[str, Any]] = _references(obj) or ()
+        references: Sequence[Mapping[str, Any]] = _owner_references(obj) or ()
         for reference in references:
             if reference.get("controller") is True:
                 return self._key(reference, obj.key.namespace)
@@ -72,7 +72,7 @@ def is_controlled_by(child: KubeObject, owner: KubeObject) -> bool:
     Raises:
         ObjectDecodeError: the child's body is no JSON.
     """
-    references: Sequence[Mapping[str, Any]] = _references(child) or ()
+    references: Sequence[Mapping[str, Any]] = _owner_references(child) or ()
     return any(
         each.get("controller") is True and each.get("uid") == owner.uid for each in references
     )

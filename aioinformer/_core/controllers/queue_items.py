@@ -12,7 +12,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-__all__ = ["Item", "Priority", "QueueStatistics", "ReadQueue"]
+__all__ = ["Priority", "QueueItem", "QueueStatistics", "ReadQueue"]
 
 
 K = TypeVar("K", bound=Hashable)
@@ -27,7 +27,7 @@ class Priority(IntEnum):
     """What has just changed."""
 
 
-class Item(Struct, Generic[K], eq=False):
+class QueueItem(Struct, Generic[K], eq=False):
     """One run of a key, from when it was asked for until it is done.
 
     There is one for each key that waits: a ``Struct`` is made in half the time of a class.
@@ -35,16 +35,16 @@ class Item(Struct, Generic[K], eq=False):
 
     key: K
     priority: Priority
-    since: float
+    added_at: float
     """When the run was asked for."""
-    started: float | None = None
+    started_at: float | None = None
     """When somebody began to work on it; ``None`` while it waits."""
-    again: Item[K] | None = None
+    rerun: QueueItem[K] | None = None
     """The run after this one, asked for while this one was under way."""
 
     def __repr__(self) -> str:
-        state = "waiting" if self.started is None else "again" if self.again else "at work"
-        return f"<Item {self.key!r} {self.priority.name} {state}>"
+        state = "waiting" if self.started_at is None else "again" if self.rerun else "at work"
+        return f"<QueueItem {self.key!r} {self.priority.name} {state}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ class RateLimiter(Protocol[K_contra]):
         ...
 
 
-class _Failures:
+class _FailureCounts:
     """How often each key has failed. A key that is forgotten takes no memory."""
 
     __slots__ = ("_counts",)
@@ -75,7 +75,7 @@ class _Failures:
         return len(self._counts)
 
 
-class ItemExponential(_Failures):
+class ItemExponential(_FailureCounts):
     """Each failure of a key doubles its wait: client-go's ItemExponentialFailureRateLimiter.
 
     Args:
@@ -106,7 +106,7 @@ class ItemExponential(_Failures):
         return f"<ItemExponential {self._base:g}-{self._cap:g} s keys={len(self)}>"
 
 
-class FastSlow(_Failures):
+class FastSlow(_FailureCounts):
     """Quick for the first failures of a key, then slow: client-go's ItemFastSlowRateLimiter.
 
     Args:
@@ -159,7 +159,7 @@ class TokenBucket:
 
     def when(self, key: Hashable, now: float) -> float:
         """Take a place in line; the seconds until it is reached."""
-        ready = self._bucket.ready
+        ready = self._bucket.ready_at
         self._bucket.take(now)
         return max(0.0, ready - now)
 

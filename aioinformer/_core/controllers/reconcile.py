@@ -1,6 +1,6 @@
 """Reconciling one key: what is asked of a reconciler, why, and what it answers.
 
-A work queue hands out a key and forgets why it was added. ``Summons`` remembers that beside it,
+A work queue hands out a key and forgets why it was added. ``PendingReconciles`` remembers that beside it,
 from the event to the run, in a few bits a key, so that a reconciler can be told. What has failed
 is ``failing``'s to keep, the keys themselves the queue's.
 
@@ -24,12 +24,12 @@ from aioinformer._core.objects.kube_object import Added, Deleted, Event, ObjectK
 
 __all__ = [
     "Cause",
-    "Failing",
     "FailingKey",
+    "FailureTracker",
+    "PendingReconciles",
     "Reason",
     "ReconcileContext",
     "Result",
-    "Summons",
     "cause_of",
 ]
 
@@ -110,11 +110,11 @@ class ReconcileContext:
         return f"{self.controller}: {why}{again}"
 
 
-_NORMAL = 1
+_NORMAL_BIT = 1
 """The bit that says that something more urgent than an initial list asked."""
 
 
-class Summons:
+class PendingReconciles:
     """Why keys are to be reconciled, until they are. It holds the keys that wait, no others.
 
     Reasons are the same few for all keys, so that each has a bit, and a key an integer.
@@ -124,51 +124,51 @@ class Summons:
         """Nothing is to be done."""
         self._reasons: list[Reason] = []
         self._bits: dict[Reason, int] = {}
-        self._now: dict[ObjectKey, int] = {}
-        self._later: dict[ObjectKey, tuple[float, int]] = {}
+        self._waiting: dict[ObjectKey, int] = {}
+        self._scheduled: dict[ObjectKey, tuple[float, int]] = {}
 
-    def now(self, key: ObjectKey, reason: Reason, priority: Priority) -> None:
+    def add(self, key: ObjectKey, reason: Reason, priority: Priority) -> None:
         """``key`` is to be reconciled as soon as may be."""
-        self._now[key] = self._now.get(key, 0) | self._mark(reason, priority)
+        self._waiting[key] = self._waiting.get(key, 0) | self._reason_bits(reason, priority)
 
-    def later(self, key: ObjectKey, reason: Reason, priority: Priority, due: float) -> None:
+    def schedule(self, key: ObjectKey, reason: Reason, priority: Priority, due: float) -> None:
         """``key`` is to be reconciled at ``due``; of several times the earliest counts."""
-        before, marks = self._later.get(key, (due, 0))
-        self._later[key] = min(before, due), marks | self._mark(reason, priority)
+        before, marks = self._scheduled.get(key, (due, 0))
+        self._scheduled[key] = min(before, due), marks | self._reason_bits(reason, priority)
 
     def take(self, key: ObjectKey, now: float) -> tuple[tuple[Reason, ...], Priority]:
-        """A run of ``key`` begins at ``now``: why, and how urgent it was."""
-        marks = self._now.pop(key, 0)
-        due, planned = self._later.get(key, (now, 0))
+        """A run of ``key`` begins at ``add``: why, and how urgent it was."""
+        marks = self._waiting.pop(key, 0)
+        due, planned = self._scheduled.get(key, (now, 0))
         # Timers may be early by a tick; then nothing else can be what it runs for.
         if planned and (due <= now or not marks):
-            del self._later[key]
+            del self._scheduled[key]
             marks |= planned
         reasons = tuple(each for each in self._reasons if marks & self._bits[each])
-        priority = Priority.NORMAL if marks & _NORMAL else Priority.LOW
+        priority = Priority.NORMAL if marks & _NORMAL_BIT else Priority.LOW
         return reasons, priority
 
     @property
     def counts(self) -> tuple[int, int]:
         """How many keys wait for a worker, and how many for their time; some may for both."""
-        return len(self._now), len(self._later)
+        return len(self._waiting), len(self._scheduled)
 
     def __len__(self) -> int:
         """How many keys wait for either."""
-        return len(self._now) + sum(key not in self._now for key in list(self._later))
+        return len(self._waiting) + sum(key not in self._waiting for key in list(self._scheduled))
 
-    def _mark(self, reason: Reason, priority: Priority) -> int:
+    def _reason_bits(self, reason: Reason, priority: Priority) -> int:
         bit = self._bits.get(reason)
         if bit is None:
-            bit = self._bits[reason] = _NORMAL << (len(self._reasons) + 1)
+            bit = self._bits[reason] = _NORMAL_BIT << (len(self._reasons) + 1)
             self._reasons.append(reason)
-        return bit | _NORMAL if priority > Priority.LOW else bit
+        return bit | _NORMAL_BIT if priority > Priority.LOW else bit
 
     def __repr__(self) -> str:
-        return f"<Summons now={len(self._now)} later={len(self._later)}>"
+        return f"<PendingReconciles now={len(self._waiting)} later={len(self._scheduled)}>"
 
 
-LONGEST = 500
+MAX_ERROR_LENGTH = 500
 """Characters of an error that are kept. A server's message may quote the whole object."""
 
 
@@ -194,55 +194,55 @@ class FailingKey:
 
 
 @dataclass(slots=True)
-class _Entry:
+class _Failure:
     error: str
     retries: int
     since: float
     due: float
 
 
-class Failing:
+class FailureTracker:
     """The keys that fail, those that have failed for longest first."""
 
     def __init__(self) -> None:
         """Nothing has failed."""
-        self._entries: dict[ObjectKey, _Entry] = {}
+        self._failures: dict[ObjectKey, _Failure] = {}
 
-    def failed(self, key: ObjectKey, error: str, *, now: float, due: float) -> int:
+    def record_failure(self, key: ObjectKey, error: str, *, now: float, due: float) -> int:
         """A run failed; it is tried again at ``due``. How many have failed in a row."""
-        error = one_line(error, LONGEST - len("..."))
-        entry = self._entries.setdefault(key, _Entry(error, 0, now, due))
+        error = one_line(error, MAX_ERROR_LENGTH - len("..."))
+        entry = self._failures.setdefault(key, _Failure(error, 0, now, due))
         entry.error, entry.due = error, due
         entry.retries += 1
         return entry.retries
 
-    def succeeded(self, key: ObjectKey) -> None:
+    def record_success(self, key: ObjectKey) -> None:
         """A run succeeded, and what was before is forgotten."""
-        self._entries.pop(key, None)
+        self._failures.pop(key, None)
 
     def retries(self, key: ObjectKey) -> int:
         """How many runs have failed in a row."""
-        entry = self._entries.get(key)
+        entry = self._failures.get(key)
         return 0 if entry is None else entry.retries
 
     def get(self, key: ObjectKey, now: float) -> FailingKey | None:
         """How it stands with ``key``; ``None`` if it doesn't fail."""
-        entry = self._entries.get(key)
-        return None if entry is None else _shown(key, entry, now)
+        entry = self._failures.get(key)
+        return None if entry is None else _make_failing_key(key, entry, now)
 
-    def first(self, count: int, now: float) -> tuple[FailingKey, ...]:
+    def longest_failing(self, count: int, now: float) -> tuple[FailingKey, ...]:
         """The ``count`` keys that have failed for longest."""
-        entries = list(islice(self._entries.items(), count))
-        return tuple(_shown(key, entry, now) for key, entry in entries)
+        entries = list(islice(self._failures.items(), count))
+        return tuple(_make_failing_key(key, entry, now) for key, entry in entries)
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._failures)
 
     def __repr__(self) -> str:
-        return f"<Failing {len(self)} keys>"
+        return f"<FailureTracker {len(self)} keys>"
 
 
-def _shown(key: ObjectKey, entry: _Entry, now: float) -> FailingKey:
+def _make_failing_key(key: ObjectKey, entry: _Failure, now: float) -> FailingKey:
     return FailingKey(
         key=key,
         error=entry.error,

@@ -25,39 +25,41 @@ from aioinformer._core.objects.kube_object import (
     Updated,
 )
 
-__all__ = ["Change", "Coalesced"]
+__all__ = ["CoalescedEvents", "PendingChange"]
 
 
-class Change(Struct, gc=False):
+class PendingChange(Struct, gc=False):
     """What is pending for one key: a deletion, something new, or one after the other."""
 
     at: float
     """When the oldest part of it came."""
-    first: Deleted | None = None
-    then: Added | Updated | None = None
+    deletion: Deleted | None = None
+    latest: Added | Updated | None = None
 
     @property
     def size(self) -> int:
         """Events that it is told as."""
-        return (self.first is not None) + (self.then is not None)
+        return (self.deletion is not None) + (self.latest is not None)
 
-    def absorb(self, event: Event) -> None:
+    def merge(self, event: Event) -> None:
         """Take in what happened next to the same key."""
-        then = self.then
+        then = self.latest
         if isinstance(event, Deleted):
-            first = self.first
+            first = self.deletion
             if not isinstance(then, Added) or (first and first.obj.uid == event.obj.uid):
-                self.first = event  # the later one: it left a filter, came back, and went for good
-            self.then = None
+                self.deletion = (
+                    event  # the later one: it left a filter, came back, and went for good
+                )
+            self.latest = None
         elif isinstance(event, Added) or then is None:
-            self.then = event
+            self.latest = event
         elif isinstance(then, Added):
-            self.then = Added(event.new, then.initial)
+            self.latest = Added(event.new, then.initial)
         else:
-            self.then = Updated(then.old, event.new, then.resync and event.resync)
+            self.latest = Updated(then.old, event.new, then.resync and event.resync)
 
 
-class Coalesced:
+class CoalescedEvents:
     """Changes in the order in which their keys were first touched."""
 
     def __init__(self, *, merged: int = 0) -> None:
@@ -67,7 +69,7 @@ class Coalesced:
         self.merged = merged
         """Events that others took in, so that they will never be told by themselves."""
         # A plain dict would be slow to pop from the front of: it skips what was deleted there.
-        self.changes: OrderedDict[ObjectKey | None, Change] = OrderedDict()
+        self.changes: OrderedDict[ObjectKey | None, PendingChange] = OrderedDict()
         """To be read only. Looked at for every batch, so it is no property."""
 
     def add(self, event: Event, at: float) -> None:
@@ -76,14 +78,14 @@ class Coalesced:
         change = self.changes.get(key)
         before = 0
         if change is None:
-            change = self.changes[key] = Change(at)
+            change = self.changes[key] = PendingChange(at)
         else:
             before = change.size
-        change.absorb(event)
-        self._resized(key, change, before)
+        change.merge(event)
+        self._update_count(key, change, before)
         self.merged += before + 1 - change.size
 
-    def _resized(self, key: ObjectKey, change: Change, before: int) -> None:
+    def _update_count(self, key: ObjectKey, change: PendingChange, before: int) -> None:
         size = change.size
         self.count += size - before
         if not size:
@@ -92,7 +94,7 @@ class Coalesced:
     def mark(self) -> None:
         """Remember this place in the order; ``pop`` returns ``None`` there. There is one mark."""
         self.changes.pop(None, None)
-        self.changes[None] = Change(0.0)
+        self.changes[None] = PendingChange(0.0)
 
     def pop(self) -> Event | None:
         """The next event, of the key that was touched first; ``None`` at the mark, and if nothing
@@ -101,17 +103,17 @@ class Coalesced:
         change = next(iter(self.changes.values()), None)
         if change is None:
             return None
-        event: Event | None = change.then
-        if change.first is not None:
-            event, change.first = change.first, None
-            if change.then is not None:
+        event: Event | None = change.latest
+        if change.deletion is not None:
+            event, change.deletion = change.deletion, None
+            if change.latest is not None:
                 self.count -= 1
                 return event
         self.changes.popitem(last=False)
         self.count -= event is not None
         return event
 
-    def strike(self, obj: KubeObject) -> bool:
+    def discard(self, obj: KubeObject) -> bool:
         """Drop what is pending for ``obj``, since nobody was told of it; what comes after its
         deletion stays. Whether that deletion was among it.
         """
@@ -119,12 +121,12 @@ class Coalesced:
         if change is None:
             return False
         before = change.size
-        over = change.first is not None and change.first.obj.uid == obj.uid
+        over = change.deletion is not None and change.deletion.obj.uid == obj.uid
         if over:
-            change.first = None
-        elif isinstance(change.then, Updated) and change.then.old.uid == obj.uid:
-            change.then = None
-        self._resized(obj.key, change, before)
+            change.deletion = None
+        elif isinstance(change.latest, Updated) and change.latest.old.uid == obj.uid:
+            change.latest = None
+        self._update_count(obj.key, change, before)
         return over
 
     def drop(self, count: int) -> None:
@@ -146,4 +148,4 @@ class Coalesced:
         return bool(self.changes)
 
     def __repr__(self) -> str:
-        return f"<Coalesced pending={self.count} merged={self.merged}>"
+        return f"<CoalescedEvents pending={self.count} merged={self.merged}>"

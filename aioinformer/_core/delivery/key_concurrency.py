@@ -13,13 +13,13 @@ from collections import deque
 
 from aioinformer._core.objects.kube_object import Event, ObjectKey
 
-__all__ = ["Lanes"]
+__all__ = ["KeyConcurrency"]
 
-WINDOW = 4
+LOOKAHEAD = 4
 """Events that may wait beside each lane: enough to look past a key that changes often."""
 
 
-class Lanes:
+class KeyConcurrency:
     """At most so many keys at once, each with its events in order."""
 
     def __init__(self, count: int) -> None:
@@ -40,7 +40,7 @@ class Lanes:
     @property
     def full(self) -> bool:
         """Whether another event must not be taken yet."""
-        return len(self._busy) >= self.count or self.waiting >= self.count * WINDOW
+        return len(self._busy) >= self.count or self.waiting >= self.count * LOOKAHEAD
 
     @property
     def marked(self) -> bool:
@@ -51,7 +51,7 @@ class Lanes:
         """Remember what is here now."""
         self._marked = {key: len(waiting) + 1 for key, waiting in self._busy.items()}
 
-    def enter(self, event: Event) -> bool:
+    def start(self, event: Event) -> bool:
         """Take an event in; whether it can be dealt with at once."""
         key = event.obj.key
         waiting = self._busy.get(key)
@@ -62,7 +62,7 @@ class Lanes:
         self.waiting += 1
         return False
 
-    def leave(self, event: Event) -> Event | None:
+    def finish(self, event: Event) -> Event | None:
         """An event was dealt with. What is to follow in its lane; ``None`` if the lane is free."""
         key = event.obj.key
         if key in self._marked:
@@ -84,4 +84,4 @@ class Lanes:
         self.waiting = 0
 
     def __repr__(self) -> str:
-        return f"<Lanes {len(self._busy)}/{self.count} busy, {self.waiting} waiting>"
+        return f"<KeyConcurrency {len(self._busy)}/{self.count} busy, {self.waiting} waiting>"

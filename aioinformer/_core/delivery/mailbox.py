@@ -24,18 +24,18 @@ from itertools import islice
 from operator import length_hint
 from typing import Literal, TypeAlias, get_args
 
-from aioinformer._core.delivery.batch_queue import FILTERED, MARK, Backlog
-from aioinformer._core.delivery.coalescing import Coalesced
+from aioinformer._core.delivery.batch_queue import FILTER_BATCH, SYNC_MARK, BatchQueue
+from aioinformer._core.delivery.coalescing import CoalescedEvents
 from aioinformer._core.delivery.replay import (
-    EachEvent,
-    Gone,
-    Telling,
-    additions,
-    filtered,
-    found,
-    letting_go,
-    one_by_one,
-    told_again,
+    EventMap,
+    Replay,
+    UnseenDeletions,
+    addition_events,
+    drain_batches,
+    free_in_steps,
+    initial_events,
+    map_events,
+    resync_events,
 )
 from aioinformer._core.objects.kube_object import Event, KubeObject
 
@@ -63,14 +63,14 @@ def check_overflow(limit: int, overflow: Overflow) -> None:
         raise ValueError(f"overflow must be one of {rules}, not {overflow!r}")
 
 
-SKIPS = 256
+MAX_SKIPPED = 256
 """Events passed over in one go: a listener may wake up after 100,000 objects went."""
 
-FOLDS = 64
+MAX_MERGED = 64
 """Events merged as others come: 0.1 ms, and many listeners may have to. What is left to be merged
-then is told by ``behind``."""
+then is told by ``needs_merge``."""
 
-ROOM = 1 << 30
+UNLIMITED = 1 << 30
 """The room of a mailbox that never keeps anybody waiting."""
 
 
@@ -83,7 +83,7 @@ class Mailbox:
         limit: int = LIMIT,
         overflow: Overflow = "coalesce",
         holds: Callable[[KubeObject], bool],
-        each: EachEvent | None = None,
+        event_map: EventMap | None = None,
     ) -> None:
         """Make an empty mailbox.
 
@@ -91,50 +91,50 @@ class Mailbox:
             limit: live events that it holds; at least 1.
             overflow: what happens beyond that.
             holds: whether the cache still has an object, by uid.
-            each: a filter, through which every event goes; ``None`` for none.
+            event_map: a filter, through which every event goes; ``None`` for none.
         """
         check_overflow(limit, overflow)
         self.limit = limit
         self.overflow: Overflow = overflow
         self.synced = False
         """Whether the consumer has come back for more after all of the state that it found."""
-        self.high = 0
+        self.max_pending = 0
         """The most live events that were ever pending, after those too many were merged."""
         self.overflowed = False
         """Whether it was full and its rule is ``error``: ``clear`` it, and fill it no more."""
-        self.behind = False
-        """Whether to ``fold``, until it is no longer so, before it is given anything more."""
-        self.shut = False
+        self.needs_merge = False
+        """Whether to ``merge_oldest``, until it is no longer so, before it is given anything more."""
+        self.closed = False
         """Whether what is put into it is dropped. Who closes it says so; perhaps its own filter."""
-        self.skipping = False
+        self.should_yield = False
         """Whether the last look ended early, since so much is told no more: give way first."""
         self._holds = holds
-        self._each = each
-        self._found: Telling | None = None
-        self._merged = Coalesced()
-        self._late = Backlog(each)
-        self._again: Telling | None = None
-        self._gone = Gone()
-        self._handed = 0  # events that were handed out from elsewhere
+        self._event_map = event_map
+        self._initial: Replay | None = None
+        self._coalesced = CoalescedEvents()
+        self._live = BatchQueue(event_map)
+        self._resync: Replay | None = None
+        self._unseen = UnseenDeletions()
+        self._delivered_singly = 0  # events that were handed out from elsewhere
 
     # -- filling -------------------------------------------------------------------------------
 
-    def extend(self, events: Sequence[Event], at: float = 0.0) -> bool:
+    def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
         """Queue live events, which are kept and not copied; whether any is for this listener. Who
-        fills a mailbox that blocks looks at ``room`` first; nothing is refused.
+        fills a mailbox that blocks looks at ``free`` first; nothing is refused.
         """
-        if self._each is not None and not self.shut:
-            events = filtered(events, self._each)
-        if self.shut or not events:
+        if self._event_map is not None and not self.closed:
+            events = map_events(events, self._event_map)
+        if self.closed or not events:
             return False
-        pending = self._late.add(events, at) + self._merged.count
+        pending = self._live.add(events, at) + self._coalesced.count
         if pending > self.limit and self.overflow == "coalesce":
-            self._fold_excess()
+            self._merge_excess()
             return True
         if pending > self.limit and self.overflow == "error":
             self.overflowed = True
-        if pending > self.high:
-            self.high = pending
+        if pending > self.max_pending:
+            self.max_pending = pending
         return True
 
     def replay(self, objects: Iterable[KubeObject], at: float = 0.0, *, full: bool = True) -> None:
@@ -142,169 +142,175 @@ class Mailbox:
         ``full``: whether they are a full state; ``synced`` waits for one.
         """
         source = iter(objects)
-        told = found(additions(source), self._each, self._holds, self._skip)
-        self._found = Telling(told, source, at, full)
+        told = initial_events(
+            addition_events(source), self._event_map, self._holds, self._skip_deleted
+        )
+        self._initial = Replay(told, source, at, full)
 
-    def tell(
+    def put_relist(
         self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
     ) -> None:
         """Queue the diff of a relist, or the cache's first state, which is what a listener finds
         that joined before. It doesn't count against the limit. One diff at a time: look at
-        ``telling`` first, and ``fold`` or wait until it is over.
+        ``relist_pending`` first, and ``merge_oldest`` or wait until it is over.
         """
-        if self.shut:
+        if self.closed:
             return
-        late = self._late
-        behind = self._found or self._merged.changes or late.queue or length_hint(late.rest)
-        if self.telling and self.overflow == "error":
+        late = self._live
+        behind = self._initial or self._coalesced.changes or late.queue or length_hint(late.rest)
+        if self.relist_pending and self.overflow == "error":
             self.overflowed = True
         elif initial and not behind:  # a resync is told last, whenever it was asked for
-            source = one_by_one(batches)
-            told = found(source, self._each, self._holds, self._skip)
-            self._found = Telling(told, source, at)
+            source = drain_batches(batches)
+            told = initial_events(source, self._event_map, self._holds, self._skip_deleted)
+            self._initial = Replay(told, source, at)
         else:
-            late.tell(batches, at, marked=initial)
+            late.add_uncounted(batches, at, marked=initial)
 
     def resync(self, objects: Iterable[KubeObject], current: Callable[[KubeObject], bool]) -> bool:
         """Have ``objects`` told again, when nothing else is pending, those of which the cache still
         has this very state. Not while some of an earlier resync is still to be told: a listener
         that doesn't come back would hold another state a period. Whether it will be told.
         """
-        if self._again is not None or self.shut:
+        if self._resync is not None or self.closed:
             return False
-        self._again = told_again(iter(objects), self._each, current)
+        self._resync = resync_events(iter(objects), self._event_map, current)
         return True
 
-    def fold(self, count: int) -> None:
+    def merge_oldest(self, count: int) -> None:
         """Merge up to ``count`` of the oldest events that are queued. For ``coalesce`` only."""
-        self._fold(count)
-        self._late.end_run()
+        self._merge(count)
+        self._live.split_open_batch()
 
-    def _fold_excess(self) -> None:
+    def _merge_excess(self) -> None:
         """Merge the oldest events until the limit is kept, as many as may be in one go."""
-        self.behind = True
-        budget = 0 if self._late.told and self._each is not None else FOLDS  # a filter takes long
-        while self.behind and budget > 0:
+        self.needs_merge = True
+        budget = (
+            0 if self._live.uncounted and self._event_map is not None else MAX_MERGED
+        )  # a filter takes long
+        while self.needs_merge and budget > 0:
             excess = self.pending - self.limit
             count = min((excess + 1) // 2, budget)  # one that is merged takes away two at most
-            self._fold(count)
+            self._merge(count)
             budget -= count
-        self._late.end_run()
+        self._live.split_open_batch()
 
-    def _fold(self, count: int) -> None:
-        late = self._late
+    def _merge(self, count: int) -> None:
+        late = self._live
         if not length_hint(late.rest):
-            self._open(asked=False)
+            self._open_batch(by_consumer=False)
         for event in islice(late.rest, count):
             late.dropped += 1
-            if not (self._gone.objects and self._gone.annihilates(event)):
-                self._merged.add(event, late.at)
+            if not (self._unseen.objects and self._unseen.discard_event(event)):
+                self._coalesced.add(event, late.at)
         pending = self.pending
-        self.behind = bool(late) and pending > self.limit
-        if not self.behind and pending > self.high:
-            self.high = pending
+        self.needs_merge = bool(late) and pending > self.limit
+        if not self.needs_merge and pending > self.max_pending:
+            self.max_pending = pending
 
     def drop_resync(self) -> Iterator[None]:
         """Drop what is left of a resync, as ``clear``: nothing of it is news."""
-        rest = letting_go(Coalesced(), deque[object](), self._again)
-        self._again = None
+        rest = free_in_steps(CoalescedEvents(), deque[object](), self._resync)
+        self._resync = None
         return rest
 
     def clear(self) -> Iterator[None]:
         """Drop everything that is pending; what is returned lets go of it, in steps."""
-        rest = letting_go(self._merged, self._late.clear(), self._found, self._again)
-        self._merged = Coalesced(merged=self._merged.merged)
-        self._gone = Gone()
-        self._found = self._again = None
-        self.behind = False
+        rest = free_in_steps(self._coalesced, self._live.clear(), self._initial, self._resync)
+        self._coalesced = CoalescedEvents(merged=self._coalesced.merged)
+        self._unseen = UnseenDeletions()
+        self._initial = self._resync = None
+        self.needs_merge = False
         return rest
 
-    def _skip(self, obj: KubeObject) -> None:
+    def _skip_deleted(self, obj: KubeObject) -> None:
         """``obj`` went before it was told of."""
-        if not self._merged.strike(obj):
-            self._gone.add(obj)
+        if not self._coalesced.discard(obj):
+            self._unseen.add(obj)
 
     # -- draining ------------------------------------------------------------------------------
 
     def pop(self) -> Event | None:
         """The next event; ``None`` if there is none, or if so many were skipped that it is time
-        to give way: ``skipping`` tells which.
+        to give way: ``should_yield`` tells which.
 
         Asking says that the event before was dealt with: that is how ``synced`` is known.
         """
-        self.skipping = False
-        for _ in range(SKIPS if self._each is None else FILTERED):
-            if self._found is not None:
-                event = self._next_found(self._found)
-            elif self._merged.changes:
-                event = self._next_merged()
-            elif (event := next(self._late.rest, None)) is not None:
-                if not (self._gone.objects and self._gone.annihilates(event)):
+        self.should_yield = False
+        for _ in range(MAX_SKIPPED if self._event_map is None else FILTER_BATCH):
+            if self._initial is not None:
+                event = self._next_initial(self._initial)
+            elif self._coalesced.changes:
+                event = self._next_coalesced()
+            elif (event := next(self._live.rest, None)) is not None:
+                if not (self._unseen.objects and self._unseen.discard_event(event)):
                     return event
-                self._late.dropped += 1
+                self._live.dropped += 1
                 continue
-            elif self._late.queue:
-                self._open(asked=True)
-                if self._each is not None and not length_hint(self._late.rest):
+            elif self._live.queue:
+                self._open_batch(by_consumer=True)
+                if self._event_map is not None and not length_hint(self._live.rest):
                     break  # the filter took its time for nothing
                 continue
-            elif self._again is not None:
-                event = self._next_again(self._again)
+            elif self._resync is not None:
+                event = self._next_resync(self._resync)
             else:
                 return None
             if event is not None:
-                self._handed += 1
+                self._delivered_singly += 1
                 return event
-        self.skipping = True
+        self.should_yield = True
         return None
 
-    def run(self) -> Iterator[Event] | None:
+    def borrow_batch(self) -> Iterator[Event] | None:
         """The rest of a batch, if nothing else comes before it; else ``pop`` is needed. To take
         from it is to pop. It may end early: what is dropped or merged doesn't come.
         """
-        late = self._late
-        if self._found is not None or self._merged.changes or self._gone.objects:
+        late = self._live
+        if self._initial is not None or self._coalesced.changes or self._unseen.objects:
             return None
-        if late.told and self._each is not None:  # a filter for all of them at once takes long
+        if (
+            late.uncounted and self._event_map is not None
+        ):  # a filter for all of them at once takes long
             return None
-        self.skipping = False
+        self.should_yield = False
         while not length_hint(late.rest):
             events = late.open()
             if events is None:
                 return None
-            if events is MARK:
+            if events is SYNC_MARK:
                 self.synced = True
-        late.lent = True
+        late.borrowed = True
         return late.rest
 
-    def _open(self, *, asked: bool) -> bool:
-        """Begin with the next batch; whether there is one. ``asked``: the consumer wants it."""
-        events = self._late.open()
-        if events is MARK and asked:
+    def _open_batch(self, *, by_consumer: bool) -> bool:
+        """Begin with the next batch; whether there is one. ``by_consumer``: the consumer wants it."""
+        events = self._live.open()
+        if events is SYNC_MARK and by_consumer:
             self.synced = True
-        elif events is MARK:
-            self._merged.mark()
+        elif events is SYNC_MARK:
+            self._coalesced.mark()
         return events is not None
 
-    def _next_found(self, found: Telling) -> Event | None:
-        event = found.next()
-        if self._found is not found:
+    def _next_initial(self, initial: Replay) -> Event | None:
+        event = initial.next()
+        if self._initial is not initial:
             return None  # its filter has dropped everything
-        if found.over:
-            self._found = None
-            self.synced = self.synced or found.full
+        if initial.finished:
+            self._initial = None
+            self.synced = self.synced or initial.full
         return event
 
-    def _next_merged(self) -> Event | None:
-        event = self._merged.pop()
+    def _next_coalesced(self) -> Event | None:
+        event = self._coalesced.pop()
         self.synced = self.synced or event is None  # the mark
         return event
 
-    def _next_again(self, again: Telling) -> Event | None:
-        event = again.next()
-        if self._again is not again:
+    def _next_resync(self, resync: Replay) -> Event | None:
+        event = resync.next()
+        if self._resync is not resync:
             return None  # as above
-        self._again = None if again.over else again
+        self._resync = None if resync.finished else resync
         return event
 
     # -- looking -------------------------------------------------------------------------------
@@ -312,63 +318,63 @@ class Mailbox:
     @property
     def pending(self) -> int:
         """Live events that it holds, and what others were merged into."""
-        return self._late.live + self._merged.count
+        return self._live.live + self._coalesced.count
 
     @property
-    def whole(self) -> bool:
+    def state_pending(self) -> bool:
         """Whether some of a state is pending: found, of a relist, or of a resync."""
-        return self._found is not None or self._late.telling or self._again is not None
+        return self._initial is not None or self._live.relist_pending or self._resync is not None
 
     @property
-    def filters(self) -> bool:
+    def has_filter(self) -> bool:
         """Whether events go through a filter."""
-        return self._each is not None
+        return self._event_map is not None
 
     @property
-    def room(self) -> int:
+    def free(self) -> int:
         """Live events that may still be queued."""
-        return self.limit - self.pending if self.overflow == "block" else ROOM
+        return self.limit - self.pending if self.overflow == "block" else UNLIMITED
 
     @property
-    def telling(self) -> bool:
+    def relist_pending(self) -> bool:
         """Whether some of a relist's diff is still queued."""
-        return self._late.telling
+        return self._live.relist_pending
 
     @property
-    def drained(self) -> bool:
+    def half_empty(self) -> bool:
         """Whether there is so much room that filling it up again is worth a wake-up."""
-        return self.pending * 2 <= self.limit and not self.telling
+        return self.pending * 2 <= self.limit and not self.relist_pending
 
     @property
     def empty(self) -> bool:
         """Whether nothing is pending, live or not."""
-        late = self._late  # asked for every batch: no further property
-        if self._found is not None or self._merged.changes or late.queue:
+        late = self._live  # asked for every batch: no further property
+        if self._initial is not None or self._coalesced.changes or late.queue:
             return False
-        return self._again is None and not length_hint(late.rest)
+        return self._resync is None and not length_hint(late.rest)
 
     @property
-    def more(self) -> bool:
-        """Whether there may be another batch behind the one that ``run`` gave."""
-        return len(self._late.queue) > 0
+    def more_batches(self) -> bool:
+        """Whether there may be another batch behind the one that ``borrow_batch`` gave."""
+        return len(self._live.queue) > 0
 
     @property
     def delivered(self) -> int:
         """Events popped so far."""
-        return self._late.taken + self._handed
+        return self._live.delivered + self._delivered_singly
 
     @property
     def merged(self) -> int:
         """Events that were not told by themselves, since later ones took them in."""
-        return self._merged.merged
+        return self._coalesced.merged
 
     @property
     def oldest(self) -> float | None:
         """When the oldest pending event came, resyncs left out; ``None`` if there is none."""
-        if (found := self._found) is not None:
-            return found.at
-        merged = self._merged.oldest
-        return self._late.oldest if merged is None else merged
+        if (found := self._initial) is not None:
+            return found.queued_at
+        merged = self._coalesced.oldest
+        return self._live.oldest if merged is None else merged
 
     def __repr__(self) -> str:
         return f"<Mailbox pending={self.pending}/{self.limit} {self.overflow} synced={self.synced}>"

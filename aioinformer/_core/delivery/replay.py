@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from aioinformer._core.delivery.coalescing import Coalesced
+from aioinformer._core.delivery.coalescing import CoalescedEvents
 from aioinformer._core.objects.kube_object import (
     Added,
     Deleted,
@@ -26,28 +26,28 @@ from aioinformer._core.objects.kube_object import (
 )
 
 __all__ = [
-    "EachEvent",
-    "Gone",
-    "Telling",
-    "additions",
-    "filtered",
-    "found",
-    "letting_go",
-    "one_by_one",
-    "told_again",
+    "EventMap",
+    "Replay",
+    "UnseenDeletions",
+    "addition_events",
+    "drain_batches",
+    "free_in_steps",
+    "initial_events",
+    "map_events",
+    "resync_events",
 ]
 
 T = TypeVar("T")
 
-STEP = 256
+FREE_STEP = 256
 """Objects that are let go of in one step: a tenth of a millisecond."""
 
-EachEvent: TypeAlias = Callable[[Event], Event | None]
+EventMap: TypeAlias = Callable[[Event], Event | None]
 """What a listener is told instead of an event; ``None`` for nothing. It must not raise, and keep no
 state: when it is asked depends on how fast the listener is."""
 
 
-class Gone:
+class UnseenDeletions:
     """Objects that a listener was never told of, and whose deletion is still pending."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Gone:
         """``obj`` went before the listener got to it."""
         self.objects.add((obj.key, obj.uid))
 
-    def annihilates(self, event: Event) -> bool:
+    def discard_event(self, event: Event) -> bool:
         """Whether ``event`` is not to be told; with its deletion an object is forgotten."""
         told = (event.obj.key, event.obj.uid)
         if told not in self.objects:
@@ -72,65 +72,65 @@ class Gone:
         return bool(self.objects)
 
     def __repr__(self) -> str:
-        return f"<Gone {len(self.objects)}>"
+        return f"<UnseenDeletions {len(self.objects)}>"
 
 
-class Telling(Struct, eq=False):
+class Replay(Struct, eq=False):
     """A state that is being told."""
 
     events: Iterator[Event | None]
     """``None`` for each object that is not told of."""
     source: Iterator[object]
     """Where they are made from; what is left of it keeps objects alive."""
-    at: float = 0.0
+    queued_at: float = 0.0
     """When it was asked for."""
     full: bool = True
     """Whether it is all that there is."""
-    over: bool = False
+    finished: bool = False
     """Whether all of it was told."""
 
     def next(self) -> Event | None:
         """The next event, if there is one and this is it."""
         for event in self.events:
             return event
-        self.over = True
+        self.finished = True
         return None
 
 
-def found(
+def initial_events(
     events: Iterable[Event],
-    each: EachEvent | None,
-    holds: Callable[[KubeObject], bool],
+    event_map: EventMap | None,
+    is_cached: Callable[[KubeObject], bool],
     skip: Callable[[KubeObject], None],
 ) -> Iterator[Event | None]:
     """What a listener finds; ``None`` for each object that it isn't told of, as those that the
-    cache no longer ``holds``, which are given to ``skip``. A first list that came behind changes
+    cache no longer ``is_cached``, which are given to ``skip``. A first list that came behind changes
     may have updates and deletions in it; those are told.
     """
-    for event in _passing(events, each):
-        if not isinstance(event, Added) or holds(event.obj):
+    for event in _map_events(events, event_map):
+        if not isinstance(event, Added) or is_cached(event.obj):
             yield event
         else:
             skip(event.obj)
             yield None
 
 
-def told_again(
+def resync_events(
     objects: Iterator[KubeObject],
-    each: EachEvent | None,
+    event_map: EventMap | None,
     current: Callable[[KubeObject], bool],
-) -> Telling:
+) -> Replay:
     """A resync: all but what is no longer ``current``."""
     told = (Updated(obj, obj, resync=True) if current(obj) else None for obj in objects)
-    return Telling(_passing(told, each), objects)
+    return Replay(_map_events(told, event_map), objects)
 
 
-def additions(objects: Iterable[KubeObject]) -> Iterator[Added]:
+def addition_events(objects: Iterable[KubeObject]) -> Iterator[Added]:
     """Objects as those that a listener finds."""
     return (Added(obj, initial=True) for obj in objects)
 
 
-def one_by_one(batches: Sequence[Sequence[T]]) -> Iterator[T]:
+def drain_batches(batches: Sequence[Sequence[T]]) -> Iterator[T]:
     """What is in ``batches``, each of which is let go of when it was read. Many share them: behind
     the last reader they fall away one by one, not 100,000 objects in one step.
     """
@@ -140,30 +140,34 @@ def one_by_one(batches: Sequence[Sequence[T]]) -> Iterator[T]:
         yield from left.popleft()
 
 
-def letting_go(merged: Coalesced, queue: deque[T], *states: Telling | None) -> Iterator[None]:
+def free_in_steps(
+    merged: CoalescedEvents, queue: deque[T], *states: Replay | None
+) -> Iterator[None]:
     """Empty all of these, in steps: behind the last who holds 100,000 objects, freeing them takes
     tens of milliseconds.
     """
     while merged:
-        merged.drop(STEP)
+        merged.drop(FREE_STEP)
         yield
     while queue:
         queue.popleft()  # a batch
         yield
     for state in states:
-        while state is not None and deque(islice(state.source, STEP), maxlen=1):
+        while state is not None and deque(islice(state.source, FREE_STEP), maxlen=1):
             yield
 
 
-def _passing(events: Iterable[Event | None], each: EachEvent | None) -> Iterator[Event | None]:
+def _map_events(
+    events: Iterable[Event | None], event_map: EventMap | None
+) -> Iterator[Event | None]:
     """What is told instead of each event."""
-    if each is None:
+    if event_map is None:
         return iter(events)
-    return (event and each(event) for event in events)
+    return (event and event_map(event) for event in events)
 
 
-def filtered(events: Sequence[Event], each: EachEvent | None) -> Sequence[Event]:
+def map_events(events: Sequence[Event], event_map: EventMap | None) -> Sequence[Event]:
     """What is told instead of all of them."""
-    if each is None:
+    if event_map is None:
         return events
-    return tuple(told for event in events if (told := each(event)) is not None)
+    return tuple(told for event in events if (told := event_map(event)) is not None)

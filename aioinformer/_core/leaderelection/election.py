@@ -37,16 +37,16 @@ from aioinformer._core.leaderelection.lease import Fencing, LeaseRecord
 from aioinformer._core.objects.kube_object import ObjectKey
 
 __all__ = [
-    "Action",
-    "Create",
+    "CreateLease",
     "Election",
+    "ElectionAction",
+    "ElectionEnded",
+    "ElectionPhase",
     "ElectionTimes",
-    "Ended",
-    "Lost",
-    "Phase",
-    "Read",
-    "Update",
-    "Wait",
+    "LeaseLost",
+    "ReadLease",
+    "SleepUntil",
+    "UpdateLease",
 ]
 
 
@@ -86,67 +86,69 @@ class ElectionTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """Get the Lease; then ``read``, or ``failed``."""
+class ReadLease:
+    """Get the Lease; then ``record_read``, or ``record_failure``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
-    """Create it; then ``stored``, or ``failed``."""
+class CreateLease:
+    """Create it; then ``record_write``, or ``record_failure``."""
 
     body: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
-    """Replace it, unless it was changed since; then ``stored``, or ``failed``."""
+class UpdateLease:
+    """Replace it, unless it was changed since; then ``record_write``, or ``record_failure``."""
 
     body: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class SleepUntil:
     """Nothing until then; a time of the clock."""
 
     until: float
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LeaseLost:
     """Leading is over, and nothing is written any more."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ElectionEnded:
     """It has been given up."""
 
     released: bool
     """Whether others may have it at once."""
 
 
-Action: TypeAlias = Read | Create | Update | Wait | Lost | Ended
+ElectionAction: TypeAlias = (
+    ReadLease | CreateLease | UpdateLease | SleepUntil | LeaseLost | ElectionEnded
+)
 
 
 RELEASED_SECONDS = 1
 """What a released Lease lasts: the least that a server accepts (client-go)."""
 
-LONGEST = 300.0
+MAX_RETRY_AFTER = 300.0
 """Seconds that a server may ask a candidate to wait."""
 
 NEVER = float("inf")
 
 
-Phase: TypeAlias = Literal["idle", "seeking", "leading", "lost", "releasing", "ended"]
+ElectionPhase: TypeAlias = Literal["idle", "seeking", "leading", "lost", "releasing", "ended"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Bid:
+class _LeaseWrite:
     """A write of ours. Whether it was done is unknown until it is seen."""
 
     record: LeaseRecord
-    base: str
+    base_version: str
     """On which version of the Lease; empty for a new one."""
     sent: float
     term: int
@@ -171,27 +173,27 @@ class Election:
             raise ValueError("identity is empty; each candidate needs one of its own")
         self.identity = identity
         self.times = times
-        self.phase: Phase = "idle"
-        self.loss = ""
+        self.phase: ElectionPhase = "idle"
+        self.lost_reason = ""
         """Why it was lost."""
-        self.until = -NEVER
+        self.leads_until = -NEVER
         """Leading ends then, unless the lease is renewed before; a time of the clock."""
         self._key = key
-        self._lease: Mapping[str, Any] | None = None
-        self._record: LeaseRecord | None = None
-        self._seen_at = -NEVER
-        self._ours = False
+        self._observed_lease: Mapping[str, Any] | None = None
+        self._observed_record: LeaseRecord | None = None
+        self._observed_at = -NEVER
+        self._is_ours = False
         """Whether the record seen last is one that we wrote."""
         self._term = 0
-        self._held: _Bid | None = None
+        self._last_write: _LeaseWrite | None = None
         """What we are known to have written last."""
-        self._bids: list[_Bid] = []
+        self._uncertain_writes: list[_LeaseWrite] = []
         """What we may have written on the version seen last, or yet may."""
-        self._due = -NEVER
-        self._writes = False
+        self._next_action_at = -NEVER
+        self._write_next = False
         """Whether to write next, rather than to look."""
-        self._looked_again = False
-        self._give_up = NEVER
+        self._reread_after_failure = False
+        self._release_deadline = NEVER
         self.released = False
         """Whether it was given up so that others may have it at once."""
 
@@ -199,92 +201,107 @@ class Election:
 
     def leads(self, now: float) -> bool:
         """Whether it leads at this moment."""
-        return self.phase == "leading" and now < self.until
+        return self.phase == "leading" and now < self.leads_until
 
     @property
     def leader(self) -> str:
         """Who holds the Lease, as far as was seen; empty for nobody."""
-        return self._record.holder if self._record is not None and self._lease is not None else ""
+        return (
+            self._observed_record.holder
+            if self._observed_record is not None and self._observed_lease is not None
+            else ""
+        )
 
     @property
     def fencing(self) -> Fencing | None:
         """Our term; ``None`` if we don't lead."""
-        if self.phase != "leading" or self._held is None:
+        if self.phase != "leading" or self._last_write is None:
             return None
-        return Fencing(self._held.record.transitions, self.identity)
+        return Fencing(self._last_write.record.transitions, self.identity)
 
     @property
     def renewed_at(self) -> float | None:
         """When the last renewal that succeeded was sent; a time of the clock."""
-        return None if self._held is None else self._held.sent
+        return None if self._last_write is None else self._last_write.sent
 
     @property
-    def open_to_others(self) -> float:
+    def takeover_at(self) -> float:
         """When another may lead at the earliest, if we never write again; a time of the clock."""
-        return -NEVER if self._held is None else self._held.sent + self.times.lease_duration
+        return (
+            -NEVER
+            if self._last_write is None
+            else self._last_write.sent + self.times.lease_duration
+        )
 
-    def patience(self, now: float) -> float:
+    def request_timeout(self, now: float) -> float:
         """Seconds that a request may take from now."""
         limit = self.times.renew_deadline / 2  # so that there is time for a second one (client-go)
         if self.phase == "leading":
-            limit = min(limit, self.until - now)
+            limit = min(limit, self.leads_until - now)
         elif self.phase == "releasing":
-            limit = min(limit, self._give_up - now)
+            limit = min(limit, self._release_deadline - now)
         return max(0.0, limit)
 
     # -- what is wanted ------------------------------------------------------------------------
 
     def seek(self, now: float) -> None:
         """Run for a term. What ran in the one before must have ended."""
-        self.phase, self._term, self._due = "seeking", self._term + 1, now
-        self._writes = self._looked_again = self.released = False
-        self.loss, self.until = "", -NEVER
+        self.phase, self._term, self._next_action_at = "seeking", self._term + 1, now
+        self._write_next = self._reread_after_failure = self.released = False
+        self.lost_reason, self.leads_until = "", -NEVER
 
     def release(self, now: float) -> None:
         """Give it up: others may lead as soon as it is written. What ran in it must have ended.
 
         After a loss nothing is written: the Lease runs out by itself, and soon.
         """
-        written = [*self._bids, *([self._held] if self._ours and self._held else [])]
+        written = [
+            *self._uncertain_writes,
+            *([self._last_write] if self._is_ours and self._last_write else []),
+        ]
         if self.phase == "lost" or not written:
             self.end()
             return
-        self.phase, self._looked_again = "releasing", False
-        self._sleep(now, writes=False)
+        self.phase, self._reread_after_failure = "releasing", False
+        self._schedule(now, write=False)
         over = max(bid.sent for bid in written) + self.times.lease_duration
-        self._give_up = min(now + self.times.renew_deadline, over)
+        self._release_deadline = min(now + self.times.renew_deadline, over)
 
     def end(self) -> None:
         """Write nothing more."""
         if self.phase != "lost":
             self.phase = "ended"
 
-    def check(self, now: float) -> None:
+    def check_deadline(self, now: float) -> None:
         """See whether time alone has ended it."""
-        if self.phase == "leading" and now >= self.until:
+        if self.phase == "leading" and now >= self.leads_until:
             self._lose(f"it was not renewed for {self.times.renew_deadline:g} s")
-        elif self.phase == "releasing" and now >= self._give_up:
+        elif self.phase == "releasing" and now >= self._release_deadline:
             self.phase = "ended"
 
-    def step(self, now: float, wall: dt.datetime) -> Action:
+    def step(self, now: float, wall: dt.datetime) -> ElectionAction:
         """What to do now.
 
         Args:
             now: seconds of a monotonic clock that doesn't stand still while the machine sleeps.
             wall: the date, which is written into the Lease and means nothing else.
         """
-        self.check(now)
+        self.check_deadline(now)
         if self.phase == "lost":
-            return Lost(self.loss)
+            return LeaseLost(self.lost_reason)
         if self.phase in ("idle", "ended"):
-            return Ended(self.released)
-        if now < self._due:
-            return Wait(min(self._due, self._limit()))
-        return self._write(now, leases.microtime(wall)) if self._writes else Read()
+            return ElectionEnded(self.released)
+        if now < self._next_action_at:
+            return SleepUntil(min(self._next_action_at, self._phase_deadline()))
+        return (
+            self._build_write(now, leases.format_micro_time(wall))
+            if self._write_next
+            else ReadLease()
+        )
 
     # -- what came of it -----------------------------------------------------------------------
 
-    def read(self, lease: Mapping[str, Any] | None, now: float, jitter: float) -> None:
+    def record_read(self, lease: Mapping[str, Any] | None, now: float, jitter: float) -> None:
         """The Lease was read; ``None`` if there is none.
 
         Args:
@@ -292,7 +309,7 @@ class Election:
             now: seconds of the clock.
             jitter: chance in [0, 1).
         """
-        self._look(lease, now)
+        self._observe(lease, now)
         if self.phase == "releasing":
             self._on_release()
         elif self.phase == "leading":
@@ -300,130 +317,140 @@ class Election:
         elif self.phase == "seeking":
             self._on_attempt(now, jitter)
 
-    def stored(self, lease: Mapping[str, Any], now: float, jitter: float) -> None:
+    def record_write(self, lease: Mapping[str, Any], now: float, jitter: float) -> None:
         """The Lease was created or updated, and is this now."""
-        bid, answer = self._bids[-1], LeaseRecord.of(lease)
+        bid, answer = self._uncertain_writes[-1], LeaseRecord.of(lease)
         if answer.holder == bid.record.holder and answer != bid.record:
-            self._bids.append(replace(bid, record=answer))  # an admission webhook had a hand in it
-        self._looked_again = False
-        self.read(lease, now, jitter)
-        if self.phase == "leading" and self._ours:
-            self._sleep(now + self.times.retry_period, writes=True)
+            self._uncertain_writes.append(
+                replace(bid, record=answer)
+            )  # an admission webhook had a hand in it
+        self._reread_after_failure = False
+        self.record_read(lease, now, jitter)
+        if self.phase == "leading" and self._is_ours:
+            self._schedule(now + self.times.retry_period, write=True)
 
-    def failed(self, now: float, jitter: float, *, least: float = 0.0) -> None:
+    def record_failure(self, now: float, jitter: float, *, minimum: float = 0.0) -> None:
         """It failed; a write may have been done all the same.
 
         Args:
             now: seconds of the clock.
             jitter: chance in [0, 1).
-            least: seconds that the server asked to wait.
+            minimum: seconds that the server asked to wait.
         """
-        if self._writes and not self._looked_again and not least:
-            self._looked_again = True
-            self._sleep(now, writes=False)
+        if self._write_next and not self._reread_after_failure and not minimum:
+            self._reread_after_failure = True
+            self._schedule(now, write=False)
             return
-        self._looked_again = False
-        self._sleep(now + self._pause(now, jitter, least), writes=False)
+        self._reread_after_failure = False
+        self._schedule(now + self._retry_delay(now, jitter, minimum), write=False)
 
     # -- the rules -----------------------------------------------------------------------------
 
-    def _look(self, lease: Mapping[str, Any] | None, now: float) -> None:
+    def _observe(self, lease: Mapping[str, Any] | None, now: float) -> None:
         """Remember what was seen, and since when it is so, by our clock."""
-        self._lease = lease
+        self._observed_lease = lease
         if lease is None:
-            base, self._ours = "", False
+            base, self._is_ours = "", False
         else:
-            base, record = leases.version(lease), LeaseRecord.of(lease)
-            if record != self._record:
-                self._record, self._seen_at = record, now
-            self._recognise(record)
-        self._bids = [bid for bid in self._bids if bid.base == base]  # others can't be done now
+            base, record = leases.resource_version(lease), LeaseRecord.of(lease)
+            if record != self._observed_record:
+                self._observed_record, self._observed_at = record, now
+            self._match_own_write(record)
+        self._uncertain_writes = [
+            bid for bid in self._uncertain_writes if bid.base_version == base
+        ]  # others can't be done now
 
-    def _recognise(self, record: LeaseRecord) -> None:
-        candidates = [*self._bids] if self._held is None else [*self._bids, self._held]
-        found = next((bid for bid in candidates if bid.record.wrote(record)), None)
-        self._ours = found is not None
+    def _match_own_write(self, record: LeaseRecord) -> None:
+        candidates = (
+            [*self._uncertain_writes]
+            if self._last_write is None
+            else [*self._uncertain_writes, self._last_write]
+        )
+        found = next((bid for bid in candidates if bid.record.is_same_write(record)), None)
+        self._is_ours = found is not None
         if found is None:
             return
-        self._held = found
+        self._last_write = found
         if found.term == self._term and self.phase == "leading":
-            self.until = found.sent + self.times.renew_deadline
+            self.leads_until = found.sent + self.times.renew_deadline
 
     def _on_attempt(self, now: float, jitter: float) -> None:
-        held = self._held
-        if self._ours and held is not None and held.term == self._term:
+        held = self._last_write
+        if self._is_ours and held is not None and held.term == self._term:
             if now < held.sent + self.times.renew_deadline:
-                self.phase, self.until = "leading", held.sent + self.times.renew_deadline
-                self._sleep(now + self.times.retry_period, writes=True)
+                self.phase, self.leads_until = "leading", held.sent + self.times.renew_deadline
+                self._schedule(now + self.times.retry_period, write=True)
                 return
-        elif not self._ours and self.leader and now < self._over():
-            self._looked_again = False
-            again = now + self._pause(now, jitter, 0.0)
-            self._sleep(min(again, self._over()), writes=False)
+        elif not self._is_ours and self.leader and now < self._lease_expiry():
+            self._reread_after_failure = False
+            again = now + self._retry_delay(now, jitter, 0.0)
+            self._schedule(min(again, self._lease_expiry()), write=False)
             return
-        self._sleep(now, writes=True)
+        self._schedule(now, write=True)
 
     def _on_renewal(self) -> None:
-        if self._ours or self._lease is None:
-            self._sleep(-NEVER, writes=True)
+        if self._is_ours or self._observed_lease is None:
+            self._schedule(-NEVER, write=True)
         else:
-            self._lose(self._record.usurper(self.identity) if self._record else "")
+            self._lose(
+                self._observed_record.other_holder(self.identity) if self._observed_record else ""
+            )
 
     def _on_release(self) -> None:
-        if self._ours and self.leader:
-            self._sleep(-NEVER, writes=True)
+        if self._is_ours and self.leader:
+            self._schedule(-NEVER, write=True)
         else:
-            self.phase, self.released = "ended", self._ours  # ours, without a holder: it is done
+            self.phase, self.released = "ended", self._is_ours  # ours, without a holder: it is done
 
-    def _over(self) -> float:
+    def _lease_expiry(self) -> float:
         """When the lease that was seen last is over, if its record doesn't change."""
-        seconds = self._record.duration if self._record is not None else 0.0
-        return self._seen_at + (seconds if seconds > 0 else self.times.lease_duration)
+        seconds = self._observed_record.duration if self._observed_record is not None else 0.0
+        return self._observed_at + (seconds if seconds > 0 else self.times.lease_duration)
 
     def _lose(self, reason: str) -> None:
-        self.phase, self.loss = "lost", reason
+        self.phase, self.lost_reason = "lost", reason
 
     # -- writing -------------------------------------------------------------------------------
 
-    def _write(self, now: float, stamp: str) -> Create | Update:
-        lease, record = self._lease, self._next(stamp)
-        base = "" if lease is None else leases.version(lease)
-        self._bids.append(_Bid(record, base, now, self._term))
+    def _build_write(self, now: float, stamp: str) -> CreateLease | UpdateLease:
+        lease, record = self._observed_lease, self._next_record(stamp)
+        base = "" if lease is None else leases.resource_version(lease)
+        self._uncertain_writes.append(_LeaseWrite(record, base, now, self._term))
         if lease is None:
-            return Create(leases.created(self._key, record))
-        return Update(leases.changed(lease, record))
+            return CreateLease(leases.build_lease(self._key, record))
+        return UpdateLease(leases.update_lease(lease, record))
 
-    def _next(self, stamp: str) -> LeaseRecord:
-        seen, held, lasts = self._record, self._held, ceil(self.times.lease_duration)
+    def _next_record(self, stamp: str) -> LeaseRecord:
+        seen, held, lasts = self._observed_record, self._last_write, ceil(self.times.lease_duration)
         if self.phase == "releasing":
             transitions = seen.transitions if seen is not None else 0
             return LeaseRecord("", RELEASED_SECONDS, transitions, stamp, stamp)
-        if held is not None and held.term == self._term and self._goes_on():
+        if held is not None and held.term == self._term and self._continues_term():
             return replace(held.record, duration=lasts, renewed=stamp)
         transitions = 0 if seen is None else seen.transitions + 1
         return LeaseRecord(self.identity, lasts, transitions, stamp, stamp)
 
-    def _goes_on(self) -> bool:
+    def _continues_term(self) -> bool:
         """Whether what is written next belongs to the term that was won."""
-        return self._ours or (self._lease is None and self.phase == "leading")
+        return self._is_ours or (self._observed_lease is None and self.phase == "leading")
 
     # -- waiting -------------------------------------------------------------------------------
 
-    def _sleep(self, until: float, *, writes: bool) -> None:
-        self._due, self._writes = until, writes
+    def _schedule(self, until: float, *, write: bool) -> None:
+        self._next_action_at, self._write_next = until, write
 
-    def _pause(self, now: float, jitter: float, least: float) -> float:
+    def _retry_delay(self, now: float, jitter: float, minimum: float) -> float:
         """Seconds to the next try: a leader's are exact, and leave it time for one more."""
         period = self.times.retry_period
         if self.phase == "seeking":
-            return max(period * (1 + JITTER * jitter), min(least, LONGEST))
-        return max(period, min(least, (self._limit() - now) / 2))
+            return max(period * (1 + JITTER * jitter), min(minimum, MAX_RETRY_AFTER))
+        return max(period, min(minimum, (self._phase_deadline() - now) / 2))
 
-    def _limit(self) -> float:
+    def _phase_deadline(self) -> float:
         """When time alone ends the phase."""
         if self.phase == "leading":
-            return self.until
-        return self._give_up if self.phase == "releasing" else NEVER
+            return self.leads_until
+        return self._release_deadline if self.phase == "releasing" else NEVER
 
     def __repr__(self) -> str:
         return f"<Election of {self._key} by {self.identity} {self.phase} leader={self.leader!r}>"

@@ -19,12 +19,20 @@ from typing import Any, cast
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.objects.kube_object import ObjectKey
 
-__all__ = ["GROUP", "Fencing", "LeaseRecord", "changed", "created", "microtime", "version"]
+__all__ = [
+    "GROUP",
+    "Fencing",
+    "LeaseRecord",
+    "build_lease",
+    "format_micro_time",
+    "resource_version",
+    "update_lease",
+]
 
 GROUP = "coordination.k8s.io"
 API_VERSION = f"{GROUP}/v1"
 
-LARGEST = 2**31 - 1
+MAX_INT32 = 2**31 - 1
 """The numbers of a Lease are int32. A server that doesn't see to that may send any."""
 
 
@@ -72,7 +80,7 @@ class LeaseRecord:
             str(spec.get("renewTime") or ""),
         )
 
-    def wrote(self, other: LeaseRecord) -> bool:
+    def is_same_write(self, other: LeaseRecord) -> bool:
         """Whether ``other`` is what came of writing this.
 
         By the time of writing, to the microsecond, and by whom. Not by the rest: somebody may have
@@ -84,7 +92,7 @@ class LeaseRecord:
             other.renewed,
         )
 
-    def usurper(self, identity: str) -> str:
+    def other_holder(self, identity: str) -> str:
         """Who has ended the term of ``identity`` with this, in words."""
         if not self.holder:
             return "it was released by somebody else"
@@ -93,29 +101,29 @@ class LeaseRecord:
         return f"{one_line(self.holder)} holds it"
 
 
-def version(lease: Mapping[str, Any]) -> str:
+def resource_version(lease: Mapping[str, Any]) -> str:
     """The resourceVersion of a Lease."""
     return str(_mapping(lease.get("metadata")).get("resourceVersion") or "")
 
 
-def created(key: ObjectKey, record: LeaseRecord) -> dict[str, Any]:
+def build_lease(key: ObjectKey, record: LeaseRecord) -> dict[str, Any]:
     """A Lease to be created."""
     metadata = {"name": key.name} | ({"namespace": key.namespace} if key.namespace else {})
     head = {"apiVersion": API_VERSION, "kind": "Lease"}
-    return head | {"metadata": metadata, "spec": _fields(record)}
+    return head | {"metadata": metadata, "spec": _spec_fields(record)}
 
 
-def changed(lease: Mapping[str, Any], record: LeaseRecord) -> dict[str, Any]:
+def update_lease(lease: Mapping[str, Any], record: LeaseRecord) -> dict[str, Any]:
     """A Lease as it was read, with another record: an update that fails if it was changed since."""
-    return {**lease, "spec": {**_mapping(lease.get("spec")), **_fields(record)}}
+    return {**lease, "spec": {**_mapping(lease.get("spec")), **_spec_fields(record)}}
 
 
-def microtime(moment: dt.datetime) -> str:
+def format_micro_time(moment: dt.datetime) -> str:
     """A time as Kubernetes' MicroTime writes it: ``2006-01-02T15:04:05.000000Z``."""
     return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _fields(record: LeaseRecord) -> dict[str, Any]:
+def _spec_fields(record: LeaseRecord) -> dict[str, Any]:
     return {
         "holderIdentity": record.holder,
         "leaseDurationSeconds": int(record.duration),
@@ -130,4 +138,4 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _number(value: object) -> float:
-    return max(-LARGEST, min(value, LARGEST)) if isinstance(value, int | float) else 0
+    return max(-MAX_INT32, min(value, MAX_INT32)) if isinstance(value, int | float) else 0

@@ -11,53 +11,53 @@ from __future__ import annotations
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.objects.resources import Resource
 
-__all__ = ["CONFIRMED_AFTER", "Absence"]
+__all__ = ["CONFIRMATION_INTERVAL", "ResourceAvailability"]
 
-FORGOTTEN_AFTER = 150.0
+ANSWER_VALIDITY = 150.0
 """Seconds without an answer after which the one before says nothing any more: more than two of the
 longest waits between looks."""
 
-CONFIRMED_AFTER = 5.0
+CONFIRMATION_INTERVAL = 5.0
 """Seconds between the two answers, at least: an API server shows a new or deleted definition after
 about one, other replicas of it a little later."""
 
 
-class Absence:
+class ResourceAvailability:
     """What discovery has said of one resource."""
 
     def __init__(self) -> None:
         """Nothing yet."""
-        self.since: float | None = None
+        self.absent_since: float | None = None
         """When it was first said to be absent; ``None`` if it is there, or nobody has looked."""
-        self.confirmed = False
+        self.absence_confirmed = False
         """Whether that has been said twice."""
-        self._heard = 0.0
+        self._last_answer_at = 0.0
 
-    def hear(self, found: Resource | None, asked: Resource, now: float) -> Outcome:
+    def record(self, found: Resource | None, requested: Resource, now: float) -> Outcome:
         """Discovery has answered.
 
         Args:
             found: the resource as it is served now; ``None`` if it isn't.
-            asked: the resource as it is read.
+            requested: the resource as it is read.
             now: seconds of a monotonic clock.
         """
-        heard, self._heard = self._heard, now
+        heard, self._last_answer_at = self._last_answer_at, now
         if found is None:
-            if self.since is None or now - heard > FORGOTTEN_AFTER:
-                self.since = now
-            self.confirmed = now - self.since >= CONFIRMED_AFTER
-            return Outcome.ABSENT
-        was_absent = self.since is not None
-        self.forget()
-        if found != asked and found.version != asked.version:
-            return Outcome.MOVED
+            if self.absent_since is None or now - heard > ANSWER_VALIDITY:
+                self.absent_since = now
+            self.absence_confirmed = now - self.absent_since >= CONFIRMATION_INTERVAL
+            return Outcome.NOT_SERVED
+        was_absent = self.absent_since is not None
+        self.reset()
+        if found != requested and found.version != requested.version:
+            return Outcome.API_VERSION_CHANGED
         return Outcome.APPEARED if was_absent else Outcome.SERVED
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """It is there."""
-        self.since, self.confirmed = None, False
+        self.absent_since, self.absence_confirmed = None, False
 
     def __repr__(self) -> str:
-        if self.since is None:
-            return "<Absence not known>"
-        return f"<Absence since {self.since:.1f}{' confirmed' if self.confirmed else ''}>"
+        if self.absent_since is None:
+            return "<ResourceAvailability not known>"
+        return f"<ResourceAvailability since {self.absent_since:.1f}{' confirmed' if self.absence_confirmed else ''}>"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 __all__ = ["Backoff", "BackoffPolicy"]
 
-LONGEST = 300.0
+MAX_RETRY_AFTER = 300.0
 """Seconds that a server may ask to wait. One absurd ``Retry-After`` must not end an informer."""
 
 
@@ -49,24 +49,26 @@ class Backoff:
     """Failures since the last quiet time."""
     _quiet_since: float = float("-inf")
 
-    def first(self, now: float) -> bool:
+    def is_first(self, now: float) -> bool:
         """Whether a failure now would be the first since a quiet time."""
         return self.failures == 0 or now - self._quiet_since >= self.policy.reset_after
 
     def skip(self, now: float) -> float:
         """Count a failure without a wait: the one immediate second attempt of an outage."""
-        self.failures = 1 if self.first(now) else self.failures + 1
+        self.failures = 1 if self.is_first(now) else self.failures + 1
         self._quiet_since = now
         return 0.0
 
-    def next(self, now: float, jitter: float, *, least: float = 0.0) -> float:
-        """Count a failure; the seconds to wait before the next attempt, ``least`` at least."""
-        if self.first(now):
+    def next(self, now: float, jitter: float, *, minimum: float = 0.0) -> float:
+        """Count a failure; the seconds to wait before the next attempt, ``minimum`` at least."""
+        if self.is_first(now):
             self.failures = 0
         policy = self.policy
         # Capped in the exponent too: 2.0 ** 1024 is an OverflowError after days of outage.
         bare = policy.initial * policy.factor ** min(self.failures, 64)
-        delay = max(min(least, LONGEST), min(policy.maximum, bare) * (1 + policy.jitter * jitter))
+        delay = max(
+            min(minimum, MAX_RETRY_AFTER), min(policy.maximum, bare) * (1 + policy.jitter * jitter)
+        )
         self.failures += 1
         self._quiet_since = now + delay
         return delay

@@ -5,26 +5,26 @@ that; for the rest there are bookmarks. A server that sends them does so about o
 where they were seen, silence for longer than they are apart means that nobody is there. Where
 none were seen, silence means nothing, and only the deadline of the watch ends it.
 
-Sans-I/O: told what happens, ``Liveness`` says until when to wait. Waiting is the runtime's.
+Sans-I/O: told what happens, ``IdleTimeout`` says until when to wait. Waiting is the runtime's.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aioinformer._core.listwatch.server_profile import Habits
+from aioinformer._core.listwatch.server_profile import ServerProfile
 
-__all__ = ["LAST_BOOKMARKS", "Liveness", "LivenessPolicy"]
+__all__ = ["FINAL_BOOKMARK_WINDOW", "IdleTimeout", "LivenessPolicy"]
 
-LAST_BOOKMARKS = 5.0
+FINAL_BOOKMARK_WINDOW = 5.0
 """Seconds before the deadline of a watch within which bookmarks say nothing of how often they
 come: a server sends one or two just before the end (recording 39)."""
 
-OVERSTAY = 60.0
+DEADLINE_GRACE = 60.0
 """Seconds that a watch may last beyond its deadline. A client that knows the network has noticed
 before; this is for those that don't."""
 
-LEAST = 15.0
+MIN_TIMEOUT = 15.0
 """Seconds that silence must last in any case. A server under load is late with its bookmarks."""
 
 NEVER = float("inf")
@@ -53,13 +53,13 @@ class LivenessPolicy:
             raise ValueError("initial_silence, initial_total and list_total must be above 0")
 
 
-class Liveness:
+class IdleTimeout:
     """Watches over one stream."""
 
     def __init__(
         self,
         policy: LivenessPolicy,
-        habits: Habits,
+        profile: ServerProfile,
         *,
         now: float,
         timeout: float,
@@ -69,71 +69,76 @@ class Liveness:
 
         Args:
             policy: how long to bear silence.
-            habits: what is known of this resource; learns from this stream.
+            profile: what is known of this resource; learns from this stream.
             now: seconds of a monotonic clock.
             timeout: seconds after which the server was asked to end the stream.
             initial: whether it is a WatchList, whose initial state has yet to come.
         """
-        self.settled = not initial
+        self.initial_list_complete = not initial
         """Whether the initial state is complete, or was not asked for."""
         self._policy = policy
-        self._habits = habits
-        self._deadline = now + timeout
-        self._total = now + policy.initial_total
-        self._heard = now
-        self._counted_from: float | None = now
-        self._first = True
-        self._held = False
+        self._profile = profile
+        self._watch_deadline = now + timeout
+        self._initial_deadline = now + policy.initial_total
+        self._last_data = now
+        self._interval_start: float | None = now
+        self._first_bookmark = True
+        self._paused = False
 
-    def heard(self, now: float) -> None:
+    def data_received(self, now: float) -> None:
         """Something came, whatever it is."""
-        self._heard = now
+        self._last_data = now
 
-    def settle(self, now: float) -> None:
+    def complete_initial_list(self, now: float) -> None:
         """The initial state is complete."""
-        self.settled = True
-        self._counted_from = now
+        self.initial_list_complete = True
+        self._interval_start = now
 
-    def bookmark(self, now: float) -> None:
+    def record_bookmark(self, now: float) -> None:
         """A bookmark came."""
-        if self._counted_from is not None and now < self._deadline - LAST_BOOKMARKS:
-            self._habits.saw_bookmark(now - self._counted_from, first=self._first)
-        self._counted_from, self._first = now, False
+        if self._interval_start is not None and now < self._watch_deadline - FINAL_BOOKMARK_WINDOW:
+            self._profile.record_bookmark(now - self._interval_start, first=self._first_bookmark)
+        self._interval_start, self._first_bookmark = now, False
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """Nobody reads for now: what a slow consumer takes is not the server's silence."""
-        self._held = True
+        self._paused = True
 
     def resume(self, now: float) -> None:
         """Reading goes on. What waits in the socket has yet to be seen."""
-        self._held = False
-        self._heard = now
-        self._deadline = max(self._deadline, now)
-        self._counted_from = None  # who reads late can't tell when things were sent
-        self._total = max(self._total, now + self._policy.initial_silence)
+        self._paused = False
+        self._last_data = now
+        self._watch_deadline = max(self._watch_deadline, now)
+        self._interval_start = None  # who reads late can't tell when things were sent
+        self._initial_deadline = max(self._initial_deadline, now + self._policy.initial_silence)
 
     @property
-    def limit(self) -> float:
+    def timeout(self) -> float:
         """Seconds of silence that are borne now."""
-        if not self.settled:
+        if not self.initial_list_complete:
             return self._policy.initial_silence
-        cadence, factor = self._habits.cadence, self._policy.idle_factor
-        return NEVER if cadence is None or not factor else max(LEAST, factor * cadence)
+        cadence, factor = self._profile.bookmark_interval, self._policy.idle_factor
+        return NEVER if cadence is None or not factor else max(MIN_TIMEOUT, factor * cadence)
 
     @property
-    def due(self) -> float:
+    def deadline(self) -> float:
         """When to give up unless something comes before: a time of the clock. Infinity while
         nobody reads.
         """
-        if self._held:
+        if self._paused:
             return NEVER
-        due = self._heard + self.limit
-        return min(due, self._deadline + OVERSTAY if self.settled else self._total)
+        due = self._last_data + self.timeout
+        return min(
+            due,
+            self._watch_deadline + DEADLINE_GRACE
+            if self.initial_list_complete
+            else self._initial_deadline,
+        )
 
-    def overstayed(self, now: float) -> bool:
+    def past_deadline(self, now: float) -> bool:
         """Whether the stream has outlived its time, rather than been silent."""
-        return self.settled and now >= self._deadline + OVERSTAY
+        return self.initial_list_complete and now >= self._watch_deadline + DEADLINE_GRACE
 
     def __repr__(self) -> str:
-        state = "held" if self._held else "settled" if self.settled else "initial"
-        return f"<Liveness {state} limit={self.limit:g} s>"
+        state = "held" if self._paused else "settled" if self.initial_list_complete else "initial"
+        return f"<IdleTimeout {state} limit={self.timeout:g} s>"

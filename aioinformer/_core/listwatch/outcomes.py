@@ -41,43 +41,43 @@ class Outcome(Enum):
     from a backup; if not, that is to be seen."""
     ENDED = auto()
     """A watch ended as watches do."""
-    BRIEF = auto()
+    SHORT_WATCH = auto()
     """A watch ended long before its time, with nothing new in it."""
-    UNSERVED = auto()
+    EMPTY_WATCH = auto()
     """A watch ended at once, with nothing new in it."""
-    SILENT = auto()
+    IDLE_TIMEOUT = auto()
     """A watch said nothing for longer than this server's bookmarks are apart."""
-    OVERDUE = auto()
+    WATCHLIST_TIMEOUT = auto()
     """A WatchList did not come to the end of its initial state."""
     EXPIRED = auto()
     """The resourceVersion or continue token is gone: 410, as a response or as an event."""
-    AHEAD = auto()
+    VERSION_TOO_LARGE = auto()
     """The resourceVersion is newer than anything this server has: 'too large'."""
     SERVED = auto()
     """Discovery shows the resource, although it was answered with 404."""
     APPEARED = auto()
     """Discovery shows the resource, which it did not before."""
-    MOVED = auto()
+    API_VERSION_CHANGED = auto()
     """Discovery shows the resource in another version, and in that one only."""
-    ABSENT = auto()
+    NOT_SERVED = auto()
     """Discovery does not show the resource."""
-    BUSY = auto()
+    THROTTLED = auto()
     """429, 503: the server asks for patience."""
     UNREACHABLE = auto()
     """The network did not carry the request: refused, reset, timed out."""
-    SEVERED = auto()
+    CONNECTION_LOST = auto()
     """The network broke in the middle of an answer."""
-    DENIED = auto()
+    ACCESS_DENIED = auto()
     """401, 403."""
-    MISSING = auto()
+    NOT_FOUND = auto()
     """404: the resource isn't served."""
-    FAILED = auto()
+    SERVER_ERROR = auto()
     """Any other 5xx in answer to the request."""
-    REJECTED = auto()
+    BAD_REQUEST = auto()
     """Any other answer: 400, 405, 422, a redirect."""
-    ERRED = auto()
+    ERROR_EVENT = auto()
     """An ERROR event inside the stream: what was missed is unknown."""
-    BROKEN = auto()
+    PROTOCOL_ERROR = auto()
     """Bytes that make no sense: what was missed is unknown."""
 
 
@@ -91,31 +91,31 @@ def classify(error: FetchError, *, opened: bool = False) -> Outcome:
     if isinstance(error, ServerError):
         return _classify_status(error, in_stream=opened)
     if isinstance(error, TransportError):
-        return Outcome.SEVERED if opened else Outcome.UNREACHABLE
+        return Outcome.CONNECTION_LOST if opened else Outcome.UNREACHABLE
     if isinstance(error, ProtocolError):
-        return Outcome.BROKEN
-    return Outcome.REJECTED
+        return Outcome.PROTOCOL_ERROR
+    return Outcome.BAD_REQUEST
 
 
 def _classify_status(error: ServerError, *, in_stream: bool) -> Outcome:
     if isinstance(error, Expired):
         return Outcome.EXPIRED
-    if _too_large(error):
-        return Outcome.AHEAD
+    if _is_version_too_large(error):
+        return Outcome.VERSION_TOO_LARGE
     if isinstance(error, TooManyRequests) or error.status.code == UNAVAILABLE:
-        return Outcome.BUSY
+        return Outcome.THROTTLED
     if isinstance(error, Unauthorized | Forbidden):
-        return Outcome.DENIED
+        return Outcome.ACCESS_DENIED
     if isinstance(error, NotFound):
-        return Outcome.MISSING
+        return Outcome.NOT_FOUND
     if in_stream:
-        return Outcome.ERRED
-    return Outcome.FAILED if isinstance(error, ServerFailure) else Outcome.REJECTED
+        return Outcome.ERROR_EVENT
+    return Outcome.SERVER_ERROR if isinstance(error, ServerFailure) else Outcome.BAD_REQUEST
 
 
-def _too_large(error: ServerError) -> bool:
+def _is_version_too_large(error: ServerError) -> bool:
     """'Too large resource version' in the three dialects of server that client-go knows."""
-    causes = _causes(error)
+    causes = _read_causes(error)
     if any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes):
         return True
     if error.status.reason != "Timeout":
@@ -124,7 +124,7 @@ def _too_large(error: ServerError) -> bool:
     return any(isinstance(text, str) and "Too large resource version" in text for text in texts)
 
 
-def _causes(error: ServerError) -> list[dict[str, Any]]:
+def _read_causes(error: ServerError) -> list[dict[str, Any]]:
     """The causes in the details that have the form of causes; a server may send anything."""
     sent: Any = error.status.details.get("causes")
     if not isinstance(sent, list):

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from aioinformer.errors import FetchError, ServerError, ServerFailure, TransportError
 
-__all__ = ["Bucket", "Limits", "Rates"]
+__all__ = ["Bucket", "Limits", "ServerLimiter"]
 
 NEVER = float("-inf")
 
-TOO_MANY, UNAVAILABLE = 429, 503
+TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE = 429, 503
 """The two answers whose Retry-After speaks for the whole server. Others carry one as well: a 504
 'too large resource version' says when to ask for that version again (recording 20)."""
 
@@ -60,84 +60,87 @@ class Limits:
 class Bucket:
     """Tokens that come back at a rate. All of its state is one moment: when it is full again."""
 
-    __slots__ = ("_burst", "_full", "_interval")
+    __slots__ = ("_burst", "_full_at", "_interval")
 
     def __init__(self, rate: float, burst: int) -> None:
         """Make a full bucket of ``burst`` tokens, into which ``rate`` a second come back."""
         self._interval = 1 / rate
         self._burst = burst
-        self._full = NEVER
+        self._full_at = NEVER
 
     @property
-    def ready(self) -> float:
+    def ready_at(self) -> float:
         """From when on there is a token."""
         # A moment rather than a remaining time: whoever sleeps until then finds it so, where a
         # sum of fractions may leave a wait too short for the clock to pass.
-        return self._full - (self._burst - 1) * self._interval
+        return self._full_at - (self._burst - 1) * self._interval
 
     def take(self, now: float) -> None:
-        """Take a token. Ask ``ready`` first."""
-        self._full = max(self._full, now) + self._interval
+        """Take a token. Ask ``ready_at`` first."""
+        self._full_at = max(self._full_at, now) + self._interval
 
     def __repr__(self) -> str:
-        return f"<Bucket {1 / self._interval:g}/s burst={self._burst} ready at {self.ready:.3f}>"
+        return f"<Bucket {1 / self._interval:g}/s burst={self._burst} ready at {self.ready_at:.3f}>"
 
 
-class Rates:
+class ServerLimiter:
     """What is known of a server's patience."""
 
-    __slots__ = ("_bucket", "_longest", "failures", "opens", "troubled")
+    __slots__ = ("_bucket", "_max_retry_after", "blocked_until", "failing", "failures")
 
     def __init__(self, limits: Limits) -> None:
         """Nobody has asked yet."""
         self.failures = 0
         """Requests that failed as they do when a server is in trouble."""
-        self.troubled = False
+        self.failing = False
         """Whether one has failed so and none has succeeded since."""
-        self.opens = NEVER
+        self.blocked_until = NEVER
         """Until when nothing is sent at all."""
         self._bucket = Bucket(limits.restarts, limits.burst)
-        self._longest = limits.retry_after
+        self._max_retry_after = limits.retry_after
 
     @property
-    def ready(self) -> float:
+    def ready_at(self) -> float:
         """From when on a request that takes a token may be sent."""
-        return max(self.opens, self._bucket.ready)
+        return max(self.blocked_until, self._bucket.ready_at)
 
     def take(self, now: float) -> None:
         """A request that takes a token is sent."""
         self._bucket.take(now)
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """The server began to answer what it was asked."""
-        self.troubled = False
+        self.failing = False
 
-    def failed(self, error: FetchError, now: float) -> None:
+    def record_failure(self, error: FetchError, now: float) -> None:
         """A request or the reading of its answer failed.
 
         A refusal that the server means (403, 404, 410) is neither trouble nor the end of it.
         """
-        if not _trouble(error):
+        if not _is_server_trouble(error):
             return
         self.failures += 1
-        self.troubled = True
-        pause = _pause(error)
+        self.failing = True
+        pause = _requested_wait(error)
         if pause > 0:
-            self.opens = max(self.opens, now + min(pause, self._longest))
+            self.blocked_until = max(self.blocked_until, now + min(pause, self._max_retry_after))
 
     def __repr__(self) -> str:
-        mood = "in trouble" if self.troubled else "well"
-        return f"<Rates {mood} failures={self.failures} opens at {self.opens:.3f} {self._bucket!r}>"
+        mood = "in trouble" if self.failing else "well"
+        return f"<ServerLimiter {mood} failures={self.failures} opens at {self.blocked_until:.3f} {self._bucket!r}>"
 
 
-def _trouble(error: FetchError) -> bool:
+def _is_server_trouble(error: FetchError) -> bool:
     if isinstance(error, ServerError):
-        return error.status.code == TOO_MANY or isinstance(error, ServerFailure)
+        return error.status.code == TOO_MANY_REQUESTS or isinstance(error, ServerFailure)
     return isinstance(error, TransportError)
 
 
-def _pause(error: FetchError) -> float:
+def _requested_wait(error: FetchError) -> float:
     """Seconds that the server asks everybody to wait."""
-    if isinstance(error, ServerError) and error.status.code in (TOO_MANY, UNAVAILABLE):
+    if isinstance(error, ServerError) and error.status.code in (
+        TOO_MANY_REQUESTS,
+        SERVICE_UNAVAILABLE,
+    ):
         return error.status.retry_after or 0.0
     return 0.0

@@ -14,8 +14,8 @@ __all__ = [
     "NEWEST",
     "PAGE_SIZE",
     "AnyRequest",
+    "DiscoveryRequest",
     "ListRequest",
-    "LookupRequest",
     "Request",
     "Verb",
     "WatchRequest",
@@ -30,7 +30,7 @@ PAGE_SIZE = 500
 """Items a page: client-go's default."""
 
 Verb: TypeAlias = Literal["list", "watchlist", "watch", "probe", "lookup"]
-"""What a request is, for health and metrics. A ``probe`` is a list of one object, read only for
+"""What a request is, for health and metrics. A ``freshness_check`` is a list of one object, read only for
 the resourceVersion that it carries; a ``lookup`` asks whether the resource is served."""
 
 
@@ -45,7 +45,7 @@ class ListRequest:
     restart: bool = field(default=False, compare=False)
     """Whether it follows something that went wrong. Those share a budget in one client; it is no
     part of what is asked."""
-    probe: bool = False
+    freshness_check: bool = False
     """Whether only the resourceVersion of the answer matters."""
     exact: bool = False
     """Whether the state of just that version is meant, and not of any later one."""
@@ -53,7 +53,7 @@ class ListRequest:
     @property
     def verb(self) -> Verb:
         """What it is."""
-        return "probe" if self.probe else "list"
+        return "probe" if self.freshness_check else "list"
 
     def query(self) -> dict[str, str]:
         """The URL query. A continue token carries its own resourceVersion; both is an error."""
@@ -100,7 +100,7 @@ class WatchRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class LookupRequest:
+class DiscoveryRequest:
     """Whether the resource is served at all, asked of the server's discovery documents."""
 
     restart: bool = field(default=True, compare=False)
@@ -115,5 +115,5 @@ class LookupRequest:
 Request: TypeAlias = ListRequest | WatchRequest
 """What a resource itself is asked."""
 
-AnyRequest: TypeAlias = Request | LookupRequest
+AnyRequest: TypeAlias = Request | DiscoveryRequest
 """What a reflector asks."""

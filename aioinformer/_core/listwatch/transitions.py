@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from aioinformer._core.listwatch.outcomes import Outcome
 
-__all__ = ["RULES", "UNFIT", "Goto", "Pause", "Phase", "Rule"]
+__all__ = ["STRATEGY_FAILURES", "TRANSITIONS", "NextRequest", "Phase", "Transition", "Wait"]
 
 
 class Phase(Enum):
     """What the last request was."""
 
-    STREAM = auto()
+    WATCHLIST = auto()
     """A WatchList, up to the mark behind its initial state. From there on it is a watch."""
     LIST = auto()
     """The first page of a list."""
@@ -26,23 +26,23 @@ class Phase(Enum):
     """A further page."""
     WATCH = auto()
     """A watch."""
-    PROBE = auto()
+    FRESHNESS_CHECK = auto()
     """A consistent read of one object, to see how new the server's state is."""
-    LOOKUP = auto()
+    DISCOVERY = auto()
     """A look into the server's discovery documents, to see whether the resource is served."""
 
 
-class Goto(Enum):
+class NextRequest(Enum):
     """What to ask for next."""
 
-    STATE = auto()
+    FULL_STATE = auto()
     """The whole state, at least as new as the last one known: by a WatchList, or by a list where
     those are known not to be served."""
-    STATE_NEWEST = auto()
+    NEWEST_STATE = auto()
     """The same by consistent read, and so until one succeeds."""
     LIST = auto()
     """The whole state by a list, and by lists for a while: no WatchList comes to an end here."""
-    LIST_WHOLE = auto()
+    UNPAGED_LIST = auto()
     """Start the list again without pages, at the version first asked for (client-go's
     FullListIfExpired): pages that outlive their token would never come to an end. The fresh token
     that the server offers (recording 62) would make a state of two moments."""
@@ -50,144 +50,146 @@ class Goto(Enum):
     """The next page, or the same one again if that is what failed."""
     WATCH = auto()
     """Watch from the last resourceVersion known."""
-    PROBE = auto()
+    FRESHNESS_CHECK = auto()
     """Look how new the server's state is."""
-    LOOKUP = auto()
+    DISCOVERY = auto()
     """Look whether the resource is served; where there is no way to look, get the state."""
 
 
-class Pause(Enum):
+class Wait(Enum):
     """Whether to wait first."""
 
     NONE = auto()
-    IF_AGAIN = auto()
+    UNLESS_FIRST = auto()
     """Not for the first failure since a quiet time: trying another way once is no storm."""
     SPACED = auto()
     """Not the first time; then so long that watches begin twenty seconds apart."""
     ALWAYS = auto()
 
 
-class Rule(Struct, frozen=True):
+class Transition(Struct, frozen=True):
     """What follows an outcome."""
 
-    goto: Goto
-    pause: Pause
+    next_request: NextRequest
+    wait: Wait
 
 
-_AGAIN = Rule(Goto.STATE, Pause.ALWAYS)
-_WATCH_AGAIN = Rule(Goto.WATCH, Pause.ALWAYS)
-_LOOK = Rule(Goto.LOOKUP, Pause.ALWAYS)
+_RETRY_STATE = Transition(NextRequest.FULL_STATE, Wait.ALWAYS)
+_RETRY_WATCH = Transition(NextRequest.WATCH, Wait.ALWAYS)
+_ASK_DISCOVERY = Transition(NextRequest.DISCOVERY, Wait.ALWAYS)
 
-_READING = {
-    Outcome.EXPIRED: Rule(Goto.STATE_NEWEST, Pause.IF_AGAIN),
-    Outcome.AHEAD: Rule(Goto.STATE_NEWEST, Pause.IF_AGAIN),
-    Outcome.BUSY: _AGAIN,
-    Outcome.UNREACHABLE: _AGAIN,
-    Outcome.SEVERED: _AGAIN,
-    Outcome.DENIED: _AGAIN,
-    Outcome.MISSING: _LOOK,
-    Outcome.FAILED: _AGAIN,
-    Outcome.REJECTED: _AGAIN,
-    Outcome.BROKEN: _AGAIN,
+_STATE_READS = {
+    Outcome.EXPIRED: Transition(NextRequest.NEWEST_STATE, Wait.UNLESS_FIRST),
+    Outcome.VERSION_TOO_LARGE: Transition(NextRequest.NEWEST_STATE, Wait.UNLESS_FIRST),
+    Outcome.THROTTLED: _RETRY_STATE,
+    Outcome.UNREACHABLE: _RETRY_STATE,
+    Outcome.CONNECTION_LOST: _RETRY_STATE,
+    Outcome.ACCESS_DENIED: _RETRY_STATE,
+    Outcome.NOT_FOUND: _ASK_DISCOVERY,
+    Outcome.SERVER_ERROR: _RETRY_STATE,
+    Outcome.BAD_REQUEST: _RETRY_STATE,
+    Outcome.PROTOCOL_ERROR: _RETRY_STATE,
 }
 """What LIST and STREAM have in common."""
 
-_LISTING = _READING | {
-    Outcome.REWOUND: Rule(Goto.STATE_NEWEST, Pause.IF_AGAIN),  # older than what was asked for
-    Outcome.MORE: Rule(Goto.PAGE, Pause.NONE),
-    Outcome.COMPLETE: Rule(Goto.WATCH, Pause.NONE),
+_LIST_READS = _STATE_READS | {
+    Outcome.REWOUND: Transition(
+        NextRequest.NEWEST_STATE, Wait.UNLESS_FIRST
+    ),  # older than what was asked for
+    Outcome.MORE: Transition(NextRequest.PAGE, Wait.NONE),
+    Outcome.COMPLETE: Transition(NextRequest.WATCH, Wait.NONE),
 }
 
-RULES: dict[Phase, dict[Outcome, Rule]] = {
-    Phase.STREAM: _READING
+TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
+    Phase.WATCHLIST: _STATE_READS
     | {
         # What isn't understood, and what the storage behind it can't do (recording 43).
-        Outcome.REJECTED: Rule(Goto.LIST, Pause.IF_AGAIN),
-        Outcome.ERRED: Rule(Goto.LIST, Pause.IF_AGAIN),
-        Outcome.OVERDUE: Rule(Goto.LIST, Pause.IF_AGAIN),
+        Outcome.BAD_REQUEST: Transition(NextRequest.LIST, Wait.UNLESS_FIRST),
+        Outcome.ERROR_EVENT: Transition(NextRequest.LIST, Wait.UNLESS_FIRST),
+        Outcome.WATCHLIST_TIMEOUT: Transition(NextRequest.LIST, Wait.UNLESS_FIRST),
         # A stream that ended early is discarded; a list after STUBBORN of them.
-        Outcome.ENDED: _AGAIN,
-        Outcome.BRIEF: _AGAIN,
-        Outcome.UNSERVED: _AGAIN,
+        Outcome.ENDED: _RETRY_STATE,
+        Outcome.SHORT_WATCH: _RETRY_STATE,
+        Outcome.EMPTY_WATCH: _RETRY_STATE,
     },
-    Phase.LIST: _LISTING,
-    Phase.PAGE: _LISTING
+    Phase.LIST: _LIST_READS,
+    Phase.PAGE: _LIST_READS
     | {
-        Outcome.EXPIRED: Rule(Goto.LIST_WHOLE, Pause.IF_AGAIN),
+        Outcome.EXPIRED: Transition(NextRequest.UNPAGED_LIST, Wait.UNLESS_FIRST),
         # What was listed so far still counts while the token lives.
-        Outcome.BUSY: Rule(Goto.PAGE, Pause.ALWAYS),
-        Outcome.UNREACHABLE: Rule(Goto.PAGE, Pause.ALWAYS),
-        Outcome.SEVERED: Rule(Goto.PAGE, Pause.ALWAYS),
-        Outcome.FAILED: Rule(Goto.PAGE, Pause.ALWAYS),
+        Outcome.THROTTLED: Transition(NextRequest.PAGE, Wait.ALWAYS),
+        Outcome.UNREACHABLE: Transition(NextRequest.PAGE, Wait.ALWAYS),
+        Outcome.CONNECTION_LOST: Transition(NextRequest.PAGE, Wait.ALWAYS),
+        Outcome.SERVER_ERROR: Transition(NextRequest.PAGE, Wait.ALWAYS),
     },
     Phase.WATCH: {
-        Outcome.ENDED: Rule(Goto.WATCH, Pause.NONE),
-        Outcome.BRIEF: Rule(Goto.WATCH, Pause.SPACED),
-        Outcome.UNSERVED: _WATCH_AGAIN,  # the state after STUBBORN of them
-        Outcome.SILENT: Rule(Goto.PROBE, Pause.NONE),
-        Outcome.EXPIRED: Rule(Goto.STATE, Pause.IF_AGAIN),
-        Outcome.AHEAD: Rule(Goto.STATE_NEWEST, Pause.IF_AGAIN),
-        Outcome.BUSY: _WATCH_AGAIN,
-        Outcome.UNREACHABLE: _WATCH_AGAIN,
-        Outcome.SEVERED: _WATCH_AGAIN,
-        Outcome.DENIED: _WATCH_AGAIN,
-        Outcome.FAILED: _WATCH_AGAIN,  # the state after STUBBORN of them
-        Outcome.MISSING: _LOOK,
-        Outcome.REJECTED: _AGAIN,
-        Outcome.ERRED: _AGAIN,
-        Outcome.BROKEN: _AGAIN,
+        Outcome.ENDED: Transition(NextRequest.WATCH, Wait.NONE),
+        Outcome.SHORT_WATCH: Transition(NextRequest.WATCH, Wait.SPACED),
+        Outcome.EMPTY_WATCH: _RETRY_WATCH,  # the state after STUBBORN of them
+        Outcome.IDLE_TIMEOUT: Transition(NextRequest.FRESHNESS_CHECK, Wait.NONE),
+        Outcome.EXPIRED: Transition(NextRequest.FULL_STATE, Wait.UNLESS_FIRST),
+        Outcome.VERSION_TOO_LARGE: Transition(NextRequest.NEWEST_STATE, Wait.UNLESS_FIRST),
+        Outcome.THROTTLED: _RETRY_WATCH,
+        Outcome.UNREACHABLE: _RETRY_WATCH,
+        Outcome.CONNECTION_LOST: _RETRY_WATCH,
+        Outcome.ACCESS_DENIED: _RETRY_WATCH,
+        Outcome.SERVER_ERROR: _RETRY_WATCH,  # the state after STUBBORN of them
+        Outcome.NOT_FOUND: _ASK_DISCOVERY,
+        Outcome.BAD_REQUEST: _RETRY_STATE,
+        Outcome.ERROR_EVENT: _RETRY_STATE,
+        Outcome.PROTOCOL_ERROR: _RETRY_STATE,
     },
     # Whatever the probe yields, the watch goes on from where it was; it is not asked twice.
-    Phase.PROBE: {
-        Outcome.COMPLETE: Rule(Goto.WATCH, Pause.NONE),
-        Outcome.REWOUND: Rule(Goto.STATE_NEWEST, Pause.NONE),
-        Outcome.EXPIRED: _WATCH_AGAIN,
-        Outcome.AHEAD: _WATCH_AGAIN,
-        Outcome.BUSY: _WATCH_AGAIN,
-        Outcome.UNREACHABLE: _WATCH_AGAIN,
-        Outcome.SEVERED: _WATCH_AGAIN,
-        Outcome.DENIED: _WATCH_AGAIN,
-        Outcome.MISSING: _WATCH_AGAIN,
-        Outcome.FAILED: _WATCH_AGAIN,
-        Outcome.REJECTED: _WATCH_AGAIN,
-        Outcome.BROKEN: _WATCH_AGAIN,
+    Phase.FRESHNESS_CHECK: {
+        Outcome.COMPLETE: Transition(NextRequest.WATCH, Wait.NONE),
+        Outcome.REWOUND: Transition(NextRequest.NEWEST_STATE, Wait.NONE),
+        Outcome.EXPIRED: _RETRY_WATCH,
+        Outcome.VERSION_TOO_LARGE: _RETRY_WATCH,
+        Outcome.THROTTLED: _RETRY_WATCH,
+        Outcome.UNREACHABLE: _RETRY_WATCH,
+        Outcome.CONNECTION_LOST: _RETRY_WATCH,
+        Outcome.ACCESS_DENIED: _RETRY_WATCH,
+        Outcome.NOT_FOUND: _RETRY_WATCH,
+        Outcome.SERVER_ERROR: _RETRY_WATCH,
+        Outcome.BAD_REQUEST: _RETRY_WATCH,
+        Outcome.PROTOCOL_ERROR: _RETRY_WATCH,
     },
     # A single 404 may come from a replica that lags behind, or from something in between.
-    Phase.LOOKUP: {
-        Outcome.SERVED: _AGAIN,
+    Phase.DISCOVERY: {
+        Outcome.SERVED: _RETRY_STATE,
         # Not a past one: what was there before it was gone must not come back for a moment.
-        Outcome.APPEARED: Rule(Goto.STATE_NEWEST, Pause.NONE),
-        Outcome.MOVED: _AGAIN,
-        Outcome.ABSENT: _LOOK,
+        Outcome.APPEARED: Transition(NextRequest.NEWEST_STATE, Wait.NONE),
+        Outcome.API_VERSION_CHANGED: _RETRY_STATE,
+        Outcome.NOT_SERVED: _ASK_DISCOVERY,
         # Where discovery can't say, the resource itself is asked again.
-        Outcome.EXPIRED: _AGAIN,
-        Outcome.AHEAD: _AGAIN,
-        Outcome.BUSY: _AGAIN,
-        Outcome.UNREACHABLE: _AGAIN,
-        Outcome.DENIED: _AGAIN,
-        Outcome.MISSING: _AGAIN,
-        Outcome.FAILED: _AGAIN,
-        Outcome.REJECTED: _AGAIN,
-        Outcome.BROKEN: _AGAIN,
+        Outcome.EXPIRED: _RETRY_STATE,
+        Outcome.VERSION_TOO_LARGE: _RETRY_STATE,
+        Outcome.THROTTLED: _RETRY_STATE,
+        Outcome.UNREACHABLE: _RETRY_STATE,
+        Outcome.ACCESS_DENIED: _RETRY_STATE,
+        Outcome.NOT_FOUND: _RETRY_STATE,
+        Outcome.SERVER_ERROR: _RETRY_STATE,
+        Outcome.BAD_REQUEST: _RETRY_STATE,
+        Outcome.PROTOCOL_ERROR: _RETRY_STATE,
     },
 }
 """What follows which outcome. client-go differs where it lists after any failed start of a watch
 (here the watch is tried again: its resourceVersion is still good until the server says 410), where
 it waits before the first list after 410, where it tries a WatchList anew in every cycle, and in
-that it has no ``SILENT``, ``BRIEF``, ``OVERDUE`` and ``PROBE``."""
+that it has no ``SILENT``, ``BRIEF``, ``OVERDUE`` and ``FRESHNESS_CHECK``."""
 
-UNFIT: dict[Phase, frozenset[Outcome]] = {
-    Phase.STREAM: frozenset(
+STRATEGY_FAILURES: dict[Phase, frozenset[Outcome]] = {
+    Phase.WATCHLIST: frozenset(
         {
             Outcome.ENDED,
-            Outcome.BRIEF,
-            Outcome.UNSERVED,
-            Outcome.SEVERED,
-            Outcome.FAILED,
-            Outcome.BROKEN,
+            Outcome.SHORT_WATCH,
+            Outcome.EMPTY_WATCH,
+            Outcome.CONNECTION_LOST,
+            Outcome.SERVER_ERROR,
+            Outcome.PROTOCOL_ERROR,
         }
     ),
-    Phase.WATCH: frozenset({Outcome.UNSERVED, Outcome.FAILED}),
+    Phase.WATCH: frozenset({Outcome.EMPTY_WATCH, Outcome.SERVER_ERROR}),
 }
 """Outcomes that, several times in a row, say that this way doesn't work with this server: some
 close a watch from a stale resourceVersion without saying 410 (fabric8#7896), some proxies cut

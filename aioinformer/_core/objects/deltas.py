@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject
 
-__all__ = ["Bookmark", "Delta", "DeltaKind", "Entry", "Replaced", "Resync"]
+__all__ = ["Bookmark", "Delta", "DeltaKind", "QueueEntry", "Replaced", "Resync"]
 
 DeltaKind: TypeAlias = Literal["Added", "Updated", "Deleted"]
 """What the server called it. Whether a listener hears of an add or an update is decided by what
@@ -52,4 +52,4 @@ class Bookmark(Struct, frozen=True, gc=False):
     """Whether it is the mark behind the initial state of a WatchList (KEP-3157)."""
 
 
-Entry: TypeAlias = Delta | Replaced | Resync | Bookmark
+QueueEntry: TypeAlias = Delta | Replaced | Resync | Bookmark

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from aioinformer.errors import NotComparable
 
-__all__ = ["ObjectKey", "comparable", "number", "older", "reached"]
+__all__ = ["ObjectKey", "as_int", "has_reached", "is_numeric", "is_older"]
 
 
 class ObjectKey(Struct, frozen=True, order=True, gc=False):
@@ -43,19 +43,19 @@ class ObjectKey(Struct, frozen=True, order=True, gc=False):
         return cls(namespace, name)
 
 
-def comparable(version: str) -> bool:
+def is_numeric(version: str) -> bool:
     """Whether it is a decimal number, as KEP-5504 demands."""
     return version.isascii() and version.isdecimal() and not version.startswith("0")
 
 
-def older(version: str, than: str) -> bool:
+def is_older(version: str, than: str) -> bool:
     """Whether a resourceVersion is certainly the older one of two."""
-    if not (comparable(version) and comparable(than)):
+    if not (is_numeric(version) and is_numeric(than)):
         return False
     return (len(version), version) < (len(than), than)
 
 
-def reached(version: str, wanted: str) -> bool:
+def has_reached(version: str, wanted: str) -> bool:
     """Whether ``version`` is ``wanted`` or a later one. The empty one is before all others.
 
     Raises:
@@ -63,15 +63,15 @@ def reached(version: str, wanted: str) -> bool:
     """
     if not version or version == wanted:
         return version == wanted
-    return number(version) >= number(wanted)
+    return as_int(version) >= as_int(wanted)
 
 
-def number(version: str) -> int:
+def as_int(version: str) -> int:
     """The number that it is.
 
     Raises:
         NotComparable: it is none.
     """
-    if not comparable(version):
+    if not is_numeric(version):
         raise NotComparable(version)
     return int(version)

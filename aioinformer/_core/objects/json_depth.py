@@ -12,30 +12,30 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["read_nested", "shallow"]
+__all__ = ["decode_nested", "truncate_depth"]
 
 T = TypeVar("T")
 
-DEPTH = 100
+MAX_DEPTH = 100
 """Levels that stay. Metadata has five, and as many more in managedFields as the object itself."""
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 _OPENING, _CLOSING = b"[{", b"]}"
 
 
-def read_nested(read: Callable[[bytes], T], data: bytes | memoryview) -> T:
-    """What ``read`` makes of ``data``, or else of what is left without its depths.
+def decode_nested(decode: Callable[[bytes], T], data: bytes | memoryview) -> T:
+    """What ``decode`` makes of ``data``, or else of what is left without its depths.
 
     It takes a second for 5 MB, in one step: none but objects that are written for the purpose.
     """
     try:
-        return read(bytes(data))
+        return decode(bytes(data))
     except RecursionError:
-        return read(shallow(bytes(data)))
+        return decode(truncate_depth(bytes(data)))
 
 
-def shallow(data: bytes) -> bytes:
-    """``data`` with a ``0`` for whatever is deeper than ``DEPTH``.
+def truncate_depth(data: bytes) -> bytes:
+    """``data`` with a ``0`` for whatever is deeper than ``MAX_DEPTH``.
 
     Brackets in there are counted and not matched. What doesn't end is left as it is.
     """
@@ -45,10 +45,10 @@ def shallow(data: bytes) -> bytes:
         sign = data[token.start()]
         if sign in _OPENING:
             depth += 1
-            if depth == DEPTH + 1:
+            if depth == MAX_DEPTH + 1:
                 kept += data[start : token.start()], b"0"
         elif sign in _CLOSING:
-            if depth == DEPTH + 1:
+            if depth == MAX_DEPTH + 1:
                 start = token.end()
             depth -= 1
-    return data if depth > DEPTH else b"".join((*kept, data[start:]))
+    return data if depth > MAX_DEPTH else b"".join((*kept, data[start:]))

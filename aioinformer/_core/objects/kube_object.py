@@ -28,12 +28,12 @@ from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
 from aioinformer._core.objects.identity import ObjectKey as ObjectKey
-from aioinformer._core.objects.json_depth import read_nested
+from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.readonly import (
-    ADVICE,
+    READ_ONLY_HINT,
     FrozenMapping,
     FrozenSequence,
-    KeyOnly,
+    MissingAttribute,
     ReadOnly,
     freeze,
 )
@@ -41,33 +41,33 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ObjectDecodeError
 
 __all__ = [
-    "CLOSED",
+    "NOT_DECODED",
     "Added",
-    "Body",
+    "DecodedBody",
+    "DecodedBodyCache",
     "DeleteReason",
     "Deleted",
     "Event",
     "KubeObject",
     "ObjectKey",
-    "OpenBodies",
     "Updated",
 ]
 
 
-OPEN_OBJECTS = 16
+MAX_DECODED = 16
 """How many decoded bodies are kept. A handler and the code that it calls read one or two objects
 at a time. 16 typical pods are 0.2 MB of dicts, which a processor's cache holds beside all else:
 with 64, reading a few fields of each event costs a sixth more, with 256 a third."""
 
-LARGE = 64 * 1024
+LARGE_BODY_BYTES = 64 * 1024
 """Bytes of JSON from which on a body counts as large."""
 
-OPEN_LARGE_OBJECTS = 8
+MAX_DECODED_LARGE = 8
 """How many large ones are kept beside them: 256 ConfigMaps of 1 MiB must not stay open."""
 
 
-class Body:
-    """Where an object has its decoded body; ``CLOSED`` if it isn't decoded.
+class DecodedBody:
+    """Where an object has its decoded body; ``NOT_DECODED`` if it isn't decoded.
 
     It is also what keeps msgspec from encoding the fields of an object as if they were its
     content: a type that msgspec doesn't know, and whose name is all that it tells the caller.
@@ -79,11 +79,11 @@ class Body:
         self.content = content
 
 
-Body.__name__ = "KubeObject (send its raw bytes, or encode its to_dict())"
-CLOSED = Body(None)
+DecodedBody.__name__ = "KubeObject (send its raw bytes, or encode its to_dict())"
+NOT_DECODED = DecodedBody(None)
 
 
-class OpenBodies:
+class DecodedBodyCache:
     """Keeps the decoded bodies of the objects that were opened last, in their ``_body``.
 
     First in, first out: an object that is read all day is decoded again once in a while, which
@@ -96,11 +96,13 @@ class OpenBodies:
         self._small: deque[Struct] = deque()
         self._large: deque[Struct] = deque()
 
-    def keep(self, obj: Struct, body: dict[str, Any], size: int) -> None:
+    def add(self, obj: Struct, body: dict[str, Any], size: int) -> None:
         """``obj``, of so many bytes, was decoded; another one is closed for it, if need be."""
-        force_setattr(obj, "_body", Body(body))
+        force_setattr(obj, "_body", DecodedBody(body))
         kept, most = (
-            (self._small, OPEN_OBJECTS) if size < LARGE else (self._large, OPEN_LARGE_OBJECTS)
+            (self._small, MAX_DECODED)
+            if size < LARGE_BODY_BYTES
+            else (self._large, MAX_DECODED_LARGE)
         )
         kept.append(obj)
         while len(kept) > most:
@@ -108,19 +110,19 @@ class OpenBodies:
                 oldest = kept.popleft()
             except IndexError:  # another thread was faster
                 return
-            force_setattr(oldest, "_body", CLOSED)
+            force_setattr(oldest, "_body", NOT_DECODED)
 
     def __repr__(self) -> str:
-        return f"<OpenBodies small={len(self._small)} large={len(self._large)}>"
+        return f"<DecodedBodyCache small={len(self._small)} large={len(self._large)}>"
 
 
 T = TypeVar("T")
 
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-_STRINGS = dict[str, str]
-_OBJECTS = list[dict[str, Any]]
-_TIME = Annotated[dt.datetime, msgspec.Meta(tz=True)]
+_STRING_MAP = dict[str, str]
+_OBJECT_LIST = list[dict[str, Any]]
+_TIMESTAMP = Annotated[dt.datetime, msgspec.Meta(tz=True)]
 """What metadata must be: RFC 3339 with a zone, as Go's ``metav1.Time``."""
 
 
@@ -149,7 +151,7 @@ class KubeObject(
     resource_version: str
     raw: bytes
     resource: Resource
-    _body: Body = CLOSED
+    _body: DecodedBody = NOT_DECODED
 
     @property
     def name(self) -> str:
@@ -179,51 +181,51 @@ class KubeObject(
     @property
     def labels(self) -> Mapping[str, str]:
         """``metadata.labels``; empty if there are none."""
-        if self._body is CLOSED:  # selectors read the labels of every object, and nothing else
+        if self._body is NOT_DECODED:  # selectors read the labels of every object, and nothing else
             return FrozenMapping(_read_labels(self))
-        return FrozenMapping(self._metadata("labels", _STRINGS) or {})
+        return FrozenMapping(self._metadata("labels", _STRING_MAP) or {})
 
     @property
     def annotations(self) -> Mapping[str, str]:
         """``metadata.annotations``; empty if there are none."""
-        return FrozenMapping(self._metadata("annotations", _STRINGS) or {})
+        return FrozenMapping(self._metadata("annotations", _STRING_MAP) or {})
 
     @property
     def owner_references(self) -> Sequence[Mapping[str, Any]]:
         """``metadata.ownerReferences``; empty if there are none."""
-        return FrozenSequence(self._metadata("ownerReferences", _OBJECTS) or [])
+        return FrozenSequence(self._metadata("ownerReferences", _OBJECT_LIST) or [])
 
     @property
     def creation_timestamp(self) -> dt.datetime | None:
         """When the server created the object."""
-        when: dt.datetime | None = self._metadata("creationTimestamp", _TIME)
+        when: dt.datetime | None = self._metadata("creationTimestamp", _TIMESTAMP)
         return when
 
     @property
     def deletion_timestamp(self) -> dt.datetime | None:
         """When the object is due to go; ``None`` while nobody has asked for that."""
-        when: dt.datetime | None = self._metadata("deletionTimestamp", _TIME)
+        when: dt.datetime | None = self._metadata("deletionTimestamp", _TIMESTAMP)
         return when
 
     def _metadata(self, name: str, kind: Any) -> Any:
         """A copy of that value, ``None`` if there is none; raises unless it is of that kind."""
         try:
-            value = msgspec.convert(self._open().get("metadata"), dict[str, Any]).get(name)
+            value = msgspec.convert(self._decoded_body().get("metadata"), dict[str, Any]).get(name)
             return None if value is None else msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            raise undecodable(self, error, path=f"metadata.{name}") from error
+            raise decode_error(self, error, path=f"metadata.{name}") from error
 
     # -- the body -----------------------------------------------------------------------------
 
     def __getitem__(self, key: str) -> Any:
-        body = self._body.content  # as in ``_open``: this is what handlers do most
-        return freeze((self._open() if body is None else body)[key])
+        body = self._body.content  # as in ``_decoded_body``: this is what handlers do most
+        return freeze((self._decoded_body() if body is None else body)[key])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._open())
+        return iter(self._decoded_body())
 
     def __len__(self) -> int:
-        return len(self._open())
+        return len(self._decoded_body())
 
     def __bool__(self) -> bool:
         return True  # ``if obj := lister.get(...)`` must not open it, which may fail
@@ -244,14 +246,14 @@ class KubeObject(
         except msgspec.ValidationError:
             _decode_body(self)  # a number that no type can hold is no fault of the model's
             raise
-        except _UNREADABLE as error:
-            raise undecodable(self, error) from error
+        except _DECODE_ERRORS as error:
+            raise decode_error(self, error) from error
 
-    def _open(self) -> dict[str, Any]:
+    def _decoded_body(self) -> dict[str, Any]:
         body = self._body.content  # read once: another thread may close it in between
         if body is None:
             body = _decode_body(self)
-            _open_bodies.keep(self, body, len(self.raw))
+            _decoded_bodies.add(self, body, len(self.raw))
         return body
 
     # -- identity -----------------------------------------------------------------------------
@@ -280,15 +282,15 @@ class KubeObject(
         return KubeObject, (self.key, self.uid, self.resource_version, self.raw, self.resource)
 
 
-def _refuse(obj: KubeObject, name: str, *value: object) -> NoReturn:
-    raise TypeError(f"{name!r} can't be written: {ADVICE}")
+def _raise_read_only(obj: KubeObject, name: str, *value: object) -> NoReturn:
+    raise TypeError(f"{name!r} can't be written: {READ_ONLY_HINT}")
 
 
 for _name in ("__setattr__", "__delattr__"):  # a frozen struct overrides what its class defines
-    setattr(KubeObject, _name, _refuse)
+    setattr(KubeObject, _name, _raise_read_only)
 
 
-_open_bodies = OpenBodies()
+_decoded_bodies = DecodedBodyCache()
 
 _read_body = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -296,8 +298,8 @@ _read_body = msgspec.json.Decoder(dict[str, Any]).decode
 def _decode_body(obj: KubeObject) -> dict[str, Any]:
     try:
         body = _read_body(obj.raw)
-    except _UNREADABLE as error:
-        raise undecodable(obj, error) from error
+    except _DECODE_ERRORS as error:
+        raise decode_error(obj, error) from error
     if "apiVersion" not in body:
         body["apiVersion"] = obj.api_version
     if "kind" not in body:
@@ -305,18 +307,18 @@ def _decode_body(obj: KubeObject) -> dict[str, Any]:
     return body
 
 
-def body_if_open(obj: KubeObject) -> dict[str, Any] | None:
+def cached_body(obj: KubeObject) -> dict[str, Any] | None:
     """The decoded body, not to be changed, if it happens to be there."""
     return obj._body.content  # pyright: ignore[reportPrivateUsage]  # a friend, in the module of the class
 
 
-def open_body(obj: KubeObject) -> dict[str, Any]:
+def decoded_body(obj: KubeObject) -> dict[str, Any]:
     """The decoded body, not to be changed; kept for a while.
 
     Raises:
         ObjectDecodeError: the body is no JSON.
     """
-    return obj._open()  # pyright: ignore[reportPrivateUsage]  # the same
+    return obj._decoded_body()  # pyright: ignore[reportPrivateUsage]  # the same
 
 
 class _LabelsMetadata(Struct, gc=False):
@@ -332,12 +334,12 @@ _decode_labels = msgspec.json.Decoder(_Labels).decode
 
 def _read_labels(obj: KubeObject) -> dict[str, str]:
     try:
-        return read_nested(_decode_labels, obj.raw).metadata.labels or {}
-    except _UNREADABLE as error:
-        raise undecodable(obj, error, path="metadata.labels") from error
+        return decode_nested(_decode_labels, obj.raw).metadata.labels or {}
+    except _DECODE_ERRORS as error:
+        raise decode_error(obj, error, path="metadata.labels") from error
 
 
-def undecodable(obj: KubeObject, error: Exception, *, path: str = "") -> ObjectDecodeError:
+def decode_error(obj: KubeObject, error: Exception, *, path: str = "") -> ObjectDecodeError:
     """What to raise for a body, or for what is at ``path`` of it, that can't be decoded."""
     return ObjectDecodeError(
         f"{obj.resource} {obj.key} at resourceVersion {obj.resource_version}: "
@@ -363,7 +365,7 @@ dropped its newest state, and so it is cached no longer."""
 
 
 for _name in ("metadata", "spec", "status", "data"):  # here, so that type checkers see none
-    setattr(KubeObject, _name, KeyOnly(_name))
+    setattr(KubeObject, _name, MissingAttribute(_name))
 
 
 class Added(Struct, Generic[T_co], frozen=True, gc=False):

@@ -13,13 +13,13 @@ from typing import Any, NoReturn, overload
 
 import msgspec
 
-ADVICE = (
+READ_ONLY_HINT = (
     "a cached object is read-only; take a copy of your own with to_dict() (of a list in it, with "
     "to_list())"
 )
 """Said to whoever tries to write."""
 
-_WRITING_METHODS = (
+_MUTATING_METHODS = (
     *("update", "setdefault", "pop", "popitem", "clear"),
     *("append", "extend", "insert", "remove", "sort", "reverse"),
 )
@@ -51,33 +51,33 @@ class ReadOnly:
     __slots__ = ()
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
-        raise TypeError(ADVICE)
+        raise TypeError(READ_ONLY_HINT)
 
     def __delitem__(self, key: object) -> NoReturn:
-        raise TypeError(ADVICE)
+        raise TypeError(READ_ONLY_HINT)
 
     def __ior__(self, other: object) -> NoReturn:
-        raise TypeError(ADVICE)
+        raise TypeError(READ_ONLY_HINT)
 
     def __iadd__(self, other: object) -> NoReturn:
-        raise TypeError(ADVICE)
+        raise TypeError(READ_ONLY_HINT)
 
 
-class _NoSuchMethod(AttributeError, TypeError):
+class _ReadOnlyError(AttributeError, TypeError):
     """Both what it is, and what every other attempt to write is."""
 
 
-class _Absent:
+class _MissingMethod:
     """A method that isn't there, and says why."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __get__(self, instance: object, owner: type[ReadOnly]) -> NoReturn:
-        raise _NoSuchMethod(f"'{owner.__name__}' has no '{self._name}': {ADVICE}")
+        raise _ReadOnlyError(f"'{owner.__name__}' has no '{self._name}': {READ_ONLY_HINT}")
 
 
-class KeyOnly:
+class MissingAttribute:
     """A part of an object's JSON that is an attribute of generated models, and here a key: it isn't
     there, and says so.
     """
@@ -92,23 +92,23 @@ class KeyOnly:
         )
 
 
-class _NoPairs:
+class _NoDictConversion:
     """``keys`` of a sequence, for which only ``dict()`` asks. FastAPI's ``jsonable_encoder`` makes
     dicts of whatever it doesn't know: of a list of objects with two keys each one like
     ``{"name": "image"}``, and of an empty list ``{}``, and then nobody hears of it.
     """
 
     def __get__(self, instance: object, owner: type[ReadOnly]) -> NoReturn:
-        raise TypeError(f"a '{owner.__name__}' is a list and makes no dict; {ADVICE}")
+        raise TypeError(f"a '{owner.__name__}' is a list and makes no dict; {READ_ONLY_HINT}")
 
 
 # One by one, since ``__getattr__`` would slow down every other attribute, and here, where type
 # checkers don't take them for methods.
-for _name in _WRITING_METHODS:
-    setattr(ReadOnly, _name, _Absent(_name))
+for _name in _MUTATING_METHODS:
+    setattr(ReadOnly, _name, _MissingMethod(_name))
 
 
-class _View(ReadOnly):
+class _FrozenView(ReadOnly):
     """What the two kinds of view have in common."""
 
     __slots__ = ("_data",)
@@ -119,7 +119,7 @@ class _View(ReadOnly):
         return len(self._data)
 
     def __eq__(self, other: object) -> bool:
-        equal: bool = self._data == (other._data if isinstance(other, _View) else other)
+        equal: bool = self._data == (other._data if isinstance(other, _FrozenView) else other)
         return equal
 
     # Content can be equal to a dict's or a list's, and they have no hash. The ignore: for type
@@ -130,7 +130,7 @@ class _View(ReadOnly):
         return repr(self._data)
 
 
-class FrozenMapping(_View, Mapping[str, Any]):
+class FrozenMapping(_FrozenView, Mapping[str, Any]):
     """A JSON object: equal to the ``dict`` with the same content, and never written to."""
 
     __slots__ = ()
@@ -155,13 +155,13 @@ class FrozenMapping(_View, Mapping[str, Any]):
         return copy
 
 
-class FrozenSequence(_View, Sequence[Any]):
+class FrozenSequence(_FrozenView, Sequence[Any]):
     """A JSON array: equal to the ``list`` with the same content, and never written to."""
 
     __slots__ = ()
 
     _data: list[Any]
-    keys = _NoPairs()
+    keys = _NoDictConversion()
 
     def __init__(self, data: list[Any]) -> None:
         self._data = data

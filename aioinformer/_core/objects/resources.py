@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 from aioinformer.errors import UnknownResource
 
-__all__ = ["BUILT_IN", "Resource", "built_in", "find_built_in", "is_segment"]
+__all__ = ["BUILT_IN", "Resource", "find_built_in", "is_path_segment", "resolve_built_in"]
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """A DNS label (RFC 1123), which the name of a namespace is."""
 
 
-def is_segment(text: str) -> bool:
+def is_path_segment(text: str) -> bool:
     """Whether ``text`` is one segment of a URL's path and stays the one that it is.
 
     ``.`` and ``..`` are resolved on the way and reach another path; a ``%`` may become a slash.
@@ -59,7 +59,7 @@ class Resource:
     def __post_init__(self) -> None:
         parts = {"version": self.version, "plural": self.plural, "group": self.group or "core"}
         for part, value in parts.items():
-            if not is_segment(value):
+            if not is_path_segment(value):
                 raise ValueError(f"a resource's {part} is one URL segment, not {value!r}")
         if not self.singular:
             object.__setattr__(self, "singular", self.kind.lower())
@@ -78,12 +78,12 @@ class Resource:
         """
         if namespace and not self.namespaced:
             raise ValueError(f"{self} is cluster-scoped: it has no namespace {namespace!r}")
-        if namespace and not _LABEL.fullmatch(namespace):
+        if namespace and not _DNS_LABEL.fullmatch(namespace):
             raise ValueError(
                 f"a namespace is a DNS label (at most 63 lower-case letters, digits and '-', "
                 f"with a letter or digit at both ends), not {namespace!r}"
             )
-        if name and not is_segment(name):
+        if name and not is_path_segment(name):
             raise ValueError(
                 f"the name of an object is one URL segment (no '/', no '%', not '.' or '..'), "
                 f"not {name!r}"
@@ -185,7 +185,7 @@ events.k8s.io/v1
 """
 
 
-def _parse(table: str) -> Iterator[Resource]:
+def _parse_table(table: str) -> Iterator[Resource]:
     group = version = ""
     for line in filter(None, table.splitlines()):
         if not line.startswith(" "):
@@ -199,7 +199,7 @@ def _parse(table: str) -> Iterator[Resource]:
         )
 
 
-BUILT_IN: tuple[Resource, ...] = tuple(_parse(_TABLE))
+BUILT_IN: tuple[Resource, ...] = tuple(_parse_table(_TABLE))
 """The resources that every cluster serves, the core group first."""
 
 _BY_NAME: dict[str, Resource] = {}
@@ -229,7 +229,7 @@ def find_built_in(name: str) -> Resource:
     return found
 
 
-def built_in(resource: str | Resource) -> Resource:
+def resolve_built_in(resource: str | Resource) -> Resource:
     """The resource that is meant: itself, or the built-in one of that name.
 
     Raises:

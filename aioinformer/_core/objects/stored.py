@@ -16,10 +16,10 @@ from typing import Any
 
 from aioinformer._core.objects.kube_object import KubeObject
 
-__all__ = ["Modelled", "ReadsBytes", "Withheld", "size_of"]
+__all__ = ["ExcludedObject", "ModelObject", "NeedsJson", "size_of"]
 
 
-class Modelled(KubeObject, frozen=True, eq=False, gc=False):
+class ModelObject(KubeObject, frozen=True, eq=False, gc=False):
     """An object of which a model is kept, and nothing else. ``raw`` is empty.
 
     No cycle can lead through it (``gc=False``): the model doesn't know of it.
@@ -30,7 +30,7 @@ class Modelled(KubeObject, frozen=True, eq=False, gc=False):
     """Bytes of the JSON that it was made of; what the queue measures by."""
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Modelled):
+        if not isinstance(other, ModelObject):
             return NotImplemented
         same = (self.key, self.uid, self.resource_version) == (
             *(other.key, other.uid, other.resource_version),
@@ -45,7 +45,7 @@ class Modelled(KubeObject, frozen=True, eq=False, gc=False):
         return f"<{self.kind} {self.key} rv={self.resource_version} as {model}>"
 
 
-class Withheld(KubeObject, frozen=True, eq=False, gc=False):
+class ExcludedObject(KubeObject, frozen=True, eq=False, gc=False):
     """A version of an object that is not to be cached, in its place among the others.
 
     With an ``error`` it was rejected: what is cached of the object stays. Without, ``transform=``
@@ -55,7 +55,7 @@ class Withheld(KubeObject, frozen=True, eq=False, gc=False):
     error: Exception | None = None
 
     @classmethod
-    def of(cls, obj: KubeObject, error: Exception | None = None) -> Withheld:
+    def of(cls, obj: KubeObject, error: Exception | None = None) -> ExcludedObject:
         """``obj`` is withheld; nothing of its body is kept."""
         return cls(obj.key, obj.uid, obj.resource_version, b"", obj.resource, error=error)
 
@@ -66,10 +66,10 @@ class Withheld(KubeObject, frozen=True, eq=False, gc=False):
 
 def size_of(obj: KubeObject) -> int:
     """Bytes of JSON that ``obj`` came as, or that are left of it."""
-    return obj.size if type(obj) is Modelled else len(obj.raw)
+    return obj.size if type(obj) is ModelObject else len(obj.raw)
 
 
-class ReadsBytes:
+class NeedsJson:
     """A function of one object that reads its JSON, and so is no function of a model.
 
     ``field``, ``label_index`` and predicates are. An informer that converts its objects gives them

@@ -1,6 +1,6 @@
 """What programs see of cached objects: the objects themselves, models, or what they convert to.
 
-A ``View`` stands at every border between the cache and a program: lister, handlers, streams,
+A ``ObjectView`` stands at every border between the cache and a program: lister, handlers, streams,
 filters, index functions, waits. Where programs see whole objects there is none, and nothing to
 pay. Behind the border everything is a ``KubeObject``; how those came to be is ``shapes``' business.
 
@@ -19,70 +19,78 @@ from typing_extensions import TypeVar
 
 from aioinformer._core.objects.identity import ObjectKey
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, Updated
-from aioinformer._core.objects.stored import ReadsBytes
+from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import ModelMismatch, ObjectDecodeError, TransformFailed, UsageError
 
-__all__ = ["Conversion", "Snapshot", "View", "converted", "misfit", "modelled", "name_of"]
+__all__ = [
+    "Conversion",
+    "ObjectSnapshot",
+    "ObjectView",
+    "conversion_error",
+    "conversion_view",
+    "model_view",
+    "name_of",
+]
 
 T = TypeVar("T", default=KubeObject)
 T_co = TypeVar("T_co", covariant=True, default=KubeObject)
 F = TypeVar("F", ModelMismatch, TransformFailed)
 
-CONVERTED = 128
+MAX_CONVERTED = 128
 """Conversions that are kept: an update converts the new state and needs the old one, which was
 converted when it was new unless 128 others were since. Of kubernetes_asyncio's pods they take
 10 MB."""
 
 
-class View(Generic[T]):
+class ObjectView(Generic[T]):
     """How one informer shows its objects."""
 
-    __slots__ = ("_bytes", "_failures", "_shown", "of")
+    __slots__ = ("_description", "_failures", "_has_json", "convert")
 
     def __init__(
         self,
-        of: Callable[[KubeObject], T],
-        shown: str,
+        convert: Callable[[KubeObject], T],
+        description: str,
         *,
-        bytes_kept: bool,
+        has_json: bool,
         failures: Callable[[], int] = int,
     ) -> None:
-        """Show objects as what ``of`` makes of them.
+        """Show objects as what ``convert`` makes of them.
 
         Args:
-            of: gives what a program sees of a cached object; may raise ``ModelMismatch``.
-            shown: what that is called.
-            bytes_kept: whether the cached object has its JSON.
-            failures: how many times ``of`` has raised; never, by default.
+            convert: gives what a program sees of a cached object; may raise ``ModelMismatch``.
+            description: what that is called.
+            has_json: whether the cached object has its JSON.
+            failures: how many times ``convert`` has raised; never, by default.
         """
-        self.of = of
+        self.convert = convert
         """What a program sees of an object."""
-        self._shown = shown
-        self._bytes = bytes_kept
+        self._description = description
+        self._has_json = has_json
         self._failures = failures
 
-    def reading(self, function: object, asked: str) -> Callable[[KubeObject], T] | None:
+    def adapter_for(self, function: object, asked: str) -> Callable[[KubeObject], T] | None:
         """Through what ``function`` is to see objects; ``None`` if it gets the ``KubeObject``.
 
         Raises:
             UsageError: it reads an object's JSON, which isn't kept; ``asked`` says what it is.
         """
-        if not isinstance(function, ReadsBytes):
-            return self.of
+        if not isinstance(function, NeedsJson):
+            return self.convert
         if function.needs_bytes:
-            self.check_bytes(f"{asked} {function!r} reads")
+            self.require_json(f"{asked} {function!r} reads")
         return None
 
-    def check_bytes(self, what: str) -> None:
+    def require_json(self, what: str) -> None:
         """Raise unless there is JSON to read; ``what`` says who wants to.
 
         Raises:
             UsageError: there is none.
         """
-        if not self._bytes:
+        if not self._has_json:
             raise UsageError(
                 f"{what} an object's JSON, and an informer with model= keeps none: give a plain "
-                f"function of {self._shown}"
+                f"function of {self._description}"
             )
 
     @property
@@ -91,11 +99,11 @@ class View(Generic[T]):
         return self._failures()
 
     @property
-    def quick(self) -> bool:
+    def is_fast(self) -> bool:
         """Whether showing an object takes no time that is worth to be spoken of."""
-        return not self._bytes
+        return not self._has_json
 
-    def event(self, event: Event) -> Event[T]:
+    def convert_event(self, event: Event) -> Event[T]:
         """What a program is told instead.
 
         An update from a state that can't be shown is told as an addition: nobody has seen it.
@@ -104,7 +112,7 @@ class View(Generic[T]):
             ModelMismatch: the object can't be converted.
             ObjectDecodeError: it is no JSON.
         """
-        of = self.of
+        of = self.convert
         if isinstance(event, Updated):
             new = of(event.new)
             try:
@@ -116,19 +124,19 @@ class View(Generic[T]):
         return _Deleted(of(event.obj), event.reason, _key=event.obj.key)
 
     def __repr__(self) -> str:
-        return f"<View of {self._shown}>"
+        return f"<View of {self._description}>"
 
 
-def modelled(model: type[T]) -> View[T]:
+def model_view(model: type[T]) -> ObjectView[T]:
     """Shows the model that was kept."""
-    return View(attrgetter("model"), name_of(model), bytes_kept=False)
+    return ObjectView(attrgetter("model"), name_of(model), has_json=False)
 
 
-def converted(convert: Callable[[KubeObject], T]) -> View[T]:
+def conversion_view(convert: Callable[[KubeObject], T]) -> ObjectView[T]:
     """Shows what ``convert`` makes of an object, once somebody looks."""
     conversion = Conversion(convert)
     shown = f"what {name_of(convert)} returns"
-    return View(conversion, shown, bytes_kept=True, failures=lambda: conversion.failures)
+    return ObjectView(conversion, shown, has_json=True, failures=lambda: conversion.failures)
 
 
 class Conversion(Generic[T]):
@@ -143,7 +151,7 @@ class Conversion(Generic[T]):
         self.failures = 0
         """How many times ``convert`` has raised."""
         self._convert = convert
-        self._kept: dict[int, tuple[KubeObject, T]] = {}
+        self._results: dict[int, tuple[KubeObject, T]] = {}
         """By id of the object, which is kept alive here, so that nobody else can have its id."""
         self._order: deque[int] = deque()
 
@@ -154,7 +162,7 @@ class Conversion(Generic[T]):
             ModelMismatch: ``convert`` raised.
             ObjectDecodeError: the object is no JSON.
         """
-        kept = self._kept.get(id(obj))
+        kept = self._results.get(id(obj))
         if kept is not None:
             return kept[1]
         try:
@@ -167,24 +175,24 @@ class Conversion(Generic[T]):
         except BaseException as error:
             self.failures += 1
             what = f"convert= {name_of(self._convert)} failed"
-            raise misfit(ModelMismatch, obj, what, error) from error
-        self._keep(obj, made)
+            raise conversion_error(ModelMismatch, obj, what, error) from error
+        self._remember(obj, made)
         return made
 
-    def _keep(self, obj: KubeObject, made: T) -> None:
-        self._kept[id(obj)] = (obj, made)
+    def _remember(self, obj: KubeObject, made: T) -> None:
+        self._results[id(obj)] = (obj, made)
         self._order.append(id(obj))
-        while len(self._order) > CONVERTED:
+        while len(self._order) > MAX_CONVERTED:
             try:
-                self._kept.pop(self._order.popleft(), None)
+                self._results.pop(self._order.popleft(), None)
             except IndexError:  # another thread was faster
                 return
 
     def __repr__(self) -> str:
-        return f"<Conversion by {name_of(self._convert)} kept={len(self._kept)}>"
+        return f"<Conversion by {name_of(self._convert)} kept={len(self._results)}>"
 
 
-def misfit(kind: type[F], obj: KubeObject, what: str, error: BaseException) -> F:
+def conversion_error(kind: type[F], obj: KubeObject, what: str, error: BaseException) -> F:
     """The error that tells what could not be made of ``obj``, and why."""
     try:
         why = str(error)
@@ -200,16 +208,16 @@ def misfit(kind: type[F], obj: KubeObject, what: str, error: BaseException) -> F
     return made
 
 
-class Snapshot(Mapping[ObjectKey, T]):
+class ObjectSnapshot(Mapping[ObjectKey, T]):
     """Objects of one moment, shown one by one as somebody looks."""
 
-    def __init__(self, objects: Mapping[ObjectKey, KubeObject], view: View[T]) -> None:
+    def __init__(self, objects: Mapping[ObjectKey, KubeObject], view: ObjectView[T]) -> None:
         """Show ``objects``, which nobody may change any more."""
         self._objects = objects
-        self._of = view.of
+        self._convert = view.convert
 
     def __getitem__(self, key: ObjectKey) -> T:
-        return self._of(self._objects[key])
+        return self._convert(self._objects[key])
 
     def __iter__(self) -> Iterator[ObjectKey]:
         return iter(self._objects)
@@ -238,7 +246,7 @@ def name_of(function: object) -> str:
 # these.
 
 
-class _Keyed:
+class _KeyedEvent:
     """Compared and shown as the plain event."""
 
     __slots__ = ()
@@ -246,26 +254,28 @@ class _Keyed:
     _key: ObjectKey
 
     @property
-    def _plain(self) -> Event[Any]:
+    def _plain_event(self) -> Event[Any]:
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
-        return self._plain == (other._plain if isinstance(other, _Keyed) else other)
+        return self._plain_event == (
+            other._plain_event if isinstance(other, _KeyedEvent) else other
+        )
 
     def __ne__(self, other: object) -> bool:  # the struct's own compares identities
         return not self == other
 
     def __hash__(self) -> int:
-        return hash(self._plain)
+        return hash(self._plain_event)
 
     def __repr__(self) -> str:
-        return repr(self._plain)
+        return repr(self._plain_event)
 
     def __reduce__(self) -> str | tuple[Any, ...]:  # the key stays behind
-        return self._plain.__reduce__()
+        return self._plain_event.__reduce__()
 
 
-class _Added(_Keyed, Added[T_co], frozen=True, eq=False, gc=True, kw_only=True):
+class _Added(_KeyedEvent, Added[T_co], frozen=True, eq=False, gc=True, kw_only=True):
     _key: ObjectKey
 
     @property
@@ -273,11 +283,11 @@ class _Added(_Keyed, Added[T_co], frozen=True, eq=False, gc=True, kw_only=True):
         return self._key
 
     @property
-    def _plain(self) -> Added[T_co]:
+    def _plain_event(self) -> Added[T_co]:
         return Added(self.obj, self.initial)
 
 
-class _Updated(_Keyed, Updated[T_co], frozen=True, eq=False, gc=True, kw_only=True):
+class _Updated(_KeyedEvent, Updated[T_co], frozen=True, eq=False, gc=True, kw_only=True):
     _key: ObjectKey
 
     @property
@@ -285,11 +295,11 @@ class _Updated(_Keyed, Updated[T_co], frozen=True, eq=False, gc=True, kw_only=Tr
         return self._key
 
     @property
-    def _plain(self) -> Updated[T_co]:
+    def _plain_event(self) -> Updated[T_co]:
         return Updated(self.old, self.new, self.resync)
 
 
-class _Deleted(_Keyed, Deleted[T_co], frozen=True, eq=False, gc=True, kw_only=True):
+class _Deleted(_KeyedEvent, Deleted[T_co], frozen=True, eq=False, gc=True, kw_only=True):
     _key: ObjectKey
 
     @property
@@ -297,7 +307,7 @@ class _Deleted(_Keyed, Deleted[T_co], frozen=True, eq=False, gc=True, kw_only=Tr
         return self._key
 
     @property
-    def _plain(self) -> Deleted[T_co]:
+    def _plain_event(self) -> Deleted[T_co]:
         return Deleted(self.obj, self.reason)
 
 

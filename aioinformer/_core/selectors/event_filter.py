@@ -19,9 +19,9 @@ from typing import Any, TypeAlias
 
 from typing_extensions import TypeVar
 
-from aioinformer._core.callables import check_takes
+from aioinformer._core.callables import check_signature
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, Updated
-from aioinformer._core.objects.view import View
+from aioinformer._core.objects.view import ObjectView
 from aioinformer._core.selectors.predicates import (
     ChangePredicate,
     CombinedPredicate,
@@ -36,33 +36,33 @@ Filter: TypeAlias = ObjectPredicate | ChangePredicate | CombinedPredicate | Call
 """What can be given as ``filter=``: a predicate, or a function that is true of the objects to hear
 of."""
 
-_Failed: TypeAlias = Callable[[KubeObject, BaseException], None]
+_OnError: TypeAlias = Callable[[KubeObject, BaseException], None]
 
 
 class EventFilter:
     """Lets through what a listener is to hear. It keeps no state."""
 
     def __init__(
-        self, passing: Filter[Any], failed: _Failed, *, view: View[Any] | None = None
+        self, predicate: Filter[Any], on_error: _OnError, *, view: ObjectView[Any] | None = None
     ) -> None:
         """Make a filter.
 
         Args:
-            passing: what passes.
-            failed: called with what the filter raised, and at which object.
+            predicate: what passes.
+            on_error: called with what the filter raised, and at which object.
             view: what a plain function gets instead of an object, if it is something else.
 
         Raises:
-            TypeError: ``passing`` is neither a predicate nor a plain function.
+            TypeError: ``predicate`` is neither a predicate nor a plain function.
             UsageError: it is a predicate, and there is no JSON for it to read.
         """
-        self._objects, self._changes = _parts(passing)
+        self._object_test, self._change_test = _split_predicate(predicate)
         if view is not None:
-            self._objects = _viewed(self._objects, self._changes, view)
-        self._shown = repr(passing)
-        self._failed = failed
+            self._object_test = _with_view(self._object_test, self._change_test, view)
+        self._text = repr(predicate)
+        self._on_error = on_error
 
-    def one(self, event: Event) -> Event | None:
+    def apply(self, event: Event) -> Event | None:
         """What the listener is told instead of ``event``; ``None`` for nothing."""
         if not isinstance(event, Updated):
             return event if self._passes(event.obj) else None
@@ -70,70 +70,74 @@ class EventFilter:
         now = self._passes(new)
         before = now if old is new else self._passes(old)
         if now and before:
-            return event if event.resync or self._tells(old, new) else None
+            return event if event.resync or self._passes_change(old, new) else None
         if now:
             return Added(new)
         return Deleted(old, "filtered") if before else None
 
     def _passes(self, obj: KubeObject) -> bool:
-        if self._objects is None:
+        if self._object_test is None:
             return True
         try:
-            return bool(self._objects(obj))
+            return bool(self._object_test(obj))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # noqa: BLE001 - a program's function may raise anything
-            self._failed(obj, error)
+            self._on_error(obj, error)
             return True
 
-    def _tells(self, old: KubeObject, new: KubeObject) -> bool:
-        if self._changes is None:
+    def _passes_change(self, old: KubeObject, new: KubeObject) -> bool:
+        if self._change_test is None:
             return True
         try:
-            return self._changes(old, new)
+            return self._change_test(old, new)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # noqa: BLE001 - a program's function may raise anything
-            self._failed(new, error)
+            self._on_error(new, error)
             return True
 
     def __repr__(self) -> str:
-        return f"<EventFilter {self._shown}>"
+        return f"<EventFilter {self._text}>"
 
 
-def _viewed(
-    objects: Callable[[KubeObject], object] | None, changes: ChangePredicate | None, view: View[Any]
+def _with_view(
+    objects: Callable[[KubeObject], object] | None,
+    changes: ChangePredicate | None,
+    view: ObjectView[Any],
 ) -> Callable[[KubeObject], object] | None:
     if changes is not None:
-        view.check_bytes(f"the filter {changes!r} reads")
-    of = None if objects is None else view.reading(objects, "the filter")
+        view.require_json(f"the filter {changes!r} reads")
+    of = None if objects is None else view.adapter_for(objects, "the filter")
     if objects is None or of is None:
         return objects
     asked: Callable[[Any], object] = objects
     return lambda obj: asked(of(obj))
 
 
-def _parts(
-    passing: Filter[Any],
+def _split_predicate(
+    predicate: Filter[Any],
 ) -> tuple[Callable[[KubeObject], object] | None, ChangePredicate | None]:
-    if isinstance(passing, CombinedPredicate):
-        _check_plain(passing.objects.test)
-        _check_plain(passing.changes.test)
-        return passing.objects, passing.changes
-    if isinstance(passing, ChangePredicate):
-        _check_plain(passing.test)
-        return None, passing
-    if isinstance(passing, type) or not callable(passing):
-        raise TypeError(f"a filter is a predicate or a function of an object, not {passing!r}")
-    if isinstance(passing, ObjectPredicate):
-        _check_plain(passing.test)
+    if isinstance(predicate, CombinedPredicate):
+        _check_sync(predicate.objects.test)
+        _check_sync(predicate.changes.test)
+        return predicate.objects, predicate.changes
+    if isinstance(predicate, ChangePredicate):
+        _check_sync(predicate.test)
+        return None, predicate
+    if isinstance(predicate, type) or not callable(predicate):
+        raise TypeError(f"a filter is a predicate or a function of an object, not {predicate!r}")
+    if isinstance(predicate, ObjectPredicate):
+        _check_sync(predicate.test)
     else:
-        _check_plain(passing)
-        check_takes(passing, f"the filter {getattr(passing, '__qualname__', passing)!s}", "obj")
-    return passing, None
+        _check_sync(predicate)
+        check_signature(
+            predicate, f"the filter {getattr(predicate, '__qualname__', predicate)!s}", "obj"
+        )
+    return predicate, None
 
 
-def _check_plain(test: Callable[..., object]) -> None:
+def _check_sync(test: Callable[..., object]) -> None:
     called: tuple[object, object] = (test, type(test).__call__)
     name: str = getattr(test, "__qualname__", None) or repr(test)
     if any(map(iscoroutinefunction, called)):

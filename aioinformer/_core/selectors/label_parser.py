@@ -23,23 +23,23 @@ from msgspec import Struct
 from aioinformer._core.selectors.requirements import (
     LabelOperator,
     LabelRequirement,
-    integer,
-    invalid,
     key_problem,
+    parse_integer,
+    selector_error,
     value_problem,
 )
 from aioinformer.errors import InvalidSelector
 
-__all__ = ["LabelMapping", "requirements_in_mapping", "requirements_in_text"]
+__all__ = ["LabelMapping", "parse_label_mapping", "parse_label_text"]
 
 
-def requirements_in_text(text: str) -> Iterator[LabelRequirement]:
+def parse_label_text(text: str) -> Iterator[LabelRequirement]:
     """The conditions in ``text``.
 
     Raises:
         InvalidSelector: it doesn't parse, or a key or value can't be a label's.
     """
-    return _Parser(text).requirements()
+    return _LabelParser(text).requirements()
 
 
 _TOKEN = re.compile(r"[ \t\r\n]*(?P<text>==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+|$)")
@@ -55,7 +55,7 @@ _BINARY: dict[str, LabelOperator] = {
 }
 
 
-class _Token(Struct, frozen=True):
+class _LabelToken(Struct, frozen=True):
     text: str
     """Empty at the end of the selector."""
     position: int
@@ -65,44 +65,46 @@ class _Token(Struct, frozen=True):
         return self.text not in _SYMBOLS
 
 
-class _Parser:
+class _LabelParser:
     """A recursive descent over the tokens, one method a rule (labels.Parser in apimachinery)."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._next = self._token(0)
+        self._lookahead = self._read_token(0)
 
     def requirements(self) -> Iterator[LabelRequirement]:
         expected = "!, identifier, or 'end of string'"
-        while self._next.text or expected == "identifier after ','":
-            if not (self._next.is_word or self._next.text == "!"):
-                raise self._unexpected(self._next, expected)
+        while self._lookahead.text or expected == "identifier after ','":
+            if not (self._lookahead.is_word or self._lookahead.text == "!"):
+                raise self._unexpected_token(self._lookahead, expected)
             yield self._requirement()
-            separator = self._take()
+            separator = self._take_token()
             if not separator.text:
                 return
             if separator.text != ",":
-                raise self._unexpected(separator, "',' or 'end of string'")
+                raise self._unexpected_token(separator, "',' or 'end of string'")
             expected = "identifier after ','"
 
     def _requirement(self) -> LabelRequirement:
-        absent = self._next.text == "!"
+        absent = self._lookahead.text == "!"
         if absent:
-            self._take()
-        key = self._word()
+            self._take_token()
+        key = self._take_word()
         if problem := key_problem(key.text):
-            raise self._bad(problem, key)
+            raise self._requirement_error(problem, key)
         if absent:
             return LabelRequirement(key.text, "!")
-        if self._next.text in ("", ","):
+        if self._lookahead.text in ("", ","):
             return LabelRequirement(key.text, "exists")
         return self._comparison(key.text)
 
     def _comparison(self, key: str) -> LabelRequirement:
-        token = self._take()
+        token = self._take_token()
         operator = _BINARY.get(token.text)
         if operator is None:
-            raise self._bad(f"found '{token.text}', expected: in, notin, =, ==, !=, gt, lt", token)
+            raise self._requirement_error(
+                f"found '{token.text}', expected: in, notin, =, ==, !=, gt, lt", token
+            )
         several = operator in ("in", "notin")
         values = self._values() if several else [self._exact_value()]
         self._check(key, operator, values)
@@ -111,61 +113,65 @@ class _Parser:
             operator = "=" if operator == "in" else "!="
         return LabelRequirement(key, operator, texts)
 
-    def _check(self, key: str, operator: LabelOperator, values: list[_Token]) -> None:
+    def _check(self, key: str, operator: LabelOperator, values: list[_LabelToken]) -> None:
         for index, value in enumerate(sorted(values, key=lambda value: value.text)):
-            if operator in (">", "<") and integer(value.text) is None:
+            if operator in (">", "<") and parse_integer(value.text) is None:
                 rule = "for 'Gt', 'Lt' operators, the value must be an integer"
-                raise self._bad(f'values[0]: Invalid value: "{value.text}": {rule}', value)
+                raise self._requirement_error(
+                    f'values[0]: Invalid value: "{value.text}": {rule}', value
+                )
             if problem := value_problem(key, index, value.text):
-                raise self._bad(problem, value)
+                raise self._requirement_error(problem, value)
 
-    def _exact_value(self) -> _Token:
-        if self._next.text in ("", ","):
-            return _Token("", self._next.position)
-        return self._word()
+    def _exact_value(self) -> _LabelToken:
+        if self._lookahead.text in ("", ","):
+            return _LabelToken("", self._lookahead.position)
+        return self._take_word()
 
-    def _values(self) -> list[_Token]:
+    def _values(self) -> list[_LabelToken]:
         """``(a, b)``; an empty place, as in ``(a,)``, is the empty value."""
-        opening = self._take()
+        opening = self._take_token()
         if opening.text != "(":
-            raise self._bad(f"found '{opening.text}' expected: '('", opening)
-        if self._next.text == ")":
+            raise self._requirement_error(f"found '{opening.text}' expected: '('", opening)
+        if self._lookahead.text == ")":
             rule = "for 'in', 'notin' operators, values set can't be empty"
-            raise self._bad(f"values: Invalid value: []: {rule}", self._next)
-        values: list[_Token] = []
+            raise self._requirement_error(f"values: Invalid value: []: {rule}", self._lookahead)
+        values: list[_LabelToken] = []
         while True:
-            empty = self._next.text in (",", ")")
-            values.append(_Token("", self._next.position) if empty else self._word())
-            separator = self._take()
+            empty = self._lookahead.text in (",", ")")
+            values.append(_LabelToken("", self._lookahead.position) if empty else self._take_word())
+            separator = self._take_token()
             if separator.text == ")":
                 return values
             if separator.text != ",":
-                raise self._bad(f"found '{separator.text}', expected: ',' or ')'", separator)
+                raise self._requirement_error(
+                    f"found '{separator.text}', expected: ',' or ')'", separator
+                )
 
     # -- tokens -------------------------------------------------------------------------------
 
-    def _token(self, position: int) -> _Token:
+    def _read_token(self, position: int) -> _LabelToken:
         found = _TOKEN.match(self._text, position)
         assert found is not None  # noqa: S101  a symbol, a word or the end: nothing else exists
-        return _Token(found["text"], found.start("text"))
+        return _LabelToken(found["text"], found.start("text"))
 
-    def _take(self) -> _Token:
-        taken = self._next
-        self._next = self._token(taken.position + len(taken.text))
+    def _take_token(self) -> _LabelToken:
+        taken = self._lookahead
+        self._lookahead = self._read_token(taken.position + len(taken.text))
         return taken
 
-    def _word(self) -> _Token:
-        token = self._take()
+    def _take_word(self) -> _LabelToken:
+        token = self._take_token()
         if not token.is_word:
-            raise self._bad(f"found '{token.text}', expected: identifier", token)
+            raise self._requirement_error(f"found '{token.text}', expected: identifier", token)
         return token
 
-    def _unexpected(self, token: _Token, expected: str) -> InvalidSelector:
+    def _unexpected_token(self, token: _LabelToken, expected: str) -> InvalidSelector:
         problem = f"found '{token.text}', expected: {expected}"
-        return invalid(problem, self._text, token.position)
+        return selector_error(problem, self._text, token.position)
 
-    def _bad(self, problem: str, token: _Token) -> InvalidSelector:
-        return invalid(f"unable to parse requirement: {problem}", self._text, token.position)
+    def _requirement_error(self, problem: str, token: _LabelToken) -> InvalidSelector:
+        return selector_error(f"unable to parse requirement: {problem}", self._text, token.position)
 
 
 LabelMapping: TypeAlias = Mapping[str, object]
@@ -181,7 +187,7 @@ _OPERATORS: dict[str, LabelOperator] = {
 }
 
 
-def requirements_in_mapping(selector: LabelMapping) -> Iterator[LabelRequirement]:
+def parse_label_mapping(selector: LabelMapping) -> Iterator[LabelRequirement]:
     """The conditions that ``selector`` means.
 
     Raises:
@@ -190,14 +196,14 @@ def requirements_in_mapping(selector: LabelMapping) -> Iterator[LabelRequirement
     """
     given = selector.items()
     if any(key in (_LABELS, _EXPRESSIONS) and not isinstance(value, str) for key, value in given):
-        yield from _of_an_object(selector)
+        yield from _parse_label_selector(selector)
         return
     for key, value in given:
         operator: LabelOperator = "=" if isinstance(value, str) else "in"
-        yield _requirement(key, operator, _strings(key, value))
+        yield _make_requirement(key, operator, _string_values(key, value))
 
 
-def _of_an_object(selector: LabelMapping) -> Iterator[LabelRequirement]:
+def _parse_label_selector(selector: LabelMapping) -> Iterator[LabelRequirement]:
     if others := sorted(set(selector) - {_LABELS, _EXPRESSIONS}):
         raise TypeError(f"beside {_LABELS} and {_EXPRESSIONS} there can't be {others[0]!r}")
     labels, expressions = selector.get(_LABELS), selector.get(_EXPRESSIONS)
@@ -205,37 +211,39 @@ def _of_an_object(selector: LabelMapping) -> Iterator[LabelRequirement]:
         raise TypeError(f"{_LABELS} is a mapping, not {labels!r}")
     for key, value in (labels or {}).items():
         if not isinstance(value, str):
-            _refuse(key, value)
-        yield _requirement(key, "=", [value])
+            _raise_not_string(key, value)
+        yield _make_requirement(key, "=", [value])
     if not (expressions is None or _is_list(expressions)):
         raise TypeError(f"{_EXPRESSIONS} is a list, not {expressions!r}")
     for expression in expressions or ():
-        yield _of_an_expression(expression)
+        yield _parse_expression(expression)
 
 
-def _of_an_expression(expression: object) -> LabelRequirement:
+def _parse_expression(expression: object) -> LabelRequirement:
     if not _is_mapping(expression) or not isinstance(expression.get("key"), str):
         raise TypeError(f"{_EXPRESSIONS} has mappings with a key and an operator, not {expression}")
     key, named = expression["key"], expression.get("operator")
     operator = _OPERATORS.get(named) if isinstance(named, str) else None
     if operator is None:
-        raise invalid(f'"{named}" is not a valid label selector operator', f"{key} {named}", 0)
+        raise selector_error(
+            f'"{named}" is not a valid label selector operator', f"{key} {named}", 0
+        )
     given = expression.get("values")
-    return _requirement(key, operator, [] if given is None else _strings(key, given))
+    return _make_requirement(key, operator, [] if given is None else _string_values(key, given))
 
 
-def _requirement(key: str, operator: LabelOperator, values: Sequence[str]) -> LabelRequirement:
+def _make_requirement(key: str, operator: LabelOperator, values: Sequence[str]) -> LabelRequirement:
     texts = tuple(sorted(set(values)))
     shown = f"{key} {operator} ({','.join(texts)})" if operator != "=" else f"{key}={values[0]}"
     if problem := key_problem(key):
-        raise invalid(f"unable to parse requirement: {problem}", shown, 0)
+        raise selector_error(f"unable to parse requirement: {problem}", shown, 0)
     if problem := _count_problem(operator, texts):
-        raise invalid(f"unable to parse requirement: values: {problem}", shown, len(key) + 1)
+        raise selector_error(f"unable to parse requirement: values: {problem}", shown, len(key) + 1)
     for index, value in enumerate(texts):
         if problem := value_problem(key, index, value):
             at = len(shown.partition("(" if operator != "=" else "=")[0]) + 1
             at += len("".join(f"{text}," for text in texts[:index]))
-            raise invalid(f"unable to parse requirement: {problem}", shown, at)
+            raise selector_error(f"unable to parse requirement: {problem}", shown, at)
     if len(texts) == 1:
         operator = "=" if operator in ("=", "in") else "!="
     return LabelRequirement(key, operator, texts)
@@ -251,17 +259,17 @@ def _count_problem(operator: LabelOperator, values: tuple[str, ...]) -> str:
     return ""
 
 
-def _strings(key: str, value: object) -> Sequence[str]:
+def _string_values(key: str, value: object) -> Sequence[str]:
     """The one value or the several that are given for ``key``."""
     if isinstance(value, str):
         return [value]
     several = list(value) if _is_list(value) or _is_set(value) else [value]
     if not _are_strings(several):
-        _refuse(key, value)
+        _raise_not_string(key, value)
     return several
 
 
-def _refuse(key: object, value: object) -> NoReturn:
+def _raise_not_string(key: object, value: object) -> NoReturn:
     # It may come from YAML, which makes booleans and numbers of unquoted words.
     raise TypeError(f"a label selector maps labels to strings, not {key!r} to {value!r}")
 

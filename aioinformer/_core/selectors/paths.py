@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from aioinformer.errors import InvalidPath
 
-__all__ = ["Mismatch", "Step", "Steps", "parse_path", "render_path", "walk"]
+__all__ = ["Step", "StepMismatch", "Steps", "parse_path", "render_path", "walk"]
 
 Step: TypeAlias = str | int
 """A key of a mapping, or the position of an item in a list."""
@@ -23,15 +23,15 @@ _KEY = re.compile(r"[^\s.\[\]'\"]+")
 _BRACKET = re.compile(r"\[(?:(?P<index>[0-9]{1,9})|'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\")\]")
 
 
-_SHAPES = {"dict": "an object", "list": "a list", "str": "a string", "bool": "a boolean"}
+_TYPE_NAMES = {"dict": "an object", "list": "a list", "str": "a string", "bool": "a boolean"}
 
 
-class Mismatch(Exception):
+class StepMismatch(Exception):
     """What ``walk`` raises if it is strict; ``projections`` says of which object."""
 
     def __init__(self, steps: Steps, value: object) -> None:
         """``value`` stands at ``steps`` and can't be walked into."""
-        found = _SHAPES.get(type(value).__name__, "a number")
+        found = _TYPE_NAMES.get(type(value).__name__, "a number")
         super().__init__(f"{render_path(steps)} is {found}" if steps else f"it is {found}")
 
 
@@ -46,30 +46,30 @@ def parse_path(path: str) -> Steps:
     while position < len(path) or not steps:
         bracket = _BRACKET.match(path, position)
         if bracket is not None:
-            steps.append(_bracketed(bracket))
+            steps.append(_parse_bracket(bracket))
             position = bracket.end()
             continue
         if path.startswith("[", position):
-            raise _invalid("expected a position or a quoted key in brackets", path, position)
+            raise _path_error("expected a position or a quoted key in brackets", path, position)
         if steps:
             if not path.startswith(".", position):
-                raise _invalid("expected '.' or '['", path, position)
+                raise _path_error("expected '.' or '['", path, position)
             position += 1
         key = _KEY.match(path, position)
         if key is None:
-            raise _invalid("expected a key", path, position)
+            raise _path_error("expected a key", path, position)
         steps.append(key[0])
         position = key.end()
     return tuple(steps)
 
 
-def _bracketed(found: re.Match[str]) -> Step:
+def _parse_bracket(found: re.Match[str]) -> Step:
     if found["index"] is not None:
         return int(found["index"])
     return str(found["double"] if found["single"] is None else found["single"])
 
 
-def _invalid(problem: str, path: str, position: int) -> InvalidPath:
+def _path_error(problem: str, path: str, position: int) -> InvalidPath:
     mark = "^" if position < len(path) else "^ at the end"
     return InvalidPath(f"invalid path: {problem}\n    {path}\n    {' ' * position}{mark}")
 
@@ -107,7 +107,7 @@ def walk(body: Any, steps: Steps, strict: bool = False) -> Any:
         wanted: type[Any] = dict if isinstance(step, str) else list
         if type(value) is not wanted:  # not by trying: a string has a first item too
             if strict:
-                raise Mismatch(steps[:count], value)
+                raise StepMismatch(steps[:count], value)
             return None
         try:
             value = value[step]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias, overload
 
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._core.objects.stored import ReadsBytes
+from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.projections import field, fields
 from aioinformer._core.selectors.selectors import LabelSelector
@@ -46,7 +46,7 @@ _ChangeTest: TypeAlias = Callable[[KubeObject, KubeObject], object]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ObjectPredicate(ReadsBytes):
+class ObjectPredicate(NeedsJson):
     """A test of one state of an object. It must depend on nothing but that state."""
 
     test: _ObjectTest
@@ -67,7 +67,7 @@ class ObjectPredicate(ReadsBytes):
     def __and__(self, other: object) -> Predicate:
         if isinstance(other, ObjectPredicate):
             return ObjectPredicate(
-                lambda obj: self.test(obj) and other.test(obj), _joined(self, "&", other), "&"
+                lambda obj: self.test(obj) and other.test(obj), _join_texts(self, "&", other), "&"
             )
         if isinstance(other, ChangePredicate):
             return CombinedPredicate(self, other)
@@ -78,14 +78,14 @@ class ObjectPredicate(ReadsBytes):
     def __or__(self, other: ObjectPredicate) -> ObjectPredicate:
         _check_kind(self, "|", other)
         return ObjectPredicate(
-            lambda obj: self.test(obj) or other.test(obj), _joined(self, "|", other), "|"
+            lambda obj: self.test(obj) or other.test(obj), _join_texts(self, "|", other), "|"
         )
 
     def __invert__(self) -> ObjectPredicate:
-        return ObjectPredicate(lambda obj: not self.test(obj), f"~{_operand(self, '~')}")
+        return ObjectPredicate(lambda obj: not self.test(obj), f"~{_operand_text(self, '~')}")
 
     def __repr__(self) -> str:
-        return self.text or _name(self.test)
+        return self.text or _test_name(self.test)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -116,7 +116,7 @@ class ChangePredicate:
         if isinstance(other, ChangePredicate):
             return ChangePredicate(
                 lambda old, new: self.test(old, new) and other.test(old, new),
-                _joined(self, "&", other),
+                _join_texts(self, "&", other),
                 "&",
             )
         if isinstance(other, ObjectPredicate):
@@ -129,15 +129,17 @@ class ChangePredicate:
         _check_kind(self, "|", other)
         return ChangePredicate(
             lambda old, new: self.test(old, new) or other.test(old, new),
-            _joined(self, "|", other),
+            _join_texts(self, "|", other),
             "|",
         )
 
     def __invert__(self) -> ChangePredicate:
-        return ChangePredicate(lambda old, new: not self.test(old, new), f"~{_operand(self, '~')}")
+        return ChangePredicate(
+            lambda old, new: not self.test(old, new), f"~{_operand_text(self, '~')}"
+        )
 
     def __repr__(self) -> str:
-        return self.text or _name(self.test)
+        return self.text or _test_name(self.test)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -163,7 +165,7 @@ class CombinedPredicate:
         raise TypeError(f"~({self!r}): {_ONLY_AND}")
 
     def __repr__(self) -> str:
-        return _joined(self.objects, "&", self.changes)
+        return _join_texts(self.objects, "&", self.changes)
 
 
 Predicate: TypeAlias = ObjectPredicate | ChangePredicate | CombinedPredicate
@@ -255,23 +257,23 @@ annotations_changed = ChangePredicate(
 # -- how they are shown ------------------------------------------------------------------------
 
 
-def _name(test: Callable[..., object]) -> str:
+def _test_name(test: Callable[..., object]) -> str:
     name: str = getattr(test, "__qualname__", None) or type(test).__qualname__
     return name.replace("<locals>.", "")
 
 
-def _operand(predicate: ObjectPredicate | ChangePredicate, operator: str) -> str:
+def _operand_text(predicate: ObjectPredicate | ChangePredicate, operator: str) -> str:
     """Its text, in parentheses unless it is simple, or joined by the same operator."""
     text = repr(predicate)
     return text if predicate.operator in ("", operator) else f"({text})"
 
 
-def _joined(
+def _join_texts(
     left: ObjectPredicate | ChangePredicate,
     operator: str,
     right: ObjectPredicate | ChangePredicate,
 ) -> str:
-    return f"{_operand(left, operator)} {operator} {_operand(right, operator)}"
+    return f"{_operand_text(left, operator)} {operator} {_operand_text(right, operator)}"
 
 
 def _check_kind(left: Predicate, operator: str, right: object) -> None:

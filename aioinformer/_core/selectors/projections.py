@@ -19,23 +19,28 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET
 
-from aioinformer._core.objects.kube_object import KubeObject, body_if_open, open_body, undecodable
+from aioinformer._core.objects.kube_object import (
+    KubeObject,
+    cached_body,
+    decode_error,
+    decoded_body,
+)
 from aioinformer._core.objects.readonly import freeze
-from aioinformer._core.objects.stored import ReadsBytes
-from aioinformer._core.selectors.paths import Mismatch, Step, Steps, parse_path, walk
+from aioinformer._core.objects.stored import NeedsJson
+from aioinformer._core.selectors.paths import Step, StepMismatch, Steps, parse_path, walk
 from aioinformer.errors import PathMismatch
 
 __all__ = ["Field", "Fields", "field", "fields"]
 
-CACHED = 4096
+CACHE_SIZE = 4096
 """Projections that are kept: paths are a program's constants. It matters beyond speed that one
 path is one function: two parts of a program may ask for an informer with the same index."""
 
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-_Kept: TypeAlias = Callable[[KubeObject], str | None]
+_MetadataReader: TypeAlias = Callable[[KubeObject], str | None]
 
-_KEPT: Mapping[Steps, _Kept] = {
+_CACHED_METADATA: Mapping[Steps, _MetadataReader] = {
     ("metadata", "name"): lambda obj: obj.name,
     ("metadata", "namespace"): lambda obj: obj.namespace or None,
     ("metadata", "uid"): lambda obj: obj.uid or None,
@@ -43,14 +48,14 @@ _KEPT: Mapping[Steps, _Kept] = {
 }
 """What needs no look into the bytes."""
 
-_IMPLIED: Mapping[Steps, _Kept] = {
+_TYPE_META: Mapping[Steps, _MetadataReader] = {
     ("kind",): lambda obj: obj.kind,
     ("apiVersion",): lambda obj: obj.api_version,
 }
 """What items of a list don't carry, and ``to_dict()`` adds."""
 
 
-class Fields(ReadsBytes):
+class Fields(NeedsJson):
     """Reads several values of an object in one pass. ``fields`` makes them.
 
     The rest of the object is not checked: what is wrong there, as a string that is no UTF-8,
@@ -66,13 +71,13 @@ class Fields(ReadsBytes):
         ways = [parse_path(path) for path in paths]
         tree = _Node()
         for steps in ways:
-            if steps not in _KEPT:
-                tree.grow(steps)
-        self._decode = msgspec.json.Decoder(tree.build()).decode if tree.leads_on else None
+            if steps not in _CACHED_METADATA:
+                tree.add_path(steps)
+        self._decode = msgspec.json.Decoder(tree.build_type()).decode if tree.has_children else None
         self._plan = tuple(
-            (steps, None, _KEPT[steps])
-            if steps in _KEPT
-            else (steps, _getter(tree, steps, strict=strict), _IMPLIED.get(steps))
+            (steps, None, _CACHED_METADATA[steps])
+            if steps in _CACHED_METADATA
+            else (steps, _make_getter(tree, steps, strict=strict), _TYPE_META.get(steps))
             for steps in ways
         )
 
@@ -88,18 +93,18 @@ class Fields(ReadsBytes):
             ObjectDecodeError: the body is no JSON.
             PathMismatch: a strict path doesn't fit the object.
         """
-        body = body_if_open(obj)
+        body = cached_body(obj)
         if body is not None:
             return self._walk(obj, body)
         found: Any = None
         try:
             if self._decode is not None:
                 found = self._decode(obj.raw)
-            return tuple([_value(obj, get, known, found) for _, get, known in self._plan])
-        except (msgspec.ValidationError, Mismatch):  # some shape on the way is another one
-            return self._walk(obj, open_body(obj))
-        except _UNREADABLE as error:
-            raise undecodable(obj, error) from error
+            return tuple([_read_value(obj, get, known, found) for _, get, known in self._plan])
+        except (msgspec.ValidationError, StepMismatch):  # some shape on the way is another one
+            return self._walk(obj, decoded_body(obj))
+        except _DECODE_ERRORS as error:
+            raise decode_error(obj, error) from error
 
     def _walk(self, obj: KubeObject, body: dict[str, Any]) -> tuple[Any, ...]:
         try:
@@ -109,7 +114,7 @@ class Fields(ReadsBytes):
                     for steps, get, known in self._plan
                 ]
             )
-        except Mismatch as error:
+        except StepMismatch as error:
             asked = ", ".join(self.paths)
             raise PathMismatch(f"{asked} doesn't fit {obj.resource} {obj.key}: {error}") from None
 
@@ -122,13 +127,13 @@ class Fields(ReadsBytes):
         return hash((self.paths, self.strict))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _fields, (self.paths, self.strict)
+        return _cached_fields, (self.paths, self.strict)
 
     def __repr__(self) -> str:
-        return f"fields({_arguments(self.paths, strict=self.strict)})"
+        return f"fields({_format_arguments(self.paths, strict=self.strict)})"
 
 
-class Field(ReadsBytes):
+class Field(NeedsJson):
     """Reads one value of an object. ``field`` makes them."""
 
     __slots__ = ("_read", "path", "strict")
@@ -160,10 +165,10 @@ class Field(ReadsBytes):
         return hash(self._read)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _field, (self.path, self.strict)
+        return _cached_field, (self.path, self.strict)
 
     def __repr__(self) -> str:
-        return f"field({_arguments((self.path,), strict=self.strict)})"
+        return f"field({_format_arguments((self.path,), strict=self.strict)})"
 
 
 def field(path: str, *, strict: bool = False) -> Field:
@@ -181,7 +186,7 @@ def field(path: str, *, strict: bool = False) -> Field:
     Raises:
         InvalidPath: it doesn't parse. The message marks where.
     """
-    return _field(path, strict)
+    return _cached_field(path, strict)
 
 
 def fields(*paths: str, strict: bool = False) -> Fields:
@@ -194,20 +199,20 @@ def fields(*paths: str, strict: bool = False) -> Fields:
     Raises:
         InvalidPath: one doesn't parse. The message marks where.
     """
-    return _fields(paths, strict)
+    return _cached_fields(paths, strict)
 
 
-@lru_cache(maxsize=CACHED)
-def _field(path: str, strict: bool) -> Field:
+@lru_cache(maxsize=CACHE_SIZE)
+def _cached_field(path: str, strict: bool) -> Field:
     return Field(path, strict=strict)
 
 
-@lru_cache(maxsize=CACHED)
-def _fields(paths: tuple[str, ...], strict: bool) -> Fields:
+@lru_cache(maxsize=CACHE_SIZE)
+def _cached_fields(paths: tuple[str, ...], strict: bool) -> Fields:
     return Fields(paths, strict=strict)
 
 
-def _arguments(paths: Iterable[str], *, strict: bool) -> str:
+def _format_arguments(paths: Iterable[str], *, strict: bool) -> str:
     return ", ".join([*map(repr, paths), *(["strict=True"] if strict else [])])
 
 
@@ -215,7 +220,7 @@ def _arguments(paths: Iterable[str], *, strict: bool) -> str:
 
 _Getter: TypeAlias = Callable[[Any], Any]
 
-_UNSPEAKABLE = re.compile(r'[\\"\x00-\x1f]')
+_INVALID_STRUCT_KEY = re.compile(r'[\\"\x00-\x1f]')
 """What msgspec doesn't allow in a key: such a mapping is built whole, and then walked."""
 
 
@@ -225,65 +230,65 @@ class _Node:
     def __init__(self) -> None:
         self.keys: dict[str, _Node] = {}
         self.items: _Node | None = None
-        self.whole = False
+        self.whole_value = False
         """Whether all of the value is wanted."""
 
-    def grow(self, steps: Iterable[Step]) -> None:
+    def add_path(self, steps: Iterable[Step]) -> None:
         """Add a way, and all nodes on it."""
         node = self
         for step in steps:
             if isinstance(step, str):
-                node.whole = node.whole or _UNSPEAKABLE.search(step) is not None
+                node.whole_value = node.whole_value or _INVALID_STRUCT_KEY.search(step) is not None
                 node = node.keys.setdefault(step, _Node())
             else:
                 node.items = node.items or _Node()
                 node = node.items
-        node.whole = True
+        node.whole_value = True
 
     @property
-    def leads_on(self) -> bool:
+    def has_children(self) -> bool:
         return bool(self.keys) or self.items is not None
 
     @property
     def is_struct(self) -> bool:
-        return bool(self.keys) and self.items is None and not self.whole
+        return bool(self.keys) and self.items is None and not self.whole_value
 
     @property
     def is_list(self) -> bool:
-        return self.items is not None and not self.keys and not self.whole
+        return self.items is not None and not self.keys and not self.whole_value
 
-    def attribute(self, key: str) -> str:
+    def attribute_name(self, key: str) -> str:
         """What the struct calls ``key``, which may be no Python name."""
         return f"f{list(self.keys).index(key)}"
 
-    def build(self) -> Any:
+    def build_type(self) -> Any:
         """The type that msgspec decodes this place as."""
         if self.is_list and self.items is not None:
-            return list[self.items.build()]  # type: ignore[misc] # a type made at run time
+            return list[self.items.build_type()]  # type: ignore[misc] # a type made at run time
         if not self.is_struct:
             return Any
         members: list[tuple[str, Any, Any]] = []
         for key, node in self.keys.items():
-            kind = node.build()
+            kind = node.build_type()
             # An absent struct is an empty one, so that its absent members are found unset.
             default: Any = kind() if node.is_struct else () if node.is_list else UNSET
-            members.append((self.attribute(key), kind, default))
-        names = {self.attribute(key): key for key in self.keys}
+            members.append((self.attribute_name(key), kind, default))
+        names = {self.attribute_name(key): key for key in self.keys}
         return msgspec.defstruct("Part", members, rename=names, frozen=True, gc=False)
 
 
-def _getter(node: _Node, steps: Steps, *, strict: bool) -> _Getter:
+def _make_getter(node: _Node, steps: Steps, *, strict: bool) -> _Getter:
     """What takes the value at ``steps`` out of a decoded ``node``; UNSET if it isn't there."""
     names: list[str] = []
     while steps and node.is_struct and isinstance(steps[0], str):
-        names.append(node.attribute(steps[0]))
+        names.append(node.attribute_name(steps[0]))
         node, steps = node.keys[steps[0]], steps[1:]
     here: _Getter = attrgetter(".".join(names)) if names else lambda found: found
     if not steps:
         return here
     step = steps[0]
     if node.is_list and node.items is not None and isinstance(step, int):
-        return _item(here, step, _getter(node.items, steps[1:], strict=strict))
+        return _make_item_getter(here, step, _make_getter(node.items, steps[1:], strict=strict))
 
     def walked(found: Any) -> Any:
         value = here(found)
@@ -292,7 +297,7 @@ def _getter(node: _Node, steps: Steps, *, strict: bool) -> _Getter:
     return walked
 
 
-def _item(here: _Getter, index: int, onward: _Getter) -> _Getter:
+def _make_item_getter(here: _Getter, index: int, onward: _Getter) -> _Getter:
     def item(found: Any) -> Any:
         items = here(found)
         return onward(items[index]) if index < len(items) else UNSET
@@ -300,7 +305,9 @@ def _item(here: _Getter, index: int, onward: _Getter) -> _Getter:
     return item
 
 
-def _value(obj: KubeObject, get: _Getter | None, known: _Kept | None, found: Any) -> Any:
+def _read_value(
+    obj: KubeObject, get: _Getter | None, known: _MetadataReader | None, found: Any
+) -> Any:
     value = UNSET if get is None else get(found)
     if value is UNSET:
         return None if known is None else known(obj)

@@ -17,12 +17,12 @@ from typing import Literal, TypeAlias
 from aioinformer.errors import InvalidSelector
 
 __all__ = [
-    "AT_THE_END",
+    "END_OF_TEXT",
     "LabelOperator",
     "LabelRequirement",
-    "integer",
-    "invalid",
     "key_problem",
+    "parse_integer",
+    "selector_error",
     "value_problem",
 ]
 
@@ -56,7 +56,7 @@ class LabelRequirement:
                 return self._compare(value)
 
     def _compare(self, value: str | None) -> bool:
-        number, bound = integer(value or ""), integer(self.values[0])
+        number, bound = parse_integer(value or ""), parse_integer(self.values[0])
         if number is None or bound is None:
             return False
         return number > bound if self.operator == ">" else number < bound
@@ -107,7 +107,7 @@ _VALUE_RULE = (
 )
 
 
-def integer(text: str) -> int | None:
+def parse_integer(text: str) -> int | None:
     """The number that a server would take it for."""
     if len(text) > _NAME_LIMIT or not _INTEGER.fullmatch(text):
         return None
@@ -153,11 +153,11 @@ def value_problem(key: str, index: int, value: str) -> str:
     return f'values[{index}][{key}]: Invalid value: "{value}": {"; ".join(problems)}'
 
 
-AT_THE_END = "at the end"
+END_OF_TEXT = "at the end"
 """Said beside the mark of a text that stops too early: the server says only ``found ''``."""
 
 
-def invalid(problem: str, text: str, position: int) -> InvalidSelector:
+def selector_error(problem: str, text: str, position: int) -> InvalidSelector:
     """The error. Its first line is what an API server would say, the rest marks the place."""
-    mark = "^" if position < len(text) else f"^ {AT_THE_END}"
+    mark = "^" if position < len(text) else f"^ {END_OF_TEXT}"
     return InvalidSelector(f"{problem}\n    {text}\n    {' ' * position}{mark}")

@@ -18,10 +18,10 @@ from typing import Literal, TypeAlias
 
 from aioinformer._core.selectors.label_parser import (
     LabelMapping,
-    requirements_in_mapping,
-    requirements_in_text,
+    parse_label_mapping,
+    parse_label_text,
 )
-from aioinformer._core.selectors.requirements import LabelRequirement, invalid
+from aioinformer._core.selectors.requirements import LabelRequirement, selector_error
 
 __all__ = ["FieldOperator", "FieldRequirement", "FieldSelector", "FieldValues", "LabelSelector"]
 
@@ -51,9 +51,9 @@ class LabelSelector:
             TypeError: something in the mapping is of another type.
         """
         if isinstance(selector, str):
-            found = requirements_in_text(selector)
+            found = parse_label_text(selector)
         else:
-            found = requirements_in_mapping(selector or {})
+            found = parse_label_mapping(selector or {})
         return cls(tuple(sorted(set(found))))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -73,9 +73,9 @@ FieldValues: TypeAlias = Mapping[str, str] | Callable[[str], str]
 function of the path."""
 
 _TERM = re.compile(r"(?P<path>.*?)(?P<operator>!=|==|=)(?P<value>.*)", re.DOTALL)
-_PIECE = re.compile(r"(?:\\.|[^,\\])*\\?", re.DOTALL)
+_TERM_TEXT = re.compile(r"(?:\\.|[^,\\])*\\?", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_PLAIN = re.compile(r"(?:\\[\\,=]|[^\\,=])*", re.DOTALL)
+_UNESCAPED = re.compile(r"(?:\\[\\,=]|[^\\,=])*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -113,10 +113,10 @@ class FieldSelector:
             InvalidSelector: it doesn't parse. The message marks where.
         """
         if isinstance(selector, str):
-            found = _field_requirements(selector)
+            found = _parse_requirements(selector)
         else:
             pairs = (selector or {}).items()
-            found = (_field_equality(path, value) for path, value in pairs)
+            found = (_make_equality(path, value) for path, value in pairs)
         return cls(tuple(sorted(set(found))))
 
     def matches(self, values: FieldValues) -> bool:
@@ -130,35 +130,35 @@ class FieldSelector:
         return ",".join(map(str, self.requirements))
 
 
-def _field_equality(path: str, value: str) -> FieldRequirement:
+def _make_equality(path: str, value: str) -> FieldRequirement:
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] # from YAML
         raise TypeError(f"a field selector maps paths to strings, not {path!r} to {value!r}")
     if not path or re.search(r"[=!,\\]", path):
-        raise invalid(f"invalid selector: can't understand '{path}' as a path", path, 0)
+        raise selector_error(f"invalid selector: can't understand '{path}' as a path", path, 0)
     return FieldRequirement(path, "=", value)
 
 
-def _field_requirements(text: str) -> Iterator[FieldRequirement]:
+def _parse_requirements(text: str) -> Iterator[FieldRequirement]:
     start = 0
     while start <= len(text):
-        found = _PIECE.match(text, start)
+        found = _TERM_TEXT.match(text, start)
         assert found is not None  # noqa: S101  the empty piece matches everywhere
         if found[0]:
-            yield _field_requirement(found[0], text, start)
+            yield _parse_requirement(found[0], text, start)
         start = found.end() + 1
 
 
-def _field_requirement(term: str, text: str, start: int) -> FieldRequirement:
+def _parse_requirement(term: str, text: str, start: int) -> FieldRequirement:
     found = _TERM.fullmatch(term)
     if found is None or not found["path"]:
-        raise invalid(f"invalid selector: '{text}'; can't understand '{term}'", text, start)
+        raise selector_error(f"invalid selector: '{text}'; can't understand '{term}'", text, start)
     value = found["value"]
-    if (end := _PLAIN.match(value)) and end.end() < len(value):
+    if (end := _UNESCAPED.match(value)) and end.end() < len(value):
         position = start + found.start("value") + end.end()
         fault = value[end.end() : end.end() + 2]
         # The server prints the rune's number for a stray '='; the sign itself says more.
         problem = "invalid escape sequence" if fault[0] == "\\" else "unescaped character in value"
         shown = fault if fault[0] == "\\" else fault[0]
-        raise invalid(f"invalid field selector: {problem}: {shown}", text, position)
+        raise selector_error(f"invalid field selector: {problem}: {shown}", text, position)
     operator: FieldOperator = "!=" if found["operator"] == "!=" else "="
     return FieldRequirement(found["path"], operator, _ESCAPED.sub(r"\1", value))

@@ -16,29 +16,36 @@ from typing import Any, Literal, TypeAlias, cast
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer.errors import UsageError
 
-__all__ = ["EventType", "Occurrence", "Reference", "Reporter", "event_name", "micro_time"]
+__all__ = [
+    "EventRecord",
+    "EventType",
+    "ObjectReference",
+    "ReportingController",
+    "event_name",
+    "format_stamp",
+]
 
 EventType: TypeAlias = Literal["Normal", "Warning"]
 """``Warning`` for what somebody may want to do something about."""
 
-TYPES = ("Normal", "Warning")
+EVENT_TYPES = ("Normal", "Warning")
 
-NOTE = 1024
+MAX_NOTE_BYTES = 1024
 """Bytes of a note."""
-WORD = 128
+MAX_WORD_BYTES = 128
 """Bytes of a reason, an action, a reporting instance."""
-NAME = 253
+MAX_NAME_LENGTH = 253
 """Characters of an object's name."""
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 """What an event may be called (RFC 1123). Other objects may have other names: ``system:node``."""
 
-DEFAULT = "default"
+DEFAULT_NAMESPACE = "default"
 """Where events of cluster-scoped objects are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ObjectReference:
     """An object that an event is about: a ``v1.ObjectReference``."""
 
     api_version: str
@@ -48,7 +55,7 @@ class Reference:
     uid: str
 
     @classmethod
-    def of(cls, obj: Mapping[str, Any]) -> Reference:
+    def of(cls, obj: Mapping[str, Any]) -> ObjectReference:
         """The reference to an object.
 
         Raises:
@@ -68,7 +75,7 @@ class Reference:
         version, kind, name = map(str, texts)
         return cls(version, kind, str(others[0]), name, str(others[1]))
 
-    def body(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As an Event has it."""
         texts = {
             "apiVersion": self.api_version,
@@ -85,7 +92,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Reporter:
+class ReportingController:
     """Who tells."""
 
     controller: str
@@ -93,16 +100,16 @@ class Reporter:
     instance: str
     """Which of its replicas."""
 
-    def body(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As an Event has it."""
         return {
             "reportingController": self.controller,
-            "reportingInstance": _cut(self.instance, WORD),
+            "reportingInstance": _truncate(self.instance, MAX_WORD_BYTES),
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Occurrence:
+class EventRecord:
     """What has happened to what.
 
     Two are the same event if all of this is equal but the note (client-go's ``getKey``; the
@@ -112,16 +119,16 @@ class Occurrence:
         UsageError: the type is neither of the two, or there is no reason.
     """
 
-    regarding: Reference
+    regarding: ObjectReference
     type: EventType
     reason: str
     note: str = ""
     action: str = ""
     """What was done or tried; the reason, if nothing is said."""
-    related: Reference | None = None
+    related: ObjectReference | None = None
 
     def __post_init__(self) -> None:
-        if self.type not in TYPES:
+        if self.type not in EVENT_TYPES:
             raise UsageError(f"the type of an event is Normal or Warning, not {self.type!r}")
         for name in ("reason", "note", "action"):
             if not isinstance(text := getattr(self, name), str):
@@ -137,9 +144,9 @@ class Occurrence:
     @property
     def namespace(self) -> str:
         """Where the event is."""
-        return self.regarding.namespace or DEFAULT
+        return self.regarding.namespace or DEFAULT_NAMESPACE
 
-    def body(self, name: str, stamp: int, reporter: Reporter) -> dict[str, Any]:
+    def to_dict(self, name: str, stamp: int, reporter: ReportingController) -> dict[str, Any]:
         """The Event.
 
         Args:
@@ -149,15 +156,15 @@ class Occurrence:
         """
         event: dict[str, Any] = {
             "metadata": {"name": name, "namespace": self.namespace},
-            "eventTime": micro_time(stamp),
-            **reporter.body(),
-            "action": _cut(self.action or self.reason, WORD),
-            "reason": _cut(self.reason, WORD),
-            "regarding": self.regarding.body(),
-            "note": _cut(self.note, NOTE, end="..."),
+            "eventTime": format_stamp(stamp),
+            **reporter.to_dict(),
+            "action": _truncate(self.action or self.reason, MAX_WORD_BYTES),
+            "reason": _truncate(self.reason, MAX_WORD_BYTES),
+            "regarding": self.regarding.to_dict(),
+            "note": _truncate(self.note, MAX_NOTE_BYTES, end="..."),
             "type": self.type,
         }
-        return event | ({"related": self.related.body()} if self.related else {})
+        return event | ({"related": self.related.to_dict()} if self.related else {})
 
     def __str__(self) -> str:
         return f"{self.type} {self.reason} of {self.regarding}"
@@ -168,13 +175,13 @@ def event_name(name: str, stamp: int) -> str:
     ``GenerateEventName``. Of a name that no event may have, its letters and digits.
     """
     suffix = f".{stamp:x}"
-    start = name[: NAME - len(suffix)].rstrip(".-")
+    start = name[: MAX_NAME_LENGTH - len(suffix)].rstrip(".-")
     if SUBDOMAIN.fullmatch(start) is None:
         start = re.sub("[^a-z0-9]+", "-", start.lower()).strip("-") or "event"
     return start + suffix
 
 
-def micro_time(stamp: int) -> str:
+def format_stamp(stamp: int) -> str:
     """Nanoseconds since 1970 as a ``MicroTime``."""
     moment = dt.datetime.fromtimestamp(stamp // 1_000_000_000, dt.UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{stamp // 1000 % 1_000_000:06d}Z"
@@ -184,11 +191,11 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
-def _cut(text: str, most: int, *, end: str = "") -> str:
+def _truncate(text: str, max_bytes: int, *, end: str = "") -> str:
     """The text, in at most so many bytes. What can't be encoded, such as an undecodable byte of a
     file's name, becomes a question mark.
     """
     encoded = text.encode(errors="replace")
-    if len(encoded) <= most:
+    if len(encoded) <= max_bytes:
         return encoded.decode()
-    return encoded[: most - len(end)].decode(errors="ignore") + end
+    return encoded[: max_bytes - len(end)].decode(errors="ignore") + end

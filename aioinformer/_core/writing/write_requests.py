@@ -15,12 +15,12 @@ from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
-from aioinformer._core.codec.object_decoder import UNREADABLE, build, read_body
+from aioinformer._core.codec.object_decoder import DECODE_ERRORS, decode_envelope, decode_object
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ProtocolError, UsageError
 
-__all__ = ["Method", "Patch", "Propagation", "WriteRequest", "Writes"]
+__all__ = ["Method", "Patch", "Propagation", "WriteRequest", "WriteRequestBuilder"]
 
 Patch: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A mapping is a JSON merge patch (RFC 7386), a sequence of operations a JSON patch (RFC 6902)."""
@@ -50,13 +50,13 @@ class WriteRequest:
     content_type: str = ""
 
     @property
-    def writes(self) -> bool:
+    def is_write(self) -> bool:
         """Whether it changes anything."""
         return self.method != "GET"
 
 
 @dataclass(frozen=True, slots=True)
-class Writes:
+class WriteRequestBuilder:
     """The requests for the objects of one resource."""
 
     resource: Resource
@@ -70,28 +70,35 @@ class Writes:
 
     def get(self, key: ObjectKey | str) -> WriteRequest:
         """To read one."""
-        return WriteRequest("GET", self._path(self._key(key)))
+        return WriteRequest("GET", self._object_path(self._resolve_key(key)))
 
     def create(self, obj: Mapping[str, Any]) -> WriteRequest:
         """To create one, under its name or one that the server chooses."""
-        body = self._body(obj)
+        body = self._checked_body(obj)
         metadata = body["metadata"]
         if not metadata.get("name") and not metadata.get("generateName"):
-            raise UsageError(f"{self._one} to create needs metadata.name, or generateName")
-        key = self._key(ObjectKey(_text(metadata, "namespace"), _text(metadata, "name")), new=True)
-        return WriteRequest("POST", self._path(key, whole=False), {}, _bytes(body), JSON)
+            raise UsageError(
+                f"{self._kind_with_article} to create needs metadata.name, or generateName"
+            )
+        key = self._resolve_key(
+            ObjectKey(_metadata_text(metadata, "namespace"), _metadata_text(metadata, "name")),
+            new=True,
+        )
+        return WriteRequest(
+            "POST", self._object_path(key, whole=False), {}, _encode_json(body), JSON
+        )
 
     def update(self, obj: Mapping[str, Any], subresource: str = "") -> WriteRequest:
         """To replace one, or what a subresource is of it."""
-        body, path = self._named(obj, subresource)
-        return WriteRequest("PUT", path, {}, _bytes(body), JSON)
+        body, path = self._named_body(obj, subresource)
+        return WriteRequest("PUT", path, {}, _encode_json(body), JSON)
 
     def patch(self, key: ObjectKey | str, patch: Patch, subresource: str = "") -> WriteRequest:
         """To change parts of one."""
-        path = self._path(self._key(key), subresource)
+        path = self._object_path(self._resolve_key(key), subresource)
         if isinstance(patch, Mapping):
-            return WriteRequest("PATCH", path, {}, _bytes(patch), MERGE_PATCH)
-        return WriteRequest("PATCH", path, {}, _bytes(_operations(patch)), JSON_PATCH)
+            return WriteRequest("PATCH", path, {}, _encode_json(patch), MERGE_PATCH)
+        return WriteRequest("PATCH", path, {}, _encode_json(_checked_operations(patch)), JSON_PATCH)
 
     def apply(
         self, obj: Mapping[str, Any], manager: str, *, force: bool = False, subresource: str = ""
@@ -101,10 +108,10 @@ class Writes:
             raise UsageError(
                 "to apply needs manager=: the name under which fields are owned, and found again"
             )
-        body, path = self._named(obj, subresource)
+        body, path = self._named_body(obj, subresource)
         body["metadata"].pop("managedFields", None)  # which no apply may have
         query = {"fieldManager": manager} | ({"force": "true"} if force else {})
-        return WriteRequest("PATCH", path, query, _bytes(body), APPLY_PATCH)
+        return WriteRequest("PATCH", path, query, _encode_json(body), APPLY_PATCH)
 
     def delete(
         self,
@@ -123,19 +130,19 @@ class Writes:
             "gracePeriodSeconds": grace_period,
         }
         options = {name: option for name, option in given.items() if option is not None}
-        request = WriteRequest("DELETE", self._path(self._key(key)))
+        request = WriteRequest("DELETE", self._object_path(self._resolve_key(key)))
         if not options:
             return request
         head = {"kind": "DeleteOptions", "apiVersion": "v1"}
-        return replace(request, body=_bytes(head | options), content_type=JSON)
+        return replace(request, body=_encode_json(head | options), content_type=JSON)
 
     # -- what they are made of -----------------------------------------------------------------
 
     @property
-    def _one(self) -> str:
+    def _kind_with_article(self) -> str:
         return f"{'an' if self.resource.kind[0] in 'AEIOU' else 'a'} {self.resource.kind}"
 
-    def _key(self, key: ObjectKey | str, *, new: bool = False) -> ObjectKey:
+    def _resolve_key(self, key: ObjectKey | str, *, new: bool = False) -> ObjectKey:
         """``key`` with the namespace that it is in.
 
         Raises:
@@ -147,9 +154,13 @@ class Writes:
             raise UsageError(f"{self.resource}: {error}") from error
         if not _is_key(whole):
             given = type(key).__name__  # the object itself, perhaps, and it may be a Secret
-            raise UsageError(f"{self._one} is found by an ObjectKey or a str, not by a {given}")
+            raise UsageError(
+                f"{self._kind_with_article} is found by an ObjectKey or a str, not by a {given}"
+            )
         if not whole.name and not new:
-            raise UsageError(f"{self._one} is found by its name, and {key!r} has none")
+            raise UsageError(
+                f"{self._kind_with_article} is found by its name, and {key!r} has none"
+            )
         where, own = whole.namespace, self.namespace
         if where and own and where != own:
             raise UsageError(
@@ -163,7 +174,7 @@ class Writes:
             )
         return ObjectKey(where or own or "", whole.name)
 
-    def _path(self, key: ObjectKey, subresource: str = "", *, whole: bool = True) -> str:
+    def _object_path(self, key: ObjectKey, subresource: str = "", *, whole: bool = True) -> str:
         """The path of an object, or of its collection."""
         try:
             path = self.resource.path(key.namespace, key.name if whole else None)
@@ -173,22 +184,26 @@ class Writes:
             raise UsageError(f"a subresource is a word such as 'status', not {subresource!r}")
         return f"{path}/{subresource}" if subresource else path
 
-    def _named(self, obj: Mapping[str, Any], subresource: str) -> tuple[dict[str, Any], str]:
+    def _named_body(self, obj: Mapping[str, Any], subresource: str) -> tuple[dict[str, Any], str]:
         """The body of an object that has a name, and its path."""
-        body = self._body(obj)
+        body = self._checked_body(obj)
         metadata = body["metadata"]
         if not metadata.get("name"):
-            raise UsageError(f"{self._one} is found by metadata.name, and this one has none")
-        key = self._key(ObjectKey(_text(metadata, "namespace"), _text(metadata, "name")))
-        return body, self._path(key, subresource)
+            raise UsageError(
+                f"{self._kind_with_article} is found by metadata.name, and this one has none"
+            )
+        key = self._resolve_key(
+            ObjectKey(_metadata_text(metadata, "namespace"), _metadata_text(metadata, "name"))
+        )
+        return body, self._object_path(key, subresource)
 
-    def _body(self, obj: Mapping[str, Any]) -> dict[str, Any]:
+    def _checked_body(self, obj: Mapping[str, Any]) -> dict[str, Any]:
         """``obj`` as a dict of its own, two levels deep, with its type filled in.
 
         Raises:
             UsageError: it is of another type, or has no metadata.
         """
-        body = _mapping(obj, f"{self._one} to write")
+        body = _copy_mapping(obj, f"{self._kind_with_article} to write")
         head = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
         for name, expected in head.items():
             if (found := body.setdefault(name, expected)) != expected:
@@ -198,12 +213,14 @@ class Writes:
                 )
         metadata = body.get("metadata")
         if not isinstance(metadata, Mapping):
-            raise UsageError(f"{self._one} needs metadata with a name, and this one has none")
+            raise UsageError(
+                f"{self._kind_with_article} needs metadata with a name, and this one has none"
+            )
         return body | {"metadata": dict(cast("Mapping[str, Any]", metadata))}
 
     # -- answers -------------------------------------------------------------------------------
 
-    def read(self, body: bytes) -> KubeObject:
+    def decode(self, body: bytes) -> KubeObject:
         """The object in an answer.
 
         Raises:
@@ -211,33 +228,33 @@ class Writes:
         """
         raw = body.strip()
         try:
-            metadata = read_body(raw).metadata
-        except UNREADABLE as error:
+            metadata = decode_envelope(raw).metadata
+        except DECODE_ERRORS as error:
             said = f"{self.resource}: the answer is no object: {error}"
             raise ProtocolError(said, phase="write") from error
-        return build(self.resource, metadata, raw, 0, len(raw), keep=False)
+        return decode_object(self.resource, metadata, raw, 0, len(raw), managed_fields=False)
 
-    def read_deleted(self, body: bytes) -> KubeObject | None:
+    def decode_deleted(self, body: bytes) -> KubeObject | None:
         """What is left of a deleted object; ``None`` if the server says only that it is done.
 
         Raises:
             ProtocolError: it says neither.
         """
         try:
-            done = _read_kind(body).kind == "Status"
-        except UNREADABLE:
+            done = _decode_kind(body).kind == "Status"
+        except DECODE_ERRORS:
             done = False  # what is wrong with it is told by the next line
-        return None if done else self.read(body)
+        return None if done else self.decode(body)
 
 
-class _Kind(msgspec.Struct):
+class _KindEnvelope(msgspec.Struct):
     kind: str = ""
 
 
-_read_kind = msgspec.json.Decoder(_Kind).decode
+_decode_kind = msgspec.json.Decoder(_KindEnvelope).decode
 
 
-def _operations(patch: object) -> list[object]:
+def _checked_operations(patch: object) -> list[object]:
     given, kind = list[object](), type(patch).__name__
     if isinstance(patch, Sequence):
         given.extend(cast("Sequence[object]", patch))  # of a str, its characters
@@ -249,7 +266,7 @@ def _operations(patch: object) -> list[object]:
     )
 
 
-def _text(metadata: Mapping[str, Any], name: str) -> str:
+def _metadata_text(metadata: Mapping[str, Any], name: str) -> str:
     found = metadata.get(name) or ""
     if not isinstance(found, str):
         raise UsageError(f"metadata.{name} is a string, not {found!r}")
@@ -261,24 +278,24 @@ def _is_key(found: object) -> bool:
     return isinstance(found, ObjectKey)
 
 
-def _mapping(found: object, what: str) -> dict[str, Any]:
+def _copy_mapping(found: object, what: str) -> dict[str, Any]:
     """A copy of ``found``, if that is a mapping; a program need not be type-checked."""
     if not isinstance(found, Mapping):
         raise UsageError(f"{what} is a mapping, not {type(found).__name__}")
     return dict(cast("Mapping[str, Any]", found))
 
 
-def _bytes(value: object) -> bytes:
+def _encode_json(value: object) -> bytes:
     try:
-        encoded = msgspec.json.encode(value, enc_hook=_plain)
+        encoded = msgspec.json.encode(value, enc_hook=_to_plain)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"this can't be sent as JSON: {error}") from error
-    if b"null" in encoded and (where := _not_a_number(value)):
+    if b"null" in encoded and (where := _find_non_finite(value)):
         raise UsageError(f"this can't be sent as JSON: {where[1:]} is NaN or infinite")
     return encoded
 
 
-def _not_a_number(value: object) -> str:
+def _find_non_finite(value: object) -> str:
     """Where there is a float that JSON has no word for, and a null would be sent.
 
     In a merge patch, that deletes the field.
@@ -291,12 +308,12 @@ def _not_a_number(value: object) -> str:
     elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
         entries = enumerate(cast("Sequence[object]", value))
     for name, each in entries:
-        if where := _not_a_number(each):
+        if where := _find_non_finite(each):
             return f".{name}{where}".removesuffix(".")
     return ""
 
 
-def _plain(value: object) -> object:
+def _to_plain(value: object) -> object:
     """Other mappings and sequences than JSON's own: the read-only views of a cached object."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value))

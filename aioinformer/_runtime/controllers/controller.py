@@ -20,19 +20,23 @@ from aioinformer._core.controllers.reconcile import FailingKey, Reason
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.selectors.event_filter import EventFilter, Filter
-from aioinformer._runtime.controllers.health import ControllerHealth, ControllerState, Setbacks
-from aioinformer._runtime.controllers.lifecycle import Shift, Source
-from aioinformer._runtime.controllers.reconcile_runs import Reconcile, Reconciles
+from aioinformer._runtime.controllers.health import (
+    ControllerHealth,
+    ControllerState,
+    ReconcileErrors,
+)
+from aioinformer._runtime.controllers.lifecycle import ControllerRun, TriggerSource
+from aioinformer._runtime.controllers.reconcile_runs import Reconcile, ReconcileRuns
 from aioinformer._runtime.controllers.triggers import (
-    InsideTrigger,
-    OwnTrigger,
+    InternalTrigger,
+    ObjectTrigger,
     ToKeys,
     Trigger,
-    an_informer,
+    check_informer,
     check_to_keys,
 )
 from aioinformer._runtime.controllers.workers import Workers
-from aioinformer._runtime.delivery.handlers import check_whole, handler_name
+from aioinformer._runtime.delivery.handlers import check_int, handler_name
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.reporter import OnError
 from aioinformer._runtime.tasks.event_loop import check_loop
@@ -40,10 +44,10 @@ from aioinformer.errors import NotRunning, SyncTimeout, UsageError
 
 __all__ = ["Controller"]
 
-LEAVING = 10.0
+SHUTDOWN_TIMEOUT = 10.0
 """Seconds that leaving waits for runs to finish."""
 
-SHOWN = 100
+MAX_FAILING_KEYS = 100
 """Failing keys that health lists: with a mistake in the reconciler, all of them fail."""
 
 REQUEST = Reason("request")
@@ -89,7 +93,7 @@ class Controller:
         metrics: Metrics | None = None,
         tracing: Tracing | None = None,
         on_error: OnError | None = None,
-        shutdown_timeout: float = LEAVING,
+        shutdown_timeout: float = SHUTDOWN_TIMEOUT,
     ) -> None:
         """Make a controller; enter it, or await ``run``, inside the informers' factory.
 
@@ -119,29 +123,29 @@ class Controller:
                 ``reconcile`` no function of a key and a context.
             ValueError: a number is out of range.
         """
-        check_whole("workers", workers)
+        check_int("workers", workers)
         if workers < 1:
             raise ValueError(f"workers must be at least 1, not {workers}")
         self.name = name or handler_name(reconcile)
         """What it is called in logs, health and metrics."""
-        self.informer: SharedInformer[Any] = an_informer(informer)
+        self.informer: SharedInformer[Any] = check_informer(informer)
         """The informer of the objects that are reconciled."""
-        self._reconciles = Reconciles(self.name, reconcile, timeout=timeout, tracing=tracing)
-        self._setbacks = Setbacks(self.name, informer.name, metrics=metrics, on_error=on_error)
+        self._reconcile_runs = ReconcileRuns(self.name, reconcile, timeout=timeout, tracing=tracing)
+        self._errors = ReconcileErrors(self.name, informer.name, metrics=metrics, on_error=on_error)
         self._workers = Workers(
-            self.name, self._reconciles, self._setbacks, limiter=limiter, metrics=metrics
+            self.name, self._reconcile_runs, self._errors, limiter=limiter, metrics=metrics
         )
-        self._shift = Shift(
+        self._controller_run = ControllerRun(
             self.name,
             self._workers,
-            self._reconciles,
-            count=workers,
+            self._reconcile_runs,
+            worker_count=workers,
             shutdown_timeout=shutdown_timeout,
         )
-        self._sources: list[Source] = []
+        self._sources: list[TriggerSource] = []
         self._stop = asyncio.Event()
-        own = OwnTrigger(informer.name, self._workers.ask)
-        self._add(Source(informer, own, filter, resync, merges=True))
+        own = ObjectTrigger(informer.name, self._workers.enqueue)
+        self._add_source(TriggerSource(informer, own, filter, resync, coalesce=True))
 
     # -- triggers ------------------------------------------------------------------------------
 
@@ -174,14 +178,14 @@ class Controller:
                 "namespaces, can own one"
             )
         informer.check_bytes("owns() reads ownerReferences in")
-        trigger = InsideTrigger(
+        trigger = InternalTrigger(
             informer.name,
-            self._workers.ask,
+            self._workers.enqueue,
             ControllerOf(owner),
-            key=self.informer.lister.key,
-            failed=partial(self._setbacks.trigger_failed, informer.name),
+            parse_key=self.informer.lister.key,
+            on_error=partial(self._errors.report_trigger_failure, informer.name),
         )
-        self._add(Source(informer, trigger, filter))
+        self._add_source(TriggerSource(informer, trigger, filter))
         return self
 
     def watches(
@@ -208,19 +212,19 @@ class Controller:
         check_to_keys(to_keys)
         trigger = Trigger(
             informer.name,
-            self._workers.ask,
+            self._workers.enqueue,
             to_keys,
-            key=self.informer.lister.key,
-            failed=partial(self._setbacks.trigger_failed, informer.name),
+            parse_key=self.informer.lister.key,
+            on_error=partial(self._errors.report_trigger_failure, informer.name),
         )
-        self._add(Source(informer, trigger, filter))
+        self._add_source(TriggerSource(informer, trigger, filter))
         return self
 
-    def _add(self, source: Source) -> None:
-        if self._shift.loop is not None:
+    def _add_source(self, source: TriggerSource) -> None:
+        if self._controller_run.loop is not None:
             raise UsageError(f"the controller {self.name} has started: triggers are added before")
-        if source.passing is not None:
-            EventFilter(source.passing, _ignored)  # raises TypeError if it is none
+        if source.event_filter is not None:
+            EventFilter(source.event_filter, _ignore)  # raises TypeError if it is none
         self._sources.append(source)
 
     def trigger(self, key: ObjectKey | str, *, priority: Priority = Priority.NORMAL) -> None:
@@ -233,30 +237,30 @@ class Controller:
         """
         if self._workers.halted:
             raise NotRunning(f"the controller {self.name} has stopped; make another one")
-        check_loop(self._shift.loop, f"the controller {self.name}")
-        self._workers.ask(self.informer.lister.key(key), REQUEST, priority)
+        check_loop(self._controller_run.loop, f"the controller {self.name}")
+        self._workers.enqueue(self.informer.lister.key(key), REQUEST, priority)
 
     # -- the program's view --------------------------------------------------------------------
 
     @property
     def state(self) -> ControllerState:
         """How far it is."""
-        return self._shift.state
+        return self._controller_run.state
 
     @property
     def health(self) -> ControllerHealth:
         """What it does, what fails, and what there is to do."""
-        now, workers, shift = self._now, self._workers, self._shift
+        now, workers, shift = self._now, self._workers, self._controller_run
         return ControllerHealth(
             state=shift.state,
             error=shift.error,
             waiting_for=shift.waiting_for,
-            running=self._reconciles.seconds(now),
-            waiting=len(workers.summons),
+            running=self._reconcile_runs.durations(now),
+            waiting=len(workers.pending),
             runs=workers.runs,
-            failed_runs=self._setbacks.count,
-            failing=workers.failing.first(SHOWN, now),
-            failing_keys=len(workers.failing),
+            failed_runs=self._errors.count,
+            failing=workers.failures.longest_failing(MAX_FAILING_KEYS, now),
+            failing_keys=len(workers.failures),
             queue=workers.queue.statistics(),
         )
 
@@ -267,11 +271,11 @@ class Controller:
         Raises:
             UsageError: the name alone doesn't say which object is meant.
         """
-        return self._workers.failing.get(self.informer.lister.key(key), self._now)
+        return self._workers.failures.get(self.informer.lister.key(key), self._now)
 
     @property
     def _now(self) -> float:
-        loop = self._shift.loop
+        loop = self._controller_run.loop
         return 0.0 if loop is None else loop.time()
 
     async def wait_synced(self, timeout: float | None = None) -> None:
@@ -286,13 +290,15 @@ class Controller:
         """
         try:
             async with asyncio.timeout(timeout):
-                await self._shift.synced.wait()
+                await self._controller_run.synced.wait()
         except TimeoutError:
             waiting = [each.informer for each in self._sources]
             why = {each.name: str(each.health) for each in waiting if not each.synced}
             raise SyncTimeout(timeout or 0.0, why or {self.name: str(self.health)}) from None
         if self._workers.halted:
-            raise NotRunning(f"the controller {self.name} has ended") from self._shift.error
+            raise NotRunning(
+                f"the controller {self.name} has ended"
+            ) from self._controller_run.error
 
     # -- running -------------------------------------------------------------------------------
 
@@ -308,22 +314,22 @@ class Controller:
             ShutdownIncomplete: after ``stop``, runs had to be cancelled; it names them.
             UsageError: it was started before.
         """
-        self._shift.check_new()
+        self._controller_run.check_new()
         try:
             async with self:
                 await self._stop.wait()
         finally:
-            await self._shift.ended()
+            await self._controller_run.wait_ended()
 
     def stop(self) -> None:
         """Start no more runs. ``run`` waits for those under way, and returns; of ``async with``,
         the body goes on. For signal handlers: ``loop.add_signal_handler(SIGTERM, it.stop)``.
         """
-        self._shift.halt()
+        self._controller_run.halt()
         self._stop.set()
 
     async def __aenter__(self) -> Self:
-        await self._shift.enter(self._sources)
+        await self._controller_run.enter(self._sources)
         return self
 
     async def __aexit__(
@@ -332,15 +338,15 @@ class Controller:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._shift.leave(error)
+        await self._controller_run.leave(error)
 
     def __repr__(self) -> str:
         return (
             f"<Controller {self.name} {self.state} triggers={len(self._sources)} "
-            f"running={len(self._reconciles.keys)} waiting={len(self._workers.summons)} "
-            f"failing={len(self._workers.failing)}>"
+            f"running={len(self._reconcile_runs.keys)} waiting={len(self._workers.pending)} "
+            f"failing={len(self._workers.failures)}>"
         )
 
 
-def _ignored(*_: object) -> None:
+def _ignore(*_: object) -> None:
     """A filter that is only tried on fails at nothing."""

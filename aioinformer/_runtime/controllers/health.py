@@ -21,16 +21,16 @@ from aioinformer._core.controllers.queue_items import QueueStatistics
 from aioinformer._core.controllers.reconcile import FailingKey
 from aioinformer._core.instrumentation import Metrics
 from aioinformer._core.objects.kube_object import ObjectKey
-from aioinformer._runtime.reporting.health import shown
-from aioinformer._runtime.reporting.reporter import OnError, Problem, check_hook, tell
-from aioinformer._runtime.reporting.safe_metrics import guarded
+from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.reporting.reporter import OnError, Problem, call_hook, check_hook
+from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer.errors import FetchError, ReconcileTimeout
 
-__all__ = ["ControllerHealth", "ControllerState", "Setbacks"]
+__all__ = ["ControllerHealth", "ControllerState", "ReconcileErrors"]
 
 
 ControllerState: TypeAlias = Literal["new", "syncing", "running", "stopping", "stopped", "failed"]
-"""``syncing``: it waits until its triggers have heard of everything that is cached. ``failed``: an
+"""``syncing``: it waits until its triggers have heard of everything that is cached. ``report_failure``: an
 informer or a worker of its own has ended."""
 
 
@@ -73,11 +73,11 @@ class ControllerHealth:
 
 log = logging.getLogger("aioinformer.controller")
 
-QUIET = 1.0
+TRACEBACK_INTERVAL = 1.0
 """Seconds between two tracebacks of one controller."""
 
 
-class Setbacks:
+class ReconcileErrors:
     """Tells of one controller's failures, and counts its runs for metrics."""
 
     def __init__(
@@ -104,15 +104,17 @@ class Setbacks:
         """Runs that have failed."""
         self._name = name
         self._informer = informer
-        self._metrics = guarded(metrics)
+        self._metrics = wrap_metrics(metrics)
         self._on_error = on_error
-        self._traced_at = float("-inf")
+        self._traceback_logged_at = float("-inf")
 
-    def ran(self, result: str, seconds: float) -> None:
+    def record_run(self, result: str, seconds: float) -> None:
         """A run has ended so, and took so long."""
         self._metrics.reconciled(self._name, result, seconds)
 
-    def failed(self, key: ObjectKey, error: Exception, *, retries: int, delay: float) -> None:
+    def report_failure(
+        self, key: ObjectKey, error: Exception, *, retries: int, delay: float
+    ) -> None:
         """A run failed, for the ``retries``-th time in a row, and is tried again."""
         self.count += 1
         plain = isinstance(error, FetchError | ReconcileTimeout)
@@ -123,10 +125,10 @@ class Setbacks:
             key,
             retries,
             delay,
-            shown(error),
-            exc_info=None if plain or not self._in_full() else error,
+            describe_error(error),
+            exc_info=None if plain or not self._traceback_allowed() else error,
         )
-        self._tell(
+        self._call_hook(
             Problem(
                 informer=self._informer,
                 phase="reconcile",
@@ -137,19 +139,19 @@ class Setbacks:
             )
         )
 
-    def trigger_failed(self, informer: str, error: Exception) -> None:
+    def report_trigger_failure(self, informer: str, error: Exception) -> None:
         """A ``to_keys`` raised; the log and the informer's own hook are told by the handler."""
-        self._tell(Problem(informer=informer, phase="trigger", cause=self._name, error=error))
+        self._call_hook(Problem(informer=informer, phase="trigger", cause=self._name, error=error))
 
-    def _in_full(self) -> bool:
+    def _traceback_allowed(self) -> bool:
         now = asyncio.get_running_loop().time()
-        if now - self._traced_at < QUIET:
+        if now - self._traceback_logged_at < TRACEBACK_INTERVAL:
             return False
-        self._traced_at = now
+        self._traceback_logged_at = now
         return True
 
-    def _tell(self, problem: Problem) -> None:
-        tell(self._on_error, problem, log)
+    def _call_hook(self, problem: Problem) -> None:
+        call_hook(self._on_error, problem, log)
 
     def __repr__(self) -> str:
-        return f"<Setbacks of {self._name}: {self.count}>"
+        return f"<ReconcileErrors of {self._name}: {self.count}>"

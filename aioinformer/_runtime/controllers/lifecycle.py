@@ -19,64 +19,64 @@ import anyio
 from aioinformer._core.objects.kube_object import Event
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._runtime.controllers.health import ControllerState
-from aioinformer._runtime.controllers.reconcile_runs import Reconciles
+from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
 from aioinformer._runtime.controllers.workers import Workers
-from aioinformer._runtime.delivery.call import context_outside
+from aioinformer._runtime.delivery.call import detached_context
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer.errors import NotRunning, ShutdownIncomplete, SyncTimeout, UsageError
 
-__all__ = ["Shift", "Source"]
+__all__ = ["ControllerRun", "TriggerSource"]
 
 log = logging.getLogger("aioinformer.controller")
 
-GRACE = 1.0
+CANCEL_GRACE = 1.0
 """Seconds that runs have to honour their cancellation after they had their time to finish."""
 
-LONG = 30.0
+SYNC_WARNING_DELAY = 30.0
 """Seconds of waiting for a trigger's first state after which that is said, once: a factory that was
 never entered would look like one that has nothing to do."""
 
-LIMIT = 16_384
+PENDING_LIMIT = 16_384
 """Events that may be pending for a trigger, which is quick."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Source:
+class TriggerSource:
     """An informer to be triggered by, and how."""
 
     informer: SharedInformer[Any]
     trigger: Callable[[Event[Any]], None]
-    passing: Filter[Any] | None = None
+    event_filter: Filter[Any] | None = None
     resync: float | None = None
-    merges: bool = False
+    coalesce: bool = False
     """Whether events of one object may be merged when many are pending. Of a child that came and
     went nothing would be left, and its owner not hear of it: then the informer waits for the
     trigger instead, and says so."""
 
-    def listen(self, name: str) -> Registration:
+    def register(self, name: str) -> Registration:
         """Register the trigger."""
         return self.informer.add_handler(
             self.trigger,
-            limit=LIMIT,
-            overflow="coalesce" if self.merges else "block",
-            filter=self.passing,
+            limit=PENDING_LIMIT,
+            overflow="coalesce" if self.coalesce else "block",
+            filter=self.event_filter,
             resync=self.resync,
             name=name,
         )
 
 
-class Shift:
+class ControllerRun:
     """Runs the workers of one controller, once."""
 
     def __init__(
         self,
         name: str,
         workers: Workers,
-        reconciles: Reconciles,
+        reconcile_runs: ReconcileRuns,
         *,
-        count: int,
+        worker_count: int,
         shutdown_timeout: float,
     ) -> None:
         """Nobody works yet.
@@ -84,8 +84,8 @@ class Shift:
         Args:
             name: the controller's.
             workers: what they share.
-            reconciles: the runs.
-            count: how many workers there are to be.
+            reconcile_runs: the runs.
+            worker_count: how many workers there are to be.
             shutdown_timeout: seconds that leaving waits for runs to finish.
         """
         self.synced = asyncio.Event()
@@ -95,11 +95,11 @@ class Shift:
         """What has ended it, if it failed."""
         self._name = name
         self._workers = workers
-        self._reconciles = reconciles
-        self._count = count
+        self._reconcile_runs = reconcile_runs
+        self._worker_count = worker_count
         self._shutdown_timeout = shutdown_timeout
         self._supervisor = Supervisor(f"controller {name}")
-        self._ears: dict[Registration, SharedInformer[Any]] = {}
+        self._registrations: dict[Registration, SharedInformer[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -116,7 +116,7 @@ class Shift:
     @property
     def waiting_for(self) -> tuple[str, ...]:
         """The triggers that have not heard of everything that was cached."""
-        return tuple(each.name for each in self._ears if not each.synced)
+        return tuple(each.name for each in self._registrations if not each.synced)
 
     # -- in and out ----------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class Shift:
         if self.loop is not None:
             raise UsageError(f"the controller {self._name} runs once; make another one")
 
-    async def enter(self, sources: Sequence[Source]) -> None:
+    async def enter(self, sources: Sequence[TriggerSource]) -> None:
         """Register the triggers, and have the workers start when they are synced.
 
         Raises:
@@ -138,11 +138,11 @@ class Shift:
         """
         self.check_new()
         self.loop = asyncio.get_running_loop()
-        self._reconciles.context = context_outside()
+        self._reconcile_runs.context = detached_context()
         try:
             for source in sources:
-                self._ears[source.listen(f"controller {self._name}")] = source.informer
-            await self._supervisor.enter(lambda: self._start(self._lead(), "lead of"))
+                self._registrations[source.register(f"controller {self._name}")] = source.informer
+            await self._supervisor.enter(lambda: self._start_task(self._supervise(), "lead of"))
         except BaseException:
             self.halt()
             raise
@@ -159,24 +159,24 @@ class Shift:
         cut: tuple[str, ...] = ()
         if error is None and self._supervisor.running:
             try:
-                cut = await self._finish()
+                cut = await self._drain_runs()
             except asyncio.CancelledError as cancelled:
                 left = hurry = cancelled
-        count = len(self._reconciles.keys)
-        self._reconciles.cancel()  # now, not when the tasks above them come to it
-        grace = GRACE if left is None else max(GRACE, self._shutdown_timeout)
+        count = len(self._reconcile_runs.keys)
+        self._reconcile_runs.cancel_all()  # now, not when the tasks above them come to it
+        grace = CANCEL_GRACE if left is None else max(CANCEL_GRACE, self._shutdown_timeout)
         try:
             # A scope of anyio's would cancel this in every turn of the loop, and do nothing else.
             with anyio.CancelScope(shield=True):
-                await self._supervisor.leave(left, timeout=grace, names=self._running)
+                await self._supervisor.leave(left, timeout=grace, running_names=self._running_names)
         finally:
-            self._say_what_is_left(count)
+            self._log_unfinished(count)
         if hurry is not None:
             raise hurry
         if cut:
             raise ShutdownIncomplete(cut, waited=self._shutdown_timeout)
 
-    async def ended(self) -> None:
+    async def wait_ended(self) -> None:
         """Wait for the end of runs that ignore their cancellation, and so outlast ``leave``."""
         cancelled: asyncio.CancelledError | None = None
         with anyio.CancelScope(shield=True):  # as above
@@ -192,20 +192,20 @@ class Shift:
         """Hear of nothing more, and start no more runs."""
         self._workers.halt()
         self.synced.set()
-        for each in list(self._ears):
+        for each in list(self._registrations):
             each.remove()
 
-    async def _finish(self) -> tuple[str, ...]:
+    async def _drain_runs(self) -> tuple[str, ...]:
         """Let runs come to their end; the names of those that didn't in time."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._shutdown_timeout)
-        return self._running()
+        return self._running_names()
 
-    def _running(self) -> tuple[str, ...]:
-        return tuple(sorted(f"{self._name}: {key}" for key in self._reconciles.keys))
+    def _running_names(self) -> tuple[str, ...]:
+        return tuple(sorted(f"{self._name}: {key}" for key in self._reconcile_runs.keys))
 
-    def _say_what_is_left(self, cancelled: int) -> None:
-        queued, later = self._workers.summons.counts
+    def _log_unfinished(self, cancelled: int) -> None:
+        queued, later = self._workers.pending.counts
         if cancelled or queued or later:
             log.warning(
                 "controller %s stopped: %d runs cancelled, %d keys left in line, %d left that were "
@@ -218,47 +218,47 @@ class Shift:
 
     # -- tasks ---------------------------------------------------------------------------------
 
-    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = self._supervisor.spawn(work, name=f"{name} controller {self._name}")
+    def _start_task(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
+        task = self._supervisor.spawn(coroutine, name=f"{name} controller {self._name}")
         self._tasks.add(task)
-        task.add_done_callback(self._over)
+        task.add_done_callback(self._on_task_done)
 
-    async def _lead(self) -> None:
+    async def _supervise(self) -> None:
         """Wait for the triggers, start the workers, and see to it that the triggers live on."""
-        for each in self._ears:
+        for each in self._registrations:
             try:
-                await self._heard(each)
+                await self._wait_synced(each)
             except NotRunning as error:
                 if not self._workers.halted:
-                    raise self._deserted(each) from error
+                    raise self._trigger_ended(each) from error
         if self._workers.halted:
             return
         self.synced.set()
-        for number in range(self._count):
-            self._start(self._workers.work(), f"worker {number} of")
-        tasks = {each.task: each for each in self._ears if each.task is not None}
+        for number in range(self._worker_count):
+            self._start_task(self._workers.work(), f"worker {number} of")
+        tasks = {each.task: each for each in self._registrations if each.task is not None}
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if not self._workers.halted:
             ended = tasks[done.pop()]
-            raise self._deserted(ended) from self._ears[ended].health.error
+            raise self._trigger_ended(ended) from self._registrations[ended].health.error
 
-    async def _heard(self, ear: Registration) -> None:
+    async def _wait_synced(self, registration: Registration) -> None:
         """Wait until a trigger has heard of what is cached."""
         try:
-            await ear.wait_synced(timeout=LONG)
+            await registration.wait_synced(timeout=SYNC_WARNING_DELAY)
         except SyncTimeout as error:
             log.warning("controller %s does nothing yet: %s", self._name, error)
-            await ear.wait_synced()
+            await registration.wait_synced()
 
-    def _deserted(self, ear: Registration) -> NotRunning:
+    def _trigger_ended(self, registration: Registration) -> NotRunning:
         """A trigger has ended, and with it the point of going on."""
-        informer = self._ears[ear]
+        informer = self._registrations[registration]
         return NotRunning(
             f"the controller {self._name} has ended, since it hears no more of {informer.name} "
             f"({informer.health}): its factory was left before it, or its handler removed"
         )
 
-    def _over(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         """One of the tasks has ended. None may while the others go on, unless it is halted."""
         self._tasks.discard(task)
         error: BaseException | None = None
@@ -273,4 +273,4 @@ class Shift:
             self._supervisor.fail(error)
 
     def __repr__(self) -> str:
-        return f"<Shift of {self._name} {self.state} tasks={len(self._tasks)}>"
+        return f"<ControllerRun of {self._name} {self.state} tasks={len(self._tasks)}>"

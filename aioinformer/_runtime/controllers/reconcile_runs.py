@@ -16,20 +16,20 @@ from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any, Protocol
 
-from aioinformer._core.callables import check_takes
+from aioinformer._core.callables import check_signature
 from aioinformer._core.controllers.reconcile import ReconcileContext, Result
 from aioinformer._core.instrumentation import Tracing
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.delivery.handlers import handler_name
-from aioinformer._runtime.reporting.health import shown
-from aioinformer._runtime.reporting.safe_tracing import awaited, reconcile_spans
+from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.reporting.safe_tracing import await_in_span, reconcile_span_factory
 from aioinformer.errors import HandlerCancelled, ReconcileTimeout
 
-__all__ = ["Reconcile", "Reconciles"]
+__all__ = ["Reconcile", "ReconcileRuns"]
 
 log = logging.getLogger("aioinformer.controller")
 
-DEAF = 10.0
+CANCEL_WARNING_INTERVAL = 10.0
 """Seconds between two warnings of a run that doesn't end although it was cancelled."""
 
 
@@ -55,7 +55,7 @@ class _Run:
             self.task.cancel()
 
 
-class Reconciles:
+class ReconcileRuns:
     """The runs of one controller that are under way."""
 
     def __init__(
@@ -80,18 +80,18 @@ class Reconciles:
         """
         if isinstance(reconcile, type) or not callable(reconcile):
             raise TypeError(f"reconcile is an async function of a key and a context: {reconcile!r}")
-        check_takes(reconcile, handler_name(reconcile), "key", "ctx")
+        check_signature(reconcile, handler_name(reconcile), "key", "ctx")
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout must be seconds, or None for no limit, not {timeout:g}")
         self.context = Context()
         """What each run gets a copy of."""
         self._name = name
-        self._reconcile, self._called = reconcile, handler_name(reconcile)
+        self._reconcile, self._reconcile_name = reconcile, handler_name(reconcile)
         self._timeout = timeout
-        self._begin_span = reconcile_spans(tracing, name)
+        self._begin_span = reconcile_span_factory(tracing, name)
         self._runs: dict[ObjectKey, _Run] = {}
 
-    async def once(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+    async def run(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
         """Call the reconciler; what it answers.
 
         Cancelled, this cancels the run and waits for its end.
@@ -107,30 +107,30 @@ class Reconciles:
         )
         run = self._runs[key] = _Run(task, loop.time())
         try:
-            late = await self._ended(key, run)
+            late = await self._wait_ended(key, run)
         except asyncio.CancelledError:
             run.cancel()
-            await self._gone(key, run)
-            self._notice(key, task)
+            await self._wait_cancelled(key, run)
+            self._log_cancel_error(key, task)
             raise
         finally:
             del self._runs[key]
         if late is not None:
-            raise late from _raised(task)
-        return self._outcome(task)
+            raise late from _exception_of(task)
+        return self._result_of(task)
 
     async def _call(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
         """In the run's own task and context."""
         answer = self._reconcile(key, ctx)
         if not isawaitable(answer):
-            raise TypeError(f"{self._called} must be async: it returned {answer!r}")
+            raise TypeError(f"{self._reconcile_name} must be async: it returned {answer!r}")
         begin = self._begin_span
-        result = await (answer if begin is None else awaited(answer, begin()))
-        if not _is_answer(result):
-            raise TypeError(f"{self._called} must return a Result or None, not {result!r}")
+        result = await (answer if begin is None else await_in_span(answer, begin()))
+        if not _is_result(result):
+            raise TypeError(f"{self._reconcile_name} must return a Result or None, not {result!r}")
         return result
 
-    async def _ended(self, key: ObjectKey, run: _Run) -> ReconcileTimeout | None:
+    async def _wait_ended(self, key: ObjectKey, run: _Run) -> ReconcileTimeout | None:
         """Wait for the end of a run; why it was cancelled, if its time ran out."""
         done, _ = await asyncio.wait({run.task}, timeout=self._timeout)
         if done:
@@ -140,23 +140,23 @@ class Reconciles:
         )
         run.cancel()
         while not done:
-            done, _ = await asyncio.wait({run.task}, timeout=DEAF)
+            done, _ = await asyncio.wait({run.task}, timeout=CANCEL_WARNING_INTERVAL)
             if not done:
-                self._complain(key, run)
+                self._warn_still_running(key, run)
         return late
 
-    async def _gone(self, key: ObjectKey, run: _Run) -> None:
+    async def _wait_cancelled(self, key: ObjectKey, run: _Run) -> None:
         """Wait for the end of a cancelled run; who is cancelled meanwhile waits all the same."""
         while not run.task.done():
             try:
-                done, _ = await asyncio.wait({run.task}, timeout=DEAF)
+                done, _ = await asyncio.wait({run.task}, timeout=CANCEL_WARNING_INTERVAL)
             except asyncio.CancelledError:
                 continue
             if not done:
-                self._complain(key, run)
+                self._warn_still_running(key, run)
 
-    def _outcome(self, task: asyncio.Task[Result | None]) -> Result | None:
-        error = _raised(task)
+    def _result_of(self, task: asyncio.Task[Result | None]) -> Result | None:
+        error = _exception_of(task)
         if error is None:
             return task.result()
         if isinstance(error, Exception):
@@ -166,7 +166,7 @@ class Reconciles:
             f"{self._name} raised a {type(error).__name__} of its own"
         ) from error
 
-    def _complain(self, key: ObjectKey, run: _Run) -> None:
+    def _warn_still_running(self, key: ObjectKey, run: _Run) -> None:
         took = asyncio.get_running_loop().time() - run.since
         log.warning(
             "%s: the run of %s goes on after %.0f s, although it was cancelled: its worker, and "
@@ -176,14 +176,14 @@ class Reconciles:
             took,
         )
 
-    def _notice(self, key: ObjectKey, task: asyncio.Task[Result | None]) -> None:
+    def _log_cancel_error(self, key: ObjectKey, task: asyncio.Task[Result | None]) -> None:
         """A run was cancelled from outside: what it raised then is said, and has no effect."""
-        error = _raised(task)
+        error = _exception_of(task)
         if error is not None and not isinstance(error, asyncio.CancelledError):
-            said = shown(error)
+            said = describe_error(error)
             log.warning("%s: the run of %s raised as it was cancelled: %s", self._name, key, said)
 
-    def cancel(self) -> None:
+    def cancel_all(self) -> None:
         """Have all of them end at once: each at its next await."""
         for run in self._runs.values():
             run.cancel()
@@ -193,20 +193,20 @@ class Reconciles:
         """The keys that are being reconciled."""
         return tuple(self._runs)
 
-    def seconds(self, now: float) -> dict[ObjectKey, float]:
+    def durations(self, now: float) -> dict[ObjectKey, float]:
         """How long each has taken by now."""
         return {key: now - run.since for key, run in list(self._runs.items())}
 
     def __repr__(self) -> str:
-        return f"<Reconciles of {self._name}: {len(self._runs)} under way>"
+        return f"<ReconcileRuns of {self._name}: {len(self._runs)} under way>"
 
 
-def _is_answer(result: object) -> bool:
+def _is_result(result: object) -> bool:
     """Whether a reconciler may return this; a program need not be type-checked."""
     return result is None or isinstance(result, Result)
 
 
-def _raised(task: asyncio.Task[Any]) -> BaseException | None:
+def _exception_of(task: asyncio.Task[Any]) -> BaseException | None:
     """With what a task has ended."""
     if task.cancelled():
         try:

@@ -13,19 +13,19 @@ from typing import Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
-from aioinformer._core.callables import check_takes
+from aioinformer._core.callables import check_signature
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.reconcile import Reason, cause_of
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey, Updated
-from aioinformer._runtime.delivery.handlers import Inside
+from aioinformer._runtime.delivery.handlers import InternalHandler
 
 __all__ = [
-    "Ask",
-    "InsideTrigger",
-    "OwnTrigger",
+    "Enqueue",
+    "InternalTrigger",
+    "ObjectTrigger",
     "ToKeys",
     "Trigger",
-    "an_informer",
+    "check_informer",
     "check_to_keys",
 ]
 
@@ -35,11 +35,11 @@ ToKeys: TypeAlias = Callable[[T], Iterable[ObjectKey | str]]
 """Which keys an object concerns: ``ObjectKey``s, ``"namespace/name"``, or names where the
 controller's informer has a namespace of its own."""
 
-Ask: TypeAlias = Callable[[ObjectKey, Reason, Priority], None]
+Enqueue: TypeAlias = Callable[[ObjectKey, Reason, Priority], None]
 """Has a key reconciled."""
 
 
-def an_informer(informer: T) -> T:
+def check_informer(informer: T) -> T:
     """The informer that a controller was given.
 
     Raises:
@@ -62,35 +62,35 @@ def check_to_keys(to_keys: object) -> None:
         raise TypeError(f"to_keys is a function of an object, not {to_keys!r}")
     if iscoroutinefunction(to_keys) or iscoroutinefunction(type(to_keys).__call__):
         raise TypeError(f"{to_keys!r} is async; it must answer at once")
-    check_takes(to_keys, getattr(to_keys, "__qualname__", "to_keys"), "obj")
+    check_signature(to_keys, getattr(to_keys, "__qualname__", "to_keys"), "obj")
 
 
-def _why(event: Event[Any], informer: str) -> tuple[Reason, Priority]:
+def _reason_for(event: Event[Any], informer: str) -> tuple[Reason, Priority]:
     """An event as a reason, and how urgent that is: as in controller-runtime."""
     cause = cause_of(event)
     low = cause in ("initial", "resync")
     return Reason(cause, informer), Priority.LOW if low else Priority.NORMAL
 
 
-class OwnTrigger(Inside):
+class ObjectTrigger(InternalHandler):
     """Asks for the key of each object of which there is an event."""
 
-    def __init__(self, informer: str, ask: Ask) -> None:
+    def __init__(self, informer: str, enqueue: Enqueue) -> None:
         """Make a trigger.
 
         Args:
             informer: the name of the informer whose events it hears.
-            ask: is given each key.
+            enqueue: is given each key.
         """
         self._informer = informer
-        self._ask = ask
+        self._enqueue = enqueue
 
     def __call__(self, event: Event[Any]) -> None:
         """Ask for its key."""
-        self._ask(event.key, *_why(event, self._informer))
+        self._enqueue(event.key, *_reason_for(event, self._informer))
 
     def __repr__(self) -> str:
-        return f"<OwnTrigger of {self._informer}>"
+        return f"<ObjectTrigger of {self._informer}>"
 
 
 class Trigger(Generic[T]):
@@ -99,26 +99,26 @@ class Trigger(Generic[T]):
     def __init__(
         self,
         informer: str,
-        ask: Ask,
+        enqueue: Enqueue,
         to_keys: ToKeys[T],
         *,
-        key: Callable[[ObjectKey | str], ObjectKey],
-        failed: Callable[[Exception], None],
+        parse_key: Callable[[ObjectKey | str], ObjectKey],
+        on_error: Callable[[Exception], None],
     ) -> None:
         """Make a trigger.
 
         Args:
             informer: the name of the informer whose events it hears.
-            ask: is given each key.
+            enqueue: is given each key.
             to_keys: which keys an object concerns.
-            key: makes a key of what ``to_keys`` gives.
-            failed: is told what went wrong, before it is raised for the handler's own report.
+            parse_key: makes a key of what ``to_keys`` gives.
+            on_error: is told what went wrong, before it is raised for the handler's own report.
         """
         self._informer = informer
-        self._ask = ask
+        self._enqueue = enqueue
         self._to_keys = to_keys
-        self._key = key
-        self._failed = failed
+        self._parse_key = parse_key
+        self._on_error = on_error
 
     def __call__(self, event: Event[T]) -> None:
         """Ask for the keys that an event concerns.
@@ -126,15 +126,15 @@ class Trigger(Generic[T]):
         Raises:
             Exception: what ``to_keys`` raised first; the keys of the other state were asked for.
         """
-        why = _why(event, self._informer)
+        why = _reason_for(event, self._informer)
         failures: list[Exception] = []
-        for key in self._concerned(event, failures):
-            self._ask(key, *why)
+        for key in self._affected_keys(event, failures):
+            self._enqueue(key, *why)
         if failures:
-            self._failed(failures[0])
+            self._on_error(failures[0])
             raise failures[0]
 
-    def _concerned(self, event: Event[T], failures: list[Exception]) -> Iterable[ObjectKey]:
+    def _affected_keys(self, event: Event[T], failures: list[Exception]) -> Iterable[ObjectKey]:
         """The keys of all states that there were, each once."""
         states = [event.obj]
         if isinstance(event, Updated) and event.old is not event.new:
@@ -142,25 +142,25 @@ class Trigger(Generic[T]):
         found: dict[ObjectKey, None] = {}
         for state in states:
             try:
-                found.update(dict.fromkeys(self._keys(state)))
+                found.update(dict.fromkeys(self._keys_of(state)))
             except Exception as error:  # noqa: BLE001 - a program's code; it is raised in the end
                 failures.append(error)
         return found
 
-    def _keys(self, obj: T) -> list[ObjectKey]:
+    def _keys_of(self, obj: T) -> list[ObjectKey]:
         given = self._to_keys(obj)
-        if not _are_keys(given):
+        if not _is_key_list(given):
             raise TypeError(f"{self._to_keys!r} must return a list of keys, not {given!r}")
-        return [self._key(each) for each in given]
+        return [self._parse_key(each) for each in given]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._informer}: {self._to_keys!r}>"
 
 
-def _are_keys(given: object) -> bool:
+def _is_key_list(given: object) -> bool:
     """Whether there may be keys in this. A string has its letters."""
     return isinstance(given, Iterable) and not isinstance(given, str)
 
 
-class InsideTrigger(Inside, Trigger[KubeObject]):
+class InternalTrigger(InternalHandler, Trigger[KubeObject]):
     """The same for a function of the library's own, which reads what no program may be shown."""

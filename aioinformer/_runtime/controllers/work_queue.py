@@ -7,7 +7,7 @@ key that comes first; there is none for each. What a queue is, the core's ``KeyQ
 Whose turn it is: a line of those who wait for things, one thing for each.
 
 Whoever waits is called in the order of coming, and one of the things is kept for it until it runs:
-who comes in between must look at ``kept`` and doesn't overtake. What was kept for somebody who is
+who comes in between must look at ``reserved`` and doesn't overtake. What was kept for somebody who is
 cancelled before that goes to the next. Nothing is taken here: whoever was called takes for itself,
 with no await in between, so that a cancellation can't lose anything.
 """
@@ -27,31 +27,31 @@ from aioinformer._core.controllers.queue_items import Priority, QueueStatistics
 from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
 from aioinformer._core.controllers.work_queue import KeyQueue
 from aioinformer._core.instrumentation import Metrics
-from aioinformer._runtime.delivery.listener import now
-from aioinformer._runtime.reporting.safe_metrics import guarded
-from aioinformer._runtime.tasks.event_loop import check_loop, this_loop
+from aioinformer._runtime.delivery.listener import loop_time
+from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
+from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
 from aioinformer.errors import QueueShutDown
 
-__all__ = ["Turns", "Work", "WorkQueue"]
+__all__ = ["FairWaiters", "WorkContext", "WorkQueue"]
 
 
-class Turns:
+class FairWaiters:
     """Those who wait for what ``things`` has."""
 
-    __slots__ = ("_things", "kept", "waiters")
+    __slots__ = ("_items", "reserved", "waiters")
 
-    def __init__(self, things: Sized) -> None:
-        """Nobody waits yet for any of ``things``, whose number is asked for when it may matter."""
-        self.kept = 0
+    def __init__(self, items: Sized) -> None:
+        """Nobody waits yet for any of ``items``, whose number is asked for when it may matter."""
+        self.reserved = 0
         """How many things are kept for those who were called and did not run yet."""
         self.waiters: deque[asyncio.Future[bool]] = deque()
         """Those who were not called yet."""
-        self._things = things
+        self._items = items
 
     async def wait(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Wait for one's turn, in the running ``loop``; whether there is something to take.
 
-        If not, ``dismiss`` was called: there won't be anything.
+        If not, ``wake_all_empty`` was called: there won't be anything.
         """
         waiter: asyncio.Future[bool] = loop.create_future()
         self.waiters.append(waiter)
@@ -61,21 +61,21 @@ class Turns:
             with suppress(ValueError):  # it is there unless it was to be called
                 self.waiters.remove(waiter)
             if not waiter.cancelled() and waiter.result():
-                self.kept -= 1
-                self.call()
+                self.reserved -= 1
+                self.wake()
             raise
-        self.kept -= called
+        self.reserved -= called
         return called
 
-    def call(self) -> None:
+    def wake(self) -> None:
         """Keep a thing for each of those who wait, as far as there are things."""
-        while self.waiters and len(self._things) > self.kept:
+        while self.waiters and len(self._items) > self.reserved:
             waiter = self.waiters.popleft()
             if not waiter.done():
-                self.kept += 1
+                self.reserved += 1
                 waiter.set_result(True)
 
-    def dismiss(self) -> None:
+    def wake_all_empty(self) -> None:
         """Let all of them go with nothing."""
         while self.waiters:
             waiter = self.waiters.popleft()
@@ -83,12 +83,12 @@ class Turns:
                 waiter.set_result(False)
 
     def __repr__(self) -> str:
-        return f"<Turns waiting={len(self.waiters)} kept={self.kept}>"
+        return f"<FairWaiters waiting={len(self.waiters)} kept={self.reserved}>"
 
 
 K = TypeVar("K", bound=Hashable)
 
-AT_ONCE = 512
+KEYS_PER_STEP = 512
 """Delayed keys that are put in line, or dropped, in one step of the loop: about a millisecond. A
 hundred thousand that are ready at once would hold it for a tenth of a second."""
 
@@ -134,13 +134,13 @@ class WorkQueue(Generic[K]):
         """What it is called in errors and metrics."""
         self._keys: KeyQueue[K] = KeyQueue(f"the work queue {name}".rstrip())
         self._limiter = default_limiter() if limiter is None else limiter
-        self._metrics = None if metrics is None else guarded(metrics)
+        self._metrics = None if metrics is None else wrap_metrics(metrics)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0  # none has this number
-        self._clock = now
-        self._turns = Turns(self._keys)
+        self._clock = loop_time
+        self._fair_waiters = FairWaiters(self._keys)
         self._timer: asyncio.TimerHandle | None = None
-        self._due = inf  # when it rings
+        self._timer_due = inf  # when it rings
         self._idle: asyncio.Future[None] | None = None
 
     # -- in ------------------------------------------------------------------------------------
@@ -155,10 +155,10 @@ class WorkQueue(Generic[K]):
             UsageError: called outside of the queue's event loop.
         """
         if get_ident() != self._thread:
-            self._enter()
+            self._bind_loop()
         added = self._keys.add(key, self._clock(), priority)
-        if self._turns.waiters:
-            self._turns.call()
+        if self._fair_waiters.waiters:
+            self._fair_waiters.wake()
         return added
 
     def add_after(self, key: K, delay: float, *, priority: Priority = NORMAL) -> bool:
@@ -178,10 +178,10 @@ class WorkQueue(Generic[K]):
             raise ValueError(f"{key!r} can't be added after {delay} seconds")
         if delay <= 0:
             return self.add(key, priority=priority)
-        loop = self._enter()
+        loop = self._bind_loop()
         ready = self._clock() + delay
         accepted = self._keys.add_at(key, ready, priority)
-        if accepted and ready < self._due:
+        if accepted and ready < self._timer_due:
             self._set_timer(loop)
         return accepted
 
@@ -216,12 +216,12 @@ class WorkQueue(Generic[K]):
         """
         keys = self._keys
         if get_ident() != self._thread:
-            self._enter()
-        if keys.waiting <= self._turns.kept:
-            await self._turn()
+            self._bind_loop()
+        if keys.waiting <= self._fair_waiters.reserved:
+            await self._wait_for_key()
         key = keys.take(self._clock())
         if keys.is_shut_down:
-            self._release()
+            self._release_waiters()
         return key
 
     def done(self, key: K) -> None:
@@ -232,20 +232,20 @@ class WorkQueue(Generic[K]):
         """
         keys = self._keys
         if get_ident() != self._thread:
-            self._enter()
+            self._bind_loop()
         moment = self._clock()
         item = keys.done(key, moment)
-        if self._metrics is not None and item.started is not None:
-            waited, worked = item.started - item.since, moment - item.started
+        if self._metrics is not None and item.started_at is not None:
+            waited, worked = item.started_at - item.added_at, moment - item.started_at
             self._metrics.worked(self.name, waited, worked)
-        if item.again is not None:
-            self._turns.call()
+        if item.rerun is not None:
+            self._fair_waiters.wake()
         if keys.is_shut_down:
-            self._release()
+            self._release_waiters()
 
-    def work(self) -> Work[K]:
+    def work(self) -> WorkContext[K]:
         """``async with queue.work() as key``: one ``get``, and ``done`` whatever happens."""
-        return Work(self)
+        return WorkContext(self)
 
     def priority(self, key: K) -> Priority | None:
         """That of a key which waits or is worked on; ``None`` for others.
@@ -270,14 +270,14 @@ class WorkQueue(Generic[K]):
         Raises:
             UsageError: called outside of the queue's event loop.
         """
-        loop = self._enter()
+        loop = self._bind_loop()
         self._keys.shut_down(drop=drop)
         self._set_timer(loop)
         self._free(loop)
-        self._release()
+        self._release_waiters()
 
     def _free(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._keys.free(AT_ONCE):
+        if self._keys.free(KEYS_PER_STEP):
             loop.call_soon(self._free, loop)
 
     async def drain(self, timeout: float | None = None) -> bool:
@@ -295,7 +295,7 @@ class WorkQueue(Generic[K]):
         if self._keys.idle:
             return True
         if self._idle is None:
-            self._idle = self._enter().create_future()
+            self._idle = self._bind_loop().create_future()
         await asyncio.wait([self._idle], timeout=timeout)
         return self._keys.idle
 
@@ -320,24 +320,24 @@ class WorkQueue(Generic[K]):
 
     def __repr__(self) -> str:
         name = f" {self.name}" if self.name else ""
-        return f"<WorkQueue{name} waiters={len(self._turns.waiters)} {self._keys!r}>"
+        return f"<WorkQueue{name} waiters={len(self._fair_waiters.waiters)} {self._keys!r}>"
 
     # -- inside --------------------------------------------------------------------------------
 
     def _now(self) -> float:
         """The time, if this is the right thread."""
         if get_ident() != self._thread:
-            self._enter()
+            self._bind_loop()
         return self._clock()
 
-    def _enter(self) -> asyncio.AbstractEventLoop:
+    def _bind_loop(self) -> asyncio.AbstractEventLoop:
         """The queue's loop, if it is the running one; its first use decides.
 
         Asking for the running loop costs more than an add (a system call, in Python 3.11), and so
         only those who wait or set a timer do. To the others the thread says as much: a thread runs
         one loop at a time, and who adds a key in between two of them does no harm.
         """
-        loop = this_loop()
+        loop = running_loop()
         check_loop(self._loop, self._keys.label)
         if self._loop is None:
             self._loop, self._clock, self._thread = loop, loop.time, get_ident()
@@ -345,42 +345,42 @@ class WorkQueue(Generic[K]):
                 self._metrics.queue_started(self.name, self.statistics)
         return loop
 
-    async def _turn(self) -> None:
+    async def _wait_for_key(self) -> None:
         """Wait until a key is kept for the caller, who is to take it."""
-        called = not self._keys.over and await self._turns.wait(self._enter())
+        called = not self._keys.finished and await self._fair_waiters.wait(self._bind_loop())
         if not called or not self._keys.waiting:  # it was dropped meanwhile
             raise QueueShutDown(f"{self._keys.label} is shut down, and nothing waits in it")
 
-    def _release(self) -> None:
+    def _release_waiters(self) -> None:
         """Let those go who wait for something that can't come any more."""
-        if self._keys.over:
-            self._turns.dismiss()
+        if self._keys.finished:
+            self._fair_waiters.wake_all_empty()
             if self._keys.idle:
-                self._finish()
+                self._mark_idle()
 
-    def _finish(self) -> None:
+    def _mark_idle(self) -> None:
         if self._idle is None or not self._idle.done():
             if self._idle is None:
-                self._idle = self._enter().create_future()
+                self._idle = self._bind_loop().create_future()
             self._idle.set_result(None)
             if self._metrics is not None:
                 self._metrics.queue_ended(self.name, self.statistics)
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
-        due = self._keys.delays.due
+        due = self._keys.delays.next_due
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = None if due is None else loop.call_at(due, self._tick, loop, due)
-        self._due = inf if due is None else due
+        self._timer = None if due is None else loop.call_at(due, self._collect_ready, loop, due)
+        self._timer_due = inf if due is None else due
 
-    def _tick(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+    def _collect_ready(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         """Put in line what is ready. A loop may call a little early, so ``due`` counts."""
-        self._keys.collect(max(due, loop.time()), AT_ONCE)
-        self._turns.call()
+        self._keys.collect_ready(max(due, loop.time()), KEYS_PER_STEP)
+        self._fair_waiters.wake()
         self._set_timer(loop)
 
 
-class Work(Generic[K]):
+class WorkContext(Generic[K]):
     """One key for as long as the context lasts. ``WorkQueue.work`` makes it; enter it once."""
 
     __slots__ = ("_key", "_queue")
@@ -403,4 +403,4 @@ class Work(Generic[K]):
         self._queue.done(self._key)
 
     def __repr__(self) -> str:
-        return f"<Work of {self._queue!r}>"
+        return f"<WorkContext of {self._queue!r}>"

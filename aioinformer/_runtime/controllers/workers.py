@@ -12,18 +12,18 @@ import asyncio
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
 from aioinformer._core.controllers.reconcile import (
-    Failing,
+    FailureTracker,
+    PendingReconciles,
     Reason,
     ReconcileContext,
     Result,
-    Summons,
 )
 from aioinformer._core.instrumentation import Metrics
 from aioinformer._core.objects.kube_object import ObjectKey
-from aioinformer._runtime.controllers.health import Setbacks
-from aioinformer._runtime.controllers.reconcile_runs import Reconciles
+from aioinformer._runtime.controllers.health import ReconcileErrors
+from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
 from aioinformer._runtime.controllers.work_queue import WorkQueue
-from aioinformer._runtime.reporting.health import shown
+from aioinformer._runtime.reporting.health import describe_error
 from aioinformer.errors import QueueShutDown, ReconcileTimeout
 
 __all__ = ["Workers"]
@@ -32,17 +32,17 @@ REQUEUE = Reason("requeue")
 RETRY = Reason("retry")
 
 
-class _Limiter:
+class _RecordingLimiter:
     """A limiter that remembers what it said last: health tells when a key is tried again."""
 
     def __init__(self, limiter: RateLimiter[ObjectKey]) -> None:
-        self.delay = 0.0
+        self.last_delay = 0.0
         self._limiter = limiter
 
     def when(self, key: ObjectKey, now: float) -> float:
         """Count a failure; the seconds to wait."""
-        self.delay = self._limiter.when(key, now)
-        return self.delay
+        self.last_delay = self._limiter.when(key, now)
+        return self.last_delay
 
     def forget(self, key: ObjectKey) -> None:
         """Its failures don't count any more."""
@@ -62,8 +62,8 @@ class Workers:
     def __init__(
         self,
         name: str,
-        reconciles: Reconciles,
-        setbacks: Setbacks,
+        reconcile_runs: ReconcileRuns,
+        errors: ReconcileErrors,
         *,
         limiter: RateLimiter[ObjectKey] | None = None,
         metrics: Metrics | None = None,
@@ -72,28 +72,28 @@ class Workers:
 
         Args:
             name: the controller's.
-            reconciles: makes the runs.
-            setbacks: is told of those that fail.
+            reconcile_runs: makes the runs.
+            errors: is told of those that fail.
             limiter: how long a key that failed waits; client-go's by default.
             metrics: what the queue feeds.
         """
-        self._limiter = _Limiter(default_limiter() if limiter is None else limiter)
+        self._limiter = _RecordingLimiter(default_limiter() if limiter is None else limiter)
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
             name=name, limiter=self._limiter, metrics=metrics
         )
-        self.failing = Failing()
-        self.summons = Summons()
+        self.failures = FailureTracker()
+        self.pending = PendingReconciles()
         self.runs = 0
         """Runs that have ended."""
         self._name = name
-        self._reconciles = reconciles
-        self._setbacks = setbacks
+        self._reconcile_runs = reconcile_runs
+        self._errors = errors
 
     # -- what is to be done --------------------------------------------------------------------
 
-    def ask(self, key: ObjectKey, reason: Reason, priority: Priority) -> None:
+    def enqueue(self, key: ObjectKey, reason: Reason, priority: Priority) -> None:
         """Have ``key`` reconciled."""
-        self.summons.now(key, reason, priority)
+        self.pending.add(key, reason, priority)
         self.queue.add(key, priority=priority)
 
     def halt(self) -> None:
@@ -115,56 +115,56 @@ class Workers:
             except QueueShutDown:
                 return
             try:
-                await self._serve(key)
+                await self._process(key)
             finally:
                 self.queue.done(key)
 
-    async def _serve(self, key: ObjectKey) -> None:
+    async def _process(self, key: ObjectKey) -> None:
         clock = asyncio.get_running_loop().time
         began = clock()
-        reasons, priority = self.summons.take(key, began)
+        reasons, priority = self.pending.take(key, began)
         context = ReconcileContext(
             controller=self._name,
             reasons=reasons,
-            retries=self.failing.retries(key),
+            retries=self.failures.retries(key),
             priority=priority,
         )
         try:
-            result = await self._reconciles.once(key, context)
+            result = await self._reconcile_runs.run(key, context)
         except Exception as error:  # noqa: BLE001 - a program's code; told and tried again
             ended = "timeout" if isinstance(error, ReconcileTimeout) else "error"
             self._retry(key, error, priority)
         else:
-            ended = self._settle(key, result or Result(), priority)
+            ended = self._on_success(key, result or Result(), priority)
         self.runs += 1
-        self._setbacks.ran(ended, clock() - began)
+        self._errors.record_run(ended, clock() - began)
 
-    def _settle(self, key: ObjectKey, result: Result, priority: Priority) -> str:
+    def _on_success(self, key: ObjectKey, result: Result, priority: Priority) -> str:
         """A run succeeded; what to call its result."""
-        self.failing.succeeded(key)
+        self.failures.record_success(key)
         if result.requeue:
-            self._again(key, REQUEUE, priority)
+            self._requeue_rate_limited(key, REQUEUE, priority)
             return "requeue"
         self.queue.forget(key)
         if result.requeue_after is None:
             return "success"
         due = asyncio.get_running_loop().time() + result.requeue_after
-        self.summons.later(key, REQUEUE, priority, due)
+        self.pending.schedule(key, REQUEUE, priority, due)
         self.queue.add_after(key, result.requeue_after, priority=priority)
         return "requeue_after"
 
     def _retry(self, key: ObjectKey, error: Exception, priority: Priority) -> None:
         now = asyncio.get_running_loop().time()
-        delay = self._again(key, RETRY, priority)
-        retries = self.failing.failed(key, shown(error), now=now, due=now + delay)
-        self._setbacks.failed(key, error, retries=retries, delay=delay)
+        delay = self._requeue_rate_limited(key, RETRY, priority)
+        retries = self.failures.record_failure(key, describe_error(error), now=now, due=now + delay)
+        self._errors.report_failure(key, error, retries=retries, delay=delay)
 
-    def _again(self, key: ObjectKey, reason: Reason, priority: Priority) -> float:
+    def _requeue_rate_limited(self, key: ObjectKey, reason: Reason, priority: Priority) -> float:
         """Have it run again when the limiter allows; in how many seconds."""
         now = asyncio.get_running_loop().time()
         self.queue.add_rate_limited(key, priority=priority)
-        self.summons.later(key, reason, priority, now + self._limiter.delay)
-        return self._limiter.delay
+        self.pending.schedule(key, reason, priority, now + self._limiter.last_delay)
+        return self._limiter.last_delay
 
     def __repr__(self) -> str:
         return f"<Workers of {self._name} runs={self.runs} {self.queue!r}>"

@@ -13,121 +13,121 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from aioinformer._core.objects.kube_object import Event, KubeObject
-from aioinformer._runtime.reporting.health import shown
+from aioinformer._runtime.reporting.health import describe_error
 from aioinformer.errors import HandlerCancelled, HandlerTimeout, ModelMismatch, ObjectDecodeError
 
-__all__ = ["Failed", "Failures"]
+__all__ = ["HandlerErrors", "OnHandlerError"]
 
 log = logging.getLogger("aioinformer.handlers")
 
-QUIET = 1.0
+TRACEBACK_INTERVAL = 1.0
 """Seconds between two tracebacks of one handler."""
 
-SELDOM = 10.0
+SLOW_WARNING_INTERVAL = 10.0
 """Seconds between two warnings that one handler is slow: with ``concurrency=100`` all of its calls
 may be, for the same reason."""
 
-Failed: TypeAlias = Callable[[str, Exception], None]
+OnHandlerError: TypeAlias = Callable[[str, Exception], None]
 """Is told the name of a listener and what went wrong in it."""
 
 
-class Failures:
+class HandlerErrors:
     """Tells of one listener's failures."""
 
-    def __init__(self, name: str, failed: Failed | None = None) -> None:
+    def __init__(self, name: str, on_error: OnHandlerError | None = None) -> None:
         """Nothing has failed yet.
 
         Args:
             name: the listener's.
-            failed: is told of each failure. What it raises is logged.
+            on_error: is told of each failure. What it raises is logged.
         """
         self.count = 0
         """Failures that are the handler's."""
         self._name = name
-        self._failed = failed
-        self._traced_at = float("-inf")
+        self._on_error = on_error
+        self._traceback_logged_at = float("-inf")
         self._warned_at = float("-inf")
 
-    def raised(self, event: Event, error: BaseException) -> Exception:
+    def report_exception(self, event: Event, error: BaseException) -> Exception:
         """The handler raised ``error``; what to call that where only an Exception will do."""
         if isinstance(error, ObjectDecodeError | ModelMismatch):  # not the handler's doing
-            log.error("handler %s: %s", self._name, shown(error))
-            self._tell(error)
+            log.error("handler %s: %s", self._name, describe_error(error))
+            self._call_hook(error)
             return error
-        self._complain("handler %s raised at %s of %r: %s", event, error)
-        return self._tell(error)
+        self._log_exception("handler %s raised at %s of %r: %s", event, error)
+        return self._call_hook(error)
 
-    def cancelled_itself(self) -> Exception:
+    def report_self_cancel(self) -> Exception:
         """The handler has cancelled the task that it runs in, and returned."""
         error = HandlerCancelled(f"{self._name} cancelled the task that it runs in; it goes on")
         self.count += 1
         log.error("handler %s", error)
-        return self._tell(error)
+        return self._call_hook(error)
 
-    def timed_out(self, event: Event, seconds: float, *, ends: str) -> HandlerTimeout:
-        """A call took longer than ``seconds``; ``ends`` says what becomes of it."""
+    def report_timeout(self, event: Event, seconds: float, *, consequence: str) -> HandlerTimeout:
+        """A call took longer than ``seconds``; ``consequence`` says what becomes of it."""
         error = HandlerTimeout(
             f"{self._name} took longer than {seconds:g} s at {type(event).__name__} of "
-            f"{event.obj!r}; {ends}"
+            f"{event.obj!r}; {consequence}"
         )
         self.count += 1
         log.error("handler %s", error)
-        self._tell(error)
+        self._call_hook(error)
         return error
 
-    def filter_raised(self, obj: KubeObject, error: BaseException) -> None:
+    def report_filter_exception(self, obj: KubeObject, error: BaseException) -> None:
         """The listener's filter raised at ``obj``, which is taken to pass."""
         self.count += not isinstance(error, ModelMismatch)
-        in_full = self._in_full()
+        in_full = self._traceback_allowed()
         log.error(
             "the filter of %s raised at %r, which is taken to pass: %s",
             self._name,
             obj,
-            shown(error),
+            describe_error(error),
             exc_info=error if in_full else None,
         )
-        self._tell(error)
+        self._call_hook(error)
 
-    def ended(self, error: Exception) -> None:
+    def report_end(self, error: Exception) -> None:
         """The registration has come to an end that nobody asked for."""
         self.count += 1
         log.error("handler %s: %s", self._name, error)
-        self._tell(error)
+        self._call_hook(error)
 
-    def slow(self, event: Event, what: str) -> None:
+    def report_slow_call(self, event: Event, what: str) -> None:
         """A call takes long: ``what`` says how long, and what may be done."""
         now = asyncio.get_running_loop().time()
-        if now - self._warned_at >= SELDOM:
+        if now - self._warned_at >= SLOW_WARNING_INTERVAL:
             self._warned_at = now
             of = f"{type(event).__name__} of {event.obj!r}"
             log.warning("handler %s %s, at %s", self._name, what, of)
 
-    def _complain(self, message: str, event: Event, error: BaseException) -> None:
+    def _log_exception(self, message: str, event: Event, error: BaseException) -> None:
         self.count += 1
         log.error(
             message,
             self._name,
             type(event).__name__,
             event.obj,
-            shown(error),
-            exc_info=error if self._in_full() else None,
+            describe_error(error),
+            exc_info=error if self._traceback_allowed() else None,
         )
 
-    def _in_full(self) -> bool:
+    def _traceback_allowed(self) -> bool:
         now = asyncio.get_running_loop().time()
-        if now - self._traced_at < QUIET:
+        if now - self._traceback_logged_at < TRACEBACK_INTERVAL:
             return False
-        self._traced_at = now
+        self._traceback_logged_at = now
         return True
 
-    def _tell(self, error: BaseException) -> Exception:
+    def _call_hook(self, error: BaseException) -> Exception:
         if not isinstance(error, Exception):
             cancelled = HandlerCancelled(f"{self._name} raised a {type(error).__name__} of its own")
             cancelled.__cause__ = error
             error = cancelled
-        if self._failed is not None:
+        if self._on_error is not None:
             try:
-                self._failed(self._name, error)
+                self._on_error(self._name, error)
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException:
@@ -135,4 +135,4 @@ class Failures:
         return error
 
     def __repr__(self) -> str:
-        return f"<Failures of {self._name}: {self.count}>"
+        return f"<HandlerErrors of {self._name}: {self.count}>"

@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct
 from typing_extensions import TypeVar
 
-from aioinformer._core.callables import check_takes
+from aioinformer._core.callables import check_signature
 from aioinformer._core.objects.kube_object import (
     Added,
     Deleted,
@@ -34,29 +34,29 @@ from aioinformer._core.objects.kube_object import (
     KubeObject,
     Updated,
 )
-from aioinformer._core.objects.view import View
-from aioinformer._runtime.reporting.safe_tracing import GuardedSpan, awaited
+from aioinformer._core.objects.view import ObjectView
+from aioinformer._runtime.reporting.safe_tracing import SafeSpan, await_in_span
 
 __all__ = [
     "Handler",
+    "HandlerOptions",
     "HandlesAdd",
     "HandlesDelete",
     "HandlesUpdate",
-    "Inside",
+    "InternalHandler",
     "OnAdd",
     "OnDelete",
     "OnUpdate",
-    "Terms",
-    "adds_only",
-    "check_whole",
-    "deletions_only",
-    "dispatch",
+    "add_handler_from",
+    "check_int",
+    "compile_handler",
+    "delete_handler_from",
+    "event_kinds",
     "handler_name",
     "is_async",
-    "kinds_of",
-    "traced",
-    "updates_only",
-    "viewed",
+    "update_handler_from",
+    "with_span",
+    "with_view",
 ]
 
 
@@ -128,10 +128,10 @@ METHODS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """What an object that is a handler may have, and what that is called with, by position and name."""
 
-ONLY = "_aioinformer_only"
+EVENT_KIND_ATTRIBUTE = "_aioinformer_only"
 """Where a function of an event that was made of one for a single kind says which."""
 
-_Call: TypeAlias = Callable[[Any], Any]
+_EventFunction: TypeAlias = Callable[[Any], Any]
 F = TypeVar("F", bound=Callable[[Any], Awaitable[None] | None])
 
 
@@ -145,23 +145,25 @@ def is_async(handler: Handler[Any]) -> bool:
     """Whether any of its functions is a coroutine function. A plain one may still return an
     awaitable.
     """
-    return any(iscoroutinefunction(part) for part in _parts(handler))
+    return any(iscoroutinefunction(part) for part in _callables_of(handler))
 
 
-def _parts(handler: object) -> tuple[object, ...]:
+def _callables_of(handler: object) -> tuple[object, ...]:
     """What of it may be called."""
     names = ("on_add", "on_update", "on_delete", "__call__")
     return (handler, *(getattr(handler, name, None) for name in names))
 
 
-def _check_runs(handler: object) -> None:
+def _check_no_yield(handler: object) -> None:
     """Raise if calling it would do nothing: a function with a ``yield`` in it only makes something
     to iterate over, which nobody will.
 
     Raises:
         TypeError: it is one.
     """
-    if any(isgeneratorfunction(each) or isasyncgenfunction(each) for each in _parts(handler)):
+    if any(
+        isgeneratorfunction(each) or isasyncgenfunction(each) for each in _callables_of(handler)
+    ):
         raise TypeError(f"{handler_name(handler)} has a yield in it: as a handler it would not run")
 
 
@@ -178,24 +180,24 @@ def _check_methods(handler: object) -> None:
             for meant in get_close_matches(method, missing, n=1, cutoff=0.8):
                 raise TypeError(f"{name} has {method}, which nobody calls: is {meant} meant?")
     for method in METHODS:
-        _check_takes_event(getattr(handler, method, None), f"{name}.{method}", method)
+        _check_method_signature(getattr(handler, method, None), f"{name}.{method}", method)
 
 
-def _check_takes_event(function: object, name: str, method: str) -> None:
+def _check_method_signature(function: object, name: str, method: str) -> None:
     positional, keywords = METHODS[method]
-    check_takes(function, name, *positional, **dict.fromkeys(keywords))
+    check_signature(function, name, *positional, **dict.fromkeys(keywords))
 
 
-def adds_only(function: OnAdd[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
+def add_handler_from(function: OnAdd[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
     """A handler that calls ``function`` for additions."""
 
     def on_event(event: Event[T]) -> Awaitable[None] | None:
         return function(event.obj, initial=event.initial) if isinstance(event, Added) else None
 
-    return _named_function(on_event, function, Added, "on_add")
+    return _make_handler(on_event, function, Added, "on_add")
 
 
-def updates_only(function: OnUpdate[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
+def update_handler_from(function: OnUpdate[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
     """A handler that calls ``function`` for updates."""
 
     def on_event(event: Event[T]) -> Awaitable[None] | None:
@@ -203,43 +205,43 @@ def updates_only(function: OnUpdate[T]) -> Callable[[Event[T]], Awaitable[None] 
             return None
         return function(event.old, event.new, resync=event.resync)
 
-    return _named_function(on_event, function, Updated, "on_update")
+    return _make_handler(on_event, function, Updated, "on_update")
 
 
-def deletions_only(function: OnDelete[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
+def delete_handler_from(function: OnDelete[T]) -> Callable[[Event[T]], Awaitable[None] | None]:
     """A handler that calls ``function`` for deletions."""
 
     def on_event(event: Event[T]) -> Awaitable[None] | None:
         return function(event.obj, reason=event.reason) if isinstance(event, Deleted) else None
 
-    return _named_function(on_event, function, Deleted, "on_delete")
+    return _make_handler(on_event, function, Deleted, "on_delete")
 
 
-def _named(on_event: F, function: object) -> F:
+def _with_name(on_event: F, function: object) -> F:
     on_event.__qualname__ = handler_name(function)
     return on_event
 
 
-def _named_function(on_event: F, function: object, kind: type, method: str) -> F:
+def _make_handler(on_event: F, function: object, kind: type, method: str) -> F:
     if isinstance(function, type) or not callable(function):
         raise TypeError(f"this is for a function, not for {function!r}")
-    _check_runs(function)
-    _check_takes_event(function, handler_name(function), method)
-    vars(on_event)[ONLY] = kind
-    return _named(on_event, function)
+    _check_no_yield(function)
+    _check_method_signature(function, handler_name(function), method)
+    vars(on_event)[EVENT_KIND_ATTRIBUTE] = kind
+    return _with_name(on_event, function)
 
 
-def kinds_of(handler: Handler[Any]) -> tuple[type, ...]:
+def event_kinds(handler: Handler[Any]) -> tuple[type, ...]:
     """The kinds of events that it does something about; of all, as far as can be seen, if it is a
     function of an event.
     """
     methods = {"on_add": Added, "on_update": Updated, "on_delete": Deleted}
     kinds = tuple(kind for name, kind in methods.items() if getattr(handler, name, None))
-    only: type | None = getattr(handler, ONLY, None)
+    only: type | None = getattr(handler, EVENT_KIND_ATTRIBUTE, None)
     return kinds or ((Added, Updated, Deleted) if only is None else (only,))
 
 
-class Inside:
+class InternalHandler:
     """Base of the library's own handlers, which are told of objects as they are inside the informer
     and look at keys alone: an object that no program can be shown still has one.
     """
@@ -247,33 +249,33 @@ class Inside:
     __slots__ = ()
 
 
-def viewed(handler: Handler[T], view: View[T] | None) -> Handler:
+def with_view(handler: Handler[T], view: ObjectView[T] | None) -> Handler:
     """A handler of events as they are inside the informer, which tells ``handler`` what programs
     see: itself if that is the same.
 
     What can't be converted is raised from it, as if the handler had looked at the object.
 
     Raises:
-        TypeError: as ``dispatch``.
+        TypeError: as ``compile_handler``.
     """
-    if view is None or isinstance(handler, Inside):
+    if view is None or isinstance(handler, InternalHandler):
         same: Any = handler
         inside: Handler = same
         return inside
-    call = dispatch(handler)
+    call = compile_handler(handler)
 
     def on_event(event: Event) -> Awaitable[None] | None:
-        unfinished: Awaitable[None] | None = call(view.event(event))
+        unfinished: Awaitable[None] | None = call(view.convert_event(event))
         return unfinished
 
     async def on_event_async(event: Event) -> None:
         if (unfinished := on_event(event)) is not None:
             await unfinished
 
-    return _named(on_event_async if is_async(handler) else on_event, handler)
+    return _with_name(on_event_async if is_async(handler) else on_event, handler)
 
 
-def dispatch(handler: Handler[Any]) -> _Call:
+def compile_handler(handler: Handler[Any]) -> _EventFunction:
     """One function of an event for whatever form the handler has.
 
     Raises:
@@ -282,7 +284,7 @@ def dispatch(handler: Handler[Any]) -> _Call:
     """
     if isinstance(handler, type):
         raise TypeError(f"a handler is an object: pass {handler.__name__}(), not the class")
-    _check_runs(handler)
+    _check_no_yield(handler)
     on_add = getattr(handler, "on_add", None)
     on_update = getattr(handler, "on_update", None)
     on_delete = getattr(handler, "on_delete", None)
@@ -292,7 +294,7 @@ def dispatch(handler: Handler[Any]) -> _Call:
                 f"a handler has on_add, on_update or on_delete, or is a function of one event; "
                 f"{type(handler).__name__} is neither"
             )
-        check_takes(handler, handler_name(handler), "event")
+        check_signature(handler, handler_name(handler), "event")
         return handler
     _check_methods(handler)
 
@@ -308,13 +310,13 @@ def dispatch(handler: Handler[Any]) -> _Call:
     return call
 
 
-def check_whole(name: str, value: object) -> None:
+def check_int(name: str, value: object) -> None:
     """Raise TypeError unless the argument of this name is an integer."""
     if not isinstance(value, int):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
 
 
-class Terms(Struct, frozen=True):
+class HandlerOptions(Struct, frozen=True):
     """How a handler is to be called. ``add_handler`` explains each."""
 
     concurrency: int = 1
@@ -324,26 +326,26 @@ class Terms(Struct, frozen=True):
     fail_fast: bool = False
 
     def __post_init__(self) -> None:
-        check_whole("concurrency", self.concurrency)
+        check_int("concurrency", self.concurrency)
         if self.concurrency < 1:
             raise ValueError(f"concurrency must be at least 1, not {self.concurrency}")
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"timeout must be seconds, or None for no limit, not {self.timeout:g}")
 
 
-def traced(handler: Handler[Any], begin: Callable[[str], GuardedSpan]) -> Handler[Any]:
-    """A handler that calls ``handler`` inside a span, which ``begin`` begins.
+def with_span(handler: Handler[Any], begin_span: Callable[[str], SafeSpan]) -> Handler[Any]:
+    """A handler that calls ``handler`` inside a span, which ``begin_span`` begins.
 
     Raises:
-        TypeError: as ``dispatch``.
+        TypeError: as ``compile_handler``.
     """
-    call, kinds = dispatch(handler), kinds_of(handler)
+    call, kinds = compile_handler(handler), event_kinds(handler)
 
     def on_event(event: Event[Any]) -> Awaitable[None] | None:
         if not isinstance(event, kinds):
             nothing: Awaitable[None] | None = call(event)
             return nothing
-        span = begin(type(event).__name__.lower())
+        span = begin_span(type(event).__name__.lower())
         try:
             with span.current():
                 result = call(event)
@@ -351,7 +353,7 @@ def traced(handler: Handler[Any], begin: Callable[[str], GuardedSpan]) -> Handle
             span.ended(error)
             raise
         if result is not None and isawaitable(result):
-            return awaited(result, span)
+            return await_in_span(result, span)
         span.ended(None)
         return None
 

@@ -24,99 +24,99 @@ from typing import Any, TypeAlias
 
 from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.objects.kube_object import Event
-from aioinformer._runtime.delivery.call import Attempts, context_outside, unfinished
+from aioinformer._runtime.delivery.call import HandlerCaller, as_awaitable, detached_context
 from aioinformer._runtime.delivery.listener import Listener
-from aioinformer._runtime.tasks.event_loop import BUDGET
+from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS
 
-__all__ = ["Rounds", "Unfinished", "Visits"]
+__all__ = ["InlineDispatcher", "InlineHandler", "UnfinishedCall"]
 
-Unfinished: TypeAlias = tuple[Event, Awaitable[None], float]
+UnfinishedCall: TypeAlias = tuple[Event, Awaitable[None], float]
 """An event, what is left to await of its call, and when that began."""
 
 
-class Rounds:
+class InlineDispatcher:
     """Those that have something pending, in the order in which it came."""
 
     def __init__(self) -> None:
         """Nobody has anything."""
-        self.due = 0.0
+        self.deadline = 0.0
         """When the round that is on has to give way."""
-        self.asked: deque[Visits] = deque()
-        """Whom to visit, once each. Who asks to be, adds itself and has the round ``begin``."""
-        self.soon = False
+        self.scheduled: deque[InlineHandler] = deque()
+        """Whom to visit, once each. Who asks to be, adds itself and has the round ``schedule_callback``."""
+        self.callback_pending = False
         """Whether a round is about to begin."""
         # Not that of whoever asked: it would be kept alive, and has nothing to do with this.
-        self._context = context_outside()
+        self._context = detached_context()
 
-    def begin(self) -> None:
+    def schedule_callback(self) -> None:
         """Go round in the next turn of the loop."""
-        self.soon = True
-        asyncio.get_running_loop().call_soon(self._go, context=self._context)
+        self.callback_pending = True
+        asyncio.get_running_loop().call_soon(self._run, context=self._context)
 
-    def _go(self) -> None:
+    def _run(self) -> None:
         """One round, as far as there is time."""
-        loop, asked = asyncio.get_running_loop(), self.asked
+        loop, asked = asyncio.get_running_loop(), self.scheduled
         now = loop.time()
-        self.due = due = now + BUDGET
+        self.deadline = due = now + SLICE_SECONDS
         try:
             while asked and now < due:
-                now = asked.popleft().visit(loop, now)
+                now = asked.popleft().run_pending(loop, now)
         finally:
-            self.soon = False
+            self.callback_pending = False
             if asked:
-                self.begin()
+                self.schedule_callback()
 
     def __repr__(self) -> str:
-        return f"<Rounds {len(self.asked)} to be visited>"
+        return f"<InlineDispatcher {len(self.scheduled)} to be visited>"
 
 
-class Visits:
+class InlineHandler:
     """Calls a plain handler in the name of its task, while that waits."""
 
     def __init__(
         self,
-        rounds: Rounds,
+        dispatcher: InlineDispatcher,
         listener: Listener,
         mailbox: Mailbox,
-        attempts: Attempts,
+        handler_caller: HandlerCaller,
         context: Context,
     ) -> None:
-        """Visit nobody before there is somebody who waits ``until``.
+        """Visit nobody before there is somebody who waits ``wait``.
 
         Args:
-            rounds: who visits.
+            dispatcher: who visits.
             listener: who is told what was done.
             mailbox: the listener's, where the events are.
-            attempts: calls the handler.
+            handler_caller: calls the handler.
             context: the one that the task runs in.
         """
-        self._rounds = rounds
+        self._dispatcher = dispatcher
         self._listener = listener
         self._mailbox = mailbox
-        self._attempts = attempts
-        self._call, self._patience = attempts.call, attempts.patience
-        self._within = context.run
-        self._asked = False
+        self._handler_caller = handler_caller
+        self._call, self._blocking_limit = handler_caller.call, handler_caller.blocking_limit
+        self._run_in_context = context.run
+        self._scheduled = False
         self._task: asyncio.Task[Any] | None = None
         self._waiter: asyncio.Future[None] | None = None  # what it awaits
-        self._left: Unfinished | None = None
+        self._unfinished: UnfinishedCall | None = None
         self._error: BaseException | None = None
         self._cancelled = False
 
-    def ask(self) -> None:
+    def schedule(self) -> None:
         """Something has come."""
-        if not self._asked:
-            self._asked = True
-            rounds = self._rounds
-            rounds.asked.append(self)
-            if not rounds.soon:
-                rounds.begin()
+        if not self._scheduled:
+            self._scheduled = True
+            rounds = self._dispatcher
+            rounds.scheduled.append(self)
+            if not rounds.callback_pending:
+                rounds.schedule_callback()
 
     # -- the task's side -----------------------------------------------------------------------
 
-    async def until(
+    async def wait(
         self, task: asyncio.Task[Any], waiter: asyncio.Future[None]
-    ) -> Unfinished | None:
+    ) -> UnfinishedCall | None:
         """Wait in ``task``, this one, until there is something for it to do: what is left of a
         call, or what it finds at its listener.
         """
@@ -124,19 +124,19 @@ class Visits:
         try:
             await waiter
         except asyncio.CancelledError:
-            self._interrupted(task)
+            self._on_cancelled(task)
         finally:
             self._waiter, self._cancelled = None, False
             error, self._error = self._error, None
-            left, self._left = self._left, None
+            left, self._unfinished = self._unfinished, None
         if error is not None:
             raise error
         return left
 
-    def _interrupted(self, task: asyncio.Task[Any]) -> None:
-        if self._cancelled and self._attempts.undone(task):
+    def _on_cancelled(self, task: asyncio.Task[Any]) -> None:
+        if self._cancelled and self._handler_caller.cleared_self_cancel(task):
             return
-        if self._left is not None:  # has begun: that it is to end is felt inside of it
+        if self._unfinished is not None:  # has begun: that it is to end is felt inside of it
             task.uncancel()
             task.cancel()
         elif self._error is None:
@@ -144,11 +144,11 @@ class Visits:
 
     # -- the visitor's side --------------------------------------------------------------------
 
-    def visit(self, loop: asyncio.AbstractEventLoop, now: float) -> float:
+    def run_pending(self, loop: asyncio.AbstractEventLoop, now: float) -> float:
         """Deal with what is pending, beginning ``now``, and as long as there is time; until when
         that took.
         """
-        self._asked = False
+        self._scheduled = False
         task, waiter = self._task, self._waiter
         if task is None or waiter is None or waiter.done():  # it is awake, and sees for itself
             return now
@@ -158,32 +158,39 @@ class Visits:
             waiter.set_result(None)
             return now
         try:
-            now = self._within(self._calls, waiter, loop.time, now)
+            now = self._run_in_context(self._call_pending, waiter, loop.time, now)
         except BaseException as error:  # noqa: BLE001 - it is raised again, in the task
             self._error = error
         finally:
             _leave_task(loop, task)
         if waiter.done():
             self._cancelled = waiter.cancelled() or task.cancelling() > 0
-        elif self._left is not None or self._error is not None:
+        elif self._unfinished is not None or self._error is not None:
             waiter.set_result(None)
         return now
 
-    def _calls(self, waiter: asyncio.Future[None], clock: Callable[[], float], now: float) -> float:
+    def _call_pending(
+        self, waiter: asyncio.Future[None], clock: Callable[[], float], now: float
+    ) -> float:
         """Call the handler until nothing is pending that is for rounds, or time is up."""
-        box, call, patience, due = self._mailbox, self._call, self._patience, self._rounds.due
+        box, call, patience, due = (
+            self._mailbox,
+            self._call,
+            self._blocking_limit,
+            self._dispatcher.deadline,
+        )
         began, first, count, longest, took = now, now, 0, 0.0, 0.0
         try:
-            while (run := box.run()) is not None:
+            while (run := box.borrow_batch()) is not None:
                 for event in run:
                     result = None
                     try:
                         result = call(event)
                     except BaseException as error:  # noqa: BLE001 - a program's code
-                        self._attempts.raised(event, error)
+                        self._handler_caller.on_exception(event, error)
                     now = clock()
-                    if result is not None and (rest := unfinished(result)) is not None:
-                        self._left = event, rest, began
+                    if result is not None and (rest := as_awaitable(result)) is not None:
+                        self._unfinished = event, rest, began
                         return now
                     took = now - began
                     began = now
@@ -191,22 +198,22 @@ class Visits:
                     if took > longest:
                         longest = took
                     if took > patience:
-                        self._attempts.kept_the_loop(event, took)
+                        self._handler_caller.on_blocking_call(event, took)
                     if waiter.done():
                         return now
                     if now >= due:
-                        self.ask()
+                        self.schedule()
                         return now
-                if not box.more:
+                if not box.more_batches:
                     return now
             if not box.empty:  # what is pending is the task's
                 waiter.set_result(None)
         finally:
             if count:
-                self._listener.spent(began - first, count, took, longest)
-            self._listener.relieve()
+                self._listener.record_calls(began - first, count, took, longest)
+            self._listener.release()
         return now
 
     def __repr__(self) -> str:
-        state = "asked for" if self._asked else "idle"
-        return f"<Visits to {self._listener.name} {state}>"
+        state = "asked for" if self._scheduled else "idle"
+        return f"<InlineHandler to {self._listener.name} {state}>"

@@ -1,6 +1,6 @@
 """What a handler and a stream have in common: a mailbox, and somebody waiting at it.
 
-The informer's pump fills mailboxes and never waits for anybody, except at the ``Gate``: while a
+The informer's pump fills mailboxes and never waits for anybody, except at the ``BackpressureGate``: while a
 mailbox with ``overflow="block"`` is full, nothing is taken from the queue. A listener looks into
 its mailbox after each wake-up and takes the event with no await in between, so that a
 cancellation can't lose one.
@@ -30,10 +30,10 @@ from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.objects.kube_object import Event, KubeObject
 from aioinformer.errors import ListenerOverflow, NotRunning, SyncTimeout
 
-__all__ = ["Gate", "Listener", "Statistics", "Timing", "now"]
+__all__ = ["BackpressureGate", "CallTimes", "Listener", "Statistics", "loop_time"]
 
 
-class Gate:
+class BackpressureGate:
     """Closed while a full mailbox keeps the pump waiting."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Gate:
         await self._open.wait()
 
     def __repr__(self) -> str:
-        return f"<Gate {'closed' if self.closed else 'open'}>"
+        return f"<BackpressureGate {'closed' if self.closed else 'open'}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class Statistics:
     """The most that a call took."""
 
 
-class Timing:
+class CallTimes:
     """How long the calls of a handler took."""
 
     __slots__ = ("_calls", "_total", "last", "max")
@@ -100,7 +100,7 @@ class Timing:
         self._calls = 0
         self._total = 0.0
 
-    def spent(
+    def record_calls(
         self,
         seconds: float,
         calls: int = 1,
@@ -124,10 +124,10 @@ class Timing:
         return self._total / self._calls if self._calls else 0.0
 
     def __repr__(self) -> str:
-        return f"<Timing calls={self._calls} mean={self.mean:g} max={self.max:g}>"
+        return f"<CallTimes calls={self._calls} mean={self.mean:g} max={self.max:g}>"
 
 
-def now() -> float:
+def loop_time() -> float:
     """The time of the loop, which is the monotonic clock where it isn't a simulated one; so it can
     be asked from a thread without one.
     """
@@ -151,9 +151,9 @@ class Listener:
         self,
         name: str,
         mailbox: Mailbox,
-        gate: Gate,
+        gate: BackpressureGate,
         *,
-        why: Callable[[], str] | None = None,
+        describe: Callable[[], str] | None = None,
         resync: float = 0.0,
     ) -> None:
         """Make a listener with an empty mailbox.
@@ -162,15 +162,15 @@ class Listener:
             name: for logs, health and errors.
             mailbox: its pending events. A filter is the mailbox's (its ``each``).
             gate: what to open when there is room again.
-            why: says what its informer is doing, for errors.
+            describe: says what its informer is doing, for errors.
             resync: seconds between two times that it is told the cached state again; 0 for never.
         """
         self.name = name
-        self.on_spent: Callable[[float, int], None] | None = None
+        self.on_calls: Callable[[float, int], None] | None = None
         """Is told the seconds that so many calls of its handler took, for metrics."""
         self.on_closed: Callable[[Listener], None] | None = None
         """Is told when it is closed, each time."""
-        self.summon: Callable[[], None] | None = None
+        self.on_ready: Callable[[], None] | None = None
         """Is called when live events have come, instead of waking up who waits."""
         self.resync_period = resync
         self.resync_due: float | None = None
@@ -179,13 +179,13 @@ class Listener:
         """The task that reads it, as far as that is known, which is of streams only."""
         self.failure: ListenerOverflow | None = None
         """Why it was closed, if nobody asked for that; a stream raises it, a handler reports it."""
-        self._why = why or self.__repr__
+        self._describe = describe or self.__repr__
         self._mailbox = mailbox
         self._gate = gate
         self._waiter: asyncio.Future[None] | None = None
         self._synced = asyncio.Event()
         self._closed = False
-        self._timing = Timing()
+        self._call_times = CallTimes()
 
     # -- the informer's side -------------------------------------------------------------------
 
@@ -193,27 +193,27 @@ class Listener:
         """Live events have come, ``at`` this time of the loop. They are kept, not copied.
 
         Returns:
-            Whether to ``fold`` before it is given anything more.
+            Whether to ``merge_oldest`` before it is given anything more.
         """
         box = self._mailbox
-        if box.extend(events, at):
+        if box.put(events, at):
             waiter = self._waiter
             if waiter is not None:
-                if self.summon is not None:
-                    self.summon()
+                if self.on_ready is not None:
+                    self.on_ready()
                 else:
                     self._waiter = None
                     if not waiter.done():
                         waiter.set_result(None)
             if box.overflowed:
                 self._fail()
-        return box.behind
+        return box.needs_merge
 
-    def tell(
+    def put_relist(
         self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
     ) -> None:
         """A list was applied; these are the changes, in batches that all listeners share."""
-        self._mailbox.tell(batches, at, initial=initial)
+        self._mailbox.put_relist(batches, at, initial=initial)
         self._wake()
         if self._mailbox.overflowed:
             self._fail()
@@ -235,16 +235,16 @@ class Listener:
         if self._mailbox.resync(objects, current):
             self._wake()
 
-    def fold(self, count: int) -> None:
+    def merge_oldest(self, count: int) -> None:
         """Merge some of the oldest events that are pending."""
-        self._mailbox.fold(count)
+        self._mailbox.merge_oldest(count)
 
     def close(self, *, drop: bool) -> None:
         """Nothing more will come; ``drop`` what is pending, or leave it to be taken, but for a
         resync, which is no news.
         """
-        self._closed = self._mailbox.shut = True
-        _free(self._mailbox.clear() if drop else self._mailbox.drop_resync())
+        self._closed = self._mailbox.closed = True
+        _free_in_steps(self._mailbox.clear() if drop else self._mailbox.drop_resync())
         self._wake()
         self._synced.set()
         if self.on_closed is not None:
@@ -258,22 +258,22 @@ class Listener:
     def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
-            _set(waiter)
+            _set_done(waiter)
 
     @property
-    def room(self) -> int:
+    def free(self) -> int:
         """Live events that its mailbox still takes."""
-        return self._mailbox.room
+        return self._mailbox.free
 
     @property
-    def behind(self) -> bool:
-        """Whether to ``fold``: more is pending than may be."""
-        return self._mailbox.behind
+    def needs_merge(self) -> bool:
+        """Whether to ``merge_oldest``: more is pending than may be."""
+        return self._mailbox.needs_merge
 
     @property
-    def telling(self) -> bool:
+    def relist_pending(self) -> bool:
         """Whether the changes of a list are still pending."""
-        return self._mailbox.telling
+        return self._mailbox.relist_pending
 
     @property
     def blocks(self) -> bool:
@@ -288,7 +288,7 @@ class Listener:
     @property
     def filters(self) -> bool:
         """Whether events go through a filter on their way in, which takes time."""
-        return self._mailbox.filters
+        return self._mailbox.has_filter
 
     @property
     def pending(self) -> int:
@@ -310,7 +310,7 @@ class Listener:
     def next_nowait(self) -> Event | None:
         """The next event if there is one. Asking says that the one before was dealt with."""
         event = self._mailbox.pop()
-        self.relieve()
+        self.release()
         return event
 
     async def next(self) -> Event | None:
@@ -324,26 +324,26 @@ class Listener:
         """Wait until there may be something to take; false when the listener is closed and
         everything was taken. Doesn't wait, nor give way, if there is something already.
         """
-        if (waiter := self.parked()) is not None:
+        if (waiter := self.waiter()) is not None:
             await waiter
         return not (self._closed and self._mailbox.empty)
 
-    def parked(self) -> asyncio.Future[None] | None:
+    def waiter(self) -> asyncio.Future[None] | None:
         """What to await until there may be something to take; ``None`` if there is something
         already, or nothing more will come. ``ready`` without a coroutine, for those who can't
         afford one for each event.
         """
         box = self._mailbox
-        if box.skipping:  # it passes over what is told no more: give way
-            box.skipping = False
+        if box.should_yield:  # it passes over what is told no more: give way
+            box.should_yield = False
             loop = asyncio.get_running_loop()
             waiter: asyncio.Future[None] = loop.create_future()
-            loop.call_soon(_set, waiter)
+            loop.call_soon(_set_done, waiter)
             return waiter
         if self._closed or not box.empty:
             return None
         if self._gate.closed:
-            self.relieve()  # a batch that was taken in one go has left room
+            self.release()  # a batch that was taken in one go has left room
         self._waiter = waiter = asyncio.get_running_loop().create_future()
         return waiter
 
@@ -366,30 +366,30 @@ class Listener:
 
         What is dropped or merged while the consumer is busy with an event doesn't come any more.
         Nothing is lost by not taking it to its end: the next one goes on from there. Call
-        ``relieve`` after each suspension in between.
+        ``release`` after each suspension in between.
         """
-        run = self._mailbox.run()
-        self.relieve()
-        return run if run is not None else self._popped()
+        run = self._mailbox.borrow_batch()
+        self.release()
+        return run if run is not None else self._pop_each()
 
-    def _popped(self) -> Iterator[Event]:
+    def _pop_each(self) -> Iterator[Event]:
         while (event := self.next_nowait()) is not None:
             yield event
 
-    def relieve(self) -> None:
+    def release(self) -> None:
         """Let the pump go on if it waits for room and there is enough, and whoever waits for
         ``synced`` if it is.
         """
-        if self._gate.closed and self._mailbox.drained:
+        if self._gate.closed and self._mailbox.half_empty:
             self._gate.open()
         if self._mailbox.synced and not self._synced.is_set():
-            self._latch()
+            self._mark_synced()
 
-    def _latch(self) -> None:
+    def _mark_synced(self) -> None:
         """All that was cached when it joined was taken, and with one consumer dealt with."""
         self._synced.set()
 
-    def spent(
+    def record_calls(
         self,
         seconds: float,
         calls: int = 1,
@@ -397,9 +397,9 @@ class Listener:
         longest: float | None = None,
     ) -> None:
         """The handler's last ``calls`` calls took so long together; and so the last and longest."""
-        self._timing.spent(seconds, calls, last, longest)
-        if self.on_spent is not None:
-            self.on_spent(seconds, calls)
+        self._call_times.record_calls(seconds, calls, last, longest)
+        if self.on_calls is not None:
+            self.on_calls(seconds, calls)
 
     # -- its owner's side ----------------------------------------------------------------------
 
@@ -422,23 +422,23 @@ class Listener:
             async with asyncio.timeout(timeout):
                 await self._synced.wait()
         except TimeoutError:
-            raise SyncTimeout(timeout or 0.0, {self.name: self._why()}) from None
+            raise SyncTimeout(timeout or 0.0, {self.name: self._describe()}) from None
         if not self.synced:
             raise NotRunning(f"{self.name} ended before it was synced") from self.failure
 
     def statistics(self) -> Statistics:
         """Its numbers now. Costs nothing while nobody asks; may be asked from any thread."""
         box = self._mailbox
-        since, timing = box.oldest, self._timing
+        since, timing = box.oldest, self._call_times
         return Statistics(
             pending=box.pending,
             limit=box.limit,
-            high=box.high,
+            high=box.max_pending,
             delivered=box.delivered,
             merged=box.merged,
             errors=0,
             synced=box.synced,
-            oldest=0.0 if since is None else max(0.0, now() - since),
+            oldest=0.0 if since is None else max(0.0, loop_time() - since),
             spent_last=timing.last,
             spent_mean=timing.mean,
             spent_max=timing.max,
@@ -449,16 +449,16 @@ class Listener:
         return f"<{type(self).__name__} {self.name} {state} {self._mailbox!r}>"
 
 
-def _set(waiter: asyncio.Future[None]) -> None:
+def _set_done(waiter: asyncio.Future[None]) -> None:
     if not waiter.done():  # cancelled
         waiter.set_result(None)
 
 
-def _free(rest: Iterator[None]) -> None:
+def _free_in_steps(steps: Iterator[None]) -> None:
     """Let go of what was pending, one step a turn of the loop; at once if there is no loop."""
-    for _ in rest:
+    for _ in steps:
         try:
-            asyncio.get_running_loop().call_soon(_free, rest)
+            asyncio.get_running_loop().call_soon(_free_in_steps, steps)
         except RuntimeError:
             continue
         return

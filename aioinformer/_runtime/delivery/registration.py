@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from aioinformer._core.delivery.mailbox import Mailbox
-from aioinformer._runtime.delivery.call import Attempts, context_outside, enclosing_call
-from aioinformer._runtime.delivery.handler_errors import Failures
-from aioinformer._runtime.delivery.handlers import Handler, Terms
-from aioinformer._runtime.delivery.inline_dispatch import Rounds, Visits
-from aioinformer._runtime.delivery.listener import Gate, Listener, Statistics
-from aioinformer._runtime.delivery.runner import Caller
+from aioinformer._runtime.delivery.call import HandlerCaller, current_call, detached_context
+from aioinformer._runtime.delivery.handler_errors import HandlerErrors
+from aioinformer._runtime.delivery.handlers import Handler, HandlerOptions
+from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher, InlineHandler
+from aioinformer._runtime.delivery.listener import BackpressureGate, Listener, Statistics
+from aioinformer._runtime.delivery.runner import HandlerRunner
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer.errors import ShutdownIncomplete, UsageError
 
-__all__ = ["Registration", "drained"]
+__all__ = ["Registration", "drain_handlers"]
 
 log = logging.getLogger("aioinformer.handlers")
 
@@ -36,13 +36,13 @@ class Registration(Listener):
         handler: Handler,
         name: str,
         mailbox: Mailbox,
-        gate: Gate,
+        gate: BackpressureGate,
         *,
-        why: Callable[[], str] | None = None,
+        describe: Callable[[], str] | None = None,
         resync: float = 0.0,
-        terms: Terms | None = None,
-        failures: Failures | None = None,
-        rounds: Rounds | None = None,
+        options: HandlerOptions | None = None,
+        errors: HandlerErrors | None = None,
+        dispatcher: InlineDispatcher | None = None,
     ) -> None:
         """Register ``handler``, to run in a copy of the current context.
 
@@ -51,28 +51,32 @@ class Registration(Listener):
             name: for logs, health and errors.
             mailbox: its pending events.
             gate: what to open when there is room again.
-            why: says what its informer is doing, for errors.
+            describe: says what its informer is doing, for errors.
             resync: seconds between two times that it is told the cached state again; 0 for never.
-            terms: how to call it; one event after the other by default.
-            failures: where to tell of what goes wrong; the log by default.
-            rounds: calls it while its task waits, if it is a plain function.
+            options: how to call it; one event after the other by default.
+            errors: where to tell of what goes wrong; the log by default.
+            dispatcher: calls it while its task waits, if it is a plain function.
 
         Raises:
             TypeError: ``handler`` is none, or async where it must not be.
         """
-        super().__init__(name, mailbox, gate, why=why, resync=resync)
-        self._terms = terms or Terms()
-        self._failures = failures or Failures(name)
-        self._context = context_outside()  # also of the call in which it may be registered
-        self._attempts = Attempts(self, name, handler, self._terms, self._failures)
-        visits: Visits | None = None
-        if rounds is not None and self._attempts.plain and self._terms.concurrency == 1:
-            visits = Visits(rounds, self, mailbox, self._attempts, self._context)
-            self.summon = visits.ask
-        self._caller = Caller(self, self._attempts, self._terms.concurrency, visits)
-        self._marked = False
-        self._fatal: Callable[[Exception], None] | None = None
-        self._awaited: list[Registration] = []
+        super().__init__(name, mailbox, gate, describe=describe, resync=resync)
+        self._options = options or HandlerOptions()
+        self._errors = errors or HandlerErrors(name)
+        self._context = detached_context()  # also of the call in which it may be registered
+        self._handler_caller = HandlerCaller(self, name, handler, self._options, self._errors)
+        visits: InlineHandler | None = None
+        if (
+            dispatcher is not None
+            and self._handler_caller.synchronous
+            and self._options.concurrency == 1
+        ):
+            visits = InlineHandler(dispatcher, self, mailbox, self._handler_caller, self._context)
+            self.on_ready = visits.schedule
+        self._runner = HandlerRunner(self, self._handler_caller, self._options.concurrency, visits)
+        self._sync_marked = False
+        self._on_fatal: Callable[[Exception], None] | None = None
+        self._closing: list[Registration] = []
         """What its calls are waiting for, to be closed."""
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -80,30 +84,30 @@ class Registration(Listener):
     def start(
         self,
         group: asyncio.TaskGroup,
-        ending: Callable[[], bool] | None = None,
-        fatal: Callable[[Exception], None] | None = None,
+        is_ending: Callable[[], bool] | None = None,
+        on_fatal: Callable[[Exception], None] | None = None,
     ) -> asyncio.Task[None]:
         """Start to call the handler.
 
         Args:
             group: what owns the task.
-            ending: whether a cancellation is meant: a handler may cancel the task that it runs
+            is_ending: whether a cancellation is meant: a handler may cancel the task that it runs
                 in. By default every one is.
-            fatal: is told of what ends everything, with ``fail_fast``, at once: other calls may
+            on_fatal: is told of what ends everything, with ``fail_fast``, at once: other calls may
                 be in flight, for which the task waits.
         """
         self._loop = asyncio.get_running_loop()
-        self._fatal = fatal
-        work = self._run(ending)
+        self._on_fatal = on_fatal
+        work = self._run(is_ending)
         self._task = group.create_task(work, name=self.name, context=self._context)
         return self._task
 
-    async def _run(self, ending: Callable[[], bool] | None) -> None:
+    async def _run(self, is_ending: Callable[[], bool] | None) -> None:
         if self._task is None:  # eager: the handler isn't called before add_handler returns
             await asyncio.sleep(0)
-        self._attempts.start(ending, self._fatal)
-        await self._caller.run()
-        if self.failure is not None and self._terms.fail_fast:
+        self._handler_caller.start(is_ending, self._on_fatal)
+        await self._runner.run()
+        if self.failure is not None and self._options.fail_fast:
             raise self.failure
 
     def _fail(self) -> None:
@@ -112,17 +116,17 @@ class Registration(Listener):
             return
         super()._fail()
         if self.failure is not None:
-            self._failures.ended(self.failure)
-            if self._terms.fail_fast and self._fatal is not None:
-                self._fatal(self.failure)
+            self._errors.report_end(self.failure)
+            if self._options.fail_fast and self._on_fatal is not None:
+                self._on_fatal(self.failure)
 
-    def _latch(self) -> None:
+    def _mark_synced(self) -> None:
         """All that was cached when it joined was taken; some of it may still be dealt with."""
-        if not self._marked:
-            self._marked = True
-            self._caller.lanes.mark()
-        if not self._caller.lanes.marked:
-            super()._latch()
+        if not self._sync_marked:
+            self._sync_marked = True
+            self._runner.key_concurrency.mark()
+        if not self._runner.key_concurrency.marked:
+            super()._mark_synced()
 
     # -- the program's side --------------------------------------------------------------------
 
@@ -130,7 +134,7 @@ class Registration(Listener):
         """Nothing more will come; ``drop`` what is pending, or leave it to be dealt with."""
         super().close(drop=drop)
         if drop:
-            self._caller.lanes.clear()
+            self._runner.key_concurrency.clear()
 
     def remove(self) -> None:
         """Hear no more. Returns at once: calls in flight go on to their end; what is pending is
@@ -152,22 +156,22 @@ class Registration(Listener):
             ShutdownIncomplete: it was not done within that time.
         """
         check_loop(self._loop, self.name)
-        self.close(drop=not (self._terms.drain if drain is None else drain))
-        call = enclosing_call()
+        self.close(drop=not (self._options.drain if drain is None else drain))
+        call = current_call()
         caller = call.owner if call is not None else None
         if self._task is None or self._task is asyncio.current_task():
             return
         if isinstance(caller, Registration):
             if self._waits_for(caller):
                 return
-            caller._awaited.append(self)
+            caller._closing.append(self)
         try:
             await asyncio.wait({self._task}, timeout=timeout)
         finally:
             if isinstance(caller, Registration):
-                caller._awaited.remove(self)
+                caller._closing.remove(self)
         if self.running:
-            left = self.left
+            left = self.unfinished_work
             self.close(drop=True)
             raise ShutdownIncomplete((left,), waited=timeout or 0.0)
 
@@ -175,11 +179,11 @@ class Registration(Listener):
         """Whether it is the other, or its calls wait for it. That never goes round in a circle:
         who would close one doesn't wait.
         """
-        return self is other or any(each._waits_for(other) for each in self._awaited)
+        return self is other or any(each._waits_for(other) for each in self._closing)
 
     def give_up(self) -> None:
         """Wait no more for threads that don't return: its task ends, and they may go on."""
-        self._attempts.give_up()
+        self._handler_caller.give_up()
 
     async def wait_synced(self, timeout: float | None = None) -> None:
         """Wait until the handler has returned from all that was cached when it joined.
@@ -192,7 +196,7 @@ class Registration(Listener):
             NotRunning: it was removed or its informer ended before.
             UsageError: it is the handler that asks, which would wait for itself.
         """
-        call = enclosing_call()
+        call = current_call()
         if not self.synced and call is not None and call.owner is self:
             raise UsageError(f"{self.name} can't wait, inside a call, for its calls to be over")
         await super().wait_synced(timeout)
@@ -200,12 +204,12 @@ class Registration(Listener):
     @property
     def synced(self) -> bool:
         """Whether the handler has returned from all that was cached when it joined."""
-        return self._mailbox.synced and not self._caller.lanes.marked
+        return self._mailbox.synced and not self._runner.key_concurrency.marked
 
     @property
     def drains(self) -> bool:
         """Whether it is to finish what is pending when its factory is left."""
-        return self._terms.drain
+        return self._options.drain
 
     @property
     def task(self) -> asyncio.Task[None] | None:
@@ -218,27 +222,27 @@ class Registration(Listener):
         return self._task is not None and not self._task.done()
 
     @property
-    def left(self) -> str:
+    def unfinished_work(self) -> str:
         """Its name, what it is at, and how much it has yet to do."""
-        pending = self._mailbox.pending + self._caller.lanes.waiting
+        pending = self._mailbox.pending + self._runner.key_concurrency.waiting
         rest = [
-            self._attempts.in_flight,
+            self._handler_caller.in_flight,
             f"{pending} pending" if pending else "",
-            "part of a whole state pending" if self._mailbox.whole else "",
+            "part of a whole state pending" if self._mailbox.state_pending else "",
         ]
         shown = ", ".join(filter(None, rest))
         return f"{self.name} ({shown})" if shown else self.name
 
-    def holds_up(self, gate: Gate) -> bool:
+    def may_block(self, gate: BackpressureGate) -> bool:
         """Whether what waits at ``gate`` may be waiting for this handler."""
         return self._gate is gate and self._mailbox.overflow == "block"
 
     def statistics(self) -> Statistics:
         """Its numbers now."""
-        return replace(super().statistics(), errors=self._failures.count, synced=self.synced)
+        return replace(super().statistics(), errors=self._errors.count, synced=self.synced)
 
 
-async def drained(registrations: Iterable[Registration], timeout: float) -> tuple[str, ...]:
+async def drain_handlers(registrations: Iterable[Registration], timeout: float) -> tuple[str, ...]:
     """Let the handlers that are meant to drain finish what is pending.
 
     Args:
@@ -255,8 +259,10 @@ async def drained(registrations: Iterable[Registration], timeout: float) -> tupl
         return ()
     _, unfinished = await asyncio.wait(tasks, timeout=timeout)
     left = [tasks[task] for task in unfinished]
-    names = tuple(sorted(each.left for each in left))
+    names = tuple(sorted(each.unfinished_work for each in left))
     for each in left:
-        log.warning("handler %s was not done within %g s of draining", each.left, timeout)
+        log.warning(
+            "handler %s was not done within %g s of draining", each.unfinished_work, timeout
+        )
         each.close(drop=True)
     return names

@@ -12,55 +12,63 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
-from aioinformer._core.delivery.key_concurrency import Lanes
+from aioinformer._core.delivery.key_concurrency import KeyConcurrency
 from aioinformer._core.objects.kube_object import Event
-from aioinformer._runtime.delivery.call import Attempts
-from aioinformer._runtime.delivery.inline_dispatch import Visits
+from aioinformer._runtime.delivery.call import HandlerCaller
+from aioinformer._runtime.delivery.inline_dispatch import InlineHandler
 from aioinformer._runtime.delivery.listener import Listener
-from aioinformer._runtime.tasks.event_loop import BUDGET, this_task
+from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS, running_task
 
-__all__ = ["Caller"]
+__all__ = ["HandlerRunner"]
 
 
-class Caller:
+class HandlerRunner:
     """Calls one handler with what its listener hears."""
 
     def __init__(
-        self, listener: Listener, attempts: Attempts, count: int, visits: Visits | None = None
+        self,
+        listener: Listener,
+        handler_caller: HandlerCaller,
+        concurrency: int,
+        inline_handler: InlineHandler | None = None,
     ) -> None:
         """Make a caller; ``run`` starts it.
 
         Args:
             listener: where the events are.
-            attempts: calls the handler.
-            count: keys that may be dealt with at once.
-            visits: calls it while the task waits, if it may.
+            handler_caller: calls the handler.
+            concurrency: keys that may be dealt with at once.
+            inline_handler: calls it while the task waits, if it may.
         """
-        self.lanes = Lanes(count)
+        self.key_concurrency = KeyConcurrency(concurrency)
         """The keys that it is busy with, if there may be several."""
         self._listener = listener
-        self._attempts = attempts
-        self._visits = visits
-        self._turn = asyncio.Event()
+        self._handler_caller = handler_caller
+        self._inline_handler = inline_handler
+        self._key_finished = asyncio.Event()
 
     async def run(self) -> None:
         """Call the handler until its listener is closed and everything was taken."""
         try:
-            await (self._one_by_one() if self.lanes.count == 1 else self._side_by_side())
+            await (
+                self._run_sequential()
+                if self.key_concurrency.count == 1
+                else self._run_concurrent()
+            )
         finally:
-            self._attempts.stop()
+            self._handler_caller.stop()
 
     # -- one event after the other -------------------------------------------------------------
 
-    async def _one_by_one(self) -> None:
-        task, listener, attempts = this_task(), self._listener, self._attempts
+    async def _run_sequential(self) -> None:
+        task, listener, attempts = running_task(), self._listener, self._handler_caller
         clock = asyncio.get_running_loop().time
         rested = clock()
         while True:
             if task.cancelling():
-                await attempts.go_on(task)
-            if (waiter := listener.parked()) is not None:
-                await (waiter if self._visits is None else self._visited(task, waiter))
+                await attempts.check_cancelled(task)
+            if (waiter := listener.waiter()) is not None:
+                await (waiter if self._inline_handler is None else self._wait_inline(task, waiter))
             if listener.ended:
                 return
             first = began = clock()  # of plain calls, whose times are told of together
@@ -74,108 +82,114 @@ class Caller:
                     took = now - began
                     if took > longest:
                         longest = took
-                    if took > attempts.patience:
-                        attempts.kept_the_loop(event, took)
+                    if took > attempts.blocking_limit:
+                        attempts.on_blocking_call(event, took)
                 else:
                     if plain:
-                        listener.spent(began - first, plain, took, longest)
+                        listener.record_calls(began - first, plain, took, longest)
                     if task.cancelling():  # the function did it, before it returned this
-                        await attempts.undo(task)
+                        await attempts.clear_self_cancel(task)
                     await attempts.finish(task, event, unfinished, began)
-                    if attempts.ends(task):
-                        await attempts.go_on(task)
+                    if attempts.cancellation_pending(task):
+                        await attempts.check_cancelled(task)
                     first = now = clock()
                     plain, longest = 0, 0.0
-                    listener.spent(now - began)
-                    listener.relieve()
-                if now - rested >= BUDGET or task.cancelling():
+                    listener.record_calls(now - began)
+                    listener.release()
+                if now - rested >= SLICE_SECONDS or task.cancelling():
                     if plain:
-                        listener.spent(now - first, plain, took, longest)
-                    await (attempts.go_on(task) if task.cancelling() else asyncio.sleep(0))
+                        listener.record_calls(now - first, plain, took, longest)
+                    await (
+                        attempts.check_cancelled(task) if task.cancelling() else asyncio.sleep(0)
+                    )
                     first = now = rested = clock()
                     plain, longest = 0, 0.0
-                    listener.relieve()
+                    listener.release()
                 began = now
             if plain:
-                listener.spent(began - first, plain, took, longest)
+                listener.record_calls(began - first, plain, took, longest)
 
-    async def _visited(self, task: asyncio.Task[Any], waiter: asyncio.Future[None]) -> None:
+    async def _wait_inline(self, task: asyncio.Task[Any], waiter: asyncio.Future[None]) -> None:
         """Wait, while the handler is called in rounds."""
-        listener, attempts = self._listener, self._attempts
-        left = None if self._visits is None else await self._visits.until(task, waiter)
+        listener, attempts = self._listener, self._handler_caller
+        left = (
+            None if self._inline_handler is None else await self._inline_handler.wait(task, waiter)
+        )
         if left is None:
             return
-        self._visits = listener.summon = None  # it is async, though it didn't look like it
+        self._inline_handler = listener.on_ready = (
+            None  # it is async, though it didn't look like it
+        )
         event, unfinished, began = left
         await attempts.finish(task, event, unfinished, began)
-        if attempts.ends(task):
-            await attempts.go_on(task)
-        listener.spent(asyncio.get_running_loop().time() - began)
-        listener.relieve()
+        if attempts.cancellation_pending(task):
+            await attempts.check_cancelled(task)
+        listener.record_calls(asyncio.get_running_loop().time() - began)
+        listener.release()
 
     # -- several keys at once ------------------------------------------------------------------
 
-    async def _side_by_side(self) -> None:
-        attempts = self._attempts
+    async def _run_concurrent(self) -> None:
+        attempts = self._handler_caller
         try:
             async with asyncio.TaskGroup() as group:
-                task, clock = this_task(), asyncio.get_running_loop().time
+                task, clock = running_task(), asyncio.get_running_loop().time
                 rested = clock()
-                while (event := await self._next_for_a_lane()) is not None:
-                    if self.lanes.enter(event):
-                        self._open_lane(group, event)
+                while (event := await self._next_event()) is not None:
+                    if self.key_concurrency.start(event):
+                        self._start_key(group, event)
                     if task.cancelling():
-                        await attempts.go_on(task)
-                    if clock() - rested >= BUDGET:
+                        await attempts.check_cancelled(task)
+                    if clock() - rested >= SLICE_SECONDS:
                         await asyncio.sleep(0)
                         rested = clock()
         except BaseExceptionGroup as failed:
             error = failed.exceptions[0]
             raise error from error.__cause__
 
-    async def _next_for_a_lane(self) -> Event | None:
+    async def _next_event(self) -> Event | None:
         """The next event, once there may be a lane for it."""
-        while self.lanes.full:
-            self._turn.clear()
-            await self._turn.wait()
+        while self.key_concurrency.full:
+            self._key_finished.clear()
+            await self._key_finished.wait()
         event = self._listener.next_nowait()
         return await self._listener.next() if event is None else event
 
-    def _open_lane(self, group: asyncio.TaskGroup, event: Event) -> None:
+    def _start_key(self, group: asyncio.TaskGroup, event: Event) -> None:
         """Call the handler; if there is something to await, in a task of its own."""
         following: Event | None = event
         while following is not None:
             event, began = following, asyncio.get_running_loop().time()
-            unfinished = self._attempts.begin(event)
+            unfinished = self._handler_caller.begin(event)
             if unfinished is not None:
-                lane = self._lane(event, unfinished, began)
+                lane = self._run_key(event, unfinished, began)
                 group.create_task(lane, name=self._listener.name)
                 return
-            following = self._leave(event, began, kept_the_loop=True)
+            following = self._finish_event(event, began, blocking=True)
 
-    async def _lane(self, event: Event, unfinished: Awaitable[None] | None, began: float) -> None:
+    async def _run_key(self, event: Event, awaitable: Awaitable[None] | None, began: float) -> None:
         """Deal with an event, and with what has come for its key meanwhile."""
-        task, attempts = this_task(), self._attempts
+        task, attempts = running_task(), self._handler_caller
         while True:
-            if unfinished is not None:
-                await attempts.finish(task, event, unfinished, began)
-            following = self._leave(event, began, kept_the_loop=unfinished is None)
-            if attempts.ends(task):
-                await attempts.go_on(task)
+            if awaitable is not None:
+                await attempts.finish(task, event, awaitable, began)
+            following = self._finish_event(event, began, blocking=awaitable is None)
+            if attempts.cancellation_pending(task):
+                await attempts.check_cancelled(task)
             if following is None:
                 return
             event, began = following, asyncio.get_running_loop().time()
-            unfinished = attempts.begin(event)
+            awaitable = attempts.begin(event)
 
-    def _leave(self, event: Event, began: float, *, kept_the_loop: bool) -> Event | None:
+    def _finish_event(self, event: Event, began: float, *, blocking: bool) -> Event | None:
         took = asyncio.get_running_loop().time() - began
-        if kept_the_loop and took > self._attempts.patience:
-            self._attempts.kept_the_loop(event, took)
-        self._listener.spent(took)
-        following = self.lanes.leave(event)
-        self._turn.set()
-        self._listener.relieve()
+        if blocking and took > self._handler_caller.blocking_limit:
+            self._handler_caller.on_blocking_call(event, took)
+        self._listener.record_calls(took)
+        following = self.key_concurrency.finish(event)
+        self._key_finished.set()
+        self._listener.release()
         return following
 
     def __repr__(self) -> str:
-        return f"<Caller of {self._listener.name} {self.lanes!r}>"
+        return f"<HandlerRunner of {self._listener.name} {self.key_concurrency!r}>"

@@ -26,9 +26,9 @@ from weakref import ref
 from typing_extensions import TypeVar
 
 from aioinformer._core.objects.kube_object import Event, KubeObject
-from aioinformer._core.objects.view import View
+from aioinformer._core.objects.view import ObjectView
 from aioinformer._runtime.delivery.listener import Listener, Statistics
-from aioinformer._runtime.tasks.event_loop import Pace
+from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer.errors import NotRunning, UsageError
 
 __all__ = ["EventSource", "EventStream", "MergedStream", "Sourced", "merge"]
@@ -58,7 +58,7 @@ class EventStream(Generic[T_co]):
         self,
         source: EventSource,
         join: Callable[[], Listener],
-        view: View[T_co] | None = None,
+        view: ObjectView[T_co] | None = None,
     ) -> None:
         """A stream of ``source`` that registers with ``join`` when it is entered, and shows what
         its objects look like in ``view``.
@@ -70,14 +70,14 @@ class EventStream(Generic[T_co]):
         self._name = f"stream of {source.name}"
         self._join = join
         self._view = view
-        self._pace: Pace | None = None
+        self._time_slice: TimeSlice | None = None
         self._waiting = False
         self._blocks = False
 
     async def __aenter__(self) -> Self:
         if self._listener is not None:
             raise UsageError(f"the {self._name} was entered already; ask for another one")
-        self._pace = Pace()
+        self._time_slice = TimeSlice()
         self._loop = asyncio.get_running_loop()
         self._listener = self._join()
         self._blocks = self._listener.blocks
@@ -93,7 +93,7 @@ class EventStream(Generic[T_co]):
 
     async def aclose(self) -> None:
         """Hear no more, and drop what is pending."""
-        self._entered.close(drop=True)
+        self._open_listener.close(drop=True)
 
     def __aiter__(self) -> Self:
         return self
@@ -110,23 +110,23 @@ class EventStream(Generic[T_co]):
         """
         if self._waiting:
             raise UsageError(f"two tasks read the {self._name}; open one for each")
-        listener, pace = self._entered, self._pace
+        listener, pace = self._open_listener, self._time_slice
         self._waiting = True
-        self._note_reader(listener)
+        self._record_consumer(listener)
         try:
-            if pace is not None and pace.due:
-                await pace.breathe()  # before the pop: a cancellation here loses nothing
+            if pace is not None and pace.expired:
+                await pace.maybe_yield()  # before the pop: a cancellation here loses nothing
             event = listener.next_nowait()
             if event is None:
                 event = await listener.next()
                 if pace is not None:
-                    pace.rested()
+                    pace.reset()
         finally:
             self._waiting = False
         if event is None:
             raise listener.failure or StopAsyncIteration
         found: Any = event
-        shown: Event[T_co] = found if self._view is None else self._view.event(event)
+        shown: Event[T_co] = found if self._view is None else self._view.convert_event(event)
         return shown
 
     def next_nowait(self) -> Event[T_co] | None:
@@ -136,20 +136,20 @@ class EventStream(Generic[T_co]):
             NotRunning: the stream was not entered.
             ListenerOverflow: it has ``overflow="error"`` and was too slow.
         """
-        listener = self._entered
-        self._note_reader(listener)
+        listener = self._open_listener
+        self._record_consumer(listener)
         event = listener.next_nowait()
         if event is None and listener.failure is not None:
             raise listener.failure
         found: Any = event
         shown: Event[T_co] | None = found
-        return shown if self._view is None or event is None else self._view.event(event)
+        return shown if self._view is None or event is None else self._view.convert_event(event)
 
     def wake(self, waiter: asyncio.Future[None]) -> None:
         """Set ``waiter`` once something comes, or the stream ends; for who reads several."""
-        self._entered.wake(waiter)
+        self._open_listener.wake(waiter)
 
-    def _note_reader(self, listener: Listener) -> None:
+    def _record_consumer(self, listener: Listener) -> None:
         """Whose waiting for its own informer could last for ever."""
         if self._blocks and (task := asyncio.current_task()) is not None:
             listener.consumer = ref(task)
@@ -157,10 +157,10 @@ class EventStream(Generic[T_co]):
     @property
     def ended(self) -> bool:
         """Whether it brings nothing more."""
-        return self._entered.ended
+        return self._open_listener.ended
 
     @property
-    def _entered(self) -> Listener:
+    def _open_listener(self) -> Listener:
         if self._listener is None:
             raise NotRunning(
                 f"the {self._name} is not open; write `async with informer.events() as ...`"
@@ -170,11 +170,11 @@ class EventStream(Generic[T_co]):
     @property
     def synced(self) -> bool:
         """Whether the next event was asked for after all that was cached at the start."""
-        return self._entered.synced
+        return self._open_listener.synced
 
     def statistics(self) -> Statistics:
         """Its numbers now."""
-        return self._entered.statistics()
+        return self._open_listener.statistics()
 
     def __del__(self) -> None:
         listener, loop = self._listener, self._loop
@@ -188,14 +188,14 @@ class EventStream(Generic[T_co]):
             source=self,
         )
         if not loop.is_closed():  # the garbage collector may run in any thread
-            loop.call_soon_threadsafe(_free, listener)
+            loop.call_soon_threadsafe(_close_listener, listener)
 
     def __repr__(self) -> str:
         state = repr(self._listener) if self._listener else "not open"
         return f"<EventStream {self._name} {state}>"
 
 
-def _free(listener: Listener) -> None:
+def _close_listener(listener: Listener) -> None:
     listener.close(drop=True)
 
 
@@ -258,7 +258,7 @@ class MergedStream(Generic[T_co]):
         self._open: deque[EventStream[T_co]] = deque()
         """Those that may bring something more; whose turn it is comes first."""
         self._stack: AsyncExitStack | None = None
-        self._pace: Pace | None = None
+        self._time_slice: TimeSlice | None = None
         self._waiting = False
 
     async def __aenter__(self) -> Self:
@@ -269,7 +269,7 @@ class MergedStream(Generic[T_co]):
                 await stack.enter_async_context(stream)
             self._stack = stack.pop_all()
         self._open.extend(self._streams)
-        self._pace = Pace()
+        self._time_slice = TimeSlice()
         return self
 
     async def __aexit__(
@@ -297,24 +297,24 @@ class MergedStream(Generic[T_co]):
                 can be read on.
             UsageError: another task is waiting for the next one.
         """
-        if self._pace is None:
+        if self._time_slice is None:
             raise NotRunning("the streams are not open; write `async with merge(...) as ...`")
         if self._waiting:
             raise UsageError("two tasks read the same merged streams; merge others for each")
         self._waiting = True
         try:
-            return await self._next(self._pace)
+            return await self._next(self._time_slice)
         finally:
             self._waiting = False
 
-    async def _next(self, pace: Pace) -> Sourced[T_co]:
-        if pace.due:
-            await pace.breathe()  # before the pop: a cancellation here loses nothing
+    async def _next(self, time_slice: TimeSlice) -> Sourced[T_co]:
+        if time_slice.expired:
+            await time_slice.maybe_yield()  # before the pop: a cancellation here loses nothing
         while (sourced := self._next_nowait()) is None:
             if not self._open:
                 raise StopAsyncIteration
-            await self._something()
-            pace.rested()
+            await self._wait_any()
+            time_slice.reset()
         return sourced
 
     def _next_nowait(self) -> Sourced[T_co] | None:
@@ -328,7 +328,7 @@ class MergedStream(Generic[T_co]):
                 return Sourced(stream.source, event)
         return None
 
-    async def _something(self) -> None:
+    async def _wait_any(self) -> None:
         """Wait until one of the streams may have something."""
         waiter = asyncio.get_running_loop().create_future()
         for stream in self._open:
@@ -338,5 +338,5 @@ class MergedStream(Generic[T_co]):
         await waiter
 
     def __repr__(self) -> str:
-        state = "not open" if self._pace is None else f"open={len(self._open)}"
+        state = "not open" if self._time_slice is None else f"open={len(self._open)}"
         return f"<MergedStream of {len(self._streams)} {state}>"

@@ -21,27 +21,27 @@ from typing import Any, TypeAlias
 
 from aioinformer._core.objects.kube_object import Event
 
-__all__ = ["Threads"]
+__all__ = ["HandlerThreads"]
 
 _Job: TypeAlias = Callable[[], None]
 
 
-class Threads:
+class HandlerThreads:
     """Calls a function of events in threads."""
 
-    def __init__(self, call: Callable[[Event], Any], *, count: int, name: str) -> None:
+    def __init__(self, call: Callable[[Event], Any], *, max_threads: int, name: str) -> None:
         """No thread runs before the first call.
 
         Args:
             call: what to call.
-            count: calls that may come at once; there are as many threads at most.
+            max_threads: calls that may come at once; there are as many threads at most.
             name: what they are called.
         """
         self._call = call
-        self._count = count
+        self._max_threads = max_threads
         self._name = name
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._threads = 0
+        self._thread_count = 0
         self._in_flight: set[asyncio.Future[Any]] = set()
 
     def __call__(self, event: Event) -> Awaitable[None]:
@@ -73,19 +73,19 @@ class Threads:
         work: asyncio.Future[Any] = loop.create_future()
 
         def job() -> None:
-            outcome = context.run(self._outcome, work, event)
+            outcome = context.run(self._execute, work, event)
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(outcome)
 
         self._in_flight.add(work)
-        if len(self._in_flight) > self._threads:
-            name = f"{self._name}_{self._threads}"
-            Thread(target=_work, args=(self._jobs,), name=name, daemon=True).start()
-            self._threads += 1
+        if len(self._in_flight) > self._thread_count:
+            name = f"{self._name}_{self._thread_count}"
+            Thread(target=_run_jobs, args=(self._jobs,), name=name, daemon=True).start()
+            self._thread_count += 1
         self._jobs.put(job)
         return work
 
-    def _outcome(self, work: asyncio.Future[Any], event: Event) -> _Job:
+    def _execute(self, work: asyncio.Future[Any], event: Event) -> _Job:
         """Make the call; what is to be done with its outcome, in the loop."""
         try:
             result = self._call(event)
@@ -105,15 +105,15 @@ class Threads:
 
     def close(self) -> None:
         """Let the threads end; what they do now goes on."""
-        for _ in range(self._threads):
+        for _ in range(self._thread_count):
             self._jobs.put(None)
-        self._threads = 0
+        self._thread_count = 0
 
     def __repr__(self) -> str:
-        return f"<Threads {self._count} at most>"
+        return f"<HandlerThreads {self._max_threads} at most>"
 
 
-def _work(jobs: SimpleQueue[_Job | None]) -> None:
+def _run_jobs(jobs: SimpleQueue[_Job | None]) -> None:
     """What a thread does: one job after the other, until there is none."""
     while (job := jobs.get()) is not None:
         job()

@@ -32,39 +32,46 @@ from aioinformer._core.codec.shape import Shape, Transform
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
-from aioinformer._core.listwatch.server_profile import Habits
+from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.selectors.label_parser import LabelMapping
-from aioinformer._runtime.delivery.registration import drained
+from aioinformer._runtime.delivery.registration import drain_handlers
 from aioinformer._runtime.informer.informer import SharedInformer
-from aioinformer._runtime.informer.informer_key import Identity
+from aioinformer._runtime.informer.informer_key import InformerKey
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.reporter import OnError, check_hook
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer.errors import FetchError, NotRunning, ShutdownIncomplete, SyncTimeout
 
-__all__ = ["ALL_NAMESPACES", "Holding", "Hosting", "SharedInformerFactory", "Source", "all_synced"]
+__all__ = [
+    "ALL_NAMESPACES",
+    "InformerEntry",
+    "InformerRegistry",
+    "SharedInformerFactory",
+    "Source",
+    "wait_all_synced",
+]
 
 
-class Holding(Struct, eq=False):
+class InformerEntry(Struct, eq=False):
     """An informer and who needs it."""
 
     informer: SharedInformer[Any]
     task: asyncio.Task[None] | None = None
     users: int = 0
-    kept: bool = False
+    pinned: bool = False
     """Whether it was asked for with ``informer()``, and so stays until the end."""
 
     @property
-    def needed(self) -> bool:
+    def in_use(self) -> bool:
         """Whether anybody needs it."""
-        return self.kept or self.users > 0
+        return self.pinned or self.users > 0
 
     @property
     def unfinished(self) -> tuple[str, ...]:
         """The names of its handlers that have not ended."""
-        return tuple(each.left for each in self.informer.unfinished)
+        return tuple(each.unfinished_work for each in self.informer.unfinished)
 
     def start(self, supervisor: Supervisor) -> None:
         """Run it, if there is somebody to run it."""
@@ -85,7 +92,7 @@ class Holding(Struct, eq=False):
         """
         if self.task is None:
             return ()
-        left = await drained(self.informer.unfinished, timeout)
+        left = await drain_handlers(self.informer.unfinished, timeout)
         self.task.cancel()
         await asyncio.wait({self.task}, timeout=timeout)
         if self.task.done():
@@ -100,7 +107,7 @@ class Holding(Struct, eq=False):
             each.give_up()
 
 
-async def all_synced(
+async def wait_all_synced(
     informers: Callable[[], Sequence[SharedInformer[Any]]], timeout: float | None
 ) -> None:
     """Wait until every informer's cache holds its first full state.
@@ -144,13 +151,13 @@ class Source(Protocol):
         ...
 
 
-class Hosting:
+class InformerRegistry:
     """The half of a factory that programs ask for informers."""
 
     def __init__(
         self,
         source: Source,
-        make: Callable[..., SharedInformer[Any]],
+        create_informer: Callable[..., SharedInformer[Any]],
         *,
         namespace: str | None,
         shutdown_timeout: float,
@@ -159,16 +166,16 @@ class Hosting:
 
         Args:
             source: where they list and watch.
-            make: makes one.
+            create_informer: makes one.
             namespace: their scope unless they name another; ``None`` for all.
             shutdown_timeout: seconds that one may take to stop.
         """
         self._source = source
-        self._informer = make
+        self._create_informer = create_informer
         self._namespace = namespace or None
-        self._habits: dict[Resource, Habits] = {}
+        self._server_profiles: dict[Resource, ServerProfile] = {}
         self._shutdown_timeout = shutdown_timeout
-        self._holdings: dict[Identity, Holding] = {}
+        self._entries: dict[InformerKey, InformerEntry] = {}
         self._supervisor = Supervisor("informer factory")
 
     @overload
@@ -243,10 +250,10 @@ class Hosting:
             UsageError: ``model`` and ``convert`` are both given, ``model`` can't be one, or an
                 index function reads JSON that isn't kept.
         """
-        shape = Shape.asked(model, convert, transform)
-        identity = self._identity(resource, namespace, labels, fields, managed_fields, shape)
-        holding = self._holding(identity, indexers)
-        holding.kept = True
+        shape = Shape.checked(model, convert, transform)
+        identity = self._make_key(resource, namespace, labels, fields, managed_fields, shape)
+        holding = self._get_or_create(identity, indexers)
+        holding.pinned = True
         return holding.informer
 
     @overload
@@ -307,18 +314,18 @@ class Hosting:
         ``IndexFailed``. All of them are raised on entering.
         """
         return self._use(
-            lambda: self._identity(
+            lambda: self._make_key(
                 *(resource, namespace, labels, fields, managed_fields),
-                Shape.asked(model, convert, transform),
+                Shape.checked(model, convert, transform),
             ),
             indexers or {},
         )
 
     @asynccontextmanager
     async def _use(
-        self, identity: Callable[[], Identity], indexers: Indexers[Any]
+        self, make_key: Callable[[], InformerKey], indexers: Indexers[Any]
     ) -> AsyncGenerator[SharedInformer[Any]]:
-        holding = self._holding(identity(), {})
+        holding = self._get_or_create(make_key(), {})
         holding.users += 1
         try:
             for name, function in indexers.items():
@@ -330,7 +337,7 @@ class Hosting:
         else:
             await self._release(holding, failed=False)
 
-    def _identity(
+    def _make_key(
         self,
         resource: str | Resource,
         namespace: str | None,
@@ -338,9 +345,9 @@ class Hosting:
         fields: str | Mapping[str, str],
         managed_fields: bool,
         shape: Shape[Any],
-    ) -> Identity:
+    ) -> InformerKey:
         self._supervisor.check_usable()
-        return Identity.of(
+        return InformerKey.of(
             resource,
             namespace=self._namespace if namespace is None else namespace,
             labels=labels,
@@ -349,58 +356,60 @@ class Hosting:
             shape=shape,
         )
 
-    def _holding(self, identity: Identity, indexers: Indexers[Any] | None) -> Holding:
-        holding = self._holdings.get(identity)
+    def _get_or_create(self, key: InformerKey, indexers: Indexers[Any] | None) -> InformerEntry:
+        holding = self._entries.get(key)
         if holding is None:
-            holding = self._holdings[identity] = Holding(self._make(identity, indexers))
+            holding = self._entries[key] = InformerEntry(self._new_informer(key, indexers))
             holding.start(self._supervisor)
         else:
             holding.informer.add_indexers(indexers or {})
         return holding
 
-    def _make(self, identity: Identity, indexers: Indexers[Any] | None) -> SharedInformer[Any]:
+    def _new_informer(
+        self, key: InformerKey, indexers: Indexers[Any] | None
+    ) -> SharedInformer[Any]:
         source = self._source.lister_watcher(
-            identity.resource,
-            namespace=identity.namespace,
-            labels=identity.labels,
-            fields=identity.fields,
+            key.resource,
+            namespace=key.namespace,
+            labels=key.labels,
+            fields=key.fields,
         )
-        return self._informer(
+        return self._create_informer(
             source,
-            name=str(identity),
-            label=identity.label,
-            namespace=identity.namespace,
-            shape=identity.shape,
+            name=str(key),
+            label=key.label,
+            namespace=key.namespace,
+            shape=key.shape,
             indexers=indexers,
-            habits=self._habits.setdefault(identity.resource, Habits()),
-            managed_fields=identity.managed_fields,
+            habits=self._server_profiles.setdefault(key.resource, ServerProfile()),
+            managed_fields=key.managed_fields,
         )
 
-    async def _release(self, holding: Holding, *, failed: bool) -> None:
+    async def _release(self, entry: InformerEntry, *, failed: bool) -> None:
         """One user less; without any, the informer is stopped."""
-        holding.users -= 1
-        if holding.needed:
+        entry.users -= 1
+        if entry.in_use:
             return
-        self._holdings = {key: each for key, each in self._holdings.items() if each is not holding}
-        if left := await holding.stop(self._shutdown_timeout):
+        self._entries = {key: each for key, each in self._entries.items() if each is not entry}
+        if left := await entry.stop(self._shutdown_timeout):
             incomplete = ShutdownIncomplete(left, waited=self._shutdown_timeout)
             if not failed:
                 raise incomplete
             log.error("%s", incomplete)
 
     def __iter__(self) -> Iterator[SharedInformer]:
-        return iter([holding.informer for holding in self._holdings.values()])
+        return iter([holding.informer for holding in self._entries.values()])
 
 
-LEAVING = 10.0
+SHUTDOWN_TIMEOUT = 10.0
 """Seconds that leaving waits for handlers to finish what is pending, for those with ``drain=True``,
 and to honour their cancellation."""
 
-GRACE = 1.0
+CANCEL_GRACE = 1.0
 """Seconds to honour it where draining has taken all of the time."""
 
 
-class SharedInformerFactory(Hosting):
+class SharedInformerFactory(InformerRegistry):
     """Makes informers, shares them, runs them. ``async with``, or await ``run``."""
 
     def __init__(
@@ -417,7 +426,7 @@ class SharedInformerFactory(Hosting):
         tracing: Tracing | None = None,
         on_error: OnError | None = None,
         fail_fast: tuple[type[FetchError], ...] = (),
-        shutdown_timeout: float = LEAVING,
+        shutdown_timeout: float = SHUTDOWN_TIMEOUT,
     ) -> None:
         """Make a factory with no informers.
 
@@ -477,7 +486,7 @@ class SharedInformerFactory(Hosting):
             SyncTimeout: not within that time; it says which informers, and why.
             NotRunning: an informer ended before.
         """
-        await all_synced(lambda: list(self), timeout)
+        await wait_all_synced(lambda: list(self), timeout)
 
     # -- lifetime ------------------------------------------------------------------------------
 
@@ -508,27 +517,29 @@ class SharedInformerFactory(Hosting):
         try:
             if self._supervisor.running:  # who fails drops what is pending
                 unfinished = [each for informer in self for each in informer.unfinished]
-                undrained = await drained(unfinished, self._shutdown_timeout)
+                undrained = await drain_handlers(unfinished, self._shutdown_timeout)
         finally:
-            timeout = max(deadline - clock(), min(GRACE, self._shutdown_timeout))
+            timeout = max(deadline - clock(), min(CANCEL_GRACE, self._shutdown_timeout))
             try:
-                await self._supervisor.leave(error, timeout=timeout, names=self._running)
+                await self._supervisor.leave(
+                    error, timeout=timeout, running_names=self._unfinished_names
+                )
             finally:
-                for holding in self._holdings.values():
+                for holding in self._entries.values():
                     holding.give_up()
         if undrained and error is None:
             raise ShutdownIncomplete(undrained, waited=self._shutdown_timeout)
 
     def _start_all(self) -> None:
-        for holding in self._holdings.values():
+        for holding in self._entries.values():
             holding.start(self._supervisor)
 
-    def _running(self) -> tuple[str, ...]:
-        return tuple(name for each in self._holdings.values() for name in each.unfinished)
+    def _unfinished_names(self) -> tuple[str, ...]:
+        return tuple(name for each in self._entries.values() for name in each.unfinished)
 
     def __repr__(self) -> str:
         synced = sum(informer.synced for informer in self)
         return (
-            f"<SharedInformerFactory {self._supervisor.state} informers={len(self._holdings)} "
+            f"<SharedInformerFactory {self._supervisor.state} informers={len(self._entries)} "
             f"synced={synced}>"
         )

@@ -27,38 +27,38 @@ from typing_extensions import TypeVar
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.store import Indexers, IndexFunction
 from aioinformer._core.cache.verification import Verification
-from aioinformer._core.codec.shape import Keep, Shape
+from aioinformer._core.codec.shape import Converter, Shape
 from aioinformer._core.codec.watch_decoder import LINE_CAP
 from aioinformer._core.instrumentation import Levels, Metrics, NoMetrics, Tracing
 from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
-from aioinformer._core.listwatch.server_profile import Habits
+from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
-from aioinformer._core.objects.stored import ReadsBytes
-from aioinformer._runtime.delivery.handlers import Handler, Inside, traced
+from aioinformer._core.objects.stored import NeedsJson
+from aioinformer._runtime.delivery.handlers import Handler, InternalHandler, with_span
 from aioinformer._runtime.informer.live_lister import LiveLister
 from aioinformer._runtime.informer.pump import Pump
-from aioinformer._runtime.informer.subscriptions import Subscriptions
-from aioinformer._runtime.informer.verifier import Proofs, verify
-from aioinformer._runtime.informer.waiters import Written
+from aioinformer._runtime.informer.subscriptions import ListenerRegistry
+from aioinformer._runtime.informer.verifier import PeriodicVerifier, verify
+from aioinformer._runtime.informer.waiters import ObjectVersion
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
-from aioinformer._runtime.reporting.reporter import OnError, Reports
-from aioinformer._runtime.reporting.safe_tracing import handler_spans, informer_trace
-from aioinformer._runtime.tasks.event_loop import STEP, Pace, check_loop
+from aioinformer._runtime.reporting.reporter import InformerReporter, OnError
+from aioinformer._runtime.reporting.safe_tracing import handler_span_factory, make_informer_trace
+from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice, check_loop
 from aioinformer.errors import FetchError, Stale, UsageError
 
-__all__ = ["Readings", "SharedInformer"]
+__all__ = ["CacheReader", "SharedInformer"]
 
 
 T = TypeVar("T", default=KubeObject)
 R = TypeVar("R")
 
 
-class Readings(Subscriptions[T]):
+class CacheReader(ListenerRegistry[T]):
     """Gives out what one informer has cached."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Readings(Subscriptions[T]):
         *,
         namespace: str | None = None,
         managed_fields: bool = False,
-        keep: Keep | None = None,
+        converter: Converter | None = None,
         resync: float = 0.0,
     ) -> None:
         """Read from ``indexer``; ``source`` gives what is listed and watched now."""
@@ -82,7 +82,7 @@ class Readings(Subscriptions[T]):
         self._source = source
         self._namespace = namespace
         self._managed_fields = managed_fields
-        self._keep = keep
+        self._converter = converter
 
     # -- indexes ---------------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ class Readings(Subscriptions[T]):
         """
         self._indexer.add_indexers(indexers)
 
-    async def add_index(self, name: str, function: IndexFunction[T] | ReadsBytes) -> None:
+    async def add_index(self, name: str, function: IndexFunction[T] | NeedsJson) -> None:
         """Add an index at any time. It is complete when it can be read for the first time.
 
         It is built a few objects at a time, so that the event loop isn't held, from the cache as
@@ -113,10 +113,10 @@ class Readings(Subscriptions[T]):
         building = self._indexer.build_index(name, function)
         if building is None:
             return
-        pace = Pace()
+        pace = TimeSlice()
         try:
-            while not building.step(STEP):
-                await pace.breathe()
+            while not building.step(ITEMS_PER_STEP):
+                await pace.maybe_yield()
             building.commit()
         finally:
             building.abandon()
@@ -149,16 +149,18 @@ class Readings(Subscriptions[T]):
                 resource and namespace; or this is called by a handler of this informer that has
                 ``overflow="block"``.
         """
-        written = Written.of(obj)
-        self._check_ours(obj, written)
-        waits = self._pump.waits
-        found = await self._in_time(timeout, str(written), lambda: waits.shown(written))
-        return self._seen(found)
+        written = ObjectVersion.of(obj)
+        self._check_own_object(obj, written)
+        waits = self._pump.waiters
+        found = await self._with_timeout(
+            timeout, str(written), lambda: waits.wait_for_version(written)
+        )
+        return self._view_of(found)
 
-    def _seen(self, obj: KubeObject | None) -> T | None:
+    def _view_of(self, obj: KubeObject | None) -> T | None:
         found: Any = obj
         seen: T | None = found
-        return seen if obj is None or self._view is None else self._view.of(obj)
+        return seen if obj is None or self._view is None else self._view.convert(obj)
 
     async def wait_until(
         self,
@@ -187,15 +189,17 @@ class Readings(Subscriptions[T]):
             UsageError: as for ``lister.get``, and as for ``wait_for`` in a handler.
         """
         meant = self.lister.key(key)
-        awaited, waits = f"what was waited for of {meant}", self._pump.waits
-        passes = self._predicate(predicate)
-        found = await self._in_time(timeout, awaited, lambda: waits.passing(meant, passes))
-        return self._seen(found)
+        awaited, waits = f"what was waited for of {meant}", self._pump.waiters
+        passes = self._view_predicate(predicate)
+        found = await self._with_timeout(
+            timeout, awaited, lambda: waits.wait_for_predicate(meant, passes)
+        )
+        return self._view_of(found)
 
-    def _predicate(
+    def _view_predicate(
         self, predicate: Callable[[T | None], object]
     ) -> Callable[[KubeObject | None], object]:
-        return lambda obj: predicate(self._seen(obj))
+        return lambda obj: predicate(self._view_of(obj))
 
     async def verify(self, *, contents: bool = False, timeout: float | None = None) -> Verification:
         """Compare the cache with the server, to know whether it is right.
@@ -220,29 +224,29 @@ class Readings(Subscriptions[T]):
             UsageError: as for ``wait_for`` in a handler.
         """
         awaited = "a state that the server has confirmed"
-        return await self._in_time(timeout, awaited, lambda: self._verified(contents))
+        return await self._with_timeout(timeout, awaited, lambda: self._run_verification(contents))
 
-    async def _verified(self, contents: bool) -> Verification:
+    async def _run_verification(self, contents: bool) -> Verification:
         found = await verify(
             self._source(),
             self._indexer,
-            self._pump.waits,
+            self._pump.waiters,
             contents=contents,
             managed_fields=self._managed_fields,
-            keep=self._keep,
+            converter=self._converter,
         )
-        self._compared(len(found.differences))
+        self._record_comparison(len(found.differences))
         return found
 
-    def _compared(self, differences: int) -> None:
+    def _record_comparison(self, differences: int) -> None:
         """The cache was compared with the server, and differed in so many objects."""
 
-    async def _in_time(
-        self, timeout: float | None, awaited: str, work: Callable[[], Awaitable[R]]
+    async def _with_timeout(
+        self, timeout: float | None, description: str, work: Callable[[], Awaitable[R]]
     ) -> R:
         """Have ``work`` done in that time, in the informer's own loop."""
         check_loop(self._loop, f"the informer of {self.name}")
-        self._check_outside(synced=False)
+        self._check_not_in_handler(synced=False)
         limit = asyncio.timeout(timeout)
         try:
             async with limit:
@@ -250,32 +254,32 @@ class Readings(Subscriptions[T]):
         except TimeoutError as error:
             if timeout is None or not limit.expired():
                 raise  # somebody else's
-            raise self._stale(timeout, awaited) from error
+            raise self._stale_error(timeout, description) from error
 
-    def _stale(self, timeout: float, awaited: str) -> Stale:
+    def _stale_error(self, timeout: float, description: str) -> Stale:
         version = self._indexer.state.resource_version
         at = f"it is at resourceVersion {version}" if version else "it holds no state"
         return Stale(
-            f"the cache of {self.name} doesn't show {awaited} after {timeout:g} s: {at}; "
-            f"{self._why()}",
+            f"the cache of {self.name} doesn't show {description} after {timeout:g} s: {at}; "
+            f"{self._describe()}",
             resource_version=version,
         )
 
-    def _check_ours(self, obj: Mapping[str, Any], written: Written) -> None:
+    def _check_own_object(self, obj: Mapping[str, Any], target: ObjectVersion) -> None:
         kind = obj.get("kind") or self.resource.kind
         if kind != self.resource.kind:
-            raise UsageError(f"{written} is a {kind}; this is the informer of {self.name}")
-        if self._namespace and written.key.namespace != self._namespace:
-            raise UsageError(f"{written} is in another namespace; this is of {self.name}")
+            raise UsageError(f"{target} is a {kind}; this is the informer of {self.name}")
+        if self._namespace and target.key.namespace != self._namespace:
+            raise UsageError(f"{target} is in another namespace; this is of {self.name}")
 
 
 log = logging.getLogger("aioinformer.informer")
 
-SHOWN = 100
+MAX_REJECTED_KEYS = 100
 """Keys of rejected objects that health lists: a wrong model or index function rejects them all."""
 
 
-class SharedInformer(Readings[T]):
+class SharedInformer(CacheReader[T]):
     """Keeps a cache of one resource in one scope, and tells listeners what changes.
 
     Per object and listener: ``Added``, ``Updated``..., ``Deleted``, in the server's order; an
@@ -284,7 +288,7 @@ class SharedInformer(Readings[T]):
     order between listeners, nor that every state in between is told after a relist.
     """
 
-    _told: Callable[[Exception], None] | None = None
+    _on_failure: Callable[[Exception], None] | None = None
     """What ``run`` is to tell of its failure."""
 
     def __init__(
@@ -299,7 +303,7 @@ class SharedInformer(Readings[T]):
         verify_every: float = 0.0,
         backoff: BackoffPolicy | None = None,
         liveness: LivenessPolicy | None = None,
-        habits: Habits | None = None,
+        habits: ServerProfile | None = None,
         watch_list: bool = True,
         page_size: int = 0,
         managed_fields: bool = False,
@@ -353,27 +357,31 @@ class SharedInformer(Readings[T]):
             lambda: self._reflector.source,
             namespace=namespace,
             managed_fields=managed_fields,
-            keep=keep,
+            converter=keep,
             resync=resync,
         )
-        trace = informer_trace(tracing, label or name, str(source.resource))
+        trace = make_informer_trace(tracing, label or name, str(source.resource))
         self._tracing = tracing
-        self._reports = Reports(name, label=label, metrics=metrics, trace=trace, on_error=on_error)
-        self._pump.on_rejected = self._reports.rejected
-        self._proofs = Proofs(
-            verify_every, lambda: self._verified(contents=False), self._reports.unproven
+        self._reporter = InformerReporter(
+            name, label=label, metrics=metrics, trace=trace, on_error=on_error
         )
-        make = partial(self._reflect, source, backoff, liveness, habits, watch_list, keep)
+        self._pump.on_rejected = self._reporter.object_rejected
+        self._verifier = PeriodicVerifier(
+            verify_every,
+            lambda: self._run_verification(contents=False),
+            self._reporter.verification_failed,
+        )
+        make = partial(self._make_reflector, source, backoff, liveness, habits, watch_list, keep)
         self._reflector = make(page_size, managed_fields, line_cap, fail_fast)
 
-    def _reflect(
+    def _make_reflector(
         self,
         source: ListerWatcher,
         backoff: BackoffPolicy | None,
         liveness: LivenessPolicy | None,
-        habits: Habits | None,
+        server_profile: ServerProfile | None,
         watch_list: bool,
-        keep: Keep | None,
+        converter: Converter | None,
         page_size: int,
         managed_fields: bool,
         line_cap: int,
@@ -386,15 +394,15 @@ class SharedInformer(Readings[T]):
             self._queue,
             backoff=backoff,
             liveness=liveness,
-            habits=habits,
+            habits=server_profile,
             watch_list=watch_list,
             page_size=page_size,
             managed_fields=managed_fields,
             line_cap=line_cap,
-            keep=keep,
-            known=self._indexer.known,
+            keep=converter,
+            known=self._indexer.deduplicate,
             fail_fast=fail_fast,
-            reports=self._reports,
+            reports=self._reporter,
         )
 
     # -- the program's view --------------------------------------------------------------------
@@ -402,7 +410,7 @@ class SharedInformer(Readings[T]):
     @property
     def health(self) -> Health:
         """What it does, what went wrong last, and how far it is."""
-        condition, state = self._reports.condition, self._indexer.state
+        condition, state = self._reporter.status, self._indexer.state
         return Health(
             state=condition.state,
             since=condition.since,
@@ -411,20 +419,20 @@ class SharedInformer(Readings[T]):
             synced=state.synced,
             resource_version=state.resource_version,
             objects=len(state.objects),
-            rejected=tuple(map(str, islice(self._indexer.rejected, SHOWN))),
+            rejected=tuple(map(str, islice(self._indexer.rejected, MAX_REJECTED_KEYS))),
             rejections=len(self._indexer.rejected),
             unconverted=0 if self._view is None else self._view.failures,
             blocked_by=self._pump.blocked_by,
             fresh=condition.fresh,
             strategy=self._reflector.strategy,
-            rewinds=self._reports.rewinds,
+            rewinds=self._reporter.rewinds,
             verified=condition.verified,
             differences=condition.differences,
         )
 
-    def _levels(self) -> Levels:
+    def _read_levels(self) -> Levels:
         """What metrics read off it, from another thread perhaps: attributes, and nothing else."""
-        state, fifo, fresh = self._indexer.state, self._queue.fifo, self._reports.condition.fresh
+        state, fifo, fresh = self._indexer.state, self._queue.fifo, self._reporter.status.fresh
         version = state.resource_version
         return Levels(
             resource_version=int(version) if version.isdecimal() else 0,
@@ -438,27 +446,27 @@ class SharedInformer(Readings[T]):
             synced=state.synced,
         )
 
-    def _compared(self, differences: int) -> None:
-        self._reports.condition.compared(differences)
+    def _record_comparison(self, differences: int) -> None:
+        self._reporter.status.record_comparison(differences)
 
     def _handler_failed(self, listener: str, error: Exception) -> None:
-        self._reports.handler_failed(listener, error)
+        self._reporter.handler_failed(listener, error)
 
-    def _clocked(self, listener: str) -> Callable[[float, int], None] | None:
-        if isinstance(self._reports.metrics, NoMetrics):
+    def _metrics_callback(self, listener: str) -> Callable[[float, int], None] | None:
+        if isinstance(self._reporter.metrics, NoMetrics):
             return None
-        reports = self._reports
-        return partial(reports.metrics.handled, reports.label, reports.listener(listener))
+        reports = self._reporter
+        return partial(reports.metrics.handled, reports.label, reports.listener_label(listener))
 
-    def _traced(self, handler: Handler[T], name: str) -> Handler[T]:
+    def _add_spans(self, handler: Handler[T], name: str) -> Handler[T]:
         known: object = handler
         # Not of a controller's triggers: its runs have spans of their own.
-        tracing = None if isinstance(known, Inside) else self._tracing
+        tracing = None if isinstance(known, InternalHandler) else self._tracing
         own = name.removesuffix(f" of {self.name}")  # which has the selectors in it
-        begin = handler_spans(tracing, self._reports.label, own)
-        return handler if begin is None else traced(handler, begin)
+        begin = handler_span_factory(tracing, self._reporter.label, own)
+        return handler if begin is None else with_span(handler, begin)
 
-    def _why(self) -> str:
+    def _describe(self) -> str:
         return str(self.health)
 
     # -- running -------------------------------------------------------------------------------
@@ -478,48 +486,48 @@ class SharedInformer(Readings[T]):
         if self._loop is not None:
             raise UsageError(f"the informer of {self.name} was started before; make another one")
         self._loop = asyncio.get_running_loop()
-        self._told = failed
-        reports = self._reports
-        reports.metrics.informer_started(reports.label, self._levels)
+        self._on_failure = failed
+        reports = self._reporter
+        reports.metrics.informer_started(reports.label, self._read_levels)
         try:
             await self._run_tasks()
         except (asyncio.CancelledError, BaseExceptionGroup):
-            if (error := self._crew.failure) is not None:
+            if (error := self._task_group.failure) is not None:
                 raise error from error.__cause__
-            reports.condition.enter("stopped")
+            reports.status.set_state("stopped")
             raise
         finally:
             self._ended = True
             self._pump.end()
             reports.trace.closed()
-            reports.metrics.informer_ended(reports.label, self._levels)
+            reports.metrics.informer_ended(reports.label, self._read_levels)
 
     def _task_failed(self, error: BaseException) -> None:
-        condition = self._reports.condition
-        condition.enter("failed")
+        condition = self._reporter.status
+        condition.set_state("failed")
         log.critical("the informer of %s failed", self.name, exc_info=error)
         if isinstance(error, Exception):
-            condition.fail(error)
-            if self._told is not None:
-                self._told(error)
+            condition.record_error(error)
+            if self._on_failure is not None:
+                self._on_failure(error)
 
     async def _run_tasks(self) -> None:
         parts = {
             "reflector": self._reflector.run,
             "pump": self._pump.run,
-            "resync": self._resyncs.run,
+            "resync": self._resync_timer.run,
         }
-        if self._proofs.period:
-            parts["verification"] = self._proofs.run
-        async with self._crew as crew:
+        if self._verifier.period:
+            parts["verification"] = self._verifier.run
+        async with self._task_group as crew:
             for registration in self.registrations:
                 self._start(registration)
             for part, run in parts.items():
                 crew.start(run(), name=f"{part} of {self.name}")
 
     def __repr__(self) -> str:
-        condition, state = self._reports.condition, self._indexer.state
+        condition, state = self._reporter.status, self._indexer.state
         return (
             f"<SharedInformer {self.name} {condition.state} synced={state.synced} "
-            f"objects={len(state.objects)} listeners={len(self._pump.audience)}>"
+            f"objects={len(state.objects)} listeners={len(self._pump.listeners)}>"
         )

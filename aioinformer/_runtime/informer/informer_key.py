@@ -13,17 +13,17 @@ from typing import Any, Self, cast
 from msgspec import Struct
 
 from aioinformer._core.codec.shape import Shape
-from aioinformer._core.objects.resources import Resource, built_in
+from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 from aioinformer.errors import UsageError
 
-__all__ = ["Identity"]
+__all__ = ["InformerKey"]
 
-WHOLE = Shape.of()
+DEFAULT_SHAPE = Shape.of()
 
 
-class Identity(Struct, frozen=True):
+class InformerKey(Struct, frozen=True):
     """One informer among those of a factory."""
 
     resource: Resource
@@ -31,7 +31,7 @@ class Identity(Struct, frozen=True):
     labels: str
     fields: str
     managed_fields: bool
-    shape: Shape[Any] = WHOLE
+    shape: Shape[Any] = DEFAULT_SHAPE
 
     @classmethod
     def of(
@@ -68,27 +68,27 @@ class Identity(Struct, frozen=True):
             raise TypeError(
                 f"namespace is one, or empty for all, not {namespace!r}: make an informer for each"
             )
-        found = built_in(resource)
+        found = resolve_built_in(resource)
         return cls(
             found,
             (namespace or None) if found.namespaced else None,
             str(LabelSelector.parse(labels)),
             str(FieldSelector.parse(fields)),
             managed_fields,
-            shape or WHOLE,
+            shape or DEFAULT_SHAPE,
         )
 
     @property
     def label(self) -> str:
         """What to call it in metrics: without the selectors, which may name an object."""
         selected = " (selected)" if self.labels or self.fields else ""
-        return f"{self._where}{selected}"
+        return f"{self._description}{selected}"
 
     @property
-    def _where(self) -> str:
+    def _description(self) -> str:
         scope = f"in {self.namespace}" if self.namespace else ""
         return " ".join(filter(None, (str(self.resource), scope, str(self.shape))))
 
     def __str__(self) -> str:
         selectors = ",".join(filter(None, (self.labels, self.fields)))
-        return f"{self._where} where {selectors}" if selectors else self._where
+        return f"{self._description} where {selectors}" if selectors else self._description

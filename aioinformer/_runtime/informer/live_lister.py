@@ -14,7 +14,7 @@ from typing_extensions import TypeVar
 from aioinformer._core.cache.lister import Lister
 from aioinformer._core.cache.query import FieldChoice, LabelChoice, Search, Where
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._runtime.tasks.event_loop import STEP, Pace, this_loop
+from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice, running_loop
 
 __all__ = ["LiveLister", "Scan"]
 
@@ -41,7 +41,7 @@ class LiveLister(Lister[T]):
         Raises:
             UsageError: it was not called in the event loop.
         """
-        this_loop()
+        running_loop()
         return Scan(self._search(namespace, labels, fields, where))
 
 
@@ -51,21 +51,23 @@ class Scan(Generic[T]):
     def __init__(self, search: Search[T]) -> None:
         """Iterate what ``search`` finds."""
         self._search = search
-        self._step = STEP if search.quick else 1  # a conversion may take a millisecond
-        self._found: deque[T] = deque()
-        self._pace = Pace()
+        self._step_size = (
+            ITEMS_PER_STEP if search.is_fast else 1
+        )  # a conversion may take a millisecond
+        self._results: deque[T] = deque()
+        self._time_slice = TimeSlice()
 
     def __aiter__(self) -> Scan[T]:
         return self
 
     async def __anext__(self) -> T:
-        while not self._found:
+        while not self._results:
             if self._search.done:
                 raise StopAsyncIteration
             # Also where everything is found: who iterates works too, and need not ever wait.
-            await self._pace.breathe()
-            self._found.extend(self._search.step(self._step))
-        return self._found.popleft()
+            await self._time_slice.maybe_yield()
+            self._results.extend(self._search.step(self._step_size))
+        return self._results.popleft()
 
     def __repr__(self) -> str:
         return f"<Scan {self._search!r}>"

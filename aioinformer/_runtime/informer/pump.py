@@ -15,14 +15,14 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from aioinformer._core.cache.indexer import Indexer, Replacement, untraced
-from aioinformer._core.delivery.replay import one_by_one
+from aioinformer._core.cache.indexer import Indexer, StagedReplacement, without_traceback
+from aioinformer._core.delivery.replay import drain_batches
 from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced, Resync
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
-from aioinformer._runtime.delivery.listener import Gate, Listener
-from aioinformer._runtime.informer.waiters import Waits
+from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
+from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
-from aioinformer._runtime.tasks.event_loop import STAGING, STEP, Pace
+from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, STAGING_SLICE_SECONDS, TimeSlice
 from aioinformer.errors import ModelMismatch, TransformFailed
 
 __all__ = ["Pump"]
@@ -31,16 +31,16 @@ log = logging.getLogger("aioinformer.pump")
 
 T = TypeVar("T")
 
-BATCH = 256
+BATCH_SIZE = 256
 """Changes applied between two hand-overs to the mailboxes: about a millisecond."""
-FIRST = 16
+FILTERED_BATCH_SIZE = 16
 """The same to begin with if there are filters: each looks at every change, and may open its body.
 It doubles as long as that is quick."""
-HANDED = 0.002
+MAX_DISTRIBUTE_SECONDS = 0.002
 """Seconds that a hand-over may take: after one that took longer the next has half as much."""
-BLOCKED = 10.0
+BLOCKED_WARNING_DELAY = 10.0
 """Seconds after which a listener that keeps the watch from being read is warned of."""
-LOOKS = 16
+CLOCK_CHECK_INTERVAL = 16
 """Changes applied between two looks at the clock: an index function may open every body."""
 
 
@@ -57,9 +57,9 @@ class Pump:
         """
         self.synced = asyncio.Event()
         """Set when the first full state has been applied, or will never be."""
-        self.gate = Gate()
+        self.gate = BackpressureGate()
         """What a listener opens when its mailbox has room again."""
-        self.waits = Waits(indexer, name)
+        self.waiters = CacheWaiters(indexer, name)
         """Those who wait for the cache to show something."""
         self.on_rejected: Callable[[Exception], None] | None = None
         """Is told why an object was rejected; once if many were in one go."""
@@ -67,13 +67,13 @@ class Pump:
         self._queue = queue
         self._indexer = indexer
         self._joined: dict[Listener, None] = {}
-        self._audience: list[Listener] | None = []
-        self._waited_for: list[Listener] = []
-        self._batch = BATCH
+        self._cached_listeners: list[Listener] | None = []
+        self._cached_blocking: list[Listener] = []
+        self._batch_size = BATCH_SIZE
         """Changes to apply until the next hand-over."""
-        self._full: list[Listener] = []
-        self._behind: list[Listener] = []
-        self._state: tuple[Sequence[KubeObject], ...] | None = None
+        self._full_listeners: list[Listener] = []
+        self._needs_merge: list[Listener] = []
+        self._cached_batches: tuple[Sequence[KubeObject], ...] | None = None
         """What is cached, as long as nothing has changed since somebody asked."""
 
     def join(self, listener: Listener, *, replay: bool = True) -> None:
@@ -81,44 +81,48 @@ class Pump:
         state = self._indexer.state
         if state.synced or state.objects:
             at = asyncio.get_running_loop().time()
-            listener.replay(self._cached() if replay else (), at, full=state.synced)
+            listener.replay(self._iter_cached() if replay else (), at, full=state.synced)
         self._joined[listener] = None
         listener.on_closed = self._leave
-        self._audience = None
+        self._cached_listeners = None
 
     def _leave(self, listener: Listener) -> None:
         self._joined.pop(listener, None)
-        self._audience = None
+        self._cached_listeners = None
 
     @property
-    def audience(self) -> list[Listener]:
+    def listeners(self) -> list[Listener]:
         """The listeners that are still there. Who comes or goes makes a new list of it."""
-        if self._audience is None:
-            self._audience = list(self._joined)
-            self._waited_for = [each for each in self._audience if each.blocks]
-            self._batch = FIRST if any(each.filters for each in self._audience) else BATCH
-        return self._audience
+        if self._cached_listeners is None:
+            self._cached_listeners = list(self._joined)
+            self._cached_blocking = [each for each in self._cached_listeners if each.blocks]
+            self._batch_size = (
+                FILTERED_BATCH_SIZE
+                if any(each.filters for each in self._cached_listeners)
+                else BATCH_SIZE
+            )
+        return self._cached_listeners
 
     @property
     def _blocking(self) -> list[Listener]:
         """Those of the audience that the pump waits for."""
-        return self._waited_for if self.audience else []
+        return self._cached_blocking if self.listeners else []
 
-    def _cached(self) -> Iterator[KubeObject]:
+    def _iter_cached(self) -> Iterator[KubeObject]:
         """What is cached, in batches that all who are told of it share."""
-        if self._state is None:
+        if self._cached_batches is None:
             objects = list(self._indexer.state.objects.values())
-            self._state = tuple(_batches(objects))
-        return one_by_one(self._state)
+            self._cached_batches = tuple(_split_batches(objects))
+        return drain_batches(self._cached_batches)
 
     @property
     def blocked_by(self) -> tuple[str, ...]:
         """The names of the listeners for whose mailbox the pump waits: it was full, and isn't
         drained yet. May be read from any thread.
         """
-        return tuple(each.name for each in self._full if not each.closed)
+        return tuple(each.name for each in self._full_listeners if not each.closed)
 
-    def read_by(self, task: asyncio.Task[Any] | None) -> Listener | None:
+    def listener_read_by(self, task: asyncio.Task[Any] | None) -> Listener | None:
         """Whom ``task`` reads of those that the pump may be waiting for."""
         for listener in self._blocking:
             if listener.consumer is not None and listener.consumer() is task:
@@ -133,51 +137,53 @@ class Pump:
     def end(self) -> None:
         """Nothing more will come. What is pending can still be taken."""
         self.synced.set()
-        self.waits.end()
-        for listener in self.audience:
+        self.waiters.end()
+        for listener in self.listeners:
             listener.close(drop=False)
 
     async def run(self) -> NoReturn:
         """Drain the queue until cancelled."""
-        pace = Pace()
+        pace = TimeSlice()
         while True:
             if not self._queue.fifo:
                 await self._queue.ready()
-                pace.rested()
-            while (room := self._room) <= 0:
-                await self._wait_for([each for each in self._blocking if each.room <= 0], pace)
-            self._full = []
+                pace.reset()
+            while (room := self._free) <= 0:
+                await self._wait_for_room([each for each in self._blocking if each.free <= 0], pace)
+            self._full_listeners = []
             entry = self._apply_changes(pace, room)
-            if self._behind:
-                await self._fold(pace)
+            if self._needs_merge:
+                await self._merge_pending(pace)
             if isinstance(entry, Replaced):
                 replacement = self._indexer.replace(entry)
                 del entry  # so that only the replacement holds what it is to free in steps
-                await self._apply_state(replacement, pace)
+                await self._apply_replacement(replacement, pace)
             elif isinstance(entry, Resync):
-                self.resync(self.audience)
-            await pace.breathe()
+                self.resync(self.listeners)
+            await pace.maybe_yield()
 
-    async def _wait_for(self, full: list[Listener], pace: Pace) -> None:
+    async def _wait_for_room(self, full: list[Listener], time_slice: TimeSlice) -> None:
         """Wait until one of them has taken what is pending, or has left."""
-        self._full = full
-        warning = asyncio.get_running_loop().call_later(BLOCKED, self._warn)
+        self._full_listeners = full
+        warning = asyncio.get_running_loop().call_later(BLOCKED_WARNING_DELAY, self._warn_blocked)
         try:
             await self.gate.wait()
         finally:
             warning.cancel()
-        pace.rested()
+        time_slice.reset()
 
-    def _warn(self) -> None:
+    def _warn_blocked(self) -> None:
         """It is what ``overflow="block"`` asks for, but not what anybody wants for so long."""
         names = ", ".join(self.blocked_by)
-        log.warning("%s has not read its watch for %g s: %s", self._name, BLOCKED, names)
+        log.warning(
+            "%s has not read its watch for %g s: %s", self._name, BLOCKED_WARNING_DELAY, names
+        )
 
     @property
-    def _room(self) -> int:
-        return min([each.room for each in self._blocking], default=self._batch)
+    def _free(self) -> int:
+        return min([each.free for each in self._blocking], default=self._batch_size)
 
-    def _apply_changes(self, pace: Pace, room: int) -> Replaced | Resync | None:
+    def _apply_changes(self, time_slice: TimeSlice, limit: int) -> Replaced | Resync | None:
         """Apply changes and hand over what they mean, up to the first entry of another kind.
 
         A re-created object is two events, so that a mailbox may go over its limit by one.
@@ -185,89 +191,93 @@ class Pump:
         events: list[Event] = []
         rejected: dict[ObjectKey, Exception] = {}
         special: Replaced | Resync | None = None
-        for count in range(self._batch):
-            if len(events) >= room or (count % LOOKS == LOOKS - 1 and pace.due):
+        for count in range(self._batch_size):
+            if len(events) >= limit or (
+                count % CLOCK_CHECK_INTERVAL == CLOCK_CHECK_INTERVAL - 1 and time_slice.expired
+            ):
                 break
             if (entry := self._queue.pop()) is None:
                 break
             if isinstance(entry, Delta):
                 if error := self._indexer.apply(entry, events):
-                    rejected[entry.obj.key] = untraced(error) if rejected else error
+                    rejected[entry.obj.key] = without_traceback(error) if rejected else error
             elif isinstance(entry, Bookmark):
                 self._indexer.bookmark(entry)
             else:
                 special = entry
                 break
         if events:
-            self._hand_over(tuple(events))
-        if self.waits:
-            self.waits.look(events)
-        self._report(rejected)
+            self._distribute(tuple(events))
+        if self.waiters:
+            self.waiters.notify(events)
+        self._report_rejected(rejected)
         return special
 
-    def _hand_over(self, events: tuple[Event, ...]) -> None:
+    def _distribute(self, events: tuple[Event, ...]) -> None:
         """All mailboxes get the same batch."""
-        self._state = None
+        self._cached_batches = None
         clock = asyncio.get_running_loop().time
         at = clock()
-        self._behind = [each for each in self.audience if each.put(events, at)]
-        if (took := clock() - at) > HANDED:
-            self._batch = self._batch // 2 or 1
-        elif self._batch <= len(events) and took < HANDED / 4:
-            self._batch = min(self._batch * 2, BATCH)
+        self._needs_merge = [each for each in self.listeners if each.put(events, at)]
+        if (took := clock() - at) > MAX_DISTRIBUTE_SECONDS:
+            self._batch_size = self._batch_size // 2 or 1
+        elif self._batch_size <= len(events) and took < MAX_DISTRIBUTE_SECONDS / 4:
+            self._batch_size = min(self._batch_size * 2, BATCH_SIZE)
 
-    async def _fold(self, pace: Pace) -> None:
+    async def _merge_pending(self, time_slice: TimeSlice) -> None:
         """Have those merge what is pending who hold more than they may. Seldom needed: few merges
         are too many for one step.
         """
-        for listener in self._behind:
-            while listener.behind:
-                listener.fold(STEP)
-                await pace.breathe()
-        self._behind = []
+        for listener in self._needs_merge:
+            while listener.needs_merge:
+                listener.merge_oldest(ITEMS_PER_STEP)
+                await time_slice.maybe_yield()
+        self._needs_merge = []
 
-    async def _apply_state(self, replacement: Replacement, pace: Pace) -> None:
+    async def _apply_replacement(
+        self, replacement: StagedReplacement, time_slice: TimeSlice
+    ) -> None:
         """Stage a new state in steps, then swap it in and tell of it, at once."""
-        while not replacement.step(STEP):
-            await pace.breathe(STAGING)
-        await self._told(pace)
-        batches = list(_batches(replacement.commit()))
-        self._state = None
+        while not replacement.step(ITEMS_PER_STEP):
+            await time_slice.maybe_yield(STAGING_SLICE_SECONDS)
+        await self._drain_previous_relist(time_slice)
+        batches = list(_split_batches(replacement.commit()))
+        self._cached_batches = None
         at = asyncio.get_running_loop().time()
-        for listener in self.audience:
-            listener.tell(batches, at, initial=replacement.initial)
+        for listener in self.listeners:
+            listener.put_relist(batches, at, initial=replacement.initial)
         del batches  # behind the last listener each batch falls away: not all of it at once
         self.synced.set()
-        self.waits.look_at_all()
-        self._report(replacement.rejected)
+        self.waiters.notify_all()
+        self._report_rejected(replacement.rejected)
         count = len(self._indexer.state.objects)
         log.info("%s: %d object%s listed", self._name, count, "s" * (count != 1))
-        await pace.breathe()
-        while not replacement.step(STEP):
-            await pace.breathe()
+        await time_slice.maybe_yield()
+        while not replacement.step(ITEMS_PER_STEP):
+            await time_slice.maybe_yield()
 
-    async def _told(self, pace: Pace) -> None:
+    async def _drain_previous_relist(self, time_slice: TimeSlice) -> None:
         """See to it that nobody has the changes of another list pending. Of a listener that never
         comes back they would pile up: lists times objects.
         """
-        for listener in self.audience:
-            while listener.merges and (listener.telling or listener.behind):
-                listener.fold(STEP)
-                await pace.breathe()
-        while full := [each for each in self._blocking if each.telling]:
-            await self._wait_for(full, pace)
-        self._full = []
+        for listener in self.listeners:
+            while listener.merges and (listener.relist_pending or listener.needs_merge):
+                listener.merge_oldest(ITEMS_PER_STEP)
+                await time_slice.maybe_yield()
+        while full := [each for each in self._blocking if each.relist_pending]:
+            await self._wait_for_room(full, time_slice)
+        self._full_listeners = []
 
     def resync(self, listeners: Sequence[Listener]) -> None:
         """Tell some listeners once more what is cached. Nothing before the first full state."""
         if self._indexer.state.synced:
             for listener in listeners:
-                listener.resync(self._cached(), self._shows)
+                listener.resync(self._iter_cached(), self._is_current)
 
-    def _shows(self, obj: KubeObject) -> bool:
+    def _is_current(self, obj: KubeObject) -> bool:
         return self._indexer.state.objects.get(obj.key) is obj
 
-    def _report(self, rejected: Mapping[ObjectKey, Exception]) -> None:
+    def _report_rejected(self, rejected: Mapping[ObjectKey, Exception]) -> None:
         """One line for all of them: a wrong model or index function rejects every object."""
         for key, error in rejected.items():
             others = f" and {len(rejected) - 1} others" if len(rejected) > 1 else ""
@@ -277,13 +287,13 @@ class Pump:
             log.error("%s: %s%s; %s", self._name, what, others, stays, exc_info=error)
             if self.on_rejected is not None:
                 self.on_rejected(error)
-            untraced(error)  # its frames would keep alive what the cache let go
+            without_traceback(error)  # its frames would keep alive what the cache let go
             break
 
     def __repr__(self) -> str:
         return f"<Pump {self._name} listeners={len(self._joined)} {self._queue!r}>"
 
 
-def _batches(whole: Sequence[T]) -> Iterator[tuple[T, ...]]:
-    for start in range(0, len(whole), BATCH):
-        yield tuple(whole[start : start + BATCH])
+def _split_batches(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
+    for start in range(0, len(items), BATCH_SIZE):
+        yield tuple(items[start : start + BATCH_SIZE])

@@ -34,36 +34,36 @@ from typing_extensions import TypeVar
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.delivery.mailbox import LIMIT, Mailbox, Overflow
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
-from aioinformer._core.objects.view import Snapshot, View
+from aioinformer._core.objects.view import ObjectSnapshot, ObjectView
 from aioinformer._core.selectors.event_filter import EventFilter, Filter
-from aioinformer._runtime.delivery.call import enclosing_call
-from aioinformer._runtime.delivery.handler_errors import Failures
+from aioinformer._runtime.delivery.call import current_call
+from aioinformer._runtime.delivery.handler_errors import HandlerErrors
 from aioinformer._runtime.delivery.handlers import (
     Handler,
+    HandlerOptions,
     OnAdd,
     OnDelete,
     OnUpdate,
-    Terms,
-    adds_only,
-    check_whole,
-    deletions_only,
+    add_handler_from,
+    check_int,
+    delete_handler_from,
     handler_name,
-    updates_only,
-    viewed,
+    update_handler_from,
+    with_view,
 )
-from aioinformer._runtime.delivery.inline_dispatch import Rounds
+from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.tasks.event_loop import check_loop
-from aioinformer._runtime.tasks.task_group import Crew
+from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import NotRunning, SyncTimeout, UsageError
 
-__all__ = ["MINIMUM", "ResyncTimer", "Subscriptions"]
+__all__ = ["MIN_RESYNC_PERIOD", "ListenerRegistry", "ResyncTimer"]
 
 
-MINIMUM = 1.0
+MIN_RESYNC_PERIOD = 1.0
 """Seconds: the least that a listener can ask for (client-go's ``minimumResyncPeriod``)."""
 
 
@@ -80,44 +80,44 @@ class ResyncTimer:
         if not period >= 0:  # nor may it be nan
             raise ValueError(f"resync must be seconds, or 0 for never, not {period:g}")
         self._pump = pump
-        self._period = period
-        self._next: float | None = None
-        self._sooner = asyncio.Event()
+        self._default_period = period
+        self._next_due: float | None = None
+        self._rescheduled = asyncio.Event()
         self._running = False
 
-    def period(self, asked: float | None) -> float:
-        """The period of a listener that has ``asked`` for one.
+    def resolve_period(self, requested: float | None) -> float:
+        """The period of a listener that has ``requested`` for one.
 
         Args:
-            asked: seconds; 0 for never; ``None`` for what the informer does.
+            requested: seconds; 0 for never; ``None`` for what the informer does.
         """
-        if asked is None:
-            return self._period
-        if not asked >= 0:
-            raise ValueError(f"resync must be seconds, or 0 for never, not {asked:g}")
-        return max(asked, MINIMUM) if asked else 0.0
+        if requested is None:
+            return self._default_period
+        if not requested >= 0:
+            raise ValueError(f"resync must be seconds, or 0 for never, not {requested:g}")
+        return max(requested, MIN_RESYNC_PERIOD) if requested else 0.0
 
     def add(self, listener: Listener) -> None:
         """A listener has joined: its first resync is due one period from now."""
         if not (listener.resync_period and self._running):
             return  # those that are there when it begins to run are found then
         due = listener.resync_due = asyncio.get_running_loop().time() + listener.resync_period
-        if self._next is None or due < self._next:
-            self._sooner.set()
+        if self._next_due is None or due < self._next_due:
+            self._rescheduled.set()
 
     async def run(self) -> NoReturn:
         """Tell who is due, until cancelled."""
         loop = asyncio.get_running_loop()
         self._running = True
         while True:
-            self._tell(loop.time())
-            await self._sleep()
+            self._resync_due_listeners(loop.time())
+            await self._wait_until_due()
 
-    def _tell(self, now: float) -> None:
+    def _resync_due_listeners(self, now: float) -> None:
         """Have those told that are due, and find out who is next. Who left is forgotten."""
         due: list[Listener] = []
-        self._next = None
-        for listener in self._pump.audience:
+        self._next_due = None
+        for listener in self._pump.listeners:
             if not listener.resync_period:
                 continue
             if listener.resync_due is None:
@@ -125,27 +125,27 @@ class ResyncTimer:
             elif listener.resync_due <= now:
                 due.append(listener)
                 listener.resync_due = now + listener.resync_period
-            if self._next is None or listener.resync_due < self._next:
-                self._next = listener.resync_due
+            if self._next_due is None or listener.resync_due < self._next_due:
+                self._next_due = listener.resync_due
         self._pump.resync(due)
 
-    async def _sleep(self) -> None:
+    async def _wait_until_due(self) -> None:
         try:
-            async with asyncio.timeout_at(self._next):
-                await self._sooner.wait()
+            async with asyncio.timeout_at(self._next_due):
+                await self._rescheduled.wait()
         except TimeoutError:
             return
-        self._sooner.clear()
+        self._rescheduled.clear()
 
     def __repr__(self) -> str:
-        return f"<ResyncTimer period={self._period:g} next={self._next}>"
+        return f"<ResyncTimer period={self._default_period:g} next={self._next_due}>"
 
 
 T = TypeVar("T", default=KubeObject)
 R = TypeVar("R", bound=Awaitable[None] | None)
 
 
-class Subscriptions(Generic[T]):
+class ListenerRegistry(Generic[T]):
     """Registers the listeners of one informer, and starts the tasks of its handlers."""
 
     def __init__(self, name: str, pump: Pump, indexer: Indexer, *, resync: float = 0.0) -> None:
@@ -153,10 +153,10 @@ class Subscriptions(Generic[T]):
         self.name = name
         self._pump = pump
         self._indexer = indexer
-        self._view: View[T] | None = indexer.view
-        self._resyncs = ResyncTimer(pump, resync)
-        self._crew = Crew("informer", self._task_failed)
-        self._rounds = Rounds()
+        self._view: ObjectView[T] | None = indexer.view
+        self._resync_timer = ResyncTimer(pump, resync)
+        self._task_group = StrictTaskGroup("informer", self._task_failed)
+        self._dispatcher = InlineDispatcher()
         self._ended = False
         self._started: dict[Registration, None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -209,11 +209,14 @@ class Subscriptions(Generic[T]):
             UsageError: ``filter`` is a predicate, and the informer has a ``model=``, and so no JSON
                 for it to read.
         """
-        terms = Terms(concurrency, timeout, run_in_thread, drain, fail_fast)
+        terms = HandlerOptions(concurrency, timeout, run_in_thread, drain, fail_fast)
         name = f"{name or handler_name(handler)} of {self.name}"
-        failures, period = Failures(name, self._handler_failed), self._resyncs.period(resync)
-        mailbox = self._mailbox(limit, overflow, self._filter(filter, failures))
-        inside = viewed(self._traced(handler, name), self._view)
+        failures, period = (
+            HandlerErrors(name, self._handler_failed),
+            self._resync_timer.resolve_period(resync),
+        )
+        mailbox = self._make_mailbox(limit, overflow, self._make_filter(filter, failures))
+        inside = with_view(self._add_spans(handler, name), self._view)
         return self._register(inside, name, mailbox, period, terms, failures)
 
     def check_bytes(self, what: str) -> None:
@@ -223,12 +226,14 @@ class Subscriptions(Generic[T]):
             UsageError: the informer has a ``model=``.
         """
         if self._view is not None:
-            self._view.check_bytes(what)
+            self._view.require_json(what)
 
-    def _filter(self, passing: Filter[T] | None, failures: Failures) -> EventFilter | None:
-        if passing is None:
+    def _make_filter(
+        self, predicate: Filter[T] | None, errors: HandlerErrors
+    ) -> EventFilter | None:
+        if predicate is None:
             return None
-        return EventFilter(passing, failures.filter_raised, view=self._view)
+        return EventFilter(predicate, errors.report_filter_exception, view=self._view)
 
     def _register(
         self,
@@ -236,23 +241,23 @@ class Subscriptions(Generic[T]):
         name: str,
         mailbox: Mailbox,
         period: float,
-        terms: Terms,
-        failures: Failures,
+        options: HandlerOptions,
+        errors: HandlerErrors,
     ) -> Registration:
         registration = Registration(
             handler,
             name,
             mailbox,
             self._pump.gate,
-            why=self._why,
+            describe=self._describe,
             resync=period,
-            terms=terms,
-            failures=failures,
-            rounds=self._rounds,
+            options=options,
+            errors=errors,
+            dispatcher=self._dispatcher,
         )
-        registration.on_spent = self._clocked(name)
+        registration.on_calls = self._metrics_callback(name)
         self._join(registration)
-        if self._crew.at_work:
+        if self._task_group.entered:
             self._start(registration)
         return registration
 
@@ -262,17 +267,17 @@ class Subscriptions(Generic[T]):
         Each decorated function is a handler of its own: two of them don't wait for each other. It
         raises a TypeError if ``function`` is none.
         """
-        self.add_handler(adds_only(function))
+        self.add_handler(add_handler_from(function))
         return function
 
     def on_update(self, function: OnUpdate[T, R]) -> OnUpdate[T, R]:
         """Decorator: call ``function(old, new, *, resync)`` for each change."""
-        self.add_handler(updates_only(function))
+        self.add_handler(update_handler_from(function))
         return function
 
     def on_delete(self, function: OnDelete[T, R]) -> OnDelete[T, R]:
         """Decorator: call ``function(obj, *, reason)`` for each object that is gone."""
-        self.add_handler(deletions_only(function))
+        self.add_handler(delete_handler_from(function))
         return function
 
     def events(
@@ -297,7 +302,7 @@ class Subscriptions(Generic[T]):
             ValueError: a number is out of range.
             UsageError: as for ``add_handler``.
         """
-        return self._stream(limit, overflow, resync, filter, replay=True)
+        return self._make_stream(limit, overflow, resync, filter, replay=True)
 
     @asynccontextmanager
     async def snapshot_and_events(
@@ -326,42 +331,46 @@ class Subscriptions(Generic[T]):
             NotRunning: the informer has ended.
         """
         await self.wait_synced(timeout)
-        async with self._stream(limit, overflow, resync, None, replay=False) as events:
+        async with self._make_stream(limit, overflow, resync, None, replay=False) as events:
             # Taken in the step in which the stream joined: entering it doesn't wait.
             objects: Any = MappingProxyType(self._indexer.state.objects.copy())
-            yield objects if self._view is None else Snapshot(objects, self._view), events
+            yield objects if self._view is None else ObjectSnapshot(objects, self._view), events
 
-    def _stream(
+    def _make_stream(
         self,
         limit: int,
         overflow: Overflow,
         resync: float | None,
-        passing: Filter[T] | None,
+        predicate: Filter[T] | None,
         *,
         replay: bool,
     ) -> EventStream[T]:
-        name, period = f"stream of {self.name}", self._resyncs.period(resync)
-        each = self._filter(passing, Failures(name, self._handler_failed))
-        mailbox = self._mailbox(limit, overflow, each)
+        name, period = f"stream of {self.name}", self._resync_timer.resolve_period(resync)
+        each = self._make_filter(predicate, HandlerErrors(name, self._handler_failed))
+        mailbox = self._make_mailbox(limit, overflow, each)
 
         def join() -> Listener:
-            listener = Listener(name, mailbox, self._pump.gate, why=self._why, resync=period)
+            listener = Listener(
+                name, mailbox, self._pump.gate, describe=self._describe, resync=period
+            )
             self._join(listener, replay=replay)
             return listener
 
         return EventStream(self, join, self._view)
 
-    def _mailbox(self, limit: int, overflow: Overflow, passing: EventFilter | None) -> Mailbox:
-        check_whole("limit", limit)
-        each = None if passing is None else passing.one
-        return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds, each=each)
+    def _make_mailbox(
+        self, limit: int, overflow: Overflow, event_filter: EventFilter | None
+    ) -> Mailbox:
+        check_int("limit", limit)
+        each = None if event_filter is None else event_filter.apply
+        return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds, event_map=each)
 
     def _join(self, listener: Listener, *, replay: bool = True) -> None:
-        if self._crew.ending() or self._ended:
+        if self._task_group.is_ending() or self._ended:
             raise NotRunning(f"the informer of {self.name} has ended")
         check_loop(self._loop, f"the informer of {self.name}")
         self._pump.join(listener, replay=replay)
-        self._resyncs.add(listener)
+        self._resync_timer.add(listener)
 
     @property
     def synced(self) -> bool:
@@ -379,19 +388,19 @@ class Subscriptions(Generic[T]):
             NotRunning: the informer ended before.
             UsageError: it is called by a handler of this informer that has ``overflow="block"``.
         """
-        self._check_outside()
+        self._check_not_in_handler()
         try:
             async with asyncio.timeout(timeout):
                 await self._pump.synced.wait()
         except TimeoutError:
-            raise SyncTimeout(timeout or 0.0, {self.name: self._why()}) from None
+            raise SyncTimeout(timeout or 0.0, {self.name: self._describe()}) from None
         if not self.synced:
             raise NotRunning(f"the informer of {self.name} ended before it was synced")
 
     @property
     def registrations(self) -> tuple[Registration, ...]:
         """The handlers that have not been removed."""
-        return tuple(each for each in self._pump.audience if isinstance(each, Registration))
+        return tuple(each for each in self._pump.listeners if isinstance(each, Registration))
 
     @property
     def unfinished(self) -> tuple[Registration, ...]:
@@ -399,8 +408,10 @@ class Subscriptions(Generic[T]):
         return tuple(each for each in self._started if each.running)
 
     def _start(self, registration: Registration) -> None:
-        task = registration.start(self._crew.group, self._crew.ending, self._crew.fail)
-        self._crew.watch_over(task)
+        task = registration.start(
+            self._task_group.group, self._task_group.is_ending, self._task_group.fail
+        )
+        self._task_group.monitor(task)
         self._started[registration] = None
         task.add_done_callback(lambda _: self._started.pop(registration, None))
 
@@ -410,15 +421,15 @@ class Subscriptions(Generic[T]):
     def _handler_failed(self, listener: str, error: Exception) -> None:
         """A handler raised, timed out or overflowed, and that was logged and counted."""
 
-    def _clocked(self, listener: str) -> Callable[[float, int], None] | None:
+    def _metrics_callback(self, listener: str) -> Callable[[float, int], None] | None:
         """Who wants to know how long the calls of a handler take, if anybody does."""
         return None
 
-    def _traced(self, handler: Handler[T], name: str) -> Handler[T]:
+    def _add_spans(self, handler: Handler[T], name: str) -> Handler[T]:
         """The handler, or what calls it inside a span, if somebody makes spans of its calls."""
         return handler
 
-    def _check_outside(self, *, synced: bool = True) -> None:
+    def _check_not_in_handler(self, *, synced: bool = True) -> None:
         """Raise if this would wait inside a call of a handler that the informer may wait for.
         If it is for the first state only (``synced``), there is nothing to wait for behind it.
 
@@ -427,19 +438,19 @@ class Subscriptions(Generic[T]):
         """
         if self.synced and synced:
             return
-        call = enclosing_call()
+        call = current_call()
         owner = None if call is None else call.owner
-        if isinstance(owner, Registration) and owner.holds_up(self._pump.gate):
+        if isinstance(owner, Registration) and owner.may_block(self._pump.gate):
             raise UsageError(
                 f"{owner.name} has overflow='block': inside a call, it can't wait for its own "
                 "informer, which may be waiting for it"
             )
-        if reader := self._pump.read_by(asyncio.current_task()):
+        if reader := self._pump.listener_read_by(asyncio.current_task()):
             raise UsageError(
                 f"the {reader.name} has overflow='block': who reads it can't wait for its own "
                 "informer, which may be waiting for them"
             )
 
-    def _why(self) -> str:
+    def _describe(self) -> str:
         """What the informer does now, for errors of those who wait."""
         return self.name

@@ -23,32 +23,32 @@ from typing import NoReturn, TypeAlias
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.verification import Comparison, Verification
 from aioinformer._core.codec.list_decoder import ListDecoder
-from aioinformer._core.codec.shape import Keep
+from aioinformer._core.codec.shape import Converter
 from aioinformer._core.listwatch.outcomes import classify
 from aioinformer._core.listwatch.requests import ListRequest
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._runtime.informer.waiters import Waits
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Shared
-from aioinformer._runtime.tasks.event_loop import STEP, Pace
+from aioinformer._runtime.informer.waiters import CacheWaiters
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SharedSlot
+from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.errors import CacheDiffers, Expired, FetchError, NotSynced, ProtocolError
 
-__all__ = ["LEAST", "Proofs", "verify"]
+__all__ = ["MIN_PERIOD", "PeriodicVerifier", "verify"]
 
 
-_Saw: TypeAlias = Callable[[KubeObject], None]
+_AddServerObject: TypeAlias = Callable[[KubeObject], None]
 
-ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 """States that are asked for until the server remembers one."""
 
 
 async def verify(
     source: ListerWatcher,
     indexer: Indexer,
-    waits: Waits,
+    waiters: CacheWaiters,
     *,
     contents: bool,
     managed_fields: bool,
-    keep: Keep | None = None,
+    converter: Converter | None = None,
 ) -> Verification:
     """Compare what ``indexer`` holds with what ``source`` has.
 
@@ -60,70 +60,82 @@ async def verify(
         FetchError: the server could not be asked.
         NotRunning: the informer ended while it waited for another version.
     """
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, MAX_ATTEMPTS + 1):
         state = indexer.state
         if not state.synced:
             raise NotSynced("there is nothing to verify before the first full state")
         version, rejected = state.resource_version, frozenset(indexer.rejected)
         comparison = Comparison(state.objects.copy(), version, rejected=rejected, contents=contents)
         try:
-            saw = _seeing(comparison, keep)
-            await _read(source, comparison, saw, managed_fields=managed_fields)
-            await _finish(comparison)
+            saw = _server_object_adder(comparison, converter)
+            await _read_pages(source, comparison, saw, managed_fields=managed_fields)
+            await _finish_comparison(comparison)
         except Expired:
-            if attempt == ATTEMPTS:
+            if attempt == MAX_ATTEMPTS:
                 raise
-            await _moved(indexer, waits, version)
+            await _wait_for_new_version(indexer, waiters, version)
         else:
             return comparison.close()
     raise AssertionError("the last attempt returns or raises")
 
 
-async def _moved(indexer: Indexer, waits: Waits, version: str) -> None:
+async def _wait_for_new_version(indexer: Indexer, waiters: CacheWaiters, version: str) -> None:
     """Wait until the cache has come to another version."""
-    await waits.until(lambda: indexer.state.resource_version != version)
+    await waiters.wait_until(lambda: indexer.state.resource_version != version)
 
 
-def _seeing(comparison: Comparison, keep: Keep | None) -> _Saw:
+def _server_object_adder(comparison: Comparison, converter: Converter | None) -> _AddServerObject:
     """What shows an object of the server's to ``comparison``, as it would be cached."""
-    return comparison.saw if keep is None else lambda obj: comparison.saw(keep(obj))
+    return (
+        comparison.add_server_object
+        if converter is None
+        else lambda obj: comparison.add_server_object(converter(obj))
+    )
 
 
-async def _read(
-    source: ListerWatcher, comparison: Comparison, saw: _Saw, *, managed_fields: bool
+async def _read_pages(
+    source: ListerWatcher,
+    comparison: Comparison,
+    add_object: _AddServerObject,
+    *,
+    managed_fields: bool,
 ) -> None:
     """Show the server's objects, page by page, to ``comparison``."""
     request = ListRequest(comparison.resource_version, exact=True)
     while True:
-        token = await _page(source, request, saw, managed_fields=managed_fields)
+        token = await _read_page(source, request, add_object, managed_fields=managed_fields)
         if not token:
             return
         request = ListRequest(comparison.resource_version, exact=True, continue_token=token)
 
 
-async def _finish(comparison: Comparison) -> None:
-    pace = Pace()
-    while not comparison.step(STEP):
-        await pace.breathe()
+async def _finish_comparison(comparison: Comparison) -> None:
+    pace = TimeSlice()
+    while not comparison.step(ITEMS_PER_STEP):
+        await pace.maybe_yield()
 
 
-async def _page(
-    source: ListerWatcher, request: ListRequest, saw: _Saw, *, managed_fields: bool
+async def _read_page(
+    source: ListerWatcher,
+    request: ListRequest,
+    add_object: _AddServerObject,
+    *,
+    managed_fields: bool,
 ) -> str:
     """Show one page; the token for the next one."""
     decoder = ListDecoder(source.resource, managed_fields=managed_fields)
-    pace = Pace()
+    pace = TimeSlice()
     async with source.list(request) as chunks:
         async for chunk in chunks:
             for obj in decoder.feed(chunk):
-                saw(obj)
-                await pace.breathe()  # each of them: to compare contents opens two bodies
-            await pace.breathe()
+                add_object(obj)
+                await pace.maybe_yield()  # each of them: to compare contents opens two bodies
+            await pace.maybe_yield()
         rest, frame = decoder.close()
         for obj in rest:
-            saw(obj)
-        if not frame.continue_token and isinstance(chunks, Shared):
-            chunks.settled()
+            add_object(obj)
+        if not frame.continue_token and isinstance(chunks, SharedSlot):
+            chunks.release()
     if frame.resource_version != request.resource_version:
         raise ProtocolError(
             f"{source.resource} were listed at resourceVersion {frame.resource_version}, and not "
@@ -133,57 +145,57 @@ async def _page(
     return frame.continue_token
 
 
-LEAST = 60.0
+MIN_PERIOD = 60.0
 """Seconds: the least between two comparisons. Each is a full list, which the server reads from its
 store and not from its cache."""
 
-SPREAD = 0.2
+JITTER = 0.2
 """By how much of the period one may come early or late: informers that started together aren't to
 list together for ever."""
 
-_Tell: TypeAlias = Callable[[str, Exception], None]
+_OnFailure: TypeAlias = Callable[[str, Exception], None]
 
 
-class Proofs:
+class PeriodicVerifier:
     """Has one cache compared, and tells when it differs or could not be compared."""
 
     def __init__(
-        self, period: float, verify: Callable[[], Awaitable[Verification]], tell: _Tell
+        self, period: float, verify: Callable[[], Awaitable[Verification]], on_failure: _OnFailure
     ) -> None:
         """Make it; ``run`` starts it.
 
         Args:
-            period: seconds between two comparisons, ``LEAST`` at least; 0 for never.
+            period: seconds between two comparisons, ``MIN_PERIOD`` at least; 0 for never.
             verify: makes one.
-            tell: is told what it was taken for, in one word, and the error.
+            on_failure: is told what it was taken for, in one word, and the error.
 
         Raises:
             ValueError: ``period`` is negative, or no number.
         """
         if not period >= 0:  # nor may it be nan
             raise ValueError(f"verify_every must be seconds, or 0 for never, not {period:g}")
-        self.period = max(period, LEAST) if period else 0.0
+        self.period = max(period, MIN_PERIOD) if period else 0.0
         """Seconds between two comparisons; 0 for never."""
         self._verify = verify
-        self._tell = tell
+        self._on_failure = on_failure
 
     async def run(self) -> NoReturn:
         """Compare every so often, until cancelled."""
         while True:
-            await asyncio.sleep(self.period * random.uniform(1 - SPREAD, 1 + SPREAD))
-            await self._prove()
+            await asyncio.sleep(self.period * random.uniform(1 - JITTER, 1 + JITTER))
+            await self._verify_once()
 
-    async def _prove(self) -> None:
+    async def _verify_once(self) -> None:
         try:
             found = await self._verify()
         except NotSynced:  # nothing is cached yet, and health says why
             return
         except FetchError as error:
-            self._tell(classify(error, opened=False).name.lower(), error)
+            self._on_failure(classify(error, opened=False).name.lower(), error)
         else:
             if not found:
                 differences = {str(key): how for key, how in found.differences.items()}
-                self._tell("differs", CacheDiffers(str(found), differences=differences))
+                self._on_failure("differs", CacheDiffers(str(found), differences=differences))
 
     def __repr__(self) -> str:
-        return f"<Proofs every={self.period:g}>"
+        return f"<PeriodicVerifier every={self.period:g}>"

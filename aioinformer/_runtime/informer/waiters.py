@@ -14,14 +14,14 @@ from typing import Any, Self, cast
 from msgspec import Struct
 
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._core.objects.identity import comparable, number, reached
+from aioinformer._core.objects.identity import as_int, has_reached, is_numeric
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer.errors import NotRunning, UsageError
 
-__all__ = ["Waits", "Written"]
+__all__ = ["CacheWaiters", "ObjectVersion"]
 
 
-class Written(Struct, frozen=True):
+class ObjectVersion(Struct, frozen=True):
     """One version of one object, as a write or a read has returned it."""
 
     key: ObjectKey
@@ -54,56 +54,58 @@ class Written(Struct, frozen=True):
         return f"{self.key} at resourceVersion {self.resource_version}"
 
 
-class _Wait(Struct, frozen=True, eq=False):
+class _Waiter(Struct, frozen=True, eq=False):
     """Somebody who waits."""
 
     key: ObjectKey | None
     version: int | None
-    woken: asyncio.Future[None]
+    future: asyncio.Future[None]
 
-    def concerned(self, touched: Iterable[ObjectKey], applied: int) -> bool:
+    def is_affected(self, changed_keys: Iterable[ObjectKey], applied_version: int) -> bool:
         if self.key is None:
             return True
-        return self.key in touched or (self.version is not None and applied >= self.version)
+        return self.key in changed_keys or (
+            self.version is not None and applied_version >= self.version
+        )
 
 
-class Waits:
+class CacheWaiters:
     """All who wait for something in one cache."""
 
     def __init__(self, indexer: Indexer, name: str) -> None:
         """Nobody waits; ``indexer`` has the cache, and ``name`` is the informer's."""
         self._indexer = indexer
         self._name = name
-        self._waits: dict[_Wait, None] = {}
+        self._waiters: dict[_Waiter, None] = {}
         self._ended = False
 
     # -- the pump's half -------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._waits)
+        return len(self._waiters)
 
-    def look(self, events: Iterable[Event]) -> None:
+    def notify(self, events: Iterable[Event]) -> None:
         """These changes were applied, or others that are no event, such as a bookmark."""
         version = self._indexer.state.resource_version
-        applied = int(version) if comparable(version) else 0
+        applied = int(version) if is_numeric(version) else 0
         touched = {event.obj.key for event in events}
-        for wait in self._waits:
-            if wait.concerned(touched, applied):
+        for wait in self._waiters:
+            if wait.is_affected(touched, applied):
                 _wake(wait)
 
-    def look_at_all(self) -> None:
+    def notify_all(self) -> None:
         """Everything may have changed."""
-        for wait in self._waits:
+        for wait in self._waiters:
             _wake(wait)
 
     def end(self) -> None:
         """Nothing will change any more."""
         self._ended = True
-        self.look_at_all()
+        self.notify_all()
 
     # -- the half of those who wait --------------------------------------------------------------
 
-    async def until(
+    async def wait_until(
         self, ready: Callable[[], bool], *, key: ObjectKey | None = None, version: int | None = None
     ) -> None:
         """Wait until ``ready()``, which is asked at once, and in this task.
@@ -119,37 +121,43 @@ class Waits:
         while not ready():
             if self._ended:
                 raise NotRunning(f"the informer of {self._name} has ended")
-            wait = _Wait(key, version, asyncio.get_running_loop().create_future())
-            self._waits[wait] = None
+            wait = _Waiter(key, version, asyncio.get_running_loop().create_future())
+            self._waiters[wait] = None
             try:
-                await wait.woken
+                await wait.future
             finally:
-                del self._waits[wait]
+                del self._waiters[wait]
 
-    async def shown(self, written: Written) -> KubeObject | None:
+    async def wait_for_version(self, target: ObjectVersion) -> KubeObject | None:
         """Wait until the cache shows this version or a later one; what it shows then.
 
         Raises:
             NotComparable: a version is no number, and not the very one.
             NotRunning: the informer ended before.
         """
-        if not self._shows(written):
-            version = number(written.resource_version)
-            await self.until(lambda: self._shows(written), key=written.key, version=version)
-        held = self._indexer.state.objects.get(written.key)
-        return held if held is not None and held.uid == written.uid else None
+        if not self._has_reached(target):
+            version = as_int(target.resource_version)
+            await self.wait_until(
+                lambda: self._has_reached(target), key=target.key, version=version
+            )
+        held = self._indexer.state.objects.get(target.key)
+        return held if held is not None and held.uid == target.uid else None
 
-    def _shows(self, written: Written) -> bool:
-        state, version = self._indexer.state, written.resource_version
+    def _has_reached(self, target: ObjectVersion) -> bool:
+        state, version = self._indexer.state, target.resource_version
         if not state.synced:
             return False
-        held = state.objects.get(written.key)
-        if held is not None and held.uid == written.uid and reached(held.resource_version, version):
+        held = state.objects.get(target.key)
+        if (
+            held is not None
+            and held.uid == target.uid
+            and has_reached(held.resource_version, version)
+        ):
             return True
         # It is gone, or was rejected, or it isn't selected.
-        return reached(state.resource_version, version)
+        return has_reached(state.resource_version, version)
 
-    async def passing(
+    async def wait_for_predicate(
         self, key: ObjectKey, predicate: Callable[[KubeObject | None], object]
     ) -> KubeObject | None:
         """Wait until the object of that key passes ``predicate``; which gets ``None`` if it is not
@@ -163,13 +171,13 @@ class Waits:
             state = self._indexer.state
             return state.synced and bool(predicate(state.objects.get(key)))
 
-        await self.until(passes, key=key)
+        await self.wait_until(passes, key=key)
         return self._indexer.state.objects.get(key)
 
     def __repr__(self) -> str:
-        return f"<Waits {self._name} waiting={len(self)}>"
+        return f"<CacheWaiters {self._name} waiting={len(self)}>"
 
 
-def _wake(wait: _Wait) -> None:
-    if not wait.woken.done():
-        wait.woken.set_result(None)
+def _wake(waiter: _Waiter) -> None:
+    if not waiter.future.done():
+        waiter.future.set_result(None)

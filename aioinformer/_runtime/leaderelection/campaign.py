@@ -16,17 +16,17 @@ import random
 from collections.abc import Callable
 
 from aioinformer._core.leaderelection.election import (
-    Create,
+    CreateLease,
     Election,
-    Ended,
-    Lost,
-    Read,
-    Update,
-    Wait,
+    ElectionEnded,
+    LeaseLost,
+    ReadLease,
+    SleepUntil,
+    UpdateLease,
 )
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
-from aioinformer._runtime.leaderelection.clock import ElapsedClock
-from aioinformer._runtime.reporting.health import shown
+from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
+from aioinformer._runtime.reporting.health import describe_error
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import Conflict, FetchError, NotFound, RequestTimedOut, ServerError
 
@@ -39,7 +39,7 @@ class Campaign:
     """One candidate's requests."""
 
     def __init__(
-        self, election: Election, leases: ResourceWriter, key: ObjectKey, clock: ElapsedClock
+        self, election: Election, leases: ResourceWriter, key: ObjectKey, clock: SuspendAwareClock
     ) -> None:
         """Make it; nothing has been asked yet.
 
@@ -56,35 +56,35 @@ class Campaign:
         self._key = key
         self._clock = clock
 
-    async def run(self, heard: Callable[[], None]) -> None:
+    async def run(self, on_change: Callable[[], None]) -> None:
         """Do what is asked for until it is lost or has ended.
 
         Args:
-            heard: called when there is something new.
+            on_change: called when there is something new.
 
         Raises:
             UsageError: the writer can't be used.
         """
         while True:
             match self.election.step(self._clock.now, dt.datetime.now(dt.UTC)):
-                case Wait(until):
+                case SleepUntil(until):
                     await asyncio.sleep(max(0.0, until - self._clock.now))
-                case Lost() | Ended():
-                    heard()
+                case LeaseLost() | ElectionEnded():
+                    on_change()
                     return
                 case action:
-                    await self._ask(action)
-                    heard()
+                    await self._execute(action)
+                    on_change()
 
-    async def _ask(self, action: Read | Create | Update) -> None:
-        patience = self.election.patience(self._clock.now)
+    async def _execute(self, action: ReadLease | CreateLease | UpdateLease) -> None:
+        patience = self.election.request_timeout(self._clock.now)
         try:
             async with asyncio.timeout(patience):
                 lease = await self._send(action)
         except NotFound as error:
-            if isinstance(action, Read):
+            if isinstance(action, ReadLease):
                 self.error = None
-                self.election.read(None, self._clock.now, random.random())
+                self.election.record_read(None, self._clock.now, random.random())
             else:
                 self._fail(action, error)
         except FetchError as error:
@@ -96,29 +96,33 @@ class Campaign:
         else:
             self._succeed(action, lease)
 
-    async def _send(self, action: Read | Create | Update) -> KubeObject:
+    async def _send(self, action: ReadLease | CreateLease | UpdateLease) -> KubeObject:
         match action:
-            case Read():
+            case ReadLease():
                 return await self._leases.get(str(self._key))
-            case Create(body):
+            case CreateLease(body):
                 return await self._leases.create(body)
-            case Update(body):
+            case UpdateLease(body):
                 return await self._leases.update(body)
 
-    def _succeed(self, action: Read | Create | Update, lease: KubeObject) -> None:
-        told = self.election.read if isinstance(action, Read) else self.election.stored
+    def _succeed(self, action: ReadLease | CreateLease | UpdateLease, lease: KubeObject) -> None:
+        told = (
+            self.election.record_read
+            if isinstance(action, ReadLease)
+            else self.election.record_write
+        )
         told(lease.to_dict(), self._clock.now, random.random())
         self.error = None
 
-    def _fail(self, action: Read | Create | Update, error: FetchError) -> None:
+    def _fail(self, action: ReadLease | CreateLease | UpdateLease, error: FetchError) -> None:
         again = self.error is not None and type(error) is type(self.error)
         self.error = error
         asked = type(action).__name__.lower()
         first = logging.INFO if isinstance(error, Conflict) else logging.WARNING
         level = logging.DEBUG if again else first
-        log.log(level, "lease %s: %s failed: %s", self._key, asked, shown(error))
+        log.log(level, "lease %s: %s failed: %s", self._key, asked, describe_error(error))
         least = (error.status.retry_after or 0.0) if isinstance(error, ServerError) else 0.0
-        self.election.failed(self._clock.now, random.random(), least=least)
+        self.election.record_failure(self._clock.now, random.random(), minimum=least)
 
     def __repr__(self) -> str:
         return f"<Campaign {self.election!r} error={self.error!r}>"

@@ -24,76 +24,76 @@ from typing import Any, Generic, TypeVar
 
 import anyio
 
-from aioinformer._runtime.tasks.event_loop import this_task
+from aioinformer._runtime.tasks.event_loop import running_task
 
-__all__ = ["Eviction", "Stepwise"]
+__all__ = ["BodyCanceller", "GuardedAwaitable"]
 
 
-class Eviction:
+class BodyCanceller:
     """Ends what the current task does between ``enter`` and ``leave``, if it is told to."""
 
     def __init__(self) -> None:
         """Nobody is to go."""
-        self.wanted = False
+        self.requested = False
         """Whether the body was told to end."""
         self._scope = anyio.CancelScope()
-        self._task = this_task()
-        self._asked_before = 0
-        self._by_hand = 0
+        self._task = running_task()
+        self._cancelling_before = 0
+        self._own_cancels = 0
 
     def enter(self) -> None:
         """The body begins. No await may come between this and the body."""
-        self._asked_before = self._task.cancelling()
+        self._cancelling_before = self._task.cancelling()
         self._scope.__enter__()
 
-    def evict(self, reason: str) -> None:
+    def cancel(self, reason: str) -> None:
         """Make it end. The body itself may say so, and is cancelled where it next waits."""
-        if self.wanted:
+        if self.requested:
             return
-        self.wanted = True
+        self.requested = True
         # asyncio's own way to see what a task waits for is not public; anyio looks there, too.
         waits_for: object = getattr(self._task, "_fut_waiter", None)
         due = isinstance(waits_for, asyncio.Future) and waits_for.done()
         if due and asyncio.current_task() is not self._task and self._task.cancel(reason):
-            self._by_hand += 1
+            self._own_cancels += 1
         self._scope.cancel(reason)
 
     def leave(self) -> bool:
         """The body has ended; whether somebody else wants its task to end as well."""
-        for _ in range(self._by_hand):
+        for _ in range(self._own_cancels):
             self._task.uncancel()
         # It isn't told with what the body ended: it would take exception groups apart.
         self._scope.__exit__(None, None, None)
-        asked = self._task.cancelling() > self._asked_before
+        asked = self._task.cancelling() > self._cancelling_before
         return asked or anyio.current_effective_deadline() == -float("inf")
 
     def __repr__(self) -> str:
-        return f"<Eviction {'wanted' if self.wanted else 'not wanted'}>"
+        return f"<BodyCanceller {'wanted' if self.requested else 'not wanted'}>"
 
 
 T = TypeVar("T")
 
 
-class Stepwise(Generic[T]):
+class GuardedAwaitable(Generic[T]):
     """Awaits a coroutine, step by step. Await it once, in the task that it is to run in."""
 
-    def __init__(self, work: Coroutine[Any, Any, T], refusal: Callable[[], str]) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, T], cancel_reason: Callable[[], str]) -> None:
         """Make it.
 
         Args:
-            work: what to run.
-            refusal: asked before each step; if it says anything, the coroutine is cancelled there,
+            coroutine: what to run.
+            cancel_reason: asked before each step; if it says anything, the coroutine is cancelled there,
                 with that. It says so once: from then on cancelling is somebody else's.
         """
-        self._work = work
-        self._refusal = refusal
+        self._coroutine = coroutine
+        self._cancel_reason = cancel_reason
 
     def __await__(self) -> Generator[Any, Any, T]:
         thrown: BaseException | None = None
-        work = self._work
+        work = self._coroutine
         try:
             while True:
-                if thrown is None and (refused := self._refusal()):
+                if thrown is None and (refused := self._cancel_reason()):
                     thrown = CancelledError(refused)
                 try:
                     waits = work.send(None) if thrown is None else work.throw(thrown)
@@ -111,4 +111,4 @@ class Stepwise(Generic[T]):
             work.close()
 
     def __repr__(self) -> str:
-        return f"<Stepwise {self._work!r}>"
+        return f"<GuardedAwaitable {self._coroutine!r}>"

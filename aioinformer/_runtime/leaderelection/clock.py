@@ -13,18 +13,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-__all__ = ["ElapsedClock", "seconds_asleep"]
+__all__ = ["SuspendAwareClock", "suspended_seconds"]
 
-LEAST = 0.1
+MIN_SUSPEND = 0.1
 """Seconds. Less is no sleep, but what went by between reading one clock and the other."""
 
-LOOKS = 3
+INITIAL_READS = 3
 """At the beginning: the one with the least in between counts."""
 
 _BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
-def seconds_asleep() -> float:
+def suspended_seconds() -> float:
     """How long this machine has been suspended since some moment; 0 where that isn't known."""
     if _BOOT_CLOCK is None:
         return 0.0
@@ -32,30 +32,30 @@ def seconds_asleep() -> float:
     return boot - time.monotonic()  # in this order: what goes by in between makes it less
 
 
-class ElapsedClock:
+class SuspendAwareClock:
     """A monotonic clock. May be read from any thread."""
 
     def __init__(
-        self, awake: Callable[[], float], asleep: Callable[[], float] = seconds_asleep
+        self, monotonic: Callable[[], float], suspended: Callable[[], float] = suspended_seconds
     ) -> None:
         """Make a clock.
 
         Args:
-            awake: seconds that go by while the machine is awake: a loop's ``time``.
-            asleep: seconds that it has slept, from some moment on.
+            monotonic: seconds that go by while the machine is awake: a loop's ``time``.
+            suspended: seconds that it has slept, from some moment on.
         """
-        self._awake = awake
-        self._asleep = asleep
-        self._before = max(asleep() for _ in range(LOOKS))
-        self._slept = 0.0
+        self._monotonic = monotonic
+        self._read_suspended = suspended
+        self._suspended_before = max(suspended() for _ in range(INITIAL_READS))
+        self._suspended = 0.0
 
     @property
     def now(self) -> float:
         """Seconds: those of ``awake``, and those slept since the clock was made."""
-        slept = self._asleep() - self._before
-        if slept > self._slept + LEAST:
-            self._slept = slept
-        return self._awake() + self._slept
+        slept = self._read_suspended() - self._suspended_before
+        if slept > self._suspended + MIN_SUSPEND:
+            self._suspended = slept
+        return self._monotonic() + self._suspended
 
     def __repr__(self) -> str:
-        return f"<ElapsedClock {self.now:.3f} s, slept {self._slept:g} s>"
+        return f"<SuspendAwareClock {self.now:.3f} s, slept {self._suspended:g} s>"

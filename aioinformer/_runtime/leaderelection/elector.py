@@ -26,13 +26,13 @@ from aioinformer._core.leaderelection.election import Election, ElectionTimes
 from aioinformer._core.leaderelection.lease import GROUP, Fencing
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.leaderelection.campaign import Campaign
-from aioinformer._runtime.leaderelection.cancellation import Stepwise
-from aioinformer._runtime.leaderelection.clock import ElapsedClock
+from aioinformer._runtime.leaderelection.cancellation import GuardedAwaitable
+from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
 from aioinformer._runtime.leaderelection.guarded_writer import GuardedWriter
-from aioinformer._runtime.leaderelection.health import ElectionHealth, Standing
-from aioinformer._runtime.leaderelection.term import Leadership
-from aioinformer._runtime.reporting.safe_metrics import guarded as guarded_metrics
-from aioinformer._runtime.tasks.event_loop import check_loop, this_loop
+from aioinformer._runtime.leaderelection.health import ElectionHealth, ElectionStatus
+from aioinformer._runtime.leaderelection.term import LeadershipTerm
+from aioinformer._runtime.reporting.safe_metrics import wrap_metrics as guarded_metrics
+from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import LeadershipLost, UsageError
 
@@ -96,17 +96,17 @@ class LeaderElector:
         self.key = key
         """Of the Lease."""
         self._election = Election(key, identity=identity, times=times)
-        self._loop = this_loop()
-        self._clock = ElapsedClock(self._loop.time)
+        self._loop = running_loop()
+        self._clock = SuspendAwareClock(self._loop.time)
         self._campaign = Campaign(self._election, leases, key, self._clock)
-        self._standing = Standing(self._campaign, self._clock)
-        self._releases = release_on_exit
+        self._status = ElectionStatus(self._campaign, self._clock)
+        self._release_on_exit = release_on_exit
         self._on_new_leader = on_new_leader
         self._metrics = guarded_metrics(metrics)
-        self._told_leader = ""
-        self._told_leads = False
+        self._reported_leader = ""
+        self._reported_leading = False
         self._metrics.leadership(str(key), False)
-        self._term: Leadership | None = None
+        self._term: LeadershipTerm | None = None
 
     # -- leading -------------------------------------------------------------------------------
 
@@ -129,14 +129,14 @@ class LeaderElector:
             LeadershipLost: on leaving; its cause is what failed last.
             UsageError: on entering: it leads or waits already, or the writer can't be used.
         """
-        return Leadership(
+        return LeadershipTerm(
             self._campaign,
             self._clock,
             name=str(self.key),
-            releases=self._releases,
-            begun=self._begin,
-            heard=self._heard,
-            left=self._end,
+            release_on_exit=self._release_on_exit,
+            on_enter=self._on_term_enter,
+            on_change=self._on_change,
+            on_exit=self._on_term_exit,
         )
 
     async def run(self, body: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -149,7 +149,7 @@ class LeaderElector:
             LeadershipLost: leadership was lost.
         """
         async with self.leading():
-            return await Stepwise(body(), self._refusal)
+            return await GuardedAwaitable(body(), self._cancel_reason)
 
     def check(self) -> None:
         """Raise unless this leads at this moment; for what is about to act in the leader's name.
@@ -161,9 +161,9 @@ class LeaderElector:
             LeadershipLost: it doesn't.
         """
         if not self.is_leader:
-            if self._term is not None and _runs_here(self._loop):
-                self._term.look()
-            reason = self._election.loss or "it isn't led from here"
+            if self._term is not None and _is_running_loop(self._loop):
+                self._term.check_leading()
+            reason = self._election.lost_reason or "it isn't led from here"
             raise LeadershipLost(f"leadership of {self.key}: {reason}") from self._campaign.error
 
     def guarded(self, writer: ResourceWriter) -> GuardedWriter:
@@ -173,9 +173,9 @@ class LeaderElector:
         """
         return GuardedWriter(writer, self.check)
 
-    def _refusal(self) -> str:
+    def _cancel_reason(self) -> str:
         """Why the body may not go on, when that is new."""
-        if self._term is None or self._term.over or self._term.look():
+        if self._term is None or self._term.ended or self._term.check_leading():
             return ""
         return f"leadership of {self.key} was lost"
 
@@ -190,7 +190,7 @@ class LeaderElector:
     def is_leader(self) -> bool:
         """Whether this leads at this moment. May be read from any thread."""
         term = self._term
-        return term is not None and not term.over and self._election.leads(self._clock.now)
+        return term is not None and not term.ended and self._election.leads(self._clock.now)
 
     @property
     def leader(self) -> str:
@@ -205,20 +205,20 @@ class LeaderElector:
     @property
     def health(self) -> ElectionHealth:
         """How it stands, with what went wrong last."""
-        return self._standing.health
+        return self._status.health
 
-    def _heard(self) -> None:
+    def _on_change(self) -> None:
         """There is something new."""
-        self._standing.note()
-        if (leads := self.is_leader) != self._told_leads:
-            self._told_leads = leads
+        self._status.update()
+        if (leads := self.is_leader) != self._reported_leading:
+            self._reported_leading = leads
             self._metrics.leadership(str(self.key), leads)
-        if (leader := self.leader) != self._told_leader:
-            self._told_leader = leader
+        if (leader := self.leader) != self._reported_leader:
+            self._reported_leader = leader
             if leader:
-                self._tell(leader)
+                self._report_new_leader(leader)
 
-    def _tell(self, leader: str) -> None:
+    def _report_new_leader(self, leader: str) -> None:
         log.info("the leader of %s is %s", self.key, one_line(leader))
         if self._on_new_leader is not None:
             try:
@@ -228,21 +228,21 @@ class LeaderElector:
             except BaseException:
                 log.exception("on_new_leader raised for %s", self.key)
 
-    def _begin(self, term: Leadership) -> None:
+    def _on_term_enter(self, term: LeadershipTerm) -> None:
         check_loop(self._loop, f"the candidate for {self.key}")
         if self._term is not None:
             raise UsageError(f"this candidate for {self.key} leads or waits already")
         self._term = term
 
-    def _end(self) -> None:
+    def _on_term_exit(self) -> None:
         self._term = None
-        self._heard()
+        self._on_change()
 
     def __repr__(self) -> str:
-        return f"<LeaderElector {self.identity} for {self.key} {self._standing.state}>"
+        return f"<LeaderElector {self.identity} for {self.key} {self._status.state}>"
 
 
-def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
+def _is_running_loop(loop: asyncio.AbstractEventLoop) -> bool:
     try:
         return asyncio.get_running_loop() is loop
     except RuntimeError:

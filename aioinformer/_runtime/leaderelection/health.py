@@ -1,6 +1,6 @@
 """What an election says about itself: for readiness probes and people.
 
-A ``Standing`` is kept as things change, an ``ElectionHealth`` is a snapshot of it. Times are
+A ``ElectionStatus`` is kept as things change, an ``ElectionHealth`` is a snapshot of it. Times are
 seconds relative to the snapshot, so that they mean something in a log.
 """
 
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from aioinformer._core.codec.status_decoder import one_line
-from aioinformer._core.leaderelection.election import Phase
+from aioinformer._core.leaderelection.election import ElectionPhase
 from aioinformer._runtime.leaderelection.campaign import Campaign
-from aioinformer._runtime.leaderelection.clock import ElapsedClock
-from aioinformer._runtime.reporting.health import shown
+from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
+from aioinformer._runtime.reporting.health import describe_error
 
-__all__ = ["ElectionHealth", "ElectionState", "Standing"]
+__all__ = ["ElectionHealth", "ElectionState", "ElectionStatus"]
 
 ElectionState: TypeAlias = Literal["idle", "waiting", "leading", "lost", "releasing"]
 """``idle``: it doesn't run. ``waiting``: somebody else leads, or the server can't be asked.
 ``lost``: leadership was lost, and nobody has asked for it again."""
 
-_STATES: dict[Phase, ElectionState] = {
+_STATES: dict[ElectionPhase, ElectionState] = {
     "idle": "idle",
     "seeking": "waiting",
     "leading": "leading",
@@ -54,14 +54,14 @@ class ElectionHealth:
         if self.renewed is not None and self.state == "leading":
             parts.append(f"renewed {self.renewed:.1f} s ago")
         if self.error is not None:
-            parts.append(f"last error: {shown(self.error)}")
+            parts.append(f"last error: {describe_error(self.error)}")
         return ", ".join(parts)
 
 
-class Standing:
+class ElectionStatus:
     """How an election stands, and since when."""
 
-    def __init__(self, campaign: Campaign, clock: ElapsedClock) -> None:
+    def __init__(self, campaign: Campaign, clock: SuspendAwareClock) -> None:
         """Nothing has happened yet."""
         self._campaign = campaign
         self._clock = clock
@@ -73,7 +73,7 @@ class Standing:
         """What it does."""
         return _STATES[self._campaign.election.phase]
 
-    def note(self) -> None:
+    def update(self) -> None:
         """Something may have changed."""
         if self.state != self._state:
             self._state, self._since = self.state, self._clock.now
@@ -82,8 +82,8 @@ class Standing:
     def health(self) -> ElectionHealth:
         """A snapshot."""
         now, election = self._clock.now, self._campaign.election
-        election.check(now)
-        self.note()
+        election.check_deadline(now)
+        self.update()
         renewed = election.renewed_at
         return ElectionHealth(
             state=self._state,
@@ -91,8 +91,8 @@ class Standing:
             leader=election.leader,
             error=self._campaign.error,
             renewed=None if renewed is None else now - renewed,
-            expires_in=election.until - now if election.leads(now) else None,
+            expires_in=election.leads_until - now if election.leads(now) else None,
         )
 
     def __repr__(self) -> str:
-        return f"<Standing {self.state} since {self._since:.3f} s>"
+        return f"<ElectionStatus {self.state} since {self._since:.3f} s>"

@@ -19,33 +19,33 @@ import anyio
 
 from aioinformer._core.leaderelection.lease import Fencing
 from aioinformer._runtime.leaderelection.campaign import Campaign
-from aioinformer._runtime.leaderelection.cancellation import Eviction
-from aioinformer._runtime.leaderelection.clock import ElapsedClock
-from aioinformer._runtime.reporting.health import shown
+from aioinformer._runtime.leaderelection.cancellation import BodyCanceller
+from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
+from aioinformer._runtime.reporting.health import describe_error
 from aioinformer.errors import LeadershipLost, UsageError
 
-__all__ = ["Leadership"]
+__all__ = ["LeadershipTerm"]
 
 log = logging.getLogger("aioinformer.election")
 
-LOOKS = 10
+CLOCK_CHECKS = 10
 """Looks at the clock in the time that a body has to end. A machine that was asleep is seen to have
 been so by one of them: a timer of the loop doesn't count that time."""
 
 
-class Leadership:
+class LeadershipTerm:
     """Enter it to lead; what is inside ends when that does. Enter it once."""
 
     def __init__(
         self,
         campaign: Campaign,
-        clock: ElapsedClock,
+        clock: SuspendAwareClock,
         *,
         name: str,
-        releases: bool,
-        begun: Callable[[Leadership], None],
-        heard: Callable[[], None],
-        left: Callable[[], None],
+        release_on_exit: bool,
+        on_enter: Callable[[LeadershipTerm], None],
+        on_change: Callable[[], None],
+        on_exit: Callable[[], None],
     ) -> None:
         """Made by ``LeaderElector.leading``.
 
@@ -53,22 +53,22 @@ class Leadership:
             campaign: for what.
             clock: the election's time.
             name: of the Lease, for errors and the task.
-            releases: whether to release the lease at the end.
-            begun: called on entering; it may raise.
-            heard: called when there is something new.
-            left: called when it is over.
+            release_on_exit: whether to release the lease at the end.
+            on_enter: called on entering; it may raise.
+            on_change: called when there is something new.
+            on_exit: called when it is over.
         """
         self._campaign = campaign
         self._election = campaign.election
         self._clock = clock
         self._name = name
-        self._releases = releases
-        self._begun = begun
-        self._heard = heard
-        self._left = left
+        self._release_on_exit = release_on_exit
+        self._on_enter = on_enter
+        self._on_change = on_change
+        self._on_exit = on_exit
         self._won = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._eviction: Eviction | None = None
+        self._canceller: BodyCanceller | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._failure: BaseException | None = None
         self._lost: LeadershipLost | None = None
@@ -85,43 +85,43 @@ class Leadership:
         """
         if self._stopping:
             raise UsageError(f"this block for {self._name} is over; each term has its own")
-        self._begun(self)
+        self._on_enter(self)
         try:
-            while (fencing := self._fencing()) is None:
-                await self._campaign_for_it()
+            while (fencing := self._current_fencing()) is None:
+                await self._acquire()
         except BaseException:
-            await self._give_up()
+            await self._stop_and_release()
             raise
-        self._eviction = Eviction()
-        self._eviction.enter()
-        self._heard()
-        self._look()
+        self._canceller = BodyCanceller()
+        self._canceller.enter()
+        self._on_change()
+        self._check_clock()
         return fencing
 
-    def _fencing(self) -> Fencing | None:
+    def _current_fencing(self) -> Fencing | None:
         leads = self._election.leads(self._clock.now)
         return self._election.fencing if leads else None
 
-    async def _campaign_for_it(self) -> None:
+    async def _acquire(self) -> None:
         """Until it was won; it may be lost again before this task gets to know."""
         self._won.clear()
         if self._task is None or self._task.done():
             self._election.seek(self._clock.now)
-            work = self._campaign.run(self._on_news)
+            work = self._campaign.run(self._on_campaign_change)
             self._task = asyncio.create_task(work, name=f"election of {self._name}")
-            self._task.add_done_callback(self._ended)
+            self._task.add_done_callback(self._on_task_done)
         await self._won.wait()
         if self._failure is not None:
             raise self._failure
 
-    def _on_news(self) -> None:
-        self._heard()
-        if self._eviction is not None:
-            self.look()
+    def _on_campaign_change(self) -> None:
+        self._on_change()
+        if self._canceller is not None:
+            self.check_leading()
         elif self._election.phase == "leading":
             self._won.set()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         """The task that renews has ended: by a loss, or because something is wrong."""
         if self._stopping:
             return
@@ -130,49 +130,51 @@ class Leadership:
         else:
             self._failure = task.exception()
         self._won.set()
-        if self._eviction is not None:
-            self.look()
+        if self._canceller is not None:
+            self.check_leading()
 
     # -- lived under ---------------------------------------------------------------------------
 
-    def look(self) -> bool:
+    def check_leading(self) -> bool:
         """Whether it goes on. If it doesn't, the body is told."""
-        if self._eviction is None:
+        if self._canceller is None:
             return False
         if self._election.leads(self._clock.now) and self._failure is None:
             return True
-        self._election.check(self._clock.now)
+        self._election.check_deadline(self._clock.now)
         if self._lost is None:
-            self._lost = lost = self._loss()
+            self._lost = lost = self._make_lost_error()
             log.warning("%s", lost)
-            self._eviction.evict(str(lost))
-            self._heard()
+            self._canceller.cancel(str(lost))
+            self._on_change()
         return False
 
     @property
-    def over(self) -> bool:
+    def ended(self) -> bool:
         """Whether nothing runs under it, or what does was told to end. From any thread."""
-        return self._eviction is None or self._lost is not None
+        return self._canceller is None or self._lost is not None
 
-    def _look(self) -> None:
+    def _check_clock(self) -> None:
         """Look at the clock, and again later; the timer's callback."""
         told = self._lost is not None  # before now: after a long pause it gets a moment to end
-        goes_on, now, times = self.look(), self._clock.now, self._election.times
-        if told and now >= self._election.open_to_others:
+        goes_on, now, times = self.check_leading(), self._clock.now, self._election.times
+        if told and now >= self._election.takeover_at:
             log.critical(
                 "what ran as the leader of %s was cancelled and still runs, and by now others "
                 "may lead",
                 self._name,
             )
             return
-        wait = (times.lease_duration - times.renew_deadline) / LOOKS
+        wait = (times.lease_duration - times.renew_deadline) / CLOCK_CHECKS
         if goes_on:
-            wait = min(wait, self._election.until - now)
-        self._timer = asyncio.get_running_loop().call_later(max(0.0, wait), self._look)
+            wait = min(wait, self._election.leads_until - now)
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, wait), self._check_clock)
 
-    def _loss(self) -> LeadershipLost:
+    def _make_lost_error(self) -> LeadershipLost:
         cause = self._failure or self._campaign.error
-        reason = self._election.loss or (shown(cause) if cause is not None else "its task ended")
+        reason = self._election.lost_reason or (
+            describe_error(cause) if cause is not None else "its task ended"
+        )
         lost = LeadershipLost(f"leadership of {self._name} was lost: {reason}")
         lost.__cause__ = cause
         return lost
@@ -186,38 +188,38 @@ class Leadership:
         trace: TracebackType | None,
     ) -> None:
         try:
-            from_outside = self._leave()
+            from_outside = self._exit_body()
         finally:
-            await self._give_up()
+            await self._stop_and_release()
         if self._lost is None:
             return
         if error is None or (isinstance(error, asyncio.CancelledError) and not from_outside):
             raise self._lost from self._lost.__cause__
 
-    def _leave(self) -> bool:
+    def _exit_body(self) -> bool:
         """The body has ended; whether somebody else wants its task to end as well."""
-        self.look()  # a body that never waited has not heard of it either
-        eviction, self._eviction = self._eviction, None
+        self.check_leading()  # a body that never waited has not heard of it either
+        eviction, self._canceller = self._canceller, None
         if self._timer is not None:
             self._timer.cancel()
         return eviction is not None and eviction.leave()
 
-    async def _give_up(self) -> None:
+    async def _stop_and_release(self) -> None:
         """Stop renewing; then release what is held. A second cancellation ends that at once."""
         try:
             with anyio.CancelScope(shield=True):
                 await self._stop()
-                if self._releases:
+                if self._release_on_exit:
                     await self._release()
         finally:
             self._election.end()
-            self._left()
+            self._on_exit()
 
     async def _release(self) -> None:
         self._election.release(self._clock.now)
         held = self._election.phase == "releasing"
         try:
-            await self._campaign.run(self._heard)
+            await self._campaign.run(self._on_change)
         except Exception:
             log.exception("the lease %s was not released", self._name)
             return
@@ -238,4 +240,4 @@ class Leadership:
             raise cancelled
 
     def __repr__(self) -> str:
-        return f"<Leadership of {self._name} {self._election.phase} {self._eviction!r}>"
+        return f"<LeadershipTerm of {self._name} {self._election.phase} {self._canceller!r}>"

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Container, Sequence
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
-from aioinformer._core.objects.deltas import Bookmark, Delta, Entry
+from aioinformer._core.objects.deltas import Bookmark, Delta, QueueEntry
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
 
 __all__ = ["DeltaQueue"]
@@ -24,7 +24,7 @@ class DeltaQueue:
         self.fifo = DeltaFIFO(known)
         self._filled = asyncio.Event()
         self._drained = asyncio.Event()
-        self._waited_for = False
+        self._producer_waiting = False
 
     def feed(self, entries: Sequence[Delta | Bookmark]) -> None:
         """Queue what a chunk of a watch brought."""
@@ -52,20 +52,20 @@ class DeltaQueue:
         self.fifo.resync()
         self._filled.set()
 
-    def pop(self) -> Entry | None:
+    def pop(self) -> QueueEntry | None:
         """The oldest entry, or ``None``."""
         entry = self.fifo.pop()
-        if self._waited_for and not self.fifo.full:
+        if self._producer_waiting and not self.fifo.full:
             self._drained.set()
         return entry
 
     async def room(self) -> None:
         """Wait until the queue is below its high mark."""
         while self.fifo.full:
-            self._waited_for = True
+            self._producer_waiting = True
             self._drained.clear()
             await self._drained.wait()
-        self._waited_for = False
+        self._producer_waiting = False
 
     async def ready(self) -> None:
         """Wait until there is something to pop."""

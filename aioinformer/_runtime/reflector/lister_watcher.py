@@ -13,7 +13,7 @@ from typing import Protocol, Self, runtime_checkable
 from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
 from aioinformer._core.objects.resources import Resource
 
-__all__ = ["ListerWatcher", "Locatable", "Shared"]
+__all__ = ["ListerWatcher", "SharedSlot", "SupportsDiscovery"]
 
 
 class ListerWatcher(Protocol):
@@ -45,10 +45,10 @@ class ListerWatcher(Protocol):
 
 
 @runtime_checkable
-class Locatable(Protocol):
+class SupportsDiscovery(Protocol):
     """A ``ListerWatcher`` that knows how to look whether its resource is served."""
 
-    async def served(self) -> Resource | None:
+    async def discover(self) -> Resource | None:
         """The resource as it is served now, in another version perhaps; ``None`` if it isn't.
 
         Raises:
@@ -56,15 +56,15 @@ class Locatable(Protocol):
         """
         ...
 
-    def of(self, resource: Resource) -> Self:
+    def with_resource(self, resource: Resource) -> Self:
         """The same for the resource in another version."""
         ...
 
 
 @runtime_checkable
-class Shared(Protocol):
+class SharedSlot(Protocol):
     """Chunks that come with something others wait for until the initial state is complete."""
 
-    def settled(self) -> None:
+    def release(self) -> None:
         """The initial state is complete."""
         ...

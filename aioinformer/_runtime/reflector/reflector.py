@@ -16,23 +16,27 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from typing import Literal, NoReturn
 
 from aioinformer._core.codec.list_decoder import ListDecoder
-from aioinformer._core.codec.shape import Keep
-from aioinformer._core.codec.watch_decoder import LINE_CAP, InitialState, Intake
-from aioinformer._core.listwatch.availability import Absence
+from aioinformer._core.codec.shape import Converter
+from aioinformer._core.codec.watch_decoder import LINE_CAP, InitialList, WatchDecoder
+from aioinformer._core.listwatch.availability import ResourceAvailability
 from aioinformer._core.listwatch.backoff import Backoff, BackoffPolicy
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.outcomes import Outcome, classify
 from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
-from aioinformer._core.listwatch.server_profile import Habits
-from aioinformer._core.listwatch.state_machine import Cursor
+from aioinformer._core.listwatch.server_profile import ServerProfile
+from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Locatable, Shared
-from aioinformer._runtime.reflector.watch_reader import WatchStream
+from aioinformer._runtime.reflector.lister_watcher import (
+    ListerWatcher,
+    SharedSlot,
+    SupportsDiscovery,
+)
+from aioinformer._runtime.reflector.watch_reader import WatchReader
 from aioinformer._runtime.reflector.watchdog import Watchdog
-from aioinformer._runtime.reporting.health import Condition
-from aioinformer._runtime.reporting.reporter import Reports
-from aioinformer._runtime.tasks.event_loop import Pace
+from aioinformer._runtime.reporting.health import ReflectorStatus
+from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer.errors import (
     FetchError,
     ProtocolError,
@@ -45,16 +49,16 @@ from aioinformer.errors import (
 __all__ = ["Reflector"]
 
 
-def _same(obj: KubeObject) -> KubeObject:
+def _unchanged(obj: KubeObject) -> KubeObject:
     return obj
 
 
-def _too_old(request: ListRequest) -> ProtocolError | None:
+def _stale_list_error(request: ListRequest) -> ProtocolError | None:
     """What is wrong with a list that is older than a state seen before. A probe is no list: what
     it found is told when the state was read.
     """
     said = "the list is older than the one asked for; the newest state is read instead"
-    return None if request.probe else ProtocolError(said, phase="list")
+    return None if request.freshness_check else ProtocolError(said, phase="list")
 
 
 class Reflector:
@@ -67,15 +71,15 @@ class Reflector:
         *,
         backoff: BackoffPolicy | None = None,
         liveness: LivenessPolicy | None = None,
-        habits: Habits | None = None,
+        habits: ServerProfile | None = None,
         watch_list: bool = True,
         page_size: int = 0,
         managed_fields: bool = False,
         line_cap: int = LINE_CAP,
-        keep: Keep | None = None,
-        known: Callable[[KubeObject], KubeObject] = _same,
+        keep: Converter | None = None,
+        known: Callable[[KubeObject], KubeObject] = _unchanged,
         fail_fast: tuple[type[FetchError], ...] = (),
-        reports: Reports | None = None,
+        reports: InformerReporter | None = None,
     ) -> None:
         """Make a reflector; ``run`` starts it.
 
@@ -100,29 +104,29 @@ class Reflector:
         """
         self._source = source
         self._queue = queue
-        self._absence = Absence()
-        self._cursor = Cursor(
+        self._availability = ResourceAvailability()
+        self._state = ListWatchState(
             backoff=Backoff(backoff or BackoffPolicy()),
             page_size=page_size,
-            habits=habits,
+            profile=habits,
             watch_list=watch_list and source.watch_lists,
-            lookup=isinstance(source, Locatable),
+            discovery=isinstance(source, SupportsDiscovery),
         )
-        self._liveness = liveness or LivenessPolicy()
+        self._liveness_policy = liveness or LivenessPolicy()
         self._managed_fields = managed_fields
         self._line_cap = line_cap
-        self._keep = keep
-        self._known = known
+        self._converter = keep
+        self._find_cached = known
         self._fail_fast = fail_fast
         self._listed: list[KubeObject] = []
         self._opened = False
-        self.reports = reports or Reports(str(source.resource))
+        self.reports = reports or InformerReporter(str(source.resource))
         """Where it tells what happens."""
 
     @property
     def resource_version(self) -> str:
         """The last version received; the cache may not have applied it yet."""
-        return self._cursor.resource_version
+        return self._state.resource_version
 
     @property
     def source(self) -> ListerWatcher:
@@ -130,14 +134,14 @@ class Reflector:
         return self._source
 
     @property
-    def condition(self) -> Condition:
+    def condition(self) -> ReflectorStatus:
         """What it does now, and what went wrong last."""
-        return self.reports.condition
+        return self.reports.status
 
     @property
     def strategy(self) -> Literal["watchlist", "list"]:
         """How the state is, or was last, read."""
-        return "watchlist" if self._cursor.streamed else "list"
+        return "watchlist" if self._state.used_watchlist else "list"
 
     async def run(self) -> NoReturn:
         """List and watch until cancelled.
@@ -147,14 +151,14 @@ class Reflector:
         """
         clock = asyncio.get_running_loop().time
         self.reports.start(clock)
-        request = self._cursor.begin(now=clock(), jitter=random.random())
+        request = self._state.begin(now=clock(), jitter=random.random())
         while True:
             outcome, error = await self._attempt(request)
             retry_after = error.status.retry_after if isinstance(error, ServerError) else None
-            step = self._cursor.advance(
+            step = self._state.advance(
                 outcome, now=clock(), jitter=random.random(), retry_after=retry_after
             )
-            self.reports.ended(outcome, error, step.delay)
+            self.reports.request_ended(outcome, error, step.delay)
             if error is not None and isinstance(error, self._fail_fast):
                 raise error
             if step.delay:
@@ -164,24 +168,24 @@ class Reflector:
     async def _attempt(self, request: AnyRequest) -> tuple[Outcome, FetchError | None]:
         """Make one request: how it ended, and with what error."""
         self._opened = False
-        self.reports.asked(request)
+        self.reports.request_started(request)
         try:
             if isinstance(request, ListRequest):
                 outcome = await self._list(request)
-                return outcome, _too_old(request) if outcome is Outcome.REWOUND else None
+                return outcome, _stale_list_error(request) if outcome is Outcome.REWOUND else None
             if isinstance(request, WatchRequest):
                 return await self._watch(request)
-            return await self._look_up(), None
+            return await self._check_served(), None
         except FetchError as error:
             return classify(error, opened=self._opened), error
         except asyncio.CancelledError:
-            self.reports.cancelled()
+            self.reports.request_cancelled()
             raise
 
     @property
-    def _reuse(self) -> Callable[[KubeObject], KubeObject]:
+    def _deduplicate(self) -> Callable[[KubeObject], KubeObject]:
         # A server that has gone back in time gives versions a second time, to other objects.
-        return self._known if self._cursor.trusted else _same
+        return self._find_cached if self._state.versions_comparable else _unchanged
 
     # -- lists ---------------------------------------------------------------------------------
 
@@ -194,38 +198,38 @@ class Reflector:
             page = await self._read_page(chunks, decoder)
             rest, frame = decoder.close()
             self.reports.received(0, len(rest))
-            outcome = self._cursor.page(frame.resource_version, frame.continue_token)
-            if outcome is Outcome.COMPLETE and isinstance(chunks, Shared):
-                chunks.settled()
-        if request.probe:
+            outcome = self._state.finish_page(frame.resource_version, frame.continue_token)
+            if outcome is Outcome.COMPLETE and isinstance(chunks, SharedSlot):
+                chunks.release()
+        if request.freshness_check:
             return outcome
         # Only now: a page that broke off is asked for again.
         self._listed += page
-        self._listed += self._kept(rest)
+        self._listed += self._convert(rest)
         if outcome is Outcome.COMPLETE:
             listed, self._listed = self._listed, []
-            self._arrived(listed)
-            self.reports.fresh(asyncio.get_running_loop().time())
+            self._publish_list(listed)
+            self.reports.mark_fresh(asyncio.get_running_loop().time())
         return outcome
 
     async def _read_page(
         self, chunks: AsyncIterator[bytes], decoder: ListDecoder
     ) -> list[KubeObject]:
         page: list[KubeObject] = []
-        pace, total = Pace(), self._liveness.list_total
+        pace, total = TimeSlice(), self._liveness_policy.list_total
         limit = asyncio.timeout(total)
         try:
             async with limit:
                 async for chunk in chunks:
                     objects = decoder.feed(chunk)
-                    if self._keep is None:
-                        page += self._kept(objects)
+                    if self._converter is None:
+                        page += self._convert(objects)
                     else:  # a program's code, or a model's: each object may take a while
                         for obj in objects:
-                            page += self._kept((obj,))
-                            await pace.breathe()
+                            page += self._convert((obj,))
+                            await pace.maybe_yield()
                     self.reports.received(len(chunk), len(objects))
-                    await pace.breathe()
+                    await pace.maybe_yield()
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -233,57 +237,61 @@ class Reflector:
             raise RequestTimedOut(said, phase="list") from error
         return page
 
-    def _kept(self, objects: Iterable[KubeObject]) -> Iterator[KubeObject]:
+    def _convert(self, objects: Iterable[KubeObject]) -> Iterator[KubeObject]:
         """What is kept of them, or is in memory already."""
-        return map(self._reuse, objects if self._keep is None else map(self._keep, objects))
+        return map(
+            self._deduplicate, objects if self._converter is None else map(self._converter, objects)
+        )
 
-    def _arrived(self, objects: Sequence[KubeObject]) -> None:
+    def _publish_list(self, objects: Sequence[KubeObject]) -> None:
         """A whole state was read; the cursor knows its version."""
-        self._absence.forget()
-        version = self._cursor.resource_version
-        self._queue.replace(objects, version, rewound=self._cursor.by_content)
-        if self._cursor.rewound:
-            self.reports.rewound(ServerRewound(str(self._source.resource), version))
+        self._availability.reset()
+        version = self._state.resource_version
+        self._queue.replace(objects, version, rewound=self._state.by_content)
+        if self._state.version_went_back:
+            self.reports.server_rewound(ServerRewound(str(self._source.resource), version))
 
     # -- watches -------------------------------------------------------------------------------
 
     async def _watch(self, request: WatchRequest) -> tuple[Outcome, FetchError | None]:
         self._listed = []  # of a list that was given up halfway
-        intake = Intake(
+        intake = WatchDecoder(
             self._source.resource,
-            initial=InitialState(self._reuse) if request.initial else None,
+            initial=InitialList(self._deduplicate) if request.initial else None,
             managed_fields=self._managed_fields,
             line_cap=self._line_cap,
-            keep=self._keep,
+            converter=self._converter,
         )
-        stream = WatchStream(
-            request, intake, self._queue, self._cursor, self.reports, arrived=self._arrived
+        stream = WatchReader(
+            request, intake, self._queue, self._state, self.reports, publish_list=self._publish_list
         )
         async with Watchdog() as watchdog, self._source.watch(request) as chunks:
             self._opened = True
-            await stream.read(chunks, watchdog, self._liveness)
-        return stream.expired() if watchdog.expired else stream.ended()
+            await stream.read(chunks, watchdog, self._liveness_policy)
+        return stream.classify_timeout() if watchdog.expired else stream.classify_end()
 
     # -- is it served at all? ------------------------------------------------------------------
 
-    async def _look_up(self) -> Outcome:
+    async def _check_served(self) -> Outcome:
         source = self._source
-        if not isinstance(source, Locatable):
+        if not isinstance(source, SupportsDiscovery):
             return Outcome.SERVED  # as far as anybody can tell
-        found = await source.served()
-        asked, was_certain = source.resource, self._absence.confirmed
-        outcome = self._absence.hear(found, asked, asyncio.get_running_loop().time())
-        if outcome is Outcome.ABSENT:
-            certain = self._absence.confirmed and not was_certain
-            self.reports.absent(confirmed=certain)
-            if certain and self._cursor.resource_version:
+        found = await source.discover()
+        asked, was_certain = source.resource, self._availability.absence_confirmed
+        outcome = self._availability.record(found, asked, asyncio.get_running_loop().time())
+        if outcome is Outcome.NOT_SERVED:
+            certain = self._availability.absence_confirmed and not was_certain
+            self.reports.resource_absent(confirmed=certain)
+            if certain and self._state.resource_version:
                 # Not before the first state: an empty cache must not pass for a synced one.
-                self._queue.replace([], self._cursor.resource_version, reason="resource_gone")
-        elif found is not None and outcome is Outcome.MOVED:
-            self._source = source.of(found)
-            self._cursor.distrust()
-            self.reports.moved(ResourceMoved(f"{asked} ({asked.api_version})", found.api_version))
+                self._queue.replace([], self._state.resource_version, reason="resource_gone")
+        elif found is not None and outcome is Outcome.API_VERSION_CHANGED:
+            self._source = source.with_resource(found)
+            self._state.compare_by_content()
+            self.reports.resource_moved(
+                ResourceMoved(f"{asked} ({asked.api_version})", found.api_version)
+            )
         return outcome
 
     def __repr__(self) -> str:
-        return f"<Reflector {self._source.resource} {self.condition.state} {self._cursor!r}>"
+        return f"<Reflector {self._source.resource} {self.condition.state} {self._state!r}>"

@@ -9,60 +9,60 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from aioinformer._core.codec.watch_decoder import Intake
-from aioinformer._core.listwatch.idle_timeout import Liveness, LivenessPolicy
+from aioinformer._core.codec.watch_decoder import WatchDecoder
+from aioinformer._core.listwatch.idle_timeout import IdleTimeout, LivenessPolicy
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.requests import WatchRequest
-from aioinformer._core.listwatch.state_machine import Cursor
+from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._core.objects.deltas import Bookmark, Delta
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
-from aioinformer._runtime.reflector.lister_watcher import Shared
+from aioinformer._runtime.reflector.lister_watcher import SharedSlot
 from aioinformer._runtime.reflector.watchdog import Watchdog
-from aioinformer._runtime.reporting.reporter import Reports
-from aioinformer._runtime.tasks.event_loop import Pace
+from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer.errors import ConnectionLost, FetchError, RequestTimedOut
 
-__all__ = ["WatchStream"]
+__all__ = ["WatchReader"]
 
-SOON = 5.0
+MISSED_CHANGES_WINDOW = 5.0
 """Seconds after the opening of a watch within which it brings what the one before missed."""
 
 
-class WatchStream:
+class WatchReader:
     """What one watch request leads to."""
 
     def __init__(
         self,
         request: WatchRequest,
-        intake: Intake,
+        decoder: WatchDecoder,
         queue: DeltaQueue,
-        cursor: Cursor,
-        reports: Reports,
+        state: ListWatchState,
+        reporter: InformerReporter,
         *,
-        arrived: Callable[[Sequence[KubeObject]], None],
+        publish_list: Callable[[Sequence[KubeObject]], None],
     ) -> None:
         """A watch that is about to be asked for.
 
         Args:
             request: what is asked.
-            intake: what its bytes become.
+            decoder: what its bytes become.
             queue: where that goes.
-            cursor: is told how far it has come.
-            reports: is told what came.
-            arrived: called with the whole state, once a WatchList has brought it.
+            state: is told how far it has come.
+            reporter: is told what came.
+            publish_list: called with the whole state, once a WatchList has brought it.
         """
         self._request = request
-        self._intake = intake
+        self._decoder = decoder
         self._queue = queue
-        self._cursor = cursor
-        self._reports = reports
-        self._arrived = arrived
+        self._state = state
+        self._reporter = reporter
+        self._publish_list = publish_list
         self._clock = asyncio.get_running_loop().time
         self._opened_at = 0.0
         self._changed = False
-        self._limit = 0.0
-        self._overstayed = False
+        self._timeout_seconds = 0.0
+        self._past_deadline = False
 
     async def read(
         self, chunks: AsyncIterator[bytes], watchdog: Watchdog, policy: LivenessPolicy
@@ -74,103 +74,111 @@ class WatchStream:
         """
         self._opened_at = now = self._clock()
         timeout, initial = self._request.timeout, self._request.initial
-        liveness = Liveness(policy, self._cursor.habits, now=now, timeout=timeout, initial=initial)
+        liveness = IdleTimeout(
+            policy, self._state.profile, now=now, timeout=timeout, initial=initial
+        )
         watchdog.guard(liveness)
         if not initial:
-            self._reports.watching()
+            self._reporter.watch_opened()
         try:
             await self._read(chunks, liveness)
         finally:
-            self._limit = liveness.limit
-            self._overstayed = liveness.overstayed(self._clock())
+            self._timeout_seconds = liveness.timeout
+            self._past_deadline = liveness.past_deadline(self._clock())
 
-    async def _read(self, chunks: AsyncIterator[bytes], liveness: Liveness) -> None:
-        pace = Pace()
+    async def _read(self, chunks: AsyncIterator[bytes], idle_timeout: IdleTimeout) -> None:
+        pace = TimeSlice()
         async for chunk in chunks:
-            for portion in self._intake.portions(chunk):
-                self._take(portion, chunks, liveness)
+            for portion in self._decoder.slices(chunk):
+                self._feed_slice(portion, chunks, idle_timeout)
                 if self._queue.fifo.full:
-                    liveness.hold()
+                    idle_timeout.pause()
                     await self._queue.room()
-                    liveness.resume(self._clock())
-                    pace.rested()
-                await pace.breathe()
+                    idle_timeout.resume(self._clock())
+                    pace.reset()
+                await pace.maybe_yield()
 
-    def _take(self, portion: bytes, chunks: AsyncIterator[bytes], liveness: Liveness) -> None:
+    def _feed_slice(
+        self, data: bytes, chunks: AsyncIterator[bytes], idle_timeout: IdleTimeout
+    ) -> None:
         now = self._clock()
-        liveness.heard(now)
+        idle_timeout.data_received(now)
         try:
-            self._intake.feed(portion)
+            self._decoder.feed(data)
         finally:  # what came before a bad line counts
-            self._settle(chunks, liveness, now)
-            self._queue_up(liveness, now)
-        self._reports.received(len(portion), self._intake.events())
+            self._on_initial_list(chunks, idle_timeout, now)
+            self._enqueue(idle_timeout, now)
+        self._reporter.received(len(data), self._decoder.take_event_count())
 
-    def _settle(self, chunks: AsyncIterator[bytes], liveness: Liveness, now: float) -> None:
+    def _on_initial_list(
+        self, chunks: AsyncIterator[bytes], idle_timeout: IdleTimeout, now: float
+    ) -> None:
         """If the initial state is complete: what follows is a watch."""
-        state = self._intake.take_state()
+        state = self._decoder.take_initial_list()
         if state is None:
             return
         objects, version = state
-        self._cursor.settle(version)
-        liveness.settle(now)
-        if isinstance(chunks, Shared):
-            chunks.settled()
-        self._arrived(objects)
-        self._reports.fresh(now)
-        self._reports.watching()
+        self._state.complete_initial_list(version)
+        idle_timeout.complete_initial_list(now)
+        if isinstance(chunks, SharedSlot):
+            chunks.release()
+        self._publish_list(objects)
+        self._reporter.mark_fresh(now)
+        self._reporter.watch_opened()
 
-    def _queue_up(self, liveness: Liveness, now: float) -> None:
-        live, bookmarks = self._intake.take()
+    def _enqueue(self, idle_timeout: IdleTimeout, now: float) -> None:
+        live, bookmarks = self._decoder.take_entries()
         if not live:
             return
         self._queue.feed(live)
-        self._cursor.saw(_version(live))
+        self._state.observe_version(_last_version(live))
         if len(live) > bookmarks:
-            if not self._changed and now - self._opened_at < SOON:
-                self._cursor.habits.was_dead()
+            if not self._changed and now - self._opened_at < MISSED_CHANGES_WINDOW:
+                self._state.profile.record_dead_connection()
             self._changed = True
         if bookmarks:
-            liveness.bookmark(now)
-        self._reports.fresh(now)
+            idle_timeout.record_bookmark(now)
+        self._reporter.mark_fresh(now)
 
     # -- how it ended --------------------------------------------------------------------------
 
-    def ended(self) -> tuple[Outcome, FetchError | None]:
+    def classify_end(self) -> tuple[Outcome, FetchError | None]:
         """It ended without an error: what that means, and what is wrong with it."""
         lasted = self._clock() - self._opened_at
-        outcome = self._cursor.ended(lasted=lasted, changed=self._changed)
-        if not self._cursor.settled:
+        outcome = self._state.classify_watch_end(lasted=lasted, changed=self._changed)
+        if not self._state.initial_list_complete:
             said = (
                 f"the WatchList ended after {lasted:.1f} s, before its initial state was complete"
             )
             return outcome, ConnectionLost(said, phase="watch")
         if outcome is Outcome.ENDED:
             return outcome, None
-        said = "at once" if outcome is Outcome.UNSERVED else f"after {lasted:.1f} s"
+        said = "at once" if outcome is Outcome.EMPTY_WATCH else f"after {lasted:.1f} s"
         return outcome, ConnectionLost(
             f"the watch ended {said}, with nothing new in it", phase="watch"
         )
 
-    def expired(self) -> tuple[Outcome, FetchError | None]:
+    def classify_timeout(self) -> tuple[Outcome, FetchError | None]:
         """It was given up: what that means, and what is wrong with it."""
-        if self._overstayed:
+        if self._past_deadline:
             said = f"the watch outlived its {self._request.timeout} s, and was given up"
-            return Outcome.SEVERED, RequestTimedOut(said, phase="watch")
-        if self._cursor.settled:
-            if self._cursor.habits.patient:  # this server has nothing to say, again and again
-                return Outcome.SILENT, None
-            said = f"the watch was silent for {self._limit:.0f} s, longer than bookmarks are apart"
-            return Outcome.SILENT, RequestTimedOut(said, phase="watch")
+            return Outcome.CONNECTION_LOST, RequestTimedOut(said, phase="watch")
+        if self._state.initial_list_complete:
+            if (
+                self._state.profile.rarely_sends_bookmarks
+            ):  # this server has nothing to say, again and again
+                return Outcome.IDLE_TIMEOUT, None
+            said = f"the watch was silent for {self._timeout_seconds:.0f} s, longer than bookmarks are apart"
+            return Outcome.IDLE_TIMEOUT, RequestTimedOut(said, phase="watch")
         lasted = self._clock() - self._opened_at
         said = f"the WatchList had no end mark after {lasted:.0f} s; lists are used instead"
-        return Outcome.OVERDUE, RequestTimedOut(said, phase="watch")
+        return Outcome.WATCHLIST_TIMEOUT, RequestTimedOut(said, phase="watch")
 
     def __repr__(self) -> str:
-        return f"<WatchStream {self._request} {self._intake!r}>"
+        return f"<WatchReader {self._request} {self._decoder!r}>"
 
 
-def _version(entries: Sequence[Delta | Bookmark]) -> str:
+def _last_version(entries: Sequence[Delta | Bookmark]) -> str:
     """The last version in what came; bookmarks without one say nothing."""
     for entry in reversed(entries):
         known = (

@@ -10,14 +10,14 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
-from aioinformer._core.listwatch.idle_timeout import LEAST, Liveness
+from aioinformer._core.listwatch.idle_timeout import MIN_TIMEOUT, IdleTimeout
 
-__all__ = ["MEANWHILE", "Watchdog"]
+__all__ = ["RECHECK_DELAY", "Watchdog"]
 
-MEANWHILE = 0.1
+RECHECK_DELAY = 0.1
 """Seconds between the last two looks: what came to the socket of a busy loop has yet to be read."""
 
-LATE = 1.0
+HANG_THRESHOLD = 1.0
 """Seconds by which a look may be late. If it is later than that, it was this process that hung, not
 the server: what came meanwhile has yet to be read, and gets a second for that."""
 
@@ -32,33 +32,33 @@ class Watchdog:
         """A watchdog with nothing to guard yet."""
         self.expired = False
         """Whether it ended the context."""
-        self._last_look = False
-        self._liveness: Liveness | None = None
+        self._rechecking = False
+        self._idle_timeout: IdleTimeout | None = None
         self._loop = asyncio.get_running_loop()
         self._timeout = asyncio.timeout(None)
         self._timer: asyncio.TimerHandle | None = None
 
-    def guard(self, liveness: Liveness) -> None:
+    def guard(self, idle_timeout: IdleTimeout) -> None:
         """From now on, this tells when to give up."""
-        self._liveness = liveness
-        self._sleep(max(0.0, min(liveness.due - self._loop.time(), LEAST)))
+        self._idle_timeout = idle_timeout
+        self._schedule_check(max(0.0, min(idle_timeout.deadline - self._loop.time(), MIN_TIMEOUT)))
 
-    def _sleep(self, seconds: float) -> None:
+    def _schedule_check(self, seconds: float) -> None:
         at = self._loop.time() + seconds
-        self._timer = self._loop.call_at(at, self._look, at)
+        self._timer = self._loop.call_at(at, self._check, at)
 
-    def _look(self, planned: float) -> None:
+    def _check(self, planned: float) -> None:
         now = self._loop.time()
-        due = self._liveness.due if self._liveness is not None else now + LEAST
+        due = self._idle_timeout.deadline if self._idle_timeout is not None else now + MIN_TIMEOUT
         if due > now:
-            self._last_look = False
+            self._rechecking = False
             # Never longer: the first bookmark of a stream makes an end where there was none.
-            self._sleep(min(due - now, LEAST))
-        elif now > planned + LATE:
-            self._sleep(LATE)
-        elif not self._last_look:
-            self._last_look = True
-            self._sleep(MEANWHILE)
+            self._schedule_check(min(due - now, MIN_TIMEOUT))
+        elif now > planned + HANG_THRESHOLD:
+            self._schedule_check(HANG_THRESHOLD)
+        elif not self._rechecking:
+            self._rechecking = True
+            self._schedule_check(RECHECK_DELAY)
         else:
             self._timeout.reschedule(now)
 
@@ -82,5 +82,5 @@ class Watchdog:
         return False
 
     def __repr__(self) -> str:
-        state = "expired" if self.expired else "on guard" if self._liveness else "asleep"
-        return f"<Watchdog {state} {self._liveness!r}>"
+        state = "expired" if self.expired else "on guard" if self._idle_timeout else "asleep"
+        return f"<Watchdog {state} {self._idle_timeout!r}>"

@@ -1,6 +1,6 @@
 """What an informer says about itself: for readiness probes, time-outs and people.
 
-A ``Condition`` is what the reflector keeps up to date; a ``Health`` is a snapshot of it with what
+A ``ReflectorStatus`` is what the reflector keeps up to date; a ``Health`` is a snapshot of it with what
 the cache adds. Times are seconds relative to the snapshot, so that they mean something in a log.
 """
 
@@ -10,9 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Condition", "Health", "State", "said", "shown"]
+__all__ = ["Health", "InformerState", "ReflectorStatus", "describe_error", "error_text"]
 
-State: TypeAlias = Literal["new", "listing", "watching", "waiting", "absent", "stopped", "failed"]
+InformerState: TypeAlias = Literal[
+    "new", "listing", "watching", "waiting", "absent", "stopped", "failed"
+]
 """``new``: not started. ``waiting``: something went wrong, the next attempt is due in
 ``retry_in``. ``absent``: the server doesn't serve the resource; it is looked for again in
 ``retry_in``. ``failed``: a task of the informer ended that should not; a bug, or ``fail_fast``."""
@@ -22,7 +24,7 @@ State: TypeAlias = Literal["new", "listing", "watching", "waiting", "absent", "s
 class Health:
     """An informer at one moment."""
 
-    state: State
+    state: InformerState
     since: float
     """Seconds in this state."""
     error: Exception | None
@@ -66,7 +68,7 @@ class Health:
         doing = "waiting for the resource" if self.state == "absent" else self.state
         parts = [f"{doing} for {self.since:.1f} s"]
         if self.error is not None:
-            parts.append(f"last error: {said(self.error)}")
+            parts.append(f"last error: {error_text(self.error)}")
         if self.retry_in is not None:
             parts.append(f"next attempt in {self.retry_in:.1f} s")
         if self.rewinds:
@@ -82,12 +84,12 @@ class Health:
         return ", ".join(parts)
 
 
-class Condition:
+class ReflectorStatus:
     """The state of a reflector, as it changes."""
 
     def __init__(self) -> None:
         """A reflector that has not started."""
-        self.state: State = "new"
+        self.state: InformerState = "new"
         self.error: Exception | None = None
         self.absent = False
         """Whether the server is known not to serve the resource."""
@@ -105,26 +107,26 @@ class Condition:
         self._clock = clock
         self._since = clock()
 
-    def enter(self, state: State) -> None:
+    def set_state(self, state: InformerState) -> None:
         """The reflector now does this."""
         if state != self.state:
             self.state, self._since = state, self._clock()
         self._retry_at = None
 
-    def succeed(self) -> None:
+    def clear_error(self) -> None:
         """A list or a watch works."""
         self.error = None
 
-    def fail(self, error: Exception) -> None:
+    def record_error(self, error: Exception) -> None:
         """Something went wrong."""
         self.error = error
 
-    def wait(self, delay: float) -> None:
+    def schedule_retry(self, delay: float) -> None:
         """The next attempt is due in ``delay`` seconds."""
-        self.enter("absent" if self.absent else "waiting")
+        self.set_state("absent" if self.absent else "waiting")
         self._retry_at = self._clock() + delay
 
-    def compared(self, differences: int) -> None:
+    def record_comparison(self, differences: int) -> None:
         """The cache was compared with the server, and differed in so many objects."""
         self.differences = differences
         if not differences:
@@ -151,10 +153,10 @@ class Condition:
         return None if self._retry_at is None else max(0.0, self._retry_at - self._clock())
 
     def __repr__(self) -> str:
-        return f"<Condition {self.state} error={self.error!r}>"
+        return f"<ReflectorStatus {self.state} error={self.error!r}>"
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """What an exception says, which is a program's code and may fail."""
     try:
         return str(error)
@@ -162,6 +164,6 @@ def said(error: BaseException) -> str:
         return f"<its __str__ raised {type(failed).__name__}>"
 
 
-def shown(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An exception in one line, for logs."""
-    return f"{type(error).__name__}: {said(error)}"
+    return f"{type(error).__name__}: {error_text(error)}"

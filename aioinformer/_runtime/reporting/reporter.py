@@ -1,6 +1,6 @@
 """Where everything that goes wrong is told: health, log, metrics and the program's error hook.
 
-A reflector says what it does and how it ended; here that becomes a ``Condition`` for health, one
+A reflector says what it does and how it ended; here that becomes a ``ReflectorStatus`` for health, one
 log line for each attempt that failed, numbers for metrics, and a ``Problem`` for the hook. The
 listeners' failures come to the same hook. What to do about a failure is the cursor's to decide.
 """
@@ -16,14 +16,14 @@ from typing import TypeAlias
 from aioinformer._core.instrumentation import InformerTrace, Metrics
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.requests import AnyRequest, Verb
-from aioinformer._core.listwatch.transitions import RULES, Goto, Phase
+from aioinformer._core.listwatch.transitions import TRANSITIONS, NextRequest, Phase
 from aioinformer._core.objects.kube_object import ObjectKey
-from aioinformer._runtime.reporting.health import Condition, State, shown
-from aioinformer._runtime.reporting.safe_metrics import guarded
-from aioinformer._runtime.reporting.safe_tracing import Untraced
+from aioinformer._runtime.reporting.health import InformerState, ReflectorStatus, describe_error
+from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
+from aioinformer._runtime.reporting.safe_tracing import NoTrace
 from aioinformer.errors import CacheDiffers, FetchError
 
-__all__ = ["OnError", "Problem", "Reports", "check_hook", "tell"]
+__all__ = ["InformerReporter", "OnError", "Problem", "call_hook", "check_hook"]
 
 log = logging.getLogger("aioinformer.reflector")
 
@@ -39,7 +39,7 @@ class Problem:
     ``verify``, ``object``, ``handler``, or ``reconcile`` and ``trigger`` of a controller."""
     cause: str
     """What it was taken for, in one word: ``denied``, ``expired``, ``unreachable``, ``silent``...
-    (the names of ``Outcome``), ``rejected`` of an object, ``differs`` of a cache that was
+    (the names of ``Outcome``), ``object_rejected`` of an object, ``differs`` of a cache that was
     compared; for a handler or a controller, its name."""
     error: Exception
     """The exception, with the server's Status in it if there is one."""
@@ -51,7 +51,9 @@ class Problem:
     def __str__(self) -> str:
         again = "" if self.retry_in is None else f"; next attempt in {self.retry_in:.1f} s"
         of = "" if self.key is None else f" of {self.key}"
-        return f"{self.informer}: {self.phase}{of} {self.cause}: {shown(self.error)}{again}"
+        return (
+            f"{self.informer}: {self.phase}{of} {self.cause}: {describe_error(self.error)}{again}"
+        )
 
 
 OnError: TypeAlias = Callable[[Problem], None]
@@ -73,7 +75,7 @@ def check_hook(on_error: object) -> None:
         raise TypeError(f"on_error is called, not awaited: {on_error!r} must not be async")
 
 
-def tell(on_error: OnError | None, problem: Problem, log: logging.Logger) -> None:
+def call_hook(on_error: OnError | None, problem: Problem, log: logging.Logger) -> None:
     """Tell a program's hook, if there is one; what it raises goes to ``log``."""
     if on_error is None:
         return
@@ -85,21 +87,23 @@ def tell(on_error: OnError | None, problem: Problem, log: logging.Logger) -> Non
         log.exception("the error hook raised when it was told of %s", problem)
 
 
-_ENDINGS = frozenset({Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED})
+_SUCCESSES = frozenset({Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED})
 """How requests end when nothing is wrong."""
 
 _NO_WATCH_LIST = frozenset(
-    outcome for outcome, rule in RULES[Phase.STREAM].items() if rule.goto is Goto.LIST
+    outcome
+    for outcome, rule in TRANSITIONS[Phase.WATCHLIST].items()
+    if rule.next_request is NextRequest.LIST
 )
 """How a WatchList ends where the server has none: an older one, or one whose storage can't. That is
 to be expected and costs nothing but the attempt; what is wrong with the request as such, the list
 that follows says again."""
 
-_DOING: dict[Verb, State] = {"list": "listing", "watchlist": "listing"}
+_REQUEST_STATES: dict[Verb, InformerState] = {"list": "listing", "watchlist": "listing"}
 """What the informer does while a request is under way. A watch counts when it is open."""
 
 
-class Reports:
+class InformerReporter:
     """Tells of one informer."""
 
     def __init__(
@@ -123,39 +127,39 @@ class Reports:
         Raises:
             TypeError: ``on_error`` is no function, or async.
         """
-        self.condition = Condition()
+        self.status = ReflectorStatus()
         """What the reflector does now, and what went wrong last."""
         check_hook(on_error)
-        self.metrics = guarded(metrics)
-        self.trace: InformerTrace = trace or Untraced()
+        self.metrics = wrap_metrics(metrics)
+        self.trace: InformerTrace = trace or NoTrace()
         self.label = label or informer
         self.rewinds = 0
         """How many times the server has gone back in time."""
         self._informer = informer
         self._on_error = on_error
         self._clock: Callable[[], float] = float
-        self._asked_at = 0.0
+        self._requested_at = 0.0
         self._verb: Verb = "list"
 
     def start(self, clock: Callable[[], float]) -> None:
         """The reflector has started; ``clock`` gives monotonic seconds."""
         self._clock = clock
-        self.condition.start(clock)
+        self.status.start(clock)
 
     # -- one request ---------------------------------------------------------------------------
 
-    def asked(self, request: AnyRequest) -> None:
+    def request_started(self, request: AnyRequest) -> None:
         """A request is about to be sent."""
-        self._verb, self._asked_at = request.verb, self._clock()
-        if state := _DOING.get(self._verb):
-            self.condition.enter(state)
+        self._verb, self._requested_at = request.verb, self._clock()
+        if state := _REQUEST_STATES.get(self._verb):
+            self.status.set_state(state)
         self.metrics.request_started(self.label, self._verb)
         self.trace.asked(self._verb)
 
-    def watching(self) -> None:
+    def watch_opened(self) -> None:
         """A watch is open, and the state before it complete."""
-        self.condition.enter("watching")
-        self.condition.succeed()
+        self.status.set_state("watching")
+        self.status.clear_error()
         self.trace.complete()
 
     def received(self, size: int, events: int) -> None:
@@ -163,11 +167,11 @@ class Reports:
         self.metrics.received(self.label, self._verb, size, events)
         self.trace.received(size, events)
 
-    def fresh(self, now: float) -> None:
+    def mark_fresh(self, now: float) -> None:
         """The server has just shown that what was read is up to date."""
-        self.condition.fresh_at = now
+        self.status.fresh_at = now
 
-    def ended(self, outcome: Outcome, error: FetchError | None, delay: float) -> None:
+    def request_ended(self, outcome: Outcome, error: FetchError | None, delay: float) -> None:
         """A request has ended.
 
         Args:
@@ -176,70 +180,75 @@ class Reports:
             delay: seconds to the next one.
         """
         cause = outcome.name.lower()
-        seconds = self._clock() - self._asked_at
+        seconds = self._clock() - self._requested_at
         self.metrics.request_ended(self.label, self._verb, cause, seconds)
         self.trace.ended(cause, error)
         if outcome is Outcome.COMPLETE and self._verb == "list":
             self.trace.complete()
         if error is not None:
             self._log(outcome, error)
-            self.condition.fail(error)
-            self._tell(self._verb, cause, error, delay)
-        elif outcome in _ENDINGS:
-            self.condition.succeed()
-        if outcome in (Outcome.COMPLETE, Outcome.SERVED, Outcome.APPEARED, Outcome.MOVED):
-            self.condition.absent = False
+            self.status.record_error(error)
+            self._report(self._verb, cause, error, delay)
+        elif outcome in _SUCCESSES:
+            self.status.clear_error()
+        if outcome in (
+            Outcome.COMPLETE,
+            Outcome.SERVED,
+            Outcome.APPEARED,
+            Outcome.API_VERSION_CHANGED,
+        ):
+            self.status.absent = False
         if delay:
-            self.condition.wait(delay)
+            self.status.schedule_retry(delay)
 
     def _log(self, outcome: Outcome, error: FetchError) -> None:
-        begun = self.condition.state == "listing" and self._verb == "watchlist"
+        begun = self.status.state == "listing" and self._verb == "watchlist"
         if begun and outcome in _NO_WATCH_LIST:
             said = "%s: no WatchList is to be had, so it is listed: %s"
-            log.info(said, self._informer, shown(error))
+            log.info(said, self._informer, describe_error(error))
         else:
-            log.warning("%s: %s", self._informer, shown(error))
+            log.warning("%s: %s", self._informer, describe_error(error))
 
-    def cancelled(self) -> None:
+    def request_cancelled(self) -> None:
         """A request was cut short, since the informer ends."""
-        seconds = self._clock() - self._asked_at
+        seconds = self._clock() - self._requested_at
         self.metrics.request_ended(self.label, self._verb, "cancelled", seconds)
         self.trace.ended("cancelled", None)
 
-    def absent(self, *, confirmed: bool) -> None:
+    def resource_absent(self, *, confirmed: bool) -> None:
         """The resource isn't served; whether that is certain."""
-        self.condition.absent = True
+        self.status.absent = True
         if confirmed:
             log.warning("%s: the server serves no such resource any more", self._informer)
 
-    def moved(self, error: FetchError) -> None:
+    def resource_moved(self, error: FetchError) -> None:
         """The resource is served in another version now, and read in that one."""
         log.warning("%s: %s", self._informer, error)
-        self._tell("lookup", Outcome.MOVED.name.lower(), error, None)
+        self._report("lookup", Outcome.API_VERSION_CHANGED.name.lower(), error, None)
 
-    def rewound(self, error: FetchError) -> None:
+    def server_rewound(self, error: FetchError) -> None:
         """The server was found to show an older state than before."""
         self.rewinds += 1
         log.warning("%s: %s", self._informer, error)
-        self._tell("rewind", Outcome.REWOUND.name.lower(), error, None)
+        self._report("rewind", Outcome.REWOUND.name.lower(), error, None)
 
     # -- the cache -----------------------------------------------------------------------------
 
-    def rejected(self, error: Exception) -> None:
+    def object_rejected(self, error: Exception) -> None:
         """A version of an object was not cached, or several were for the same reason. The cache
         has logged it.
         """
-        self._tell("object", "rejected", error, None)
+        self._report("object", "rejected", error, None)
 
-    def unproven(self, cause: str, error: Exception) -> None:
+    def verification_failed(self, cause: str, error: Exception) -> None:
         """The cache differs from the server, or could not be compared with it."""
         level = logging.ERROR if isinstance(error, CacheDiffers) else logging.WARNING
         log.log(level, "%s: verifying: %s: %s", self._informer, type(error).__name__, error)
-        self._tell("verify", cause, error, None)
+        self._report("verify", cause, error, None)
 
     # -- listeners -----------------------------------------------------------------------------
 
-    def listener(self, name: str) -> str:
+    def listener_label(self, name: str) -> str:
         """What to call a listener in metrics. Its name ends with the informer's, and so with
         selectors, which may name an object; this with the informer's label.
         """
@@ -248,10 +257,10 @@ class Reports:
 
     def handler_failed(self, listener: str, error: Exception) -> None:
         """A handler raised, timed out or overflowed; the listener has logged it."""
-        self.metrics.handler_failed(self.label, self.listener(listener), type(error).__name__)
+        self.metrics.handler_failed(self.label, self.listener_label(listener), type(error).__name__)
         self._call_hook("handler", listener, error, None)
 
-    def _tell(self, phase: str, cause: str, error: Exception, retry_in: float | None) -> None:
+    def _report(self, phase: str, cause: str, error: Exception, retry_in: float | None) -> None:
         self.metrics.failed(self.label, phase, type(error).__name__)
         self._call_hook(phase, cause, error, retry_in)
 
@@ -259,7 +268,7 @@ class Reports:
         problem = Problem(
             informer=self._informer, phase=phase, cause=cause, error=error, retry_in=retry_in
         )
-        tell(self._on_error, problem, log)
+        call_hook(self._on_error, problem, log)
 
     def __repr__(self) -> str:
-        return f"<Reports of {self._informer} {self.condition!r}>"
+        return f"<InformerReporter of {self._informer} {self.status!r}>"

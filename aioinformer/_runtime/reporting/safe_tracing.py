@@ -16,13 +16,13 @@ from aioinformer._core.instrumentation import BeginSpan, InformerTrace, Span, Tr
 from aioinformer._core.listwatch.requests import Verb
 
 __all__ = [
-    "Guard",
-    "GuardedSpan",
-    "Untraced",
-    "awaited",
-    "handler_spans",
-    "informer_trace",
-    "reconcile_spans",
+    "NoTrace",
+    "SafeCall",
+    "SafeSpan",
+    "await_in_span",
+    "handler_span_factory",
+    "make_informer_trace",
+    "reconcile_span_factory",
 ]
 
 log = logging.getLogger("aioinformer.tracing")
@@ -31,36 +31,36 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Guard:
+class SafeCall:
     """Calls a program's code, and goes on when that raises."""
 
     def __init__(self, name: str) -> None:
         """Nothing has gone wrong yet; ``name`` is whose spans they are."""
         self._name = name
-        self._told = False
+        self._logged = False
 
-    def __call__(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
+    def __call__(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
         """What it returns; ``None`` if it raised."""
         try:
-            return call(*args, **kwargs)
+            return function(*args, **kwargs)
         except Exception:
-            if not self._told:
-                self._told = True
+            if not self._logged:
+                self._logged = True
                 said = "the tracing of %s raised; spans are missing from now on, no more is said"
                 log.exception(said, self._name)
             return None
 
     def __repr__(self) -> str:
-        return f"<Guard of {self._name}>"
+        return f"<SafeCall of {self._name}>"
 
 
-class GuardedSpan:
+class SafeSpan:
     """One span, or none where it couldn't be begun."""
 
-    def __init__(self, span: Span | None, guard: Guard) -> None:
+    def __init__(self, span: Span | None, safe_call: SafeCall) -> None:
         """It has begun."""
         self._span = span
-        self._guard = guard
+        self._safe_call = safe_call
 
     @contextmanager
     def current(self) -> Generator[None]:
@@ -69,27 +69,27 @@ class GuardedSpan:
             yield
             return
         with ExitStack() as inside:
-            made = self._guard(self._span.current)
+            made = self._safe_call(self._span.current)
             if made is not None:
-                self._guard(made.__enter__)
+                self._safe_call(made.__enter__)
                 # Not with what was raised inside: that isn't its to swallow.
-                inside.callback(self._guard, made.__exit__, None, None, None)
+                inside.callback(self._safe_call, made.__exit__, None, None, None)
             yield
 
     def ended(self, error: BaseException | None) -> None:
         """It is over."""
         if self._span is not None:
-            self._guard(self._span.ended, error)
+            self._safe_call(self._span.ended, error)
 
     def __repr__(self) -> str:
-        return f"<GuardedSpan {self._span!r}>"
+        return f"<SafeSpan {self._span!r}>"
 
 
-async def awaited(rest: Awaitable[R], span: GuardedSpan) -> R:
+async def await_in_span(awaitable: Awaitable[R], span: SafeSpan) -> R:
     """Await the rest of what ``span`` is about, which ends with it."""
     try:
         with span.current():
-            result = await rest
+            result = await awaitable
     except BaseException as error:
         span.ended(error)
         raise
@@ -97,7 +97,7 @@ async def awaited(rest: Awaitable[R], span: GuardedSpan) -> R:
     return result
 
 
-class Untraced:
+class NoTrace:
     """Nobody traces an informer's requests."""
 
     __slots__ = ()
@@ -118,61 +118,63 @@ class Untraced:
         """Nobody listens."""
 
     def __repr__(self) -> str:
-        return "<Untraced>"
+        return "<NoTrace>"
 
 
-class _GuardedTrace:
+class _SafeTrace:
     """Passes on what it is told, and goes on when that raises."""
 
-    def __init__(self, trace: InformerTrace, guard: Guard) -> None:
+    def __init__(self, trace: InformerTrace, safe_call: SafeCall) -> None:
         self._trace = trace
-        self._guard = guard
+        self._safe_call = safe_call
 
     def asked(self, verb: Verb) -> None:
-        self._guard(self._trace.asked, verb)
+        self._safe_call(self._trace.asked, verb)
 
     def received(self, size: int, events: int) -> None:
-        self._guard(self._trace.received, size, events)
+        self._safe_call(self._trace.received, size, events)
 
     def complete(self) -> None:
-        self._guard(self._trace.complete)
+        self._safe_call(self._trace.complete)
 
     def ended(self, cause: str, error: Exception | None) -> None:
-        self._guard(self._trace.ended, cause, error)
+        self._safe_call(self._trace.ended, cause, error)
 
     def closed(self) -> None:
-        self._guard(self._trace.closed)
+        self._safe_call(self._trace.closed)
 
     def __repr__(self) -> str:
         return f"<_GuardedTrace {self._trace!r}>"
 
 
-def informer_trace(tracing: Tracing | None, label: str, resource: str) -> InformerTrace:
+def make_informer_trace(tracing: Tracing | None, label: str, resource: str) -> InformerTrace:
     """Of an informer's requests: spans that don't raise, or the silence in their place."""
     if tracing is None:
-        return Untraced()
-    guard = Guard(f"the informer of {label}")
+        return NoTrace()
+    guard = SafeCall(f"the informer of {label}")
     made = guard(tracing.informer, label, resource)
-    return Untraced() if made is None else _GuardedTrace(made, guard)
+    return NoTrace() if made is None else _SafeTrace(made, guard)
 
 
-def handler_spans(
+def handler_span_factory(
     tracing: Tracing | None, label: str, listener: str
-) -> Callable[[str], GuardedSpan] | None:
+) -> Callable[[str], SafeSpan] | None:
     """The same of the calls of a handler; ``None`` if there shall be no spans."""
     if tracing is None:
         return None
-    guard = Guard(f"handler {listener}")
+    guard = SafeCall(f"handler {listener}")
     begin: BeginSpan | None = guard(tracing.handler, label, listener)
     if begin is None:
         return None
     known: Any = begin
-    return lambda kind: GuardedSpan(guard(known, kind), guard)
+    return lambda kind: SafeSpan(guard(known, kind), guard)
 
 
-def reconcile_spans(tracing: Tracing | None, controller: str) -> Callable[[], GuardedSpan] | None:
+def reconcile_span_factory(
+    tracing: Tracing | None, controller: str
+) -> Callable[[], SafeSpan] | None:
     """The same of a controller's runs; ``None`` without tracing."""
     if tracing is None:
         return None
-    guard = Guard(f"controller {controller}")
-    return lambda: GuardedSpan(guard(tracing.reconcile, controller), guard)
+    guard = SafeCall(f"controller {controller}")
+    return lambda: SafeSpan(guard(tracing.reconcile, controller), guard)

@@ -8,7 +8,7 @@ Giving way: long work in the event loop stops every few milliseconds.
 
 An informer lives in somebody else's loop. Reading from a socket that has more, popping from a
 mailbox that is full and replacing 100,000 objects would each keep the loop to itself, since none
-of them has to wait for anything. Each of them asks a ``Pace`` once in a while.
+of them has to wait for anything. Each of them asks a ``TimeSlice`` once in a while.
 """
 
 from __future__ import annotations
@@ -18,17 +18,25 @@ from typing import Any
 
 from aioinformer.errors import UsageError
 
-__all__ = ["BUDGET", "STAGING", "STEP", "Pace", "check_loop", "this_loop", "this_task"]
+__all__ = [
+    "ITEMS_PER_STEP",
+    "SLICE_SECONDS",
+    "STAGING_SLICE_SECONDS",
+    "TimeSlice",
+    "check_loop",
+    "running_loop",
+    "running_task",
+]
 
 
-NOT_HERE = (
+NOT_IN_EVENT_LOOP = (
     "this must be called in the event loop, not from a thread: a thread reads caches, and has the "
     "loop do the rest with asyncio.run_coroutine_threadsafe()"
 )
 """Said to those who are in a thread."""
 
 
-def this_loop() -> asyncio.AbstractEventLoop:
+def running_loop() -> asyncio.AbstractEventLoop:
     """The running event loop.
 
     Raises:
@@ -37,7 +45,7 @@ def this_loop() -> asyncio.AbstractEventLoop:
     try:
         return asyncio.get_running_loop()
     except RuntimeError as error:
-        raise UsageError(NOT_HERE) from error
+        raise UsageError(NOT_IN_EVENT_LOOP) from error
 
 
 def check_loop(own: asyncio.AbstractEventLoop | None, name: str) -> None:
@@ -46,63 +54,63 @@ def check_loop(own: asyncio.AbstractEventLoop | None, name: str) -> None:
     Raises:
         UsageError: it is another loop, or a thread without one.
     """
-    if own is not None and own is not this_loop():
+    if own is not None and own is not running_loop():
         raise UsageError(
             f"{name} runs in another event loop; use it from there, or from a thread with "
             "asyncio.run_coroutine_threadsafe()"
         )
 
 
-def this_task() -> asyncio.Task[Any]:
+def running_task() -> asyncio.Task[Any]:
     """The running task.
 
     Raises:
         UsageError: there is none: this is a callback, or a thread.
     """
-    this_loop()
+    running_loop()
     task = asyncio.current_task()
     if task is None:
         raise UsageError("this must be called in a task, not from a callback")
     return task
 
 
-BUDGET = 0.004
+SLICE_SECONDS = 0.004
 """Seconds of work between two suspensions. What was begun is finished, so that steps take up to
 twice as long; the promise is 10 ms."""
 
-STAGING = 0.002
+STAGING_SLICE_SECONDS = 0.002
 """The same while a new state is staged: the next step may be a dict of 100,000 that grows, which
 can't be split and takes 3 to 7 ms, most of it for fresh memory."""
 
-STEP = 64
+ITEMS_PER_STEP = 64
 """Items of bulk work between two looks at the clock: about 0.3 ms."""
 
 
-class Pace:
+class TimeSlice:
     """Measures how long its owner has worked since it last gave way."""
 
-    __slots__ = ("_now", "_since")
+    __slots__ = ("_clock", "_started_at")
 
     def __init__(self) -> None:
         """Start to measure. There must be a running loop."""
-        self._now = asyncio.get_running_loop().time
-        self._since = self._now()
+        self._clock = asyncio.get_running_loop().time
+        self._started_at = self._clock()
 
-    def rested(self) -> None:
+    def reset(self) -> None:
         """The owner has just been suspended."""
-        self._since = self._now()
+        self._started_at = self._clock()
 
     @property
-    def due(self) -> bool:
+    def expired(self) -> bool:
         """Whether it is time to give way."""
-        return self._worked >= BUDGET
+        return self._elapsed >= SLICE_SECONDS
 
     @property
-    def _worked(self) -> float:
-        return self._now() - self._since
+    def _elapsed(self) -> float:
+        return self._clock() - self._started_at
 
-    async def breathe(self, budget: float = BUDGET) -> None:
+    async def maybe_yield(self, budget: float = SLICE_SECONDS) -> None:
         """Give way if it is time to: after ``budget`` seconds of work."""
-        if self._worked >= budget:
+        if self._elapsed >= budget:
             await asyncio.sleep(0)
-            self._since = self._now()
+            self._started_at = self._clock()

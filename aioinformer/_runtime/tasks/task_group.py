@@ -16,25 +16,27 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["Crew"]
+__all__ = ["StrictTaskGroup"]
 
 
-class Crew:
+class StrictTaskGroup:
     """A task group in which nobody is forgiven. Enter it once."""
 
-    def __init__(self, name: str, failed: Callable[[BaseException], None] | None = None) -> None:
+    def __init__(
+        self, name: str, on_failure: Callable[[BaseException], None] | None = None
+    ) -> None:
         """Make a crew of nobody yet.
 
         Args:
             name: whose, for errors.
-            failed: is told of the first failure at once, while others may still have to end.
+            on_failure: is told of the first failure at once, while others may still have to end.
         """
         self.group = asyncio.TaskGroup()
         """Where the tasks are."""
         self.failure: BaseException | None = None
         """What has failed first."""
         self._name = name
-        self._failed = failed
+        self._on_failure = on_failure
         self._owner: asyncio.Task[Any] | None = None
         self._ended = False
 
@@ -55,46 +57,46 @@ class Crew:
             self._ended = True
 
     @property
-    def at_work(self) -> bool:
+    def entered(self) -> bool:
         """Whether it has been entered."""
         return self._owner is not None
 
-    def ending(self) -> bool:
+    def is_ending(self) -> bool:
         """Whether its tasks are to end, or have ended."""
         cancelled = self._owner is not None and self._owner.cancelling() > 0
         return self._ended or self.failure is not None or cancelled
 
-    def start(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
+    def start(self, coroutine: Coroutine[Any, Any, None], *, name: str) -> None:
         """Start a task that is to live as long as the crew."""
-        self.watch_over(self.group.create_task(work, name=name))
+        self.monitor(self.group.create_task(coroutine, name=name))
 
-    def watch_over(self, task: asyncio.Task[None]) -> None:
+    def monitor(self, task: asyncio.Task[None]) -> None:
         """Fail if ``task``, one of the group's, ends cancelled while the others go on."""
-        task.add_done_callback(self._over)
+        task.add_done_callback(self._on_task_done)
 
     def fail(self, error: BaseException) -> None:
         """End all of them with ``error``; whose it is may go on for a while."""
-        if not self.ending():
+        if not self.is_ending():
             self.group.create_task(_raise(error), name=f"failure of the {self._name}")
-        self._tell(error)
+        self._record_failure(error)
 
-    def _over(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled():
             if (error := task.exception()) is not None:
-                self._tell(error)
-        elif not self.ending():
+                self._record_failure(error)
+        elif not self.is_ending():
             name = task.get_name()
             self.fail(RuntimeError(f"the {name} was cancelled, but not by the {self._name}"))
 
-    def _tell(self, error: BaseException) -> None:
+    def _record_failure(self, error: BaseException) -> None:
         if self.failure is None:
             self.failure = error
-            if self._failed is not None:
-                self._failed(error)
+            if self._on_failure is not None:
+                self._on_failure(error)
 
     def __repr__(self) -> str:
-        state = "ending" if self.ending() else "at work" if self.at_work else "new"
-        return f"<Crew of {self._name} {state}>"
+        state = "ending" if self.is_ending() else "at work" if self.entered else "new"
+        return f"<StrictTaskGroup of {self._name} {state}>"
 
 
 async def _raise(error: BaseException) -> None:

@@ -21,10 +21,15 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from aioinformer._core.writing.event_objects import EventType, Occurrence, Reference, Reporter
-from aioinformer._core.writing.event_series import Aggregation, Draft, Entry
-from aioinformer._runtime.reporting.reporter import OnError, Problem, check_hook, tell
-from aioinformer._runtime.tasks.event_loop import check_loop, this_loop
+from aioinformer._core.writing.event_objects import (
+    EventRecord,
+    EventType,
+    ObjectReference,
+    ReportingController,
+)
+from aioinformer._core.writing.event_series import EventSeries, EventSeriesTracker, PendingEvent
+from aioinformer._runtime.reporting.reporter import OnError, Problem, call_hook, check_hook
+from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import (
@@ -43,14 +48,14 @@ __all__ = ["EventRecorder", "EventStatistics"]
 
 log = logging.getLogger("aioinformer.events")
 
-QUEUED = 1000
+MAX_QUEUED = 1000
 """Events that may wait to be sent (client-go's ``maxQueuedEvents``)."""
-ATTEMPTS = 12
-PAUSE = 10.0
+MAX_ATTEMPTS = 12
+RETRY_DELAY = 10.0
 """How often an event is sent at most, and the seconds in between (client-go's
 ``maxTriesPerEvent`` and ``defaultSleepDuration``). The first pause is a part of that at random: not
 all that lost one server shall be back at once."""
-CHECK = 60.0
+SERIES_CHECK_INTERVAL = 60.0
 """Seconds between two looks at series that may be over: a sixth of what ends one."""
 
 
@@ -108,13 +113,13 @@ class EventRecorder:
         host = socket.gethostname() or "unknown"
         words = controller.replace("/", "-")
         self._events = events
-        self._reporter = Reporter(controller, instance or f"{words}-{host}")
+        self._reporter = ReportingController(controller, instance or f"{words}-{host}")
         self._on_error = on_error
         self._shutdown_timeout = shutdown_timeout
-        self._aggregation = Aggregation()
-        self._queue: deque[Entry] = deque()
-        self._waiting: set[Entry] = set()
-        self._stirred = asyncio.Event()
+        self._series_tracker = EventSeriesTracker()
+        self._queue: deque[EventSeries] = deque()
+        self._unsent: set[EventSeries] = set()
+        self._wakeup = asyncio.Event()
         self._idle = asyncio.Event()
         self._supervisor = Supervisor(f"event recorder of {controller}")
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -150,32 +155,34 @@ class EventRecorder:
             UsageError: it is called from a thread, or another event loop.
         """
         check_loop(self._loop, repr(self))
-        now = this_loop().time()
+        now = running_loop().time()
         self._recorded += 1
         try:
-            second = None if related is None else Reference.of(related)
-            occurrence = Occurrence(Reference.of(obj), event_type, reason, note, action, second)
+            second = None if related is None else ObjectReference.of(related)
+            occurrence = EventRecord(
+                ObjectReference.of(obj), event_type, reason, note, action, second
+            )
             if self._ending:
                 raise NotRunning(f"{self!r} has ended: {occurrence} is not told")
         except UsageError as error:
             self._dropped += 1
-            self._tell("dropped", error)
+            self._report("dropped", error)
             return
-        self._enqueue(self._aggregation.observe(occurrence, time.time_ns(), now))
+        self._enqueue(self._series_tracker.observe(occurrence, time.time_ns(), now))
 
-    def _enqueue(self, entries: list[Entry]) -> None:
-        for entry in entries:
-            if entry in self._waiting:
+    def _enqueue(self, series: list[EventSeries]) -> None:
+        for entry in series:
+            if entry in self._unsent:
                 continue
-            if len(self._queue) >= QUEUED:
+            if len(self._queue) >= MAX_QUEUED:
                 self._dropped += 1
-                self._aggregation.forget(entry)
+                self._series_tracker.forget(entry)
                 if self._dropped & (self._dropped - 1) == 0:  # 1, 2, 4, 8...: not one line each
                     log.warning("%r: too many events wait; dropped %d", self, self._dropped)
                 continue
-            self._waiting.add(entry)
+            self._unsent.add(entry)
             self._queue.append(entry)
-        self._stirred.set()
+        self._wakeup.set()
 
     @property
     def statistics(self) -> EventStatistics:
@@ -183,20 +190,20 @@ class EventRecorder:
         return EventStatistics(
             self._recorded,
             self._sent,
-            self._aggregation.filtered,
+            self._series_tracker.filtered,
             self._dropped,
             self._failed,
-            len(self._waiting),
+            len(self._unsent),
         )
 
     # -- life ----------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
-        await self._supervisor.enter(self._begin)
+        await self._supervisor.enter(self._start)
         return self
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         self._supervisor.spawn(self._run(), name=f"{self!r}")
 
     async def __aexit__(
@@ -209,17 +216,19 @@ class EventRecorder:
             await self._flush()
         finally:
             self._ending = True
-            await self._supervisor.leave(exc, timeout=self._shutdown_timeout, names=lambda: ())
-            if left := len(self._waiting):
+            await self._supervisor.leave(
+                exc, timeout=self._shutdown_timeout, running_names=lambda: ()
+            )
+            if left := len(self._unsent):
                 self._dropped += left
-                self._waiting.clear()
+                self._unsent.clear()
                 log.warning("%r has ended with %d events unsent", self, left)
 
     async def _flush(self) -> None:
         """Send what waits, and the counts of all series, in the time that there is."""
         self._ending = True
         self._idle.clear()
-        self._enqueue(self._aggregation.close())
+        self._enqueue(self._series_tracker.close())
         if not self._supervisor.running:
             return
         try:
@@ -234,78 +243,78 @@ class EventRecorder:
         while True:
             while self._queue:
                 entry = self._queue.popleft()
-                await self._deliver(entry)
-                self._waiting.discard(entry)
+                await self._send_with_retries(entry)
+                self._unsent.discard(entry)
             self._idle.set()
-            self._stirred.clear()
+            self._wakeup.clear()
             try:
-                async with asyncio.timeout(CHECK):
-                    await self._stirred.wait()
+                async with asyncio.timeout(SERIES_CHECK_INTERVAL):
+                    await self._wakeup.wait()
             except TimeoutError:
-                self._enqueue(self._aggregation.due(this_loop().time()))
+                self._enqueue(self._series_tracker.take_due(running_loop().time()))
 
-    async def _deliver(self, entry: Entry) -> None:
+    async def _send_with_retries(self, series: EventSeries) -> None:
         """Send what is to be said of an event, until it is accepted or given up."""
-        for attempt in range(ATTEMPTS):
+        for attempt in range(MAX_ATTEMPTS):
             try:
-                if (draft := entry.draft(self._reporter)) is not None:
-                    await self._send(entry, draft)
+                if (draft := series.pending_event(self._reporter)) is not None:
+                    await self._send(series, draft)
             except InformerError as error:
-                last = attempt == ATTEMPTS - 1
-                if last or not _passes(error):
-                    self._give_up(entry, error)
+                last = attempt == MAX_ATTEMPTS - 1
+                if last or not _is_retryable(error):
+                    self._give_up(series, error)
                     return
-                await asyncio.sleep(_pause(error, attempt))
+                await asyncio.sleep(_retry_delay(error, attempt))
             except Exception as error:
                 log.exception("%r: the writer raised what no writer should", self)
-                self._give_up(entry, error)
+                self._give_up(series, error)
                 return
             else:
                 return
 
-    async def _send(self, entry: Entry, draft: Draft) -> None:
-        if draft.new:
+    async def _send(self, series: EventSeries, event: PendingEvent) -> None:
+        if event.is_new:
             try:
-                await self._events.create(draft.body)
+                await self._events.create(event.body)
             except AlreadyExists:
-                log.debug("%r: the answer to a first attempt was lost", entry)
+                log.debug("%r: the answer to a first attempt was lost", series)
         else:
-            await self._patch(entry, draft)
-        entry.sent(draft)
+            await self._patch(series, event)
+        series.record_sent(event)
         self._sent += 1
 
-    async def _patch(self, entry: Entry, draft: Draft) -> None:
+    async def _patch(self, series: EventSeries, event: PendingEvent) -> None:
         try:
-            await self._events.patch(f"{draft.namespace}/{draft.name}", draft.body)
+            await self._events.patch(f"{event.namespace}/{event.name}", event.body)
         except NotFound:  # it has expired there
-            entry.vanished()
-            whole = entry.draft(self._reporter)
+            series.record_deleted()
+            whole = series.pending_event(self._reporter)
             if whole is not None:
-                await self._send(entry, whole)
+                await self._send(series, whole)
 
-    def _give_up(self, entry: Entry, error: Exception) -> None:
+    def _give_up(self, series: EventSeries, error: Exception) -> None:
         self._failed += 1
-        self._aggregation.forget(entry)
-        self._tell(f"{entry.occurrence}", error)
+        self._series_tracker.forget(series)
+        self._report(f"{series.record}", error)
 
-    def _tell(self, cause: str, error: Exception) -> None:
+    def _report(self, cause: str, error: Exception) -> None:
         log.warning("%r: %s: %s", self, cause, error)
         problem = Problem(
             informer=self._reporter.controller, phase="event", cause=cause, error=error
         )
-        tell(self._on_error, problem, log)
+        call_hook(self._on_error, problem, log)
 
     def __repr__(self) -> str:
         state = self._supervisor.state
-        return f"<EventRecorder of {self._reporter.controller} {state} queued={len(self._waiting)}>"
+        return f"<EventRecorder of {self._reporter.controller} {state} queued={len(self._unsent)}>"
 
 
-def _passes(error: InformerError) -> bool:
+def _is_retryable(error: InformerError) -> bool:
     """Whether it may be over in a while: the network, or a server in trouble."""
     return isinstance(error, TransportError | ServerFailure | TooManyRequests)
 
 
-def _pause(error: InformerError, attempt: int) -> float:
+def _retry_delay(error: InformerError, attempt: int) -> float:
     """Seconds until the next attempt."""
     waits = error.status.retry_after if isinstance(error, ServerError) else None
-    return max(waits or 0.0, PAUSE if attempt else PAUSE * random.random())
+    return max(waits or 0.0, RETRY_DELAY if attempt else RETRY_DELAY * random.random())

@@ -27,7 +27,7 @@ that write the same object are done within milliseconds, or write it all the tim
 FIELD_CONFLICT = "FieldManagerConflict"
 """The reason of the causes when an apply meets fields of another manager's."""
 
-_chance = Random()
+_random = Random()
 
 
 async def retry_on_conflict(
@@ -66,13 +66,13 @@ async def retry_on_conflict(
         try:
             return await attempt()
         except Conflict as error:
-            if not left or not _passes(error):
+            if not left or not _is_retryable(error):
                 raise
-        await asyncio.sleep(delay * (1 + jitter * _chance.random()))
+        await asyncio.sleep(delay * (1 + jitter * _random.random()))
     raise AssertionError("the last attempt returns or raises")
 
 
-def _passes(conflict: Conflict) -> bool:
+def _is_retryable(conflict: Conflict) -> bool:
     """Whether it may be over if the object is read again."""
     if isinstance(conflict, AlreadyExists):
         return False

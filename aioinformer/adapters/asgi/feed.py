@@ -14,10 +14,18 @@ import msgspec
 from aioinformer._core.delivery.mailbox import LIMIT
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._runtime.delivery.streams import EventStream
-from aioinformer.adapters.asgi.client import STREAM, FeedClient
+from aioinformer.adapters.asgi.client import STREAM_HEADERS, FeedClient
 from aioinformer.adapters.asgi.probes import Informers
-from aioinformer.adapters.asgi.responses import JSON, Receive, Scope, Send, answer, check_http, left
-from aioinformer.adapters.asgi.sse import Encode, Frames, metadata
+from aioinformer.adapters.asgi.responses import (
+    JSON_HEADERS,
+    Receive,
+    Scope,
+    Send,
+    check_http,
+    send_response,
+    wait_disconnected,
+)
+from aioinformer.adapters.asgi.sse import Encode, FrameEncoder, metadata
 from aioinformer.errors import NotRunning
 
 __all__ = ["EventFeed"]
@@ -25,13 +33,13 @@ __all__ = ["EventFeed"]
 HEARTBEAT = 15.0
 """Seconds of silence: proxies cut connections that are idle for 30 to 60."""
 
-CLIENTS = 1000
+MAX_CLIENTS = 1000
 """Clients at a time. One that has stalled costs its socket's buffers and its mailboxes."""
 
-ALIVE = b": alive\n\n"
+HEARTBEAT_COMMENT = b": alive\n\n"
 """A comment, which browsers ignore."""
 
-LATER = [*JSON, (b"retry-after", b"2")]
+RETRY_HEADERS = [*JSON_HEADERS, (b"retry-after", b"2")]
 
 
 class EventFeed:
@@ -51,8 +59,8 @@ class EventFeed:
         limit: int = LIMIT,
         interval: float = 0.0,
         heartbeat: float = HEARTBEAT,
-        pulse: Callable[[], bytes] = lambda: ALIVE,
-        clients: int = CLIENTS,
+        pulse: Callable[[], bytes] = lambda: HEARTBEAT_COMMENT,
+        clients: int = MAX_CLIENTS,
     ) -> None:
         """Nobody is connected yet.
 
@@ -68,13 +76,13 @@ class EventFeed:
             clients: how many there may be at a time; who comes then is told to come later (503).
         """
         self._informers = informers
-        self._frames = Frames(encode)
+        self._frames = FrameEncoder(encode)
         self._filter = filter
         self._limit = limit
         self._interval = interval
         self._heartbeat = heartbeat
         self._pulse = pulse
-        self._most = clients
+        self._max_clients = clients
         self._closed = False
         self._clients: set[FeedClient] = set()
 
@@ -92,28 +100,34 @@ class EventFeed:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one client until it leaves, the informers end or the feed is closed."""
         check_http(scope)
-        if self._closed or self.clients >= self._most:
-            await answer(send, 503, LATER, b'{"detail":"no more clients are served now"}')
+        if self._closed or self.clients >= self._max_clients:
+            await send_response(
+                send, 503, RETRY_HEADERS, b'{"detail":"no more clients are served now"}'
+            )
             return
         async with AsyncExitStack() as stack:
             try:
-                streams = [await stack.enter_async_context(each) for each in self._streams()]
+                streams = [await stack.enter_async_context(each) for each in self._make_streams()]
             except NotRunning as error:
-                await answer(send, 503, LATER, msgspec.json.encode({"detail": str(error)}))
+                await send_response(
+                    send, 503, RETRY_HEADERS, msgspec.json.encode({"detail": str(error)})
+                )
                 return
             if scope.get("method") == "HEAD":
-                await answer(send, 200, STREAM, b"")
+                await send_response(send, 200, STREAM_HEADERS, b"")
                 return
             await self._serve(FeedClient(streams, send, self._frames), receive)
 
-    def _streams(self) -> list[EventStream]:
+    def _make_streams(self) -> list[EventStream]:
         return [each.events(limit=self._limit, filter=self._filter) for each in self._informers()]
 
     async def _serve(self, client: FeedClient, receive: Receive) -> None:
         """Tell the client everything until it has left, or there is no more."""
         self._clients.add(client)
-        telling = asyncio.create_task(self._tell(client), name="server-sent events")
-        leaving = asyncio.create_task(left(receive), name="client of server-sent events")
+        telling = asyncio.create_task(self._send_events(client), name="server-sent events")
+        leaving = asyncio.create_task(
+            wait_disconnected(receive), name="client of server-sent events"
+        )
         try:
             await asyncio.wait({telling, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -125,18 +139,18 @@ class EventFeed:
             if not task.cancelled():
                 task.result()
 
-    async def _tell(self, client: FeedClient) -> None:
+    async def _send_events(self, client: FeedClient) -> None:
         clock = asyncio.get_running_loop().time
         due = clock()
         try:
-            await client.begin()
+            await client.start()
             while not (self._closed or client.ended):
                 if clock() >= due:
                     await client.send(self._pulse())
                     due = clock() + self._heartbeat
                 if not await client.send_pending():
                     await asyncio.sleep(self._interval)
-                    await client.something(until=due)
+                    await client.wait_pending(until=due)
             await client.end()
         except OSError:
             return  # how ASGI servers say, since 2.4, that the client has gone

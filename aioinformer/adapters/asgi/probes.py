@@ -12,7 +12,14 @@ from typing import TypeAlias
 import msgspec
 
 from aioinformer._runtime.informer.informer import SharedInformer
-from aioinformer.adapters.asgi.responses import JSON, Receive, Scope, Send, answer, check_http
+from aioinformer.adapters.asgi.responses import (
+    JSON_HEADERS,
+    Receive,
+    Scope,
+    Send,
+    check_http,
+    send_response,
+)
 
 __all__ = ["FRESH", "Check", "Informers", "Probe", "alive", "ready"]
 
@@ -26,7 +33,7 @@ FRESH = 180.0
 """Seconds without a proof of freshness after which a cache is no longer ``ready``: a server sends
 bookmarks once a minute, and two may be late."""
 
-_ENDED = ("failed", "stopped")
+_ENDED_STATES = ("failed", "stopped")
 
 
 def alive(informers: Iterable[SharedInformer]) -> dict[str, str]:
@@ -34,7 +41,7 @@ def alive(informers: Iterable[SharedInformer]) -> dict[str, str]:
 
     For a liveness probe: a restart helps. An API server that is away is no reason for one.
     """
-    return {each.name: str(each.health) for each in informers if each.health.state in _ENDED}
+    return {each.name: str(each.health) for each in informers if each.health.state in _ENDED_STATES}
 
 
 def ready(informers: Iterable[SharedInformer], *, within: float | None = FRESH) -> dict[str, str]:
@@ -45,13 +52,13 @@ def ready(informers: Iterable[SharedInformer], *, within: float | None = FRESH) 
         within: seconds that the last proof of freshness may be old; ``None`` if an old cache is
             better than none: an API server that is away is away from all replicas at once.
     """
-    reasons = {each.name: _unready(each, within) for each in informers}
+    reasons = {each.name: _unready_reason(each, within) for each in informers}
     return {name: why for name, why in reasons.items() if why}
 
 
-def _unready(informer: SharedInformer, within: float | None) -> str:
+def _unready_reason(informer: SharedInformer, within: float | None) -> str:
     health = informer.health
-    if health.state in _ENDED:
+    if health.state in _ENDED_STATES:
         return str(health)
     if not health.synced:
         return f"not synced: {health}"
@@ -80,7 +87,7 @@ class Probe:
         wrong = self._check(informers)
         health = {each.name: str(each.health) for each in informers}
         body = {"ok": not wrong, "wrong": wrong, "informers": health}
-        await answer(send, 503 if wrong else 200, JSON, msgspec.json.encode(body))
+        await send_response(send, 503 if wrong else 200, JSON_HEADERS, msgspec.json.encode(body))
 
     def __repr__(self) -> str:
         return f"<Probe {getattr(self._check, '__name__', self._check)}>"

@@ -11,7 +11,17 @@ from typing import Any, TypeAlias
 
 from aioinformer.errors import UsageError
 
-__all__ = ["JSON", "Headers", "Message", "Receive", "Scope", "Send", "answer", "check_http", "left"]
+__all__ = [
+    "JSON_HEADERS",
+    "Headers",
+    "Message",
+    "Receive",
+    "Scope",
+    "Send",
+    "check_http",
+    "send_response",
+    "wait_disconnected",
+]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -19,7 +29,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
-JSON: Headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+JSON_HEADERS: Headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
 
 
 def check_http(scope: Scope) -> None:
@@ -32,13 +42,13 @@ def check_http(scope: Scope) -> None:
         raise UsageError(f"this ASGI application serves HTTP requests, not {scope['type']!r}")
 
 
-async def answer(send: Send, status: int, headers: Headers, body: bytes) -> None:
+async def send_response(send: Send, status: int, headers: Headers, body: bytes) -> None:
     """Send a whole response."""
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-async def left(receive: Receive) -> None:
+async def wait_disconnected(receive: Receive) -> None:
     """Wait until the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -37,22 +37,22 @@ from aioinformer._core.controllers.queue_items import ReadQueue
 from aioinformer._core.instrumentation import ReadLevels
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters._totals import (
-    COUNTERS,
-    GAUGES,
     HANDLER_SECONDS,
+    INFORMER_GAUGES,
+    QUEUE_COUNTERS,
     QUEUE_GAUGES,
     REQUEST_SECONDS,
     WAIT_SECONDS,
     WORK_SECONDS,
-    Counted,
-    Gauge,
-    Handled,
-    LevelsByInformer,
+    ActiveInformers,
+    ActiveQueues,
+    HandlerTotals,
+    InformerGauge,
     QueueGauge,
-    Queues,
-    Received,
-    Tallies,
-    summed,
+    ReceivedTotals,
+    ThreadCounts,
+    ThreadLocalCounts,
+    sum_counts,
 )
 
 __all__ = ["SCOPE", "OpenTelemetryMetrics", "WorkInstruments"]
@@ -63,25 +63,25 @@ class WorkInstruments:
 
     def __init__(self, meter: Meter) -> None:
         """Make the instruments."""
-        self._queues = Queues()
-        self._leads: dict[str, bool] = {}
-        self._observe(meter)
-        self._waited = meter.create_histogram(
+        self._queues = ActiveQueues()
+        self._leaders: dict[str, bool] = {}
+        self._create_queue_instruments(meter)
+        self._queue_duration = meter.create_histogram(
             "aioinformer.workqueue_queue_duration",
             "s",
             "How long a key waited in line.",
             explicit_bucket_boundaries_advisory=WAIT_SECONDS,
         )
-        self._worked = meter.create_histogram(
+        self._work_duration = meter.create_histogram(
             "aioinformer.workqueue_work_duration",
             "s",
             "How long a key was worked on.",
             explicit_bucket_boundaries_advisory=WORK_SECONDS,
         )
-        self._results = meter.create_counter(
+        self._reconcile_results = meter.create_counter(
             "aioinformer.reconcile", "{reconcile}", "Reconciles that ended, by result."
         )
-        self._reconciled = meter.create_histogram(
+        self._reconcile_seconds = meter.create_histogram(
             "aioinformer.reconcile_time",
             "s",
             "How long reconciles took.",
@@ -98,73 +98,79 @@ class WorkInstruments:
 
     def worked(self, queue: str, waited: float, seconds: float) -> None:
         """A key was done."""
-        self._waited.record(waited, {"queue": queue})
-        self._worked.record(seconds, {"queue": queue})
+        self._queue_duration.record(waited, {"queue": queue})
+        self._work_duration.record(seconds, {"queue": queue})
 
     def reconciled(self, controller: str, result: str, seconds: float) -> None:
         """A reconcile ended."""
-        self._results.add(1, {"controller": controller, "result": result})
-        self._reconciled.record(seconds, {"controller": controller})
+        self._reconcile_results.add(1, {"controller": controller, "result": result})
+        self._reconcile_seconds.record(seconds, {"controller": controller})
 
     def leadership(self, lease: str, leads: bool) -> None:
         """A candidate leads, or doesn't."""
-        self._leads[lease] = leads
+        self._leaders[lease] = leads
 
     # -- read when the SDK collects ------------------------------------------------------------
 
-    def _observe(self, meter: Meter) -> None:
+    def _create_queue_instruments(self, meter: Meter) -> None:
         meter.create_observable_up_down_counter(
-            "aioinformer.workqueue_depth", [self._depths], "{key}", "Keys that wait in line."
+            "aioinformer.workqueue_depth",
+            [self._observe_depths],
+            "{key}",
+            "Keys that wait in line.",
         )
         for name, gauge in QUEUE_GAUGES.items():
             meter.create_observable_up_down_counter(
                 f"aioinformer.workqueue_{name.removesuffix('_seconds')}",
-                [_QueueReading(self._queues, gauge)],
+                [_QueueGaugeCallback(self._queues, gauge)],
                 gauge.unit,
                 gauge.help,
             )
-        for name, (text, _) in COUNTERS.items():
+        for name, (text, _) in QUEUE_COUNTERS.items():
             meter.create_observable_counter(
-                f"aioinformer.workqueue_{name}", [_Count(self._queues, name)], "{key}", text
+                f"aioinformer.workqueue_{name}",
+                [_QueueCounterCallback(self._queues, name)],
+                "{key}",
+                text,
             )
         meter.create_observable_gauge(
             "aioinformer.leader",
-            [self._leading],
+            [self._observe_leadership],
             "",
             "Whether this process leads under a Lease: 1 or 0.",
         )
 
-    def _depths(self, _: CallbackOptions) -> Iterator[Observation]:
+    def _observe_depths(self, _: CallbackOptions) -> Iterator[Observation]:
         for queue, all_ in self._queues.read()[0].items():
             yield Observation(
                 sum(each.normal for each in all_), {"queue": queue, "priority": "normal"}
             )
             yield Observation(sum(each.low for each in all_), {"queue": queue, "priority": "low"})
 
-    def _leading(self, _: CallbackOptions) -> Iterator[Observation]:
-        for lease, leads in self._leads.copy().items():
+    def _observe_leadership(self, _: CallbackOptions) -> Iterator[Observation]:
+        for lease, leads in self._leaders.copy().items():
             yield Observation(int(leads), {"lease": lease})
 
     def __repr__(self) -> str:
         return f"<WorkInstruments of {len(self._queues)} queues>"
 
 
-class _QueueReading:
+class _QueueGaugeCallback:
     """Reads one gauge of all queues in use."""
 
-    def __init__(self, queues: Queues, gauge: QueueGauge) -> None:
+    def __init__(self, queues: ActiveQueues, gauge: QueueGauge) -> None:
         self._queues = queues
         self._gauge = gauge
 
     def __call__(self, _: CallbackOptions) -> Iterator[Observation]:
         for queue, all_ in self._queues.read()[0].items():
-            yield Observation(self._gauge.amount(all_), {"queue": queue})
+            yield Observation(self._gauge.aggregate(all_), {"queue": queue})
 
 
-class _Count:
+class _QueueCounterCallback:
     """Reads one count of all queues, those that have ended included."""
 
-    def __init__(self, queues: Queues, name: str) -> None:
+    def __init__(self, queues: ActiveQueues, name: str) -> None:
         self._queues = queues
         self._name = name
 
@@ -177,11 +183,11 @@ class _Count:
 SCOPE = "aioinformer"
 """The instrumentation scope, and what every name begins with."""
 
-NO_SUMS = frozenset({"resource_version", "freshness_seconds"})
+NON_ADDITIVE_GAUGES = frozenset({"resource_version", "freshness_seconds"})
 """Gauges that mean nothing when they are added up; the others are up-down counters."""
 
 
-SAMPLED = 100
+MAX_SAMPLES_PER_SECOND = 100
 """Calls of a handler that go into its histogram in a second before it becomes a sample: about a
 millisecond's work."""
 
@@ -202,19 +208,19 @@ class OpenTelemetryMetrics:
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
         meter = (meter_provider or get_meter_provider()).get_meter(SCOPE)
-        self._levels = LevelsByInformer()
-        self._everyone: list[Counted] = []
-        self._tallies = Tallies(self._everyone)
-        self._samples = _Samples()
-        self._work = WorkInstruments(meter)
-        self._observe(meter)
-        self._started = meter.create_counter(
+        self._informers = ActiveInformers()
+        self._all_counts: list[ThreadCounts] = []
+        self._counts = ThreadLocalCounts(self._all_counts)
+        self._samplers = _ThreadSamplers()
+        self._work_instruments = WorkInstruments(meter)
+        self._create_informer_instruments(meter)
+        self._requests_started = meter.create_counter(
             "aioinformer.requests", "{request}", "Lists, watches and probes asked for."
         )
-        self._ended = meter.create_counter(
+        self._requests_ended = meter.create_counter(
             "aioinformer.requests_ended", "{request}", "Requests that ended, by cause."
         )
-        self._seconds = meter.create_histogram(
+        self._request_seconds = meter.create_histogram(
             "aioinformer.request",
             "s",
             "How long requests took, from the wait for their turn to the end of their answers.",
@@ -239,16 +245,16 @@ class OpenTelemetryMetrics:
 
     def request_started(self, informer: str, verb: Verb) -> None:
         """A request is asked for."""
-        self._started.add(1, {"informer": informer, "verb": verb})
+        self._requests_started.add(1, {"informer": informer, "verb": verb})
 
     def request_ended(self, informer: str, verb: Verb, cause: str, seconds: float) -> None:
         """A request ended."""
-        self._ended.add(1, {"informer": informer, "verb": verb, "cause": cause})
-        self._seconds.record(seconds, {"informer": informer, "verb": verb})
+        self._requests_ended.add(1, {"informer": informer, "verb": verb, "cause": cause})
+        self._request_seconds.record(seconds, {"informer": informer, "verb": verb})
 
     def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
         """A chunk was read."""
-        self._tallies.receive(informer, verb, size, events)
+        self._counts.add_received(informer, verb, size, events)
 
     def failed(self, informer: str, phase: str, error: str) -> None:
         """Something ended abnormally."""
@@ -256,8 +262,8 @@ class OpenTelemetryMetrics:
 
     def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
         """A handler returned or raised."""
-        self._tallies.handle(informer, listener, seconds, calls)
-        if self._samples.wants(informer, listener):
+        self._counts.add_handled(informer, listener, seconds, calls)
+        if self._samplers.should_record(informer, listener):
             attributes = {"informer": informer, "listener": listener}
             self._handler_seconds.record(seconds / calls, attributes)
 
@@ -268,131 +274,143 @@ class OpenTelemetryMetrics:
 
     def informer_started(self, informer: str, levels: ReadLevels) -> None:
         """Levels may be read from now on."""
-        self._levels.add(informer, levels)
+        self._informers.add(informer, levels)
 
     def informer_ended(self, informer: str, levels: ReadLevels) -> None:
         """Levels are read no more."""
-        self._levels.remove(informer, levels)
+        self._informers.remove(informer, levels)
 
     def queue_started(self, queue: str, read: ReadQueue) -> None:
         """A queue's numbers may be read from now on."""
-        self._work.queue_started(queue, read)
+        self._work_instruments.queue_started(queue, read)
 
     def queue_ended(self, queue: str, read: ReadQueue) -> None:
         """They are read no more."""
-        self._work.queue_ended(queue, read)
+        self._work_instruments.queue_ended(queue, read)
 
     def worked(self, queue: str, waited: float, seconds: float) -> None:
         """A key was done."""
-        self._work.worked(queue, waited, seconds)
+        self._work_instruments.worked(queue, waited, seconds)
 
     def reconciled(self, controller: str, result: str, seconds: float) -> None:
         """A reconcile ended."""
-        self._work.reconciled(controller, result, seconds)
+        self._work_instruments.reconciled(controller, result, seconds)
 
     def leadership(self, lease: str, leads: bool) -> None:
         """A candidate leads, or doesn't."""
-        self._work.leadership(lease, leads)
+        self._work_instruments.leadership(lease, leads)
 
     # -- read when the SDK collects, in a thread of its own perhaps -----------------------------
 
-    def _observe(self, meter: Meter) -> None:
-        for name, gauge in GAUGES.items():
+    def _create_informer_instruments(self, meter: Meter) -> None:
+        for name, gauge in INFORMER_GAUGES.items():
             make = (
                 meter.create_observable_gauge
-                if name in NO_SUMS
+                if name in NON_ADDITIVE_GAUGES
                 else meter.create_observable_up_down_counter
             )
-            read = _Reading(self._levels, gauge)
-            make(f"aioinformer.{_bare(name)}", [read], gauge.unit, gauge.help)
+            read = _InformerGaugeCallback(self._informers, gauge)
+            make(f"aioinformer.{_strip_unit(name)}", [read], gauge.unit, gauge.help)
         for name, unit, text, read_counts in (
-            ("received", "By", "Bytes of answers read, decompressed.", self._sizes),
-            ("received_events", "{event}", "Objects and events read.", self._events),
-            ("handler_calls", "{call}", "Calls of handlers.", self._calls),
-            ("handler_time", "s", "Time that handlers took, added up.", self._time),
+            (
+                "received",
+                "By",
+                "Bytes of answers read, decompressed.",
+                self._observe_received_bytes,
+            ),
+            (
+                "received_events",
+                "{event}",
+                "Objects and events read.",
+                self._observe_received_events,
+            ),
+            ("handler_calls", "{call}", "Calls of handlers.", self._observe_handler_calls),
+            ("handler_time", "s", "Time that handlers took, added up.", self._observe_handler_time),
         ):
             meter.create_observable_counter(f"aioinformer.{name}", [read_counts], unit, text)
 
-    def _sizes(self, _: CallbackOptions) -> Iterator[Observation]:
-        for (informer, verb), tally in self._all_received().items():
+    def _observe_received_bytes(self, _: CallbackOptions) -> Iterator[Observation]:
+        for (informer, verb), tally in self._sum_received().items():
             yield Observation(tally.size, {"informer": informer, "verb": verb})
 
-    def _events(self, _: CallbackOptions) -> Iterator[Observation]:
-        for (informer, verb), tally in self._all_received().items():
+    def _observe_received_events(self, _: CallbackOptions) -> Iterator[Observation]:
+        for (informer, verb), tally in self._sum_received().items():
             yield Observation(tally.events, {"informer": informer, "verb": verb})
 
-    def _calls(self, _: CallbackOptions) -> Iterator[Observation]:
-        for (informer, listener), tally in self._all_handled().items():
+    def _observe_handler_calls(self, _: CallbackOptions) -> Iterator[Observation]:
+        for (informer, listener), tally in self._sum_handled().items():
             attributes = {"informer": informer, "listener": listener}
             yield Observation(sum(tally.counts), attributes)
 
-    def _time(self, _: CallbackOptions) -> Iterator[Observation]:
-        for (informer, listener), tally in self._all_handled().items():
+    def _observe_handler_time(self, _: CallbackOptions) -> Iterator[Observation]:
+        for (informer, listener), tally in self._sum_handled().items():
             yield Observation(tally.seconds, {"informer": informer, "listener": listener})
 
-    def _all_received(self) -> Mapping[tuple[str, str], Received]:
-        return summed((each.received for each in self._everyone.copy()), Received)
+    def _sum_received(self) -> Mapping[tuple[str, str], ReceivedTotals]:
+        return sum_counts((each.received for each in self._all_counts.copy()), ReceivedTotals)
 
-    def _all_handled(self) -> Mapping[tuple[str, str], Handled]:
-        return summed((each.handled for each in self._everyone.copy()), Handled)
+    def _sum_handled(self) -> Mapping[tuple[str, str], HandlerTotals]:
+        return sum_counts((each.handled for each in self._all_counts.copy()), HandlerTotals)
 
     def __repr__(self) -> str:
-        threads = len(self._everyone)
-        return f"<OpenTelemetryMetrics of {len(self._levels)} informers, told in {threads} threads>"
+        threads = len(self._all_counts)
+        return (
+            f"<OpenTelemetryMetrics of {len(self._informers)} informers, told in {threads} threads>"
+        )
 
 
-class _Sample:
+class _CallSampler:
     """Which of the calls of one handler to record: one in so many as there were hundreds of them
     in the last second, or are in this one. How long they took plays no part in it.
     """
 
-    __slots__ = ("_count", "_left", "_stride", "_until")
+    __slots__ = ("_calls_to_skip", "_count", "_stride", "_window_end")
 
     def __init__(self) -> None:
-        self._count = self._left = self._stride = 0
-        self._until = 0.0
+        self._count = self._calls_to_skip = self._stride = 0
+        self._window_end = 0.0
 
-    def wants(self) -> bool:
+    def should_record(self) -> bool:
         self._count += 1
-        self._left -= 1
-        if self._left > 0:
+        self._calls_to_skip -= 1
+        if self._calls_to_skip > 0:
             return False
         now = monotonic()
-        if now >= self._until:
-            self._stride, self._count = self._count // SAMPLED, 0
-            self._until = now + 1.0
-        self._left = max(self._stride, self._count // SAMPLED)
+        if now >= self._window_end:
+            self._stride, self._count = self._count // MAX_SAMPLES_PER_SECOND, 0
+            self._window_end = now + 1.0
+        self._calls_to_skip = max(self._stride, self._count // MAX_SAMPLES_PER_SECOND)
         return True
 
 
-class _Samples(threading.local):
+class _ThreadSamplers(threading.local):
     """Those of the handlers whose loop runs in this thread."""
 
     def __init__(self) -> None:
-        self._of: dict[tuple[str, str], _Sample] = {}
+        self._samplers: dict[tuple[str, str], _CallSampler] = {}
 
-    def wants(self, informer: str, listener: str) -> bool:
+    def should_record(self, informer: str, listener: str) -> bool:
         key = informer, listener
-        sample = self._of.get(key)
+        sample = self._samplers.get(key)
         if sample is None:
-            sample = self._of[key] = _Sample()
-        return sample.wants()
+            sample = self._samplers[key] = _CallSampler()
+        return sample.should_record()
 
 
-class _Reading:
+class _InformerGaugeCallback:
     """Reads one gauge of all informers at work."""
 
-    def __init__(self, levels: LevelsByInformer, gauge: Gauge) -> None:
-        self._levels = levels
+    def __init__(self, levels: ActiveInformers, gauge: InformerGauge) -> None:
+        self._informers = levels
         self._gauge = gauge
 
     def __call__(self, _: CallbackOptions) -> Iterator[Observation]:
-        for informer, found in self._levels.read().items():
-            amount = self._gauge.amount(found)
+        for informer, found in self._informers.read().items():
+            amount = self._gauge.aggregate(found)
             if isfinite(amount):
                 yield Observation(amount, {"informer": informer})
 
 
-def _bare(name: str) -> str:
+def _strip_unit(name: str) -> str:
     """The name without its unit, which the instrument has."""
     return name.removesuffix("_seconds").removesuffix("_bytes")

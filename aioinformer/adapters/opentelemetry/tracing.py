@@ -45,7 +45,7 @@ from aioinformer.errors import ServerError
 
 __all__ = ["OpenTelemetryTracing", "trace_headers"]
 
-STATES = frozenset({"list", "watchlist"})
+STATE_VERBS = frozenset({"list", "watchlist"})
 """Verbs with which a whole state is read."""
 
 
@@ -85,25 +85,25 @@ class OpenTelemetryTracing:
         """Spans of an informer's requests."""
         return _InformerSpans(self._tracer, informer, resource)
 
-    def handler(self, informer: str, listener: str) -> Callable[[str], _Work] | None:
+    def handler(self, informer: str, listener: str) -> Callable[[str], _CallSpan] | None:
         """Spans of the calls of a handler, if they were asked for."""
         if not self._handlers:
             return None
         attributes = {"aioinformer.informer": informer, "aioinformer.listener": listener}
-        return lambda kind: _Work(
+        return lambda kind: _CallSpan(
             self._tracer, f"handle {listener}", {**attributes, "aioinformer.event": kind}
         )
 
-    def reconcile(self, controller: str) -> _Work:
+    def reconcile(self, controller: str) -> _CallSpan:
         """The span of a run."""
         attributes = {"aioinformer.controller": controller}
-        return _Work(self._tracer, f"reconcile {controller}", attributes)
+        return _CallSpan(self._tracer, f"reconcile {controller}", attributes)
 
     def __repr__(self) -> str:
         return f"<OpenTelemetryTracing handlers={self._handlers}>"
 
 
-class _Work:
+class _CallSpan:
     """One call of a handler, or one run of a reconciler."""
 
     def __init__(self, tracer: Tracer, name: str, attributes: dict[str, str]) -> None:
@@ -119,7 +119,7 @@ class _Work:
         self._span.end()
 
 
-class _Received:
+class _RequestSpan:
     """A span, and what was read in it."""
 
     def __init__(self, span: Span) -> None:
@@ -147,37 +147,37 @@ class _InformerSpans:
         self._tracer = tracer
         self._informer = informer
         self._resource = resource
-        self._state: _Received | None = None
-        self._request: _Received | None = None
+        self._state: _RequestSpan | None = None
+        self._request: _RequestSpan | None = None
         self._token: Token[Context] | None = None
-        self._before: SpanContext | None = None
+        self._previous: SpanContext | None = None
 
     def asked(self, verb: Verb) -> None:
         parent = Context()
-        if verb in STATES:
+        if verb in STATE_VERBS:
             if self._state is None:
-                self._state = _Received(self._begin("state", SpanKind.INTERNAL))
+                self._state = _RequestSpan(self._start_span("state", SpanKind.INTERNAL))
             self._state.requests += 1
             parent = set_span_in_context(self._state.span, parent)
-        span = self._begin(verb, SpanKind.CLIENT, parent)
-        self._request = _Received(span)
+        span = self._start_span(verb, SpanKind.CLIENT, parent)
+        self._request = _RequestSpan(span)
         self._token = attach(set_span_in_context(span))
 
-    def _begin(self, what: str, kind: SpanKind, parent: Context | None = None) -> Span:
+    def _start_span(self, verb: str, kind: SpanKind, parent: Context | None = None) -> Span:
         root = not parent
         span = self._tracer.start_span(
-            f"{what} {self._informer}",
+            f"{verb} {self._informer}",
             context=Context() if parent is None else parent,
             kind=kind,
             attributes={
                 "aioinformer.informer": self._informer,
                 "aioinformer.resource": self._resource,
-                "aioinformer.verb": what,
+                "aioinformer.verb": verb,
             },
-            links=[Link(self._before)] if root and self._before is not None else None,
+            links=[Link(self._previous)] if root and self._previous is not None else None,
         )
         if root:
-            self._before = span.get_span_context()
+            self._previous = span.get_span_context()
         return span
 
     def received(self, size: int, events: int) -> None:

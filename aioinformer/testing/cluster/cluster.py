@@ -25,14 +25,14 @@ from typing import Any
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.cluster.features import Features
-from aioinformer.testing.cluster.pages import PageOptions, page
-from aioinformer.testing.cluster.registry import Conditions, Registry
+from aioinformer.testing.cluster.pages import ListQuery, encode_page
+from aioinformer.testing.cluster.registry import Preconditions, Registry
 from aioinformer.testing.cluster.selection import Selection
 from aioinformer.testing.cluster.storage import Collection, Snapshot, Storage
-from aioinformer.testing.cluster.watch_start import WatchOptions, open_watch
-from aioinformer.testing.cluster.watches import Schedule, Watch
+from aioinformer.testing.cluster.watch_start import WatchQuery, open_watch
+from aioinformer.testing.cluster.watches import Watch, WatchSchedule
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire.tables import Include, Shape, form_of
+from aioinformer.testing.wire.tables import Include, ObjectForm, make_encoder
 from aioinformer.testing.writes.patches import MergePatch
 
 __all__ = ["Cluster"]
@@ -40,7 +40,7 @@ __all__ = ["Cluster"]
 EPOCH = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 """Time without a clock: one second a resourceVersion after this."""
 
-WATCH_SECONDS = 1800.0
+DEFAULT_WATCH_TIMEOUT = 1800.0
 """How long a watch lasts if its client doesn't say (``--min-request-timeout``; a real server adds
 up to as much again at random)."""
 
@@ -77,7 +77,7 @@ class Cluster:
         self._clock = clock or (lambda: EPOCH + dt.timedelta(seconds=self.resource_version))
         self.registry = Registry(self._storage, Random(seed), self._clock)
         """Writes as requests make them: with subresources, managers and dry runs."""
-        self._buffer = watch_buffer
+        self._watch_buffer = watch_buffer
 
     @property
     def resource_version(self) -> int:
@@ -90,7 +90,7 @@ class Cluster:
         Watches that are open go on; watches and pages from before are answered with 410.
         """
         newest = self._storage.version
-        self._storage.history.compact(newest if to is None else min(to, newest))
+        self._storage.change_log.compact(newest if to is None else min(to, newest))
 
     def empty_watch_cache(self) -> None:
         """Forget the past of watches alone, as a restarted server has.
@@ -98,7 +98,7 @@ class Cluster:
         Watches from before are answered with 410; lists of before aren't touched, and neither
         are the watches that are open.
         """
-        self._storage.history.empty_watch_cache(self.resource_version)
+        self._storage.change_log.empty_watch_cache(self.resource_version)
 
     def snapshot(self) -> Snapshot:
         """The present state, to ``restore`` later: a backup."""
@@ -218,8 +218,8 @@ class Cluster:
             NotFound: there is none of that name.
             Conflict: it is another object, or in another state.
         """
-        conditions = Conditions(uid, resource_version, graceful=graceful)
-        return self.registry.delete(resource, name, namespace, conditions=conditions)
+        conditions = Preconditions(uid, resource_version, graceful=graceful)
+        return self.registry.delete(resource, name, namespace, preconditions=conditions)
 
     # -- many objects -------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class Cluster:
         limit: int = 0,
         continue_token: str = "",
         shard: str = "",
-        form: Shape = "whole",
+        form: ObjectForm = "whole",
         include: Include = "Metadata",
     ) -> bytes:
         """A list, or one page of it, as the server's JSON.
@@ -260,17 +260,15 @@ class Cluster:
             NotFound: the resource isn't served.
             Invalid, ServerFailure: options that exclude each other, or from the future.
         """
-        with statuses.during("list"):
+        with statuses.error_phase("list"):
             collection = self._storage.find(resource)
-            return page(
+            return encode_page(
                 collection,
-                self._storage.history,
-                self._selection(collection, namespace, labels, fields, shard),
-                PageOptions(
-                    resource_version, match, limit, continue_token, self.features.watch_list
-                ),
+                self._storage.change_log,
+                self._parse_selection(collection, namespace, labels, fields, shard),
+                ListQuery(resource_version, match, limit, continue_token, self.features.watch_list),
                 current=self.resource_version,
-                form=form_of(collection.encoding, form, include, self._clock),
+                encoder=make_encoder(collection.encoding, form, include, self._clock),
             )
 
     def watch(
@@ -287,7 +285,7 @@ class Cluster:
         send_initial_events: bool | None = None,
         timeout: float | None = None,
         shard: str = "",
-        form: Shape = "whole",
+        form: ObjectForm = "whole",
         include: Include = "Metadata",
     ) -> Watch:
         """What changes after a resourceVersion.
@@ -314,26 +312,26 @@ class Cluster:
             NotFound: the resource isn't served.
             Invalid, ServerFailure: options that exclude each other, or a malformed version.
         """
-        lasting = WATCH_SECONDS if timeout is None else timeout
-        with statuses.during("watch"):
+        lasting = DEFAULT_WATCH_TIMEOUT if timeout is None else timeout
+        with statuses.error_phase("watch"):
             collection = self._storage.find(resource)
             return open_watch(
                 self._storage,
                 collection,
-                self._selection(collection, namespace, labels, fields, shard),
-                WatchOptions(
+                self._parse_selection(collection, namespace, labels, fields, shard),
+                WatchQuery(
                     resource_version,
                     match,
                     bookmarks,
                     self.features.watch_list,
                     send_initial_events,
                 ),
-                form=form_of(collection.encoding, form, include, self._clock),
-                schedule=Schedule.start(now, lasting, bookmarks=bookmarks),
-                buffer=self._buffer,
+                encoder=make_encoder(collection.encoding, form, include, self._clock),
+                schedule=WatchSchedule.start(now, lasting, bookmarks=bookmarks),
+                buffer=self._watch_buffer,
             )
 
-    def _selection(
+    def _parse_selection(
         self, collection: Collection, namespace: str | None, labels: str, fields: str, shard: str
     ) -> Selection:
         shard = shard if self.features.sharding else ""

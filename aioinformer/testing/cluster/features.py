@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 __all__ = ["Features"]
 
-GZIPPED_WATCH_LISTS = 37
+WATCH_LIST_COMPRESSION_MINOR = 37
 """The minor version that compresses WatchLists (``WatchListCompression``, beta and on)."""
 
 
@@ -29,4 +29,4 @@ class Features:
     @property
     def gzipped_watch_lists(self) -> bool:
         """Whether WatchLists are compressed."""
-        return self.minor >= GZIPPED_WATCH_LISTS
+        return self.minor >= WATCH_LIST_COMPRESSION_MINOR

@@ -14,50 +14,52 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from aioinformer._core.objects.resources import Resource
-from aioinformer.testing.wire.encoding import EventType, Form, Stored
+from aioinformer.testing.wire.encoding import ObjectEncoder, StoredObject, WatchEventType
 
-__all__ = ["Change", "History"]
+__all__ = ["ChangeLog", "StoredChange"]
 
 
 @dataclass(slots=True, eq=False)
-class Change:
+class StoredChange:
     """One write: what was stored before and what after it; ``None`` where there was nothing."""
 
     version: int
     resource: Resource
-    old: Stored | None
-    new: Stored | None
-    _lines: dict[tuple[EventType, Form], bytes] = field(
-        default_factory=dict[tuple[EventType, Form], bytes]
+    old: StoredObject | None
+    new: StoredObject | None
+    _encoded_events: dict[tuple[WatchEventType, ObjectEncoder], bytes] = field(
+        default_factory=dict[tuple[WatchEventType, ObjectEncoder], bytes]
     )
     """Events already encoded: one encoding for all watches of a form."""
 
-    def line(self, form: Form, *, seen_before: bool, seen_after: bool) -> bytes | None:
+    def encode_event(
+        self, encoder: ObjectEncoder, *, selected_before: bool, selected_after: bool
+    ) -> bytes | None:
         """The event for a watch that selects the old state, the new one, both or neither.
 
         An object that leaves a selection is DELETED for it, one that enters is ADDED; DELETED
         shows the last state that was selected, at this change's version (recording 31).
         """
-        if seen_after:
-            return self._event(form, "MODIFIED" if seen_before else "ADDED")
-        return self._event(form, "DELETED") if seen_before else None
+        if selected_after:
+            return self._encode_cached(encoder, "MODIFIED" if selected_before else "ADDED")
+        return self._encode_cached(encoder, "DELETED") if selected_before else None
 
-    def _event(self, form: Form, event: EventType) -> bytes:
-        line = self._lines.get((event, form))
+    def _encode_cached(self, encoder: ObjectEncoder, event: WatchEventType) -> bytes:
+        line = self._encoded_events.get((event, encoder))
         if line is None:
-            shown = self.gone if event == "DELETED" or self.new is None else self.new
-            line = self._lines[event, form] = form.line(event, shown)
+            shown = self.deleted_state if event == "DELETED" or self.new is None else self.new
+            line = self._encoded_events[event, encoder] = encoder.encode_event(event, shown)
         return line
 
     @property
-    def gone(self) -> Stored:
+    def deleted_state(self) -> StoredObject:
         """The old state at this change's version: what DELETED shows."""
         if self.old is None:
             raise ValueError(f"nothing was there before rv={self.version}")
-        return self.old.at(self.version)
+        return self.old.with_version(self.version)
 
 
-class History:
+class ChangeLog:
     """The latest changes, oldest first."""
 
     def __init__(self, window: int, start: int) -> None:
@@ -70,41 +72,41 @@ class History:
         if window < 0:
             raise ValueError(f"window is a number of changes, not {window}")
         self.window = window
-        self.compacted = start
+        self.compacted_version = start
         """The newest resourceVersion whose change is forgotten; a list may still show it."""
-        self._cached_from = start
-        self._changes: deque[Change] = deque()
+        self._watch_cache_start = start
+        self._changes: deque[StoredChange] = deque()
 
     @property
-    def watchable(self) -> int:
+    def oldest_watchable(self) -> int:
         """The oldest resourceVersion that a watch may start from."""
-        return max(self.compacted, self._cached_from)
+        return max(self.compacted_version, self._watch_cache_start)
 
     def empty_watch_cache(self, newest: int) -> None:
         """Serve no watch from before ``newest`` any more; lists aren't touched.
 
         A restarted server begins so: its lists are etcd's, its watches its own cache's.
         """
-        self._cached_from = newest
+        self._watch_cache_start = newest
 
-    def append(self, change: Change) -> None:
+    def append(self, change: StoredChange) -> None:
         """Remember a change, and forget the oldest if there are too many."""
         self._changes.append(change)
         while len(self._changes) > self.window:
-            self.compacted = self._changes.popleft().version
+            self.compacted_version = self._changes.popleft().version
 
     def compact(self, to: int) -> None:
         """Forget the changes up to and including version ``to``."""
         while self._changes and self._changes[0].version <= to:
             self._changes.popleft()
-        self.compacted = max(self.compacted, to)
+        self.compacted_version = max(self.compacted_version, to)
 
-    def since(self, version: int, resource: Resource) -> Iterator[Change]:
+    def changes_since(self, version: int, resource: Resource) -> Iterator[StoredChange]:
         """The changes of a resource after ``version``, oldest first."""
         # Versions have no gaps here, so the place of a change follows from its version.
-        skipped = max(0, version - self.compacted)
+        skipped = max(0, version - self.compacted_version)
         later = islice(self._changes, skipped, None)
         return (change for change in later if change.resource == resource)
 
     def __repr__(self) -> str:
-        return f"<History {len(self._changes)} changes after rv={self.compacted}>"
+        return f"<History {len(self._changes)} changes after rv={self.compacted_version}>"

@@ -14,33 +14,33 @@ from dataclasses import dataclass
 
 import msgspec
 
-from aioinformer.testing.cluster.history import History
+from aioinformer.testing.cluster.history import ChangeLog
 from aioinformer.testing.cluster.selection import Selection
-from aioinformer.testing.cluster.storage import Collection, View
+from aioinformer.testing.cluster.storage import Collection, CollectionSnapshot
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire.encoding import Frame, ListForm, Stored
+from aioinformer.testing.wire.encoding import ListEncoder, ListMeta, StoredObject
 
-__all__ = ["PageOptions", "page", "parse_version"]
+__all__ = ["ListQuery", "encode_page", "parse_version"]
 
-INCONSISTENT = -1
+INCONSISTENT_VERSION = -1
 """The resourceVersion in a token for the rest of a list whose snapshot is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
-class PageOptions:
+class ListQuery:
     """The query parameters of a list, as text where the server reads text."""
 
     resource_version: str = ""
     match: str = ""
     limit: int = 0
     continue_token: str = ""
-    cached: bool = True
+    from_watch_cache: bool = True
     """Whether the watch cache answers, and not etcd: their tokens differ by a slash (recordings 10
     and 44)."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _PageStart:
     """Where a page starts, and of which state."""
 
     version: int
@@ -48,14 +48,14 @@ class _Place:
     limit: int = 0
 
 
-def page(
+def encode_page(
     collection: Collection,
-    history: History,
+    change_log: ChangeLog,
     selection: Selection,
-    options: PageOptions,
+    query: ListQuery,
     *,
     current: int,
-    form: ListForm,
+    encoder: ListEncoder,
 ) -> bytes:
     """The body of the answer, in this form.
 
@@ -65,24 +65,28 @@ def page(
         Invalid: options that exclude each other.
         ServerFailure: the resourceVersion is ahead of ``current``, or no number.
     """
-    _check(options)
-    place = _place(options, selection, history, current)
+    _check_query(query)
+    place = _find_start(query, selection, change_log, current)
     resource = collection.encoding.resource
-    later = history.since(place.version, resource) if place.version < current else ()
-    state = collection.view(later, prefix=selection.prefix, start=place.start)
-    rows, taken = _rows(state, selection, place.limit)
+    later = change_log.changes_since(place.version, resource) if place.version < current else ()
+    state = collection.snapshot_before(later, prefix=selection.prefix, start=place.start)
+    rows, taken = _select_rows(state, selection, place.limit)
     left = len(state.keys) - taken
     token = ""
     if left:
-        slash = "/" if options.cached else ""
-        token = _token(place.version, slash + state.keys[taken - 1][len(selection.prefix) :])
-    remaining = left if selection.whole else 0  # what a selector leaves over can't be counted
-    return form.page(rows, Frame(place.version, token, remaining, str(selection.shard)))
+        slash = "/" if query.from_watch_cache else ""
+        token = _encode_token(place.version, slash + state.keys[taken - 1][len(selection.prefix) :])
+    remaining = left if selection.selects_all else 0  # what a selector leaves over can't be counted
+    return encoder.encode_list(
+        rows, ListMeta(place.version, token, remaining, str(selection.shard))
+    )
 
 
-def _rows(state: View, selection: Selection, limit: int) -> tuple[list[Stored], int]:
+def _select_rows(
+    state: CollectionSnapshot, selection: Selection, limit: int
+) -> tuple[list[StoredObject], int]:
     """The selected objects, up to the limit, and how many keys were read for them."""
-    rows: list[Stored] = []
+    rows: list[StoredObject] = []
     for number, key in enumerate(state.keys, start=1):
         stored = state[key]
         if selection.matches(stored):
@@ -95,71 +99,75 @@ def _rows(state: View, selection: Selection, limit: int) -> tuple[list[Stored], 
 # -- which state -------------------------------------------------------------------------------
 
 
-def parse_version(text: str, *, watched: bool = False) -> int:
+def parse_version(text: str, *, for_watch: bool = False) -> int:
     """A resourceVersion as a number; 0 for none.
 
     Raises:
         BadRequest, ServerFailure: it is none, for a list or a watch.
     """
     if text and not re.fullmatch("[0-9]+", text):
-        raise statuses.malformed_version(text, watched=watched)
+        raise statuses.malformed_version(text, for_watch=for_watch)
     return int(text or 0)
 
 
-def _check(options: PageOptions) -> None:
+def _check_query(query: ListQuery) -> None:
     """The combinations that ``ValidateListOptions`` of apimachinery forbids."""
     name = "resourceVersionMatch"
-    if not options.match:
+    if not query.match:
         return
-    if not options.resource_version:
+    if not query.resource_version:
         raise statuses.invalid_option(
             name, f"{name} is forbidden unless resourceVersion is provided"
         )
-    if options.continue_token:
+    if query.continue_token:
         raise statuses.invalid_option(name, f"{name} is forbidden when continue is provided")
-    if options.match not in ("Exact", "NotOlderThan"):
-        raise statuses.unsupported_option(name, options.match, ("Exact", "NotOlderThan", ""))
-    if options.match == "Exact" and options.resource_version == "0":
+    if query.match not in ("Exact", "NotOlderThan"):
+        raise statuses.unsupported_option(name, query.match, ("Exact", "NotOlderThan", ""))
+    if query.match == "Exact" and query.resource_version == "0":
         raise statuses.invalid_option(name, f'{name} "exact" is forbidden for resourceVersion "0"')
 
 
-def _place(options: PageOptions, selection: Selection, history: History, current: int) -> _Place:
-    if options.continue_token:
-        return _continued(options, selection, history, current)
-    version = parse_version(options.resource_version)
+def _find_start(
+    query: ListQuery, selection: Selection, change_log: ChangeLog, current: int
+) -> _PageStart:
+    if query.continue_token:
+        return _continue_from_token(query, selection, change_log, current)
+    version = parse_version(query.resource_version)
     if version > current:
         raise statuses.too_large_version(version, current)
-    if options.resource_version == "0":
-        return _Place(current)  # served from the watch cache, which ignores limits
+    if query.resource_version == "0":
+        return _PageStart(current)  # served from the watch cache, which ignores limits
     # A limit makes a bare resourceVersion mean exactly that one, for compatibility.
-    exact = options.match == "Exact" or (version and options.limit and not options.match)
+    exact = query.match == "Exact" or (version and query.limit and not query.match)
     if not exact:
-        return _Place(current, limit=options.limit)
-    if version < history.compacted:
-        raise statuses.version_gone()
-    return _Place(version, limit=options.limit)
+        return _PageStart(current, limit=query.limit)
+    if version < change_log.compacted_version:
+        raise statuses.expired_version()
+    return _PageStart(version, limit=query.limit)
 
 
-def _continued(
-    options: PageOptions, selection: Selection, history: History, current: int
-) -> _Place:
-    if options.resource_version not in ("", "0"):
+def _continue_from_token(
+    query: ListQuery, selection: Selection, change_log: ChangeLog, current: int
+) -> _PageStart:
+    if query.resource_version not in ("", "0"):
         raise statuses.bad_request("specifying resource version is not allowed when using continue")
-    token = _read(options.continue_token)
+    token = _decode_token(query.continue_token)
     start = selection.prefix + token.start.lstrip("/")
-    if token.rv == INCONSISTENT:
-        return _Place(current, start, options.limit)
-    if token.rv < history.compacted:
-        raise statuses.token_gone(_token(INCONSISTENT, token.start.lstrip("/").rstrip("\0")))
+    if token.rv == INCONSISTENT_VERSION:
+        return _PageStart(current, start, query.limit)
+    if token.rv < change_log.compacted_version:
+        raise statuses.expired_token(
+            _encode_token(INCONSISTENT_VERSION, token.start.lstrip("/").rstrip("\0"))
+        )
     if token.rv > current:
         raise statuses.too_large_version(token.rv, current)
-    return _Place(token.rv, start, options.limit)
+    return _PageStart(token.rv, start, query.limit)
 
 
 # -- tokens ------------------------------------------------------------------------------------
 
 
-class _Token(msgspec.Struct):
+class _ContinueToken(msgspec.Struct):
     """What a continue token says: apimachinery's ``continueToken``."""
 
     v: str
@@ -167,35 +175,35 @@ class _Token(msgspec.Struct):
     start: str
 
 
-def _token(version: int, last: str) -> str:
+def _encode_token(version: int, last: str) -> str:
     """The token for what follows ``last``: the next possible key is that and a zero byte."""
-    body = msgspec.json.encode(_Token("meta.k8s.io/v1", version, f"{last}\0"))
+    body = msgspec.json.encode(_ContinueToken("meta.k8s.io/v1", version, f"{last}\0"))
     return base64.urlsafe_b64encode(body).rstrip(b"=").decode()
 
 
-def _read(token: str) -> _Token:
-    body = _unwrapped(token)
+def _decode_token(token: str) -> _ContinueToken:
+    body = _decode_base64(token)
     try:
-        read = msgspec.json.decode(body, type=_Token)
+        read = msgspec.json.decode(body, type=_ContinueToken)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise statuses.bad_token(_complaint(body, error)) from error
+        raise statuses.invalid_token(_go_decode_error(body, error)) from error
     if read.v != "meta.k8s.io/v1":
         why = f'server does not recognize this encoded version "{read.v}"'
-        raise statuses.bad_token(why)
+        raise statuses.invalid_token(why)
     return read
 
 
-def _unwrapped(token: str) -> bytes:
+def _decode_base64(token: str) -> bytes:
     try:
         padded = token + "=" * (-len(token) % 4)
         return base64.b64decode(padded, altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as error:
         good = re.match("[A-Za-z0-9_-]*", token)
         place = good.end() if good else 0
-        raise statuses.bad_token(f"illegal base64 data at input byte {place}") from error
+        raise statuses.invalid_token(f"illegal base64 data at input byte {place}") from error
 
 
-def _complaint(body: bytes, error: Exception) -> str:
+def _go_decode_error(body: bytes, error: Exception) -> str:
     """What Go's JSON decoder says, where it is about the first byte (recording 23)."""
     if not body:
         return "unexpected end of JSON input"

@@ -21,30 +21,33 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.cluster.storage import Collection, Storage
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire import statuses as write_statuses
-from aioinformer.testing.wire.encoding import Stored
+from aioinformer.testing.wire.encoding import StoredObject
 from aioinformer.testing.writes import validation
-from aioinformer.testing.writes.patches import Patch
+from aioinformer.testing.writes.patches import BodyPatch
 from aioinformer.testing.writes.server_side_apply import (
-    Applied,
-    Manager,
-    Owners,
-    applied,
-    change_between,
+    ApplyRequest,
+    FieldManager,
+    ManagedFields,
+    apply_configuration,
+    diff_fields,
 )
 
-__all__ = ["Conditions", "Manner", "Registry"]
+__all__ = ["Preconditions", "Registry", "WriteOptions"]
 
-Body = dict[str, Any]
+JsonObject = dict[str, Any]
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """What generated names end with (apimachinery's ``rand``: no vowels, so no words)."""
 
-_HELD: Mapping[str, str] = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
+_PROPAGATION_FINALIZERS: Mapping[str, str] = {
+    "Foreground": "foregroundDeletion",
+    "Orphan": "orphan",
+}
 """The finalizers that a way of propagation leaves for the garbage collector, which isn't here."""
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
+class Preconditions:
     """What a deletion is bound to (``None`` is nothing), and how it goes about."""
 
     uid: str | None = None
@@ -54,17 +57,17 @@ class Conditions:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class WriteOptions:
     """How a write is meant, beyond what it writes."""
 
     part: validation.Part = "whole"
-    manager: str = ""
+    field_manager: str = ""
     """Who writes, if that is to be noted."""
-    dry: bool = False
+    dry_run: bool = False
     """Do everything but store it."""
 
 
-WHOLE = Manner()
+DEFAULT_WRITE_OPTIONS = WriteOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,113 +79,124 @@ class Registry:
     """Decides uids and generated names."""
     clock: Callable[[], dt.datetime]
 
-    def get(self, resource: str | Resource, name: str, namespace: str | None) -> Body:
+    def get(self, resource: str | Resource, name: str, namespace: str | None) -> JsonObject:
         """A copy of an object."""
-        return _copy(_find(self.storage.find(resource), name, namespace))
+        return _decode_copy(_find_stored(self.storage.find(resource), name, namespace))
 
     def create(
         self,
         resource: str | Resource,
         body: Mapping[str, Any],
         namespace: str | None,
-        manner: Manner = WHOLE,
-    ) -> Body:
+        options: WriteOptions = DEFAULT_WRITE_OPTIONS,
+    ) -> JsonObject:
         """Store a new object."""
-        with statuses.during("write"):
+        with statuses.error_phase("write"):
             collection = self.storage.find(resource)
-            new = validation.created(collection.encoding, body, self._birth(), namespace=namespace)
-            if manner.part == "main" and self._has_status(collection):
+            new = validation.build_created(
+                collection.encoding, body, self._make_defaults(), namespace=namespace
+            )
+            if options.part == "main" and self._has_status(collection):
                 new.pop("status", None)
             metadata = new["metadata"]
-            if _key(collection, metadata["name"], metadata.get("namespace")) in collection.objects:
+            if (
+                _storage_key(collection, metadata["name"], metadata.get("namespace"))
+                in collection.objects
+            ):
                 raise statuses.already_exists(collection.encoding.resource, metadata["name"])
-            nothing: Body = {"metadata": {}}
-            noted = self._noted(collection, nothing, new, manner)
-            return self._store(collection, None, noted, dry=manner.dry)
+            nothing: JsonObject = {"metadata": {}}
+            noted = self._update_managed_fields(collection, nothing, new, options)
+            return self._store(collection, None, noted, dry_run=options.dry_run)
 
-    def _birth(self) -> validation.Birth:
+    def _make_defaults(self) -> validation.CreationDefaults:
         suffix = "".join(self.random.choices(_SUFFIX_LETTERS, k=5))
         uid = str(uuid.UUID(int=self.random.getrandbits(128), version=4))
-        return validation.Birth(uid, suffix, self.clock())
+        return validation.CreationDefaults(uid, suffix, self.clock())
 
     def update(
         self,
         resource: str | Resource,
         body: Mapping[str, Any],
         namespace: str | None,
-        manner: Manner = WHOLE,
-    ) -> Body:
+        options: WriteOptions = DEFAULT_WRITE_OPTIONS,
+    ) -> JsonObject:
         """Replace an object."""
-        with statuses.during("write"):
+        with statuses.error_phase("write"):
             collection = self.storage.find(resource)
-            whole = validation.accepted(collection.encoding, body)
+            whole = validation.validated(collection.encoding, body)
             metadata = whole["metadata"]
             place = namespace or metadata.get("namespace")
-            stored = _find(collection, metadata.get("name") or "", place)
-            return self._replace(collection, stored, whole, manner)
+            stored = _find_stored(collection, metadata.get("name") or "", place)
+            return self._replace(collection, stored, whole, options)
 
     def patch(
         self,
         resource: str | Resource,
         name: str,
-        patch: Patch,
+        patch: BodyPatch,
         namespace: str | None,
-        manner: Manner = WHOLE,
-    ) -> Body:
+        options: WriteOptions = DEFAULT_WRITE_OPTIONS,
+    ) -> JsonObject:
         """Change an object."""
-        with statuses.during("write"):
+        with statuses.error_phase("write"):
             collection = self.storage.find(resource)
-            stored = _find(collection, name, namespace)
-            whole = validation.accepted(collection.encoding, patch.change(stored.body))
+            stored = _find_stored(collection, name, namespace)
+            whole = validation.validated(collection.encoding, patch.apply(stored.body))
             uid = whole["metadata"].get("uid")
             if uid and uid != stored.uid:
                 raise write_statuses.immutable_uid(collection.encoding.resource, name, uid)
-            return self._replace(collection, stored, whole, manner)
+            return self._replace(collection, stored, whole, options)
 
     def apply(
         self,
         resource: str | Resource,
         config: Mapping[str, Any],
         namespace: str | None,
-        manner: Manner,
+        options: WriteOptions,
         *,
         force: bool,
-    ) -> tuple[Body, bool]:
+    ) -> tuple[JsonObject, bool]:
         """Apply a configuration; the object, and whether it is new."""
-        with statuses.during("write"):
+        with statuses.error_phase("write"):
             collection = self.storage.find(resource)
             encoding = collection.encoding
-            wanted = validation.accepted(encoding, config)
+            wanted = validation.validated(encoding, config)
             name = wanted["metadata"].get("name", "")
-            stored = collection.objects.get(_key(collection, name, namespace))
-            if stored is None and manner.part == "status":
+            stored = collection.objects.get(_storage_key(collection, name, namespace))
+            if stored is None and options.part == "status":
                 raise statuses.object_not_found(encoding.resource, name)
             if stored is not None:
-                validation.check_version(encoding, stored, wanted["metadata"])
-            wanted = validation.settable(wanted, manner.part, status=self._has_status(collection))
-            applying = Applied(
-                wanted, self._manager(collection, manner, "Apply"), force, self.clock()
+                validation.check_apply_preconditions(encoding, stored, wanted["metadata"])
+            wanted = validation.limit_to_part(
+                wanted, options.part, status=self._has_status(collection)
+            )
+            applying = ApplyRequest(
+                wanted, self._make_field_manager(collection, options, "Apply"), force, self.clock()
             )
             if stored is None:
-                return self._apply_new(collection, applying, namespace, dry=manner.dry), True
-            result = applied(encoding, stored.body, applying)
-            return self._replace(collection, stored, result, manner, noted=True), False
+                return self._apply_new(
+                    collection, applying, namespace, dry_run=options.dry_run
+                ), True
+            result = apply_configuration(encoding, stored.body, applying)
+            return self._replace(
+                collection, stored, result, options, managed_fields_set=True
+            ), False
 
     def _apply_new(
-        self, collection: Collection, applying: Applied, namespace: str | None, *, dry: bool
-    ) -> Body:
-        encoding, metadata = collection.encoding, dict(applying.config["metadata"])
+        self, collection: Collection, request: ApplyRequest, namespace: str | None, *, dry_run: bool
+    ) -> JsonObject:
+        encoding, metadata = collection.encoding, dict(request.config["metadata"])
         if uid := metadata.get("uid"):
             given = f"the provided object specified uid {uid}"
             why = f"uid mismatch: {given}, and no existing object was found"
             raise statuses.conflict(encoding.resource, metadata.get("name", ""), why)
         metadata.pop("resourceVersion", None)
-        config = applying.config | {"metadata": metadata}
-        new = validation.created(encoding, config, self._birth(), namespace=namespace)
-        bare: Body = {"metadata": {}}
-        owned = applied(encoding, bare, applying)["metadata"].get("managedFields")
+        config = request.config | {"metadata": metadata}
+        new = validation.build_created(encoding, config, self._make_defaults(), namespace=namespace)
+        bare: JsonObject = {"metadata": {}}
+        owned = apply_configuration(encoding, bare, request)["metadata"].get("managedFields")
         noted = new["metadata"] | ({"managedFields": owned} if owned else {})
-        return self._store(collection, None, new | {"metadata": noted}, dry=dry)
+        return self._store(collection, None, new | {"metadata": noted}, dry_run=dry_run)
 
     def delete(
         self,
@@ -190,104 +204,115 @@ class Registry:
         name: str,
         namespace: str | None,
         *,
-        conditions: Conditions,
-        dry: bool = False,
-    ) -> Body:
+        preconditions: Preconditions,
+        dry_run: bool = False,
+    ) -> JsonObject:
         """Remove an object, or mark it."""
-        with statuses.during("write"):
+        with statuses.error_phase("write"):
             collection = self.storage.find(resource)
-            stored = _find(collection, name, namespace)
-            validation.check_deletion(
-                collection.encoding, stored, conditions.uid, conditions.resource_version
+            stored = _find_stored(collection, name, namespace)
+            validation.check_delete_preconditions(
+                collection.encoding, stored, preconditions.uid, preconditions.resource_version
             )
             metadata = stored.body["metadata"]
             marked = "deletionTimestamp" in metadata
             finalizers: list[str] = list(metadata.get("finalizers") or ())
-            held = _HELD.get(conditions.propagation)
+            held = _PROPAGATION_FINALIZERS.get(preconditions.propagation)
             if held and held not in finalizers and not marked:
                 finalizers.append(held)
-            if (finalizers or conditions.graceful) and not marked and not dry:
-                condemned = validation.condemned(stored, finalizers, self.clock())
+            if (finalizers or preconditions.graceful) and not marked and not dry_run:
+                condemned = validation.marked_for_deletion(stored, finalizers, self.clock())
                 stored = self.storage.store(collection, stored, condemned)
-            if finalizers or dry:
-                return _copy(stored)
-            return _copy(self.storage.store(collection, stored, None))
+            if finalizers or dry_run:
+                return _decode_copy(stored)
+            return _decode_copy(self.storage.store(collection, stored, None))
 
     # -- parts of them -------------------------------------------------------------------------
 
     def _replace(
         self,
         collection: Collection,
-        stored: Stored,
-        whole: Body,
-        manner: Manner,
+        stored: StoredObject,
+        body: JsonObject,
+        options: WriteOptions,
         *,
-        noted: bool = False,
-    ) -> Body:
+        managed_fields_set: bool = False,
+    ) -> JsonObject:
         status = self._has_status(collection)
-        part = manner.part if status else "whole"
-        new = validation.replaced(collection.encoding, stored, whole, part, status=status)
-        if noted:  # an apply has done so itself
-            managed = whole["metadata"].get("managedFields")
+        part = options.part if status else "whole"
+        new = validation.build_replacement(collection.encoding, stored, body, part, status=status)
+        if managed_fields_set:  # an apply has done so itself
+            managed = body["metadata"].get("managedFields")
             new["metadata"].pop("managedFields", None)
             new["metadata"] |= {"managedFields": managed} if managed else {}
         else:
-            new = self._noted(collection, stored.body, new, manner)
+            new = self._update_managed_fields(collection, stored.body, new, options)
         if new == stored.body:
-            return _copy(stored)
-        return self._store(collection, stored, new, dry=manner.dry)
+            return _decode_copy(stored)
+        return self._store(collection, stored, new, dry_run=options.dry_run)
 
-    def _noted(self, collection: Collection, old: Body, new: Body, manner: Manner) -> Body:
+    def _update_managed_fields(
+        self, collection: Collection, old: JsonObject, new: JsonObject, options: WriteOptions
+    ) -> JsonObject:
         """The new state with its managers noted, if they are."""
         metadata = {**new["metadata"]}
         sent = metadata.pop("managedFields", None)
         if sent == [{}]:  # how a client has them forgotten
             return new | {"metadata": metadata}
-        if sent and manner.part == "whole":
+        if sent and options.part == "whole":
             return new
         noted = sent or old["metadata"].get("managedFields")
-        if noted or manner.manager:
-            change = change_between(old, new, custom=collection.encoding.custom)
-            manager = self._manager(collection, manner, "Update")
+        if noted or options.field_manager:
+            change = diff_fields(old, new, custom=collection.encoding.custom)
+            manager = self._make_field_manager(collection, options, "Update")
             if change:
-                owners = Owners.of({"metadata": {"managedFields": noted}})
-                noted = owners.updated(manager, change, self.clock())
+                owners = ManagedFields.from_object({"metadata": {"managedFields": noted}})
+                noted = owners.record_update(manager, change, self.clock())
             metadata |= {"managedFields": noted} if noted else {}
         return new | {"metadata": metadata}
 
-    def _manager(self, collection: Collection, manner: Manner, operation: Any) -> Manager:
+    def _make_field_manager(
+        self, collection: Collection, options: WriteOptions, operation: Any
+    ) -> FieldManager:
         version = collection.encoding.resource.api_version
-        part = "status" if manner.part == "status" else ""
-        return Manager(operation, manner.manager or "unknown", version, part)
+        part = "status" if options.part == "status" else ""
+        return FieldManager(operation, options.field_manager or "unknown", version, part)
 
     def _has_status(self, collection: Collection) -> bool:
         return collection.encoding.resource in self.storage.with_status
 
     def _store(
-        self, collection: Collection, old: Stored | None, new: Body, *, dry: bool = False
-    ) -> Body:
-        if dry:
-            return _copy(Stored(collection.encoding, new, old.version if old else 0))
-        if old is not None and validation.is_finished(new):
+        self,
+        collection: Collection,
+        old: StoredObject | None,
+        new: JsonObject,
+        *,
+        dry_run: bool = False,
+    ) -> JsonObject:
+        if dry_run:
+            return _decode_copy(StoredObject(collection.encoding, new, old.version if old else 0))
+        if old is not None and validation.is_deletion_complete(new):
             self.storage.store(collection, old, None)
-            return _copy(Stored(collection.encoding, new, old.version))  # as it was last
-        return _copy(self.storage.store(collection, old, new))
+            return _decode_copy(
+                StoredObject(collection.encoding, new, old.version)
+            )  # as it was last
+        return _decode_copy(self.storage.store(collection, old, new))
 
 
-def _find(collection: Collection, name: str, namespace: str | None) -> Stored:
-    found = collection.objects.get(_key(collection, name, namespace))
+def _find_stored(collection: Collection, name: str, namespace: str | None) -> StoredObject:
+    found = collection.objects.get(_storage_key(collection, name, namespace))
     if found is None:
         raise statuses.object_not_found(collection.encoding.resource, name)
     return found
 
 
-def _key(collection: Collection, name: str, namespace: str | None) -> str:
+def _storage_key(collection: Collection, name: str, namespace: str | None) -> str:
     resource = collection.encoding.resource
     if namespace and not resource.namespaced:
         raise statuses.resource_not_found()
     return f"{namespace or 'default'}/{name}" if resource.namespaced else name
 
 
-def _copy(stored: Stored) -> Body:
-    body: Body = msgspec.json.decode(stored.encoding.whole(stored.raw))
+def _decode_copy(stored: StoredObject) -> JsonObject:
+    body: JsonObject = msgspec.json.decode(stored.encoding.add_type_meta(stored.raw))
     return body

@@ -22,14 +22,14 @@ from typing import Any, cast
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 from aioinformer.errors import InvalidSelector, ServerError, Status, server_error
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire.encoding import Encoding, Stored
+from aioinformer.testing.wire.encoding import Encoding, StoredObject
 
 __all__ = ["ShardSelector"]
 
 
-END = 1 << 64
+HASH_END = 1 << 64
 _SHARD_FIELDS = ("object.metadata.uid", "object.metadata.namespace")
-_CALL = re.compile(
+_CALL_PATTERN = re.compile(
     r"""\s*shardRange\(\s*([\w.]+)\s*,\s*['"]([^'"]*)['"]\s*,\s*['"]([^'"]*)['"]\s*\)\s*"""
 )
 
@@ -51,21 +51,21 @@ class ShardSelector:
         """
         if not text.strip():
             return cls()
-        calls = [_call(part) for part in text.split("||")]
+        calls = [_parse_call(part) for part in text.split("||")]
         fields = [name for name, _ in calls]
         for name in fields:
             if name != fields[0]:
-                raise _bad(
+                raise _selector_error(
                     f'all shard ranges must use the same field, got "{fields[0]}" and "{field}"'
                 )
         return cls(fields[0], tuple(limits for _, limits in calls))
 
-    def matches(self, stored: Stored) -> bool:
+    def matches(self, stored: StoredObject) -> bool:
         """Whether an object is in one of the ranges."""
         if not self.ranges:
             return True
         value = stored.uid if self.field.endswith("uid") else stored.namespace
-        hashed = _hash(value)
+        hashed = _fnv1a(value)
         return any(start <= hashed < end for start, end in self.ranges)
 
     def __bool__(self) -> bool:
@@ -78,42 +78,44 @@ class ShardSelector:
         )
 
 
-def _call(text: str) -> tuple[str, tuple[int, int]]:
-    found = _CALL.fullmatch(text)
+def _parse_call(text: str) -> tuple[str, tuple[int, int]]:
+    found = _CALL_PATTERN.fullmatch(text)
     if found is None:
-        raise _bad(f"expected shardRange() call or || operator, got {text.strip()!r}")
+        raise _selector_error(f"expected shardRange() call or || operator, got {text.strip()!r}")
     field, first, last = found.groups()
     if field not in _SHARD_FIELDS:
-        raise _bad(f'unsupported field path "{field}"; supported: {", ".join(_SHARD_FIELDS)}')
-    start, end = _limit(first, "hexStart"), _limit(last, "hexEnd")
+        raise _selector_error(
+            f'unsupported field path "{field}"; supported: {", ".join(_SHARD_FIELDS)}'
+        )
+    start, end = _parse_bound(first, "hexStart"), _parse_bound(last, "hexEnd")
     if start >= end:
-        raise _bad(f"shard range start {first} must be less than end {last}")
+        raise _selector_error(f"shard range start {first} must be less than end {last}")
     return field, (start, end)
 
 
-def _limit(text: str, name: str) -> int:
+def _parse_bound(text: str, name: str) -> int:
     if not text.startswith("0x"):
-        raise _bad(f"{name} must have '0x' prefix, got \"{text}\"")
-    if not re.fullmatch("0x[0-9a-f]{16}", text) and text != f"0x{END:x}":
-        raise _bad(f'{name} must be a 0x-prefixed 16-digit hex value, got "{text}"')
+        raise _selector_error(f"{name} must have '0x' prefix, got \"{text}\"")
+    if not re.fullmatch("0x[0-9a-f]{16}", text) and text != f"0x{HASH_END:x}":
+        raise _selector_error(f'{name} must be a 0x-prefixed 16-digit hex value, got "{text}"')
     return int(text, 16)
 
 
-def _bad(why: str) -> ServerError:
+def _selector_error(why: str) -> ServerError:
     return server_error(Status(500, "", f"invalid shard selector: {why}"))
 
 
-def _hash(value: str) -> int:
+def _fnv1a(value: str) -> int:
     """FNV-1a with 64 bits (apimachinery's ``sharding.HashField``)."""
     hashed = 0xCBF29CE484222325
     for byte in value.encode():
-        hashed = (hashed ^ byte) * 0x100000001B3 % END
+        hashed = (hashed ^ byte) * 0x100000001B3 % HASH_END
     return hashed
 
 
-_METADATA = ("metadata.name", "metadata.namespace")
+_METADATA_LABELS = ("metadata.name", "metadata.namespace")
 
-_FIELDS: dict[str, tuple[str, ...]] = {
+_FIELD_LABELS: dict[str, tuple[str, ...]] = {
     "pods": (
         "spec.nodeName",
         "spec.restartPolicy",
@@ -145,10 +147,10 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "jobs.batch": ("status.successful",),
     "certificatesigningrequests.certificates.k8s.io": ("spec.signerName",),
 }
-_PATHS = {"source": "source.component"}
+_LABEL_PATHS = {"source": "source.component"}
 """Where the value is, if not where the label says."""
-_BOOLEANS = ("spec.unschedulable", "spec.hostNetwork")
-_NUMBERS = ("status.replicas", "status.successful")
+_BOOLEAN_LABELS = ("spec.unschedulable", "spec.hostNetwork")
+_NUMERIC_LABELS = ("status.replicas", "status.successful")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ class Selection:
                 ShardSelector.parse(shard),
             )
         except InvalidSelector as error:
-            raise statuses.bad_selector(error) from error
+            raise statuses.invalid_selector(error) from error
         for requirement in selection.fields.requirements:
             _check_field(encoding, requirement.path)
         return selection
@@ -192,42 +194,42 @@ class Selection:
         return f"{self.namespace}/" if self.namespace else ""
 
     @property
-    def whole(self) -> bool:
+    def selects_all(self) -> bool:
         """Whether every object of the scope is selected."""
         return not (self.labels or self.fields or self.shard)
 
-    def matches(self, stored: Stored | None) -> bool:
+    def matches(self, stored: StoredObject | None) -> bool:
         """Whether an object is selected; nothing is not."""
         if stored is None or (self.namespace and stored.namespace != self.namespace):
             return False
         if self.labels and not self.labels.matches(stored.body["metadata"].get("labels") or {}):
             return False
-        if self.fields and not self.fields.matches(_reader(stored.body)):
+        if self.fields and not self.fields.matches(_make_field_reader(stored.body)):
             return False
         return self.shard.matches(stored)
 
 
 def _check_field(encoding: Encoding, path: str) -> None:
-    special = _FIELDS.get(str(encoding.resource))
-    if path in _METADATA or path in (special or ()):
+    special = _FIELD_LABELS.get(str(encoding.resource))
+    if path in _METADATA_LABELS or path in (special or ()):
         return
     if special is not None or encoding.custom:
         raise statuses.bad_request(f"field label not supported: {path}")
-    known = ", ".join(f'"{name}"' for name in _METADATA)
+    known = ", ".join(f'"{name}"' for name in _METADATA_LABELS)
     raise statuses.bad_request(f'"{path}" is not a known field selector: only {known}')
 
 
-def _reader(body: dict[str, Any]) -> Callable[[str], str]:
+def _make_field_reader(body: dict[str, Any]) -> Callable[[str], str]:
     """The value of a path, as the server prints it for comparison."""
 
     def read(path: str) -> str:
         value: Any = body
-        for name in _PATHS.get(path, path).split("."):
+        for name in _LABEL_PATHS.get(path, path).split("."):
             value = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
-        if path in _BOOLEANS:
+        if path in _BOOLEAN_LABELS:
             return "true" if value else "false"
         if value is None:
-            return "0" if path in _NUMBERS else ""
+            return "0" if path in _NUMERIC_LABELS else ""
         return str(value)
 
     return read

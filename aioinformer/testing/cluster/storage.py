@@ -20,25 +20,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from aioinformer._core.objects.resources import BUILT_IN, Resource, find_built_in
-from aioinformer.testing.cluster.history import Change, History
+from aioinformer.testing.cluster.history import ChangeLog, StoredChange
 from aioinformer.testing.cluster.watches import Watch
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire.encoding import Encoding, Stored
+from aioinformer.testing.wire.encoding import Encoding, StoredObject
 
-__all__ = ["Snapshot", "Storage", "built_in_status"]
+__all__ = ["Snapshot", "Storage", "has_built_in_status"]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class CollectionSnapshot:
     """A state of a collection: keys in order, and what each held."""
 
     keys: Sequence[str]
-    objects: Mapping[str, Stored]
-    undone: Mapping[str, Stored | None]
+    objects: Mapping[str, StoredObject]
+    previous_states: Mapping[str, StoredObject | None]
     """What later changes replaced."""
 
-    def __getitem__(self, key: str) -> Stored:
-        return self.undone.get(key) or self.objects[key]
+    def __getitem__(self, key: str) -> StoredObject:
+        return self.previous_states.get(key) or self.objects[key]
 
 
 class Collection:
@@ -46,10 +46,10 @@ class Collection:
 
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
-        self.objects: dict[str, Stored] = {}
+        self.objects: dict[str, StoredObject] = {}
         self._keys: list[str] = []
 
-    def put(self, stored: Stored) -> None:
+    def put(self, stored: StoredObject) -> None:
         """Store a new object, or a new state of one."""
         key = stored.key
         if key not in self.objects:
@@ -61,27 +61,29 @@ class Collection:
         del self.objects[key]
         del self._keys[bisect_left(self._keys, key)]
 
-    def view(self, later: Iterable[Change], *, prefix: str = "", start: str = "") -> View:
-        """The state before the changes ``later``, which are given oldest first.
+    def snapshot_before(
+        self, changes: Iterable[StoredChange], *, prefix: str = "", start: str = ""
+    ) -> CollectionSnapshot:
+        """The state before the changes ``changes``, which are given oldest first.
 
         Args:
-            later: every change since.
+            changes: every change since.
             prefix: how the wanted keys begin: ``namespace/``, or empty.
             start: the first key wanted.
         """
-        undone: dict[str, Stored | None] = {}
-        for change in later:
+        undone: dict[str, StoredObject | None] = {}
+        for change in changes:
             touched = change.old or change.new
             if touched is not None:
                 undone.setdefault(touched.key, change.old)  # the first change saw the wanted state
         low = bisect_left(self._keys, max(prefix, start))
-        high = bisect_left(self._keys, _after(prefix)) if prefix else len(self._keys)
+        high = bisect_left(self._keys, _prefix_end(prefix)) if prefix else len(self._keys)
         keys = self._keys[low:high]
         if undone:
             there = {key for key in undone if key >= start and key.startswith(prefix)}
             keys = sorted(there.union(keys))
-            keys = [key for key in keys if undone.get(key, _PRESENT) is not None]
-        return View(keys, self.objects, undone)
+            keys = [key for key in keys if undone.get(key, _UNCHANGED) is not None]
+        return CollectionSnapshot(keys, self.objects, undone)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -90,10 +92,10 @@ class Collection:
         return f"<Collection {self.encoding.resource} {len(self)} objects>"
 
 
-_PRESENT = object()
+_UNCHANGED = object()
 
 
-def _after(prefix: str) -> str:
+def _prefix_end(prefix: str) -> str:
     """The first string after all those that begin with ``prefix``."""
     return prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
@@ -117,7 +119,7 @@ _WITH_STATUS = frozenset(
 )
 
 
-def built_in_status(resource: Resource) -> bool:
+def has_built_in_status(resource: Resource) -> bool:
     """Whether it is a built-in one that has it."""
     return str(resource) in _WITH_STATUS
 
@@ -134,7 +136,7 @@ class Snapshot:
 
     version: int
     """The newest resourceVersion then."""
-    objects: Mapping[Resource, tuple[Stored, ...]]
+    objects: Mapping[Resource, tuple[StoredObject, ...]]
     """By resource; every resource that was served is there."""
 
     def __repr__(self) -> str:
@@ -152,15 +154,15 @@ class Storage:
         """
         self.version = FIRST_VERSION
         """The newest resourceVersion: that of the last write."""
-        self.history = History(window, FIRST_VERSION)
+        self.change_log = ChangeLog(window, FIRST_VERSION)
         self.collections: dict[tuple[str, str, str], Collection] = {}
-        self.with_status = {resource for resource in BUILT_IN if built_in_status(resource)}
+        self.with_status = {resource for resource in BUILT_IN if has_built_in_status(resource)}
         """Those whose status requests write through a subresource alone."""
         self._names: dict[str, Resource] = {}
         self._watches: dict[Resource, list[Watch]] = {}
-        self._expected: dict[Callable[[], None], int] = {}
+        self._version_callbacks: dict[Callable[[], None], int] = {}
         for resource in BUILT_IN:
-            self.collections[_identity(resource)] = Collection(Encoding(resource))
+            self.collections[_resource_key(resource)] = Collection(Encoding(resource))
         self._index_names()
 
     # -- resources ----------------------------------------------------------------------------
@@ -174,7 +176,7 @@ class Storage:
         """Serve a resource; ``status`` with that subresource."""
         if status:
             self.with_status.add(resource)
-        self.collections.setdefault(_identity(resource), Collection(Encoding(resource)))
+        self.collections.setdefault(_resource_key(resource), Collection(Encoding(resource)))
         self._index_names()
 
     def remove(self, collection: Collection) -> None:
@@ -182,7 +184,7 @@ class Storage:
         resource = collection.encoding.resource
         for stored in list(collection.objects.values()):
             self.store(collection, stored, None)
-        del self.collections[_identity(resource)]
+        del self.collections[_resource_key(resource)]
         self._index_names()
         for watch in self._watches.pop(resource, []):
             watch.finish(bookmark=True)
@@ -195,14 +197,14 @@ class Storage:
             NotFound: the ``Resource`` isn't served.
         """
         if isinstance(resource, str):
-            resource = self._named(resource)
-        found = self.collections.get(_identity(resource))
+            resource = self._find_by_name(resource)
+        found = self.collections.get(_resource_key(resource))
         if found is not None:
             return found
         known = resource.api_version in _BUILT_IN_VERSIONS
         raise statuses.resource_not_found() if known else statuses.page_not_found()
 
-    def _named(self, name: str) -> Resource:
+    def _find_by_name(self, name: str) -> Resource:
         found = self._names.get(name.lower())
         return found or find_built_in(name)  # which knows how to say that there is none
 
@@ -215,40 +217,40 @@ class Storage:
     # -- changes ------------------------------------------------------------------------------
 
     def store(
-        self, collection: Collection, old: Stored | None, body: dict[str, Any] | None
-    ) -> Stored:
+        self, collection: Collection, old: StoredObject | None, body: dict[str, Any] | None
+    ) -> StoredObject:
         """Write an object's next state, or remove it (``None``); what watches are shown of it."""
         version = self.version + 1
         new = None
         if body is not None:
             metadata = body["metadata"] | {"resourceVersion": str(version)}
-            new = Stored(collection.encoding, body | {"metadata": metadata}, version)
-        change = Change(version, collection.encoding.resource, old, new)
+            new = StoredObject(collection.encoding, body | {"metadata": metadata}, version)
+        change = StoredChange(version, collection.encoding.resource, old, new)
         self.version = version  # from here on nothing can fail
         if new is not None:
             collection.put(new)
         elif old is not None:
             collection.remove(old.key)
-        self.history.append(change)
+        self.change_log.append(change)
         for watch in list(self._watches.get(change.resource, ())):
-            watch.offer(change)
-        self._announce()
-        return new or change.gone
+            watch.add_change(change)
+        self._call_reached()
+        return new or change.deleted_state
 
     @contextmanager
     def expecting(self, version: int, reached: Callable[[], None]) -> Generator[None]:
         """Within the context, call ``reached`` once ``version`` is there."""
-        self._expected[reached] = version
+        self._version_callbacks[reached] = version
         try:
-            self._announce()
+            self._call_reached()
             yield
         finally:
-            self._expected.pop(reached, None)
+            self._version_callbacks.pop(reached, None)
 
-    def _announce(self) -> None:
-        for reached, version in list(self._expected.items()):
+    def _call_reached(self) -> None:
+        for reached, version in list(self._version_callbacks.items()):
             if version <= self.version:
-                del self._expected[reached]
+                del self._version_callbacks[reached]
                 reached()
 
     def attach(self, watch: Watch) -> None:
@@ -277,13 +279,13 @@ class Storage:
         self._watches.clear()
         self.collections = {}
         for resource, objects in snapshot.objects.items():
-            self.collections[_identity(resource)] = collection = Collection(Encoding(resource))
+            self.collections[_resource_key(resource)] = collection = Collection(Encoding(resource))
             for stored in objects:
                 collection.put(stored)
         self._index_names()
         self.version = snapshot.version
-        self.history = History(self.history.window, snapshot.version)
-        self._announce()
+        self.change_log = ChangeLog(self.change_log.window, snapshot.version)
+        self._call_reached()
 
     def __repr__(self) -> str:
         objects = sum(map(len, self.collections.values()))
@@ -291,5 +293,5 @@ class Storage:
         return f"<Storage rv={self.version} {objects} objects {watches} watches>"
 
 
-def _identity(resource: Resource) -> tuple[str, str, str]:
+def _resource_key(resource: Resource) -> tuple[str, str, str]:
     return resource.group, resource.version, resource.plural

@@ -14,21 +14,21 @@ from aioinformer.errors import ServerError
 from aioinformer.testing.cluster.pages import parse_version
 from aioinformer.testing.cluster.selection import Selection
 from aioinformer.testing.cluster.storage import Collection, Storage
-from aioinformer.testing.cluster.watches import Schedule, Watch
+from aioinformer.testing.cluster.watches import Watch, WatchSchedule
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire.encoding import Form, error_line
+from aioinformer.testing.wire.encoding import ObjectEncoder, encode_error_event
 
-__all__ = ["WatchOptions", "open_watch"]
+__all__ = ["WatchQuery", "open_watch"]
 
 
 @dataclass(frozen=True, slots=True)
-class WatchOptions:
+class WatchQuery:
     """The query parameters of a watch, as text where the server reads text."""
 
     resource_version: str = ""
     match: str = ""
     bookmarks: bool = False
-    watch_list: bool = True
+    watch_list_supported: bool = True
     """Whether the storage can serve a WatchList."""
     send_initial_events: bool | None = None
     """``None`` is what an old client sends: yes, iff it has no resourceVersion to start from."""
@@ -38,10 +38,10 @@ def open_watch(
     storage: Storage,
     collection: Collection,
     selection: Selection,
-    options: WatchOptions,
+    query: WatchQuery,
     *,
-    form: Form,
-    schedule: Schedule,
+    encoder: ObjectEncoder,
+    schedule: WatchSchedule,
     buffer: int,
 ) -> Watch:
     """A watch with its first lines, attached to the storage.
@@ -50,77 +50,90 @@ def open_watch(
         Invalid: options that exclude each other.
         ServerFailure: the resourceVersion is no number.
     """
-    _check(options)
-    version = parse_version(options.resource_version, watched=True)
-    initial = options.send_initial_events
+    _check_query(query)
+    version = parse_version(query.resource_version, for_watch=True)
+    initial = query.send_initial_events
     if initial is None:
         initial = version == 0  # the server's SetListOptionsDefaults; recordings 35, 36 and 52
     watch = Watch(
         collection.encoding,
         selection,
-        form=form,
-        start=max(version, storage.version),
+        encoder=encoder,
+        start_version=max(version, storage.version),
         schedule=schedule,
         buffer=buffer,
-        current=lambda: storage.version,
+        current_version=lambda: storage.version,
         on_close=storage.detach,
     )
-    refusal = _refusal(storage, version, initial=initial)
-    if options.send_initial_events and not options.watch_list:
-        refusal = statuses.watch_list_unserved()
+    refusal = _start_error(storage, version, initial=initial)
+    if query.send_initial_events and not query.watch_list_supported:
+        refusal = statuses.unsupported_watch_list()
     if refusal is not None:
-        watch.open_with([error_line(statuses.document(refusal.status))])
+        watch.set_initial_lines([encode_error_event(statuses.status_document(refusal.status))])
         watch.finish()
         return watch
     storage.attach(watch)
     if initial:
-        marked = options.bookmarks
-        watch.open_with(_initial(storage, collection, selection, form, marked=marked))
+        marked = query.bookmarks
+        watch.set_initial_lines(
+            _encode_initial_events(storage, collection, selection, encoder, end_bookmark=marked)
+        )
     elif version:
-        watch.open_with(_missed(storage, collection, selection, form, version))
+        watch.set_initial_lines(
+            _encode_missed_events(storage, collection, selection, encoder, version)
+        )
     return watch
 
 
-def _check(options: WatchOptions) -> None:
+def _check_query(query: WatchQuery) -> None:
     """The combinations that ``ValidateListOptions`` of apimachinery forbids (recording 34)."""
     name, required = "resourceVersionMatch", "NotOlderThan"
-    if options.match and options.send_initial_events is None:
+    if query.match and query.send_initial_events is None:
         text = f"{name} is forbidden for watch unless sendInitialEvents is provided"
         raise statuses.invalid_option(name, text)
-    if options.send_initial_events is not None and options.match != required:
-        raise statuses.unmatched_watch_list(options.match)
+    if query.send_initial_events is not None and query.match != required:
+        raise statuses.invalid_watch_list_match(query.match)
 
 
-def _refusal(storage: Storage, version: int, *, initial: bool) -> ServerError | None:
+def _start_error(storage: Storage, version: int, *, initial: bool) -> ServerError | None:
     """Why a watch ends with its first event."""
     if initial:
         newest = storage.version
         return statuses.too_large_version(version, newest) if version > newest else None
-    oldest = storage.history.watchable
+    oldest = storage.change_log.oldest_watchable
     return statuses.too_old_version(version, oldest) if 0 < version < oldest else None
 
 
-def _initial(
-    storage: Storage, collection: Collection, selection: Selection, form: Form, *, marked: bool
+def _encode_initial_events(
+    storage: Storage,
+    collection: Collection,
+    selection: Selection,
+    encoder: ObjectEncoder,
+    *,
+    end_bookmark: bool,
 ) -> Iterable[bytes]:
     """ADDED for all there is, in key order; the state is that of now, whenever it is read."""
-    state = collection.view((), prefix=selection.prefix)
+    state = collection.snapshot_before((), prefix=selection.prefix)
     there = [state[key] for key in state.keys]
-    lines = (form.line("ADDED", stored) for stored in there if selection.matches(stored))
-    end = form.bookmark(storage.version, initial_events_end=True)
-    return chain(lines, [end] if marked else [])
+    lines = (encoder.encode_event("ADDED", stored) for stored in there if selection.matches(stored))
+    end = encoder.encode_bookmark(storage.version, initial_events_end=True)
+    return chain(lines, [end] if end_bookmark else [])
 
 
-def _missed(
-    storage: Storage, collection: Collection, selection: Selection, form: Form, version: int
+def _encode_missed_events(
+    storage: Storage,
+    collection: Collection,
+    selection: Selection,
+    encoder: ObjectEncoder,
+    version: int,
 ) -> Iterator[bytes]:
     """What happened since, as this selection sees it."""
-    changes = list(storage.history.since(version, collection.encoding.resource))
+    changes = list(storage.change_log.changes_since(version, collection.encoding.resource))
     lines = (
-        change.line(
-            form,
-            seen_before=selection.matches(change.old),
-            seen_after=selection.matches(change.new),
+        change.encode_event(
+            encoder,
+            selected_before=selection.matches(change.old),
+            selected_after=selection.matches(change.new),
         )
         for change in changes
     )

@@ -15,25 +15,25 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from aioinformer.testing.cluster.history import Change
+from aioinformer.testing.cluster.history import StoredChange
 from aioinformer.testing.cluster.selection import Selection
-from aioinformer.testing.wire.encoding import Encoding, Form
+from aioinformer.testing.wire.encoding import Encoding, ObjectEncoder
 
-__all__ = ["Schedule", "Watch"]
+__all__ = ["Watch", "WatchSchedule"]
 
-BATCH = 500
+MAX_BATCH_LINES = 500
 """Lines a ``take`` returns at most, so that a long initial state is never built as a whole."""
 
-BOOKMARK_SECONDS = 60.0
+BOOKMARK_INTERVAL = 60.0
 """Time between bookmarks (the cacher's ``defaultBookmarkFrequency``)."""
-LAST_BOOKMARK_SECONDS = (2.0, 1.0)
+FINAL_BOOKMARK_SECONDS = (2.0, 1.0)
 """Times between the last bookmarks and the end of a watch. One is meant, two seconds before; the
 server keeps its watches in buckets of whole seconds and usually comes upon one twice (recordings
 30, 39 and 51; in 33 once). Here it is always twice."""
 
 
 @dataclass(slots=True)
-class Schedule:
+class WatchSchedule:
     """When bookmarks are due, and when the watch ends."""
 
     deadline: float
@@ -42,17 +42,17 @@ class Schedule:
     """``inf`` if none is."""
 
     @classmethod
-    def start(cls, now: float, timeout: float, *, bookmarks: bool) -> Schedule:
+    def start(cls, now: float, timeout: float, *, bookmarks: bool) -> WatchSchedule:
         """The schedule of a watch that starts now and lasts ``timeout`` seconds."""
         schedule = cls(now + timeout, bookmarks)
-        if bookmarks and timeout > LAST_BOOKMARK_SECONDS[0]:
-            schedule.advance(now)
+        if bookmarks and timeout > FINAL_BOOKMARK_SECONDS[0]:
+            schedule.plan_next_bookmark(now)
         return schedule
 
-    def advance(self, now: float) -> None:
+    def plan_next_bookmark(self, now: float) -> None:
         """Plan the bookmark after one at ``now``."""
-        last = [self.deadline - seconds for seconds in LAST_BOOKMARK_SECONDS]
-        due = (now + BOOKMARK_SECONDS, *last)
+        last = [self.deadline - seconds for seconds in FINAL_BOOKMARK_SECONDS]
+        due = (now + BOOKMARK_INTERVAL, *last)
         self.next_bookmark = min(
             (moment for moment in due if now < moment <= last[-1]), default=float("inf")
         )
@@ -66,11 +66,11 @@ class Watch:
         encoding: Encoding,
         selection: Selection,
         *,
-        form: Form,
-        start: int,
-        schedule: Schedule,
+        encoder: ObjectEncoder,
+        start_version: int,
+        schedule: WatchSchedule,
         buffer: int,
-        current: Callable[[], int],
+        current_version: Callable[[], int],
         on_close: Callable[[Watch], None],
     ) -> None:
         """Make a watch.
@@ -78,11 +78,11 @@ class Watch:
         Args:
             encoding: how its objects are written.
             selection: which objects it is about.
-            form: how they are shown.
-            start: changes up to this resourceVersion are not told.
+            encoder: how they are shown.
+            start_version: changes up to this resourceVersion are not told.
             schedule: bookmarks and the end.
             buffer: lines that may wait to be taken; one more and the watch is dropped.
-            current: the newest resourceVersion.
+            current_version: the newest resourceVersion.
             on_close: called once, when it takes no more changes.
         """
         self.encoding = encoding
@@ -91,15 +91,15 @@ class Watch:
         self.bookmark_delay: Callable[[], float] | None = None
         """Asked when a bookmark is due: by how many seconds it is late; ``inf`` for never."""
         self._selection = selection
-        self._form = form
-        self._late = False
-        self._begun = False
-        self._opening: Iterator[bytes] = iter(())
+        self._encoder = encoder
+        self._bookmark_delayed = False
+        self._first_line_taken = False
+        self._initial_lines: Iterator[bytes] = iter(())
         self._pending: deque[bytes] = deque()
-        self._start = start
+        self._start_version = start_version
         self._schedule = schedule
         self._buffer = buffer
-        self._current = current
+        self._current_version = current_version
         self._on_close = on_close
         self._open = True
         self._drained = False
@@ -112,40 +112,40 @@ class Watch:
         Args:
             now: seconds on the clock that the watch was started with.
         """
-        lines = list(islice(self._opening, BATCH))
-        while self._pending and len(lines) < BATCH:
+        lines = list(islice(self._initial_lines, MAX_BATCH_LINES))
+        while self._pending and len(lines) < MAX_BATCH_LINES:
             lines.append(self._pending.popleft())
-        if len(lines) < BATCH:
-            lines.extend(self._due(now))
+        if len(lines) < MAX_BATCH_LINES:
+            lines.extend(self._due_bookmarks(now))
             if now >= self._schedule.deadline:
                 self.finish()
             self._drained = not self._open
-        if lines and not self._begun:
-            self._begun = True
-            lines[0] = self._form.first(lines[0])
+        if lines and not self._first_line_taken:
+            self._first_line_taken = True
+            lines[0] = self._encoder.as_first_event(lines[0])
         return lines
 
-    def _due(self, now: float) -> Iterator[bytes]:
+    def _due_bookmarks(self, now: float) -> Iterator[bytes]:
         if self._open and now >= self._schedule.next_bookmark:
             late = 0.0
-            if self.bookmark_delay is not None and not self._late:
+            if self.bookmark_delay is not None and not self._bookmark_delayed:
                 late = self.bookmark_delay()
-            self._late = 0 < late < float("inf")
-            if self._late:
+            self._bookmark_delayed = 0 < late < float("inf")
+            if self._bookmark_delayed:
                 self._schedule.next_bookmark = now + late
                 return
-            self._schedule.advance(now)
-            bookmark = self._bookmark()
+            self._schedule.plan_next_bookmark(now)
+            bookmark = self._encode_bookmark()
             if bookmark is not None and not late:
                 yield bookmark
 
-    def _bookmark(self) -> bytes | None:
+    def _encode_bookmark(self) -> bytes | None:
         """A bookmark of the present; none if that is where the watch started, or before it.
 
         Nothing new, no bookmark: apiserver's ``cacheWatcher.process``, recording 42.
         """
-        version = self._current()
-        return self._form.bookmark(version) if version > self._start else None
+        version = self._current_version()
+        return self._encoder.encode_bookmark(version) if version > self._start_version else None
 
     @property
     def next_deadline(self) -> float:
@@ -164,29 +164,29 @@ class Watch:
 
     def close(self) -> None:
         """End at once; what was not taken is dropped."""
-        self._opening = iter(())
+        self._initial_lines = iter(())
         self._pending.clear()
         self._drained = True
         self.finish()
 
     # -- the cluster's side -------------------------------------------------------------------
 
-    def open_with(self, lines: Iterable[bytes]) -> None:
+    def set_initial_lines(self, lines: Iterable[bytes]) -> None:
         """Tell these first: the state or changes up to now. They are built as they are taken."""
-        self._opening = iter(lines)
+        self._initial_lines = iter(lines)
 
-    def offer(self, change: Change) -> None:
+    def add_change(self, change: StoredChange) -> None:
         """Tell of a change, if it is this watch's business.
 
         A watch that nobody reads is dropped when its buffer is full, as a real server drops it.
         """
-        if not self._open or change.version <= self._start:
+        if not self._open or change.version <= self._start_version:
             return
         selection = self._selection
-        line = change.line(
-            self._form,
-            seen_before=selection.matches(change.old),
-            seen_after=selection.matches(change.new),
+        line = change.encode_event(
+            self._encoder,
+            selected_before=selection.matches(change.old),
+            selected_after=selection.matches(change.new),
         )
         if line is None:
             return
@@ -195,7 +195,7 @@ class Watch:
             return
         self._pending.append(line)
         if len(self._pending) == 1:
-            self._wake()
+            self._notify_ready()
 
     def finish(self, *, bookmark: bool = False) -> None:
         """Take no more changes; what waits can still be taken.
@@ -207,15 +207,15 @@ class Watch:
             return
         self._open = False
         if bookmark and self._schedule.bookmarks:
-            self._pending.append(self._form.bookmark(self._current()))
+            self._pending.append(self._encoder.encode_bookmark(self._current_version()))
         self._on_close(self)
-        self._wake()
+        self._notify_ready()
 
-    def _wake(self) -> None:
+    def _notify_ready(self) -> None:
         if self.on_ready is not None:
             self.on_ready()
 
     def __repr__(self) -> str:
         state = "ended" if self.ended else "open" if self._open else "ending"
-        where = f"{self.encoding.resource} after rv={self._start}"
+        where = f"{self.encoding.resource} after rv={self._start_version}"
         return f"<Watch {where} {state} {self.waiting} waiting>"

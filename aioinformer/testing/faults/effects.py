@@ -1,6 +1,6 @@
 """What can go wrong with one answer, as values, and what a server does about it.
 
-``Faults`` makes effects, an ``Exchange`` turns them into actions, ``Passage`` carries those out.
+``Faults`` makes effects, an ``FaultedRequest`` turns them into actions, ``RequestDriver`` carries those out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Delay:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ErrorStatus:
     """The answer is an error."""
 
     status: Status | None
@@ -39,7 +39,7 @@ class Cut:
 
     after: int | None
     """Bytes of the body that still come; ``None`` if not even the head does."""
-    silent: bool
+    stalled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,47 +66,49 @@ class LateBookmarks:
 
 
 @dataclass(frozen=True, slots=True)
-class NoEndMark:
+class NoInitialEventsEnd:
     """The bookmark that ends the initial events of a WatchList doesn't come."""
 
 
-Effect: TypeAlias = Refuse | Delay | Answer | Cut | Drip | Corrupt | LateBookmarks | NoEndMark
+Effect: TypeAlias = (
+    Refuse | Delay | ErrorStatus | Cut | Drip | Corrupt | LateBookmarks | NoInitialEventsEnd
+)
 
-BEFORE_THE_HEAD = (Refuse, Delay, Answer)
+RESPONSE_START_EFFECTS = (Refuse, Delay, ErrorStatus)
 """These concern requests that aren't answered yet, and no others."""
-IN_WATCHES = (LateBookmarks, NoEndMark)
+WATCH_EFFECTS = (LateBookmarks, NoInitialEventsEnd)
 """These concern watches alone."""
 
 # -- actions -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class SendBytes:
     """Send this much: as many bytes as of what was asked about, if not the same ones."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitUntil:
     """Ask again at this time, or when the faults change."""
 
     until: float
 
 
 @dataclass(frozen=True, slots=True)
-class Fail:
+class RespondWithError:
     """Answer with this error instead."""
 
     error: ServerError
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class BreakConnection:
     """Break the connection."""
 
     refused: bool = False
     """As if there had never been one."""
 
 
-Action: TypeAlias = Send | Wait | Fail | Break
+FaultAction: TypeAlias = SendBytes | WaitUntil | RespondWithError | BreakConnection

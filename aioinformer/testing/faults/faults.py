@@ -6,7 +6,7 @@
     ...  # the next watch, or one that is open, says nothing more
     silent.end()
 
-Sans-I/O: given a verb, a resource, the time and the bytes so far, an ``Exchange`` says what
+Sans-I/O: given a verb, a resource, the time and the bytes so far, an ``FaultedRequest`` says what
 becomes of the next ones. ``ApiServer`` does that to sockets, ``ClusterSource`` to what it yields.
 Faults add up. Those that come with the data itself are on ``Cluster`` (``compact``, ``restore``,
 ``empty_watch_cache``), those of the whole process on ``ApiServer`` (``stop``, ``restart``,
@@ -22,24 +22,26 @@ from typing import Literal, Self, TypeAlias
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import Status
 from aioinformer.testing.faults.effects import (
-    IN_WATCHES,
-    Answer,
+    WATCH_EFFECTS,
     Corrupt,
     Cut,
     Delay,
     Drip,
     Effect,
+    ErrorStatus,
     LateBookmarks,
-    NoEndMark,
+    NoInitialEventsEnd,
     Refuse,
 )
 
-__all__ = ["Fault", "Faults", "Verb"]
+__all__ = ["Fault", "Faults", "RequestVerb"]
 
-Verb: TypeAlias = Literal["any", "list", "watch", "get", "create", "update", "patch", "delete"]
+RequestVerb: TypeAlias = Literal[
+    "any", "list", "watch", "get", "create", "update", "patch", "delete"
+]
 """What a request does. Documents that aren't objects (discovery, health) are ``get``."""
 
-_REASONS = {
+_DEFAULT_STATUSES = {
     400: ("BadRequest", "the server rejected our request for an unknown reason"),
     401: ("Unauthorized", "Unauthorized"),
     404: ("NotFound", "the server could not find the requested resource"),
@@ -59,7 +61,7 @@ class Fault:
     def __init__(
         self,
         effect: Effect,
-        verb: Verb,
+        verb: RequestVerb,
         resource: str | Resource | None,
         times: int | None,
         on_end: Callable[[Fault], None],
@@ -88,9 +90,9 @@ class Fault:
             self.ended = True
             self._on_end(self)
 
-    def concerns(self, verb: Verb, resource: Resource | None) -> bool:
+    def concerns(self, verb: RequestVerb, resource: Resource | None) -> bool:
         """Whether it is about such requests, and not used up."""
-        if not self.active or (isinstance(self.effect, IN_WATCHES) and verb != "watch"):
+        if not self.active or (isinstance(self.effect, WATCH_EFFECTS) and verb != "watch"):
             return False
         if self._verb not in ("any", verb):
             return False
@@ -124,20 +126,20 @@ class Faults:
 
     def __init__(self) -> None:
         """Nothing is wrong."""
-        self._on: list[Fault] = []
+        self._active: list[Fault] = []
         self._observers: list[Callable[[], None]] = []
 
     # -- connections --------------------------------------------------------------------------
 
     def refuse(self) -> Fault:
         """Refuse connections, and requests over those that idle. What is open goes on."""
-        return self._turn_on(Refuse(), "any", None, None)
+        return self._add(Refuse(), "any", None, None)
 
     def reset(
         self,
         *,
         after: int | None = None,
-        verb: Verb = "any",
+        verb: RequestVerb = "any",
         resource: str | Resource | None = None,
         times: int | None = None,
     ) -> Fault:
@@ -150,13 +152,13 @@ class Faults:
             resource: of which resource; ``None`` for all.
             times: of how many; ``None`` for all.
         """
-        return self._turn_on(Cut(_size(after), silent=False), verb, resource, times)
+        return self._add(Cut(_check_offset(after), stalled=False), verb, resource, times)
 
     def stall(
         self,
         *,
         after: int | None = None,
-        verb: Verb = "any",
+        verb: RequestVerb = "any",
         resource: str | Resource | None = None,
         times: int | None = None,
     ) -> Fault:
@@ -169,7 +171,7 @@ class Faults:
             resource: of which resource; ``None`` for all.
             times: in how many; ``None`` for all.
         """
-        return self._turn_on(Cut(_size(after), silent=True), verb, resource, times)
+        return self._add(Cut(_check_offset(after), stalled=True), verb, resource, times)
 
     # -- bytes --------------------------------------------------------------------------------
 
@@ -178,21 +180,21 @@ class Faults:
         *,
         size: int = 1,
         every: float = 0.001,
-        verb: Verb = "any",
+        verb: RequestVerb = "any",
         resource: str | Resource | None = None,
         times: int | None = None,
     ) -> Fault:
         """Send ``size`` bytes of a body at a time, ``every`` so many seconds."""
         if size < 1:
             raise ValueError(f"at least a byte drips, not {size}")
-        return self._turn_on(Drip(size, every), verb, resource, times)
+        return self._add(Drip(size, every), verb, resource, times)
 
     def corrupt(
         self,
         *,
         after: int = 0,
         put: bytes = b"\xff",
-        verb: Verb = "any",
+        verb: RequestVerb = "any",
         resource: str | Resource | None = None,
         times: int | None = None,
     ) -> Fault:
@@ -200,7 +202,7 @@ class Faults:
 
         The default is in no text. Compressed answers are hit where they are compressed.
         """
-        return self._turn_on(Corrupt(_size(after) or 0, put), verb, resource, times)
+        return self._add(Corrupt(_check_offset(after) or 0, put), verb, resource, times)
 
     # -- answers ------------------------------------------------------------------------------
 
@@ -208,12 +210,12 @@ class Faults:
         self,
         seconds: float,
         *,
-        verb: Verb = "any",
+        verb: RequestVerb = "any",
         resource: str | Resource | None = None,
         times: int | None = None,
     ) -> Fault:
         """Begin answers late."""
-        return self._turn_on(Delay(seconds), verb, resource, times)
+        return self._add(Delay(seconds), verb, resource, times)
 
     def status(
         self,
@@ -222,7 +224,7 @@ class Faults:
         retry_after: int | None = None,
         reason: str = "",
         message: str = "",
-        verb: Verb = "any",
+        verb: RequestVerb = "any",
         resource: str | Resource | None = None,
         times: int | None = None,
     ) -> Fault:
@@ -239,22 +241,22 @@ class Faults:
         """
         if not 400 <= code <= 599:
             raise ValueError(f"{code} is not the status of an error")
-        known, text = _REASONS.get(code, ("", "unknown"))
+        known, text = _DEFAULT_STATUSES.get(code, ("", "unknown"))
         details = {} if retry_after is None else {"retryAfterSeconds": retry_after}
         status = Status(
-            code, reason or known, message or text, details, retry_after=_seconds(retry_after)
+            code, reason or known, message or text, details, retry_after=_to_seconds(retry_after)
         )
-        return self._turn_on(Answer(status), verb, resource, times)
+        return self._add(ErrorStatus(status), verb, resource, times)
 
     def forbid(
         self,
         *,
-        verb: Verb = "any",
+        verb: RequestVerb = "any",
         resource: str | Resource | None = None,
         times: int | None = None,
     ) -> Fault:
         """Answer 403, in the words in which RBAC refuses just that (recordings 25 and 40)."""
-        return self._turn_on(Answer(None), verb, resource, times)
+        return self._add(ErrorStatus(None), verb, resource, times)
 
     # -- watches ------------------------------------------------------------------------------
 
@@ -262,7 +264,7 @@ class Faults:
         self, *, resource: str | Resource | None = None, times: int | None = None
     ) -> Fault:
         """Send no bookmarks. The end mark of a WatchList comes; see ``endless_watch_list``."""
-        return self._turn_on(LateBookmarks(float("inf")), "watch", resource, times)
+        return self._add(LateBookmarks(float("inf")), "watch", resource, times)
 
     def delay_bookmarks(
         self,
@@ -272,25 +274,25 @@ class Faults:
         times: int | None = None,
     ) -> Fault:
         """Send each bookmark so much later; it says the version of then."""
-        return self._turn_on(LateBookmarks(seconds), "watch", resource, times)
+        return self._add(LateBookmarks(seconds), "watch", resource, times)
 
     def endless_watch_list(
         self, *, resource: str | Resource | None = None, times: int | None = None
     ) -> Fault:
         """Never mark the end of a WatchList's initial events, as some aggregated servers don't."""
-        return self._turn_on(NoEndMark(), "watch", resource, times)
+        return self._add(NoInitialEventsEnd(), "watch", resource, times)
 
     # -- all of them --------------------------------------------------------------------------
 
     @property
     def on(self) -> tuple[Fault, ...]:
         """Those that are switched on, in that order."""
-        return tuple(self._on)
+        return tuple(self._active)
 
     @property
     def refusing(self) -> bool:
         """Whether connections are refused."""
-        return any(isinstance(fault.effect, Refuse) for fault in self._on)
+        return any(isinstance(fault.effect, Refuse) for fault in self._active)
 
     def clear(self) -> None:
         """Switch everything off."""
@@ -302,31 +304,31 @@ class Faults:
         self._observers.append(changed)
         return lambda: self._observers.remove(changed)
 
-    def _turn_on(
-        self, effect: Effect, verb: Verb, resource: str | Resource | None, times: int | None
+    def _add(
+        self, effect: Effect, verb: RequestVerb, resource: str | Resource | None, times: int | None
     ) -> Fault:
-        fault = Fault(effect, verb, resource, times, self._turn_off)
-        self._on.append(fault)
-        self._changed()
+        fault = Fault(effect, verb, resource, times, self._remove)
+        self._active.append(fault)
+        self._notify()
         return fault
 
-    def _turn_off(self, fault: Fault) -> None:
-        self._on.remove(fault)
-        self._changed()
+    def _remove(self, fault: Fault) -> None:
+        self._active.remove(fault)
+        self._notify()
 
-    def _changed(self) -> None:
+    def _notify(self) -> None:
         for changed in tuple(self._observers):
             changed()
 
     def __repr__(self) -> str:
-        return f"<Faults {list(self._on)}>"
+        return f"<Faults {list(self._active)}>"
 
 
-def _size(after: int | None) -> int | None:
+def _check_offset(after: int | None) -> int | None:
     if after is not None and after < 0:
         raise ValueError(f"bytes are counted from 0, not from {after}")
     return after
 
 
-def _seconds(whole: int | None) -> float | None:
-    return None if whole is None else float(whole)
+def _to_seconds(seconds: int | None) -> float | None:
+    return None if seconds is None else float(seconds)

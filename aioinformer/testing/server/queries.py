@@ -14,7 +14,7 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.watches import Watch
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire.tables import Include, Shape
+from aioinformer.testing.wire.tables import Include, ObjectForm
 
 
 def is_watch(query: Mapping[str, str]) -> bool:
@@ -23,15 +23,17 @@ def is_watch(query: Mapping[str, str]) -> bool:
     Raises:
         BadRequest: the parameter is neither true nor false.
     """
-    return bool(_flag(query, "watch"))
+    return bool(_bool_param(query, "watch"))
 
 
 def is_watch_list(query: Mapping[str, str]) -> bool:
     """Whether a watch starts with all there is and marks its end (KEP-3157)."""
-    return bool(_flag(query, "sendInitialEvents")) and bool(_flag(query, "allowWatchBookmarks"))
+    return bool(_bool_param(query, "sendInitialEvents")) and bool(
+        _bool_param(query, "allowWatchBookmarks")
+    )
 
 
-def wanted_version(query: Mapping[str, str]) -> int:
+def required_version(query: Mapping[str, str]) -> int:
     """The resourceVersion that a server waits for before it answers; 0 for none.
 
     Lists and WatchLists of a version that isn't there yet wait for it. Other watches start at
@@ -52,15 +54,15 @@ def list_page(
     namespace: str | None,
     query: Mapping[str, str],
     *,
-    form: Shape = "whole",
+    form: ObjectForm = "whole",
 ) -> bytes:
     """The body that answers a list request; raises what ``Cluster.list`` does."""
-    with statuses.during("list"):
-        limit = _number(query, "limit") or 0
-        if _flag(query, "sendInitialEvents") is not None:
+    with statuses.error_phase("list"):
+        limit = _int_param(query, "limit") or 0
+        if _bool_param(query, "sendInitialEvents") is not None:
             text = "sendInitialEvents is forbidden for list"
             raise statuses.invalid_option("sendInitialEvents", text)
-    include = _include(query) if form == "table" else "Metadata"
+    include = _include_param(query) if form == "table" else "Metadata"
     return cluster.list(
         resource,
         namespace=namespace,
@@ -83,14 +85,14 @@ def start_watch(
     query: Mapping[str, str],
     *,
     now: float,
-    form: Shape = "whole",
+    form: ObjectForm = "whole",
 ) -> Watch:
     """The watch that a request asks for; raises what ``Cluster.watch`` does."""
-    with statuses.during("watch"):
-        timeout = _number(query, "timeoutSeconds")
-        bookmarks = bool(_flag(query, "allowWatchBookmarks"))
-        send_initial_events = _flag(query, "sendInitialEvents")
-    include = _include(query) if form == "table" else "Metadata"
+    with statuses.error_phase("watch"):
+        timeout = _int_param(query, "timeoutSeconds")
+        bookmarks = bool(_bool_param(query, "allowWatchBookmarks"))
+        send_initial_events = _bool_param(query, "sendInitialEvents")
+    include = _include_param(query) if form == "table" else "Metadata"
     return cluster.watch(
         resource,
         now=now,
@@ -108,7 +110,7 @@ def start_watch(
     )
 
 
-def _include(query: Mapping[str, str]) -> Include:
+def _include_param(query: Mapping[str, str]) -> Include:
     """What of the objects a table shall have beside its cells.
 
     Raises:
@@ -123,13 +125,13 @@ def _include(query: Mapping[str, str]) -> Include:
     return cast("Include", asked)
 
 
-def _flag(query: Mapping[str, str], name: str) -> bool | None:
+def _bool_param(query: Mapping[str, str], name: str) -> bool | None:
     """A boolean parameter: apimachinery takes anything but ``false`` and ``0`` for true."""
     text = query.get(name)
     return None if text is None else text.lower() not in ("false", "0")
 
 
-def _number(query: Mapping[str, str], name: str) -> int | None:
+def _int_param(query: Mapping[str, str], name: str) -> int | None:
     text = query.get(name, "")
     if not text:
         return None

@@ -28,19 +28,19 @@ from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.storage import Snapshot
 from aioinformer.testing.faults.faults import Faults
 from aioinformer.testing.server.clock import Clock, LoopClock
-from aioinformer.testing.server.handlers import application
+from aioinformer.testing.server.handlers import make_application
 
-__all__ = ["ApiServer", "Door"]
+__all__ = ["ApiServer", "ListeningSocket"]
 
 
 HOST = "127.0.0.1"
 
-ACCEPTING_STEPS = 5
+ACCEPT_LOOP_TURNS = 5
 """Turns of the loop in which asyncio makes a transport for a connection that it has accepted:
 a callback and a task that waits for two more callbacks."""
 
 
-class Door:
+class ListeningSocket:
     """Lets connections in to an HTTP server, on the loopback."""
 
     def __init__(self, server: web.Server, tls: ssl.SSLContext | None) -> None:
@@ -49,69 +49,69 @@ class Door:
         """Where it is; 0 before it is open for the first time."""
         self._server = server
         self._tls = tls
-        self._listening: socket.socket | None = None
-        self._accepting: asyncio.AbstractServer | None = None
-        self._opening: asyncio.Task[None] | None = None
+        self._socket: socket.socket | None = None
+        self._asyncio_server: asyncio.AbstractServer | None = None
+        self._resume_task: asyncio.Task[None] | None = None
 
-    async def open(self, port: int) -> None:
+    async def listen(self, port: int) -> None:
         """Listen on a port; on a free one if it is 0.
 
         Raises:
             OSError: the port is taken.
         """
-        self._listening = socket.create_server((HOST, port))
-        self.port = self._listening.getsockname()[1]
-        await self._accept(self._listening)
+        self._socket = socket.create_server((HOST, port))
+        self.port = self._socket.getsockname()[1]
+        await self._start_serving(self._socket)
 
-    async def _accept(self, listening: socket.socket) -> None:
-        self._accepting = await asyncio.get_running_loop().create_server(
+    async def _start_serving(self, listening: socket.socket) -> None:
+        self._asyncio_server = await asyncio.get_running_loop().create_server(
             self._server, sock=listening, ssl=self._tls, start_serving=False
         )
-        await self._accepting.start_serving()
+        await self._asyncio_server.start_serving()
 
-    def shut(self) -> None:
+    def stop_accepting(self) -> None:
         """Refuse connections from now on. Those that are open stay."""
-        if self._opening is not None:
-            self._opening.cancel()
-            self._opening = None
-        listening, self._listening = self._listening, None
-        accepting, self._accepting = self._accepting, None
+        if self._resume_task is not None:
+            self._resume_task.cancel()
+            self._resume_task = None
+        listening, self._socket = self._socket, None
+        accepting, self._asyncio_server = self._asyncio_server, None
         if listening is None:
             return
         asyncio.get_running_loop().remove_reader(listening)
         with contextlib.suppress(OSError):  # some systems don't know this of a listening socket
             listening.shutdown(socket.SHUT_RDWR)
-        _close_later(accepting or listening, ACCEPTING_STEPS)
+        _close_after_turns(accepting or listening, ACCEPT_LOOP_TURNS)
 
-    def reopen(self) -> None:
+    def resume_accepting(self) -> None:
         """Let connections in again: the operating system does at once, the loop in its turn."""
-        if self._listening is None:
-            self._listening = socket.create_server((HOST, self.port))
-            self._opening = asyncio.create_task(self._accept(self._listening))
+        if self._socket is None:
+            self._socket = socket.create_server((HOST, self.port))
+            self._resume_task = asyncio.create_task(self._start_serving(self._socket))
 
     async def close(self) -> None:
         """Shut it for good; return when every connection that was coming in has come."""
-        self.shut()
-        for _ in range(ACCEPTING_STEPS + 1):
+        self.stop_accepting()
+        for _ in range(ACCEPT_LOOP_TURNS + 1):
             await asyncio.sleep(0)
 
     def __repr__(self) -> str:
-        return f"<Door {HOST}:{self.port} {'shut' if self._listening is None else 'open'}>"
+        return f"<ListeningSocket {HOST}:{self.port} {'shut' if self._socket is None else 'open'}>"
 
 
-def _close_later(closing: asyncio.AbstractServer | socket.socket, steps: int) -> None:
+def _close_after_turns(closing: asyncio.AbstractServer | socket.socket, turns: int) -> None:
     """Let connections that are coming in come into being first.
 
     asyncio forgets one that it has accepted but not made a transport for when its server is
     closed: the client would wait on it for ever.
     """
-    if steps:
-        asyncio.get_running_loop().call_soon(_close_later, closing, steps - 1)
+    if turns:
+        asyncio.get_running_loop().call_soon(_close_after_turns, closing, turns - 1)
     else:
         closing.close()
 
 
-SHUTDOWN_SECONDS = 2.0
+SHUTDOWN_TIMEOUT = 2.0
 """How long handlers may take to end. Their connections are gone by then, so they end at once."""
 
 
@@ -157,8 +157,8 @@ class ApiServer:
         self._tls = tls
         self._token = token
         self._runner: web.AppRunner | None = None
-        self._door: Door | None = None
-        self._unobserve: Callable[[], None] | None = None
+        self._listening_socket: ListeningSocket | None = None
+        self._stop_observing: Callable[[], None] | None = None
 
     @property
     def running(self) -> bool:
@@ -184,45 +184,49 @@ class ApiServer:
         """
         if self._runner is not None:
             return
-        requests = application(
+        requests = make_application(
             self.cluster, faults=self.faults, clock=self._clock, token=self._token
         )
         runner = web.AppRunner(
             requests,
             access_log=None,
             handler_cancellation=True,  # a watch ends when its client goes
-            shutdown_timeout=SHUTDOWN_SECONDS,
+            shutdown_timeout=SHUTDOWN_TIMEOUT,
         )
         await runner.setup()
         server = runner.server
         if server is None:
             raise NotRunning("aiohttp made no server")
-        door = Door(server, self._tls)
+        door = ListeningSocket(server, self._tls)
         try:
-            await door.open(self._port)
+            await door.listen(self._port)
         except OSError:
             await runner.cleanup()
             raise
-        self._runner, self._door, self._port = runner, door, door.port
-        self._unobserve = self.faults.observe(self._answer_the_door)
-        self._answer_the_door()
+        self._runner, self._listening_socket, self._port = runner, door, door.port
+        self._stop_observing = self.faults.observe(self._apply_refusal)
+        self._apply_refusal()
 
-    def _answer_the_door(self) -> None:
+    def _apply_refusal(self) -> None:
         """Refuse connections, or don't, as the faults say."""
-        if self._door is not None:
-            (self._door.shut if self.faults.refusing else self._door.reopen)()
+        if self._listening_socket is not None:
+            (
+                self._listening_socket.stop_accepting
+                if self.faults.refusing
+                else self._listening_socket.resume_accepting
+            )()
 
     async def stop(self) -> None:
         """Stop as a crash does: break every connection, refuse new ones. The objects stay."""
         runner, self._runner = self._runner, None
-        if self._unobserve is not None:
-            self._unobserve()
-            self._unobserve = None
-        door, self._door = self._door, None
+        if self._stop_observing is not None:
+            self._stop_observing()
+            self._stop_observing = None
+        door, self._listening_socket = self._listening_socket, None
         if door is not None:
             await door.close()
         if runner is not None:
-            _abort(runner)
+            _abort_connections(runner)
             await runner.cleanup()
 
     async def restart(self, *, state: Snapshot | None = None, lose_data: bool = False) -> None:
@@ -244,7 +248,7 @@ class ApiServer:
     def drop_connections(self) -> None:
         """Break every connection in the middle of whatever it is doing, and go on serving."""
         if self._runner is not None:
-            _abort(self._runner)
+            _abort_connections(self._runner)
 
     def kubeconfig(self, path: Path, *, certificate_authority: Path | None = None) -> Path:
         """Write a kubeconfig for this server, readable by its owner alone.
@@ -299,7 +303,7 @@ def _now() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
 
 
-def _abort(runner: web.AppRunner) -> None:
+def _abort_connections(runner: web.AppRunner) -> None:
     server = runner.server
     for connection in server.connections if server is not None else ():
         if connection.transport is not None:

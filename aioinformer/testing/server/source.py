@@ -19,27 +19,37 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from aioinformer._client.api.resource_writer import ObjectWriter
-from aioinformer._client.api.scheduler import Lane, Stream, Traffic, Turn
+from aioinformer._client.api.resource_writer import ClientWriter
+from aioinformer._client.api.scheduler import (
+    Permit,
+    ReflectorLane,
+    RequestScheduler,
+    ScheduledStream,
+)
 from aioinformer._client.http.request import Timeouts
-from aioinformer._core.listwatch.requests import ListRequest, LookupRequest, Request, WatchRequest
-from aioinformer._core.objects.resources import Resource, built_in
-from aioinformer._core.writing.write_requests import WriteRequest, Writes
+from aioinformer._core.listwatch.requests import (
+    DiscoveryRequest,
+    ListRequest,
+    Request,
+    WatchRequest,
+)
+from aioinformer._core.objects.resources import Resource, resolve_built_in
+from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
 from aioinformer.errors import FetchError, RequestTimedOut
 from aioinformer.testing.cluster.cluster import Cluster
-from aioinformer.testing.faults.exchange import Exchange
+from aioinformer.testing.faults.exchange import FaultedRequest
 from aioinformer.testing.faults.faults import Faults
 from aioinformer.testing.server import queries
 from aioinformer.testing.server.clock import Clock, LoopClock
-from aioinformer.testing.server.objects import WRITES, Asked, answer
-from aioinformer.testing.server.request_driver import Passage, chunks_of
+from aioinformer.testing.server.objects import WRITE_VERBS, ObjectRequest, handle_request
+from aioinformer.testing.server.request_driver import RequestDriver, split_chunks
 from aioinformer.testing.wire import discovery
-from aioinformer.testing.wire.urls import Target
+from aioinformer.testing.wire.urls import ResourcePath
 
-__all__ = ["ClusterListWatcher", "ClusterSender", "ClusterSource"]
+__all__ = ["ClusterListerWatcher", "ClusterSender", "ClusterSource"]
 
 
-SECONDS = Timeouts().silence
+REQUEST_TIMEOUT = Timeouts().silence
 """What a request may take, by the event loop's time: as long as a client waits for a first byte."""
 
 
@@ -59,25 +69,27 @@ class ClusterSender:
             TransportError: there is no answer, or not all of it. Whether it was done is unknown.
         """
         try:
-            async with asyncio.timeout(SECONDS):
-                return await self._answer(request)
+            async with asyncio.timeout(REQUEST_TIMEOUT):
+                return await self._process(request)
         except TimeoutError as error:
-            said = f"{request.method} {request.path}: no answer in {SECONDS:g} s"
+            said = f"{request.method} {request.path}: no answer in {REQUEST_TIMEOUT:g} s"
             raise RequestTimedOut(said, phase="write") from error
         except FetchError as error:
             error.phase = "write"
             raise
 
-    async def _answer(self, request: WriteRequest) -> bytes:
+    async def _process(self, request: WriteRequest) -> bytes:
         cluster = self.cluster
-        target = Target.parse(request.path, cluster.resources, cluster.with_status)
-        verb = WRITES.get(request.method, "get")
-        with Exchange(self.faults, verb, target.resource, target.namespace) as exchange:
-            passage = Passage(exchange, self.clock)
-            await passage.admit()
-            asked = Asked(request.method, target, request.query, request.content_type, request.body)
-            done = answer(cluster, asked).raw
-            return b"".join([chunk async for chunk in passage.carry(chunks_of(done))])
+        target = ResourcePath.parse(request.path, cluster.resources, cluster.with_status)
+        verb = WRITE_VERBS.get(request.method, "get")
+        with FaultedRequest(self.faults, verb, target.resource, target.namespace) as exchange:
+            passage = RequestDriver(exchange, self.clock)
+            await passage.start_response()
+            asked = ObjectRequest(
+                request.method, target, request.query, request.content_type, request.body
+            )
+            done = handle_request(cluster, asked).raw
+            return b"".join([chunk async for chunk in passage.transfer(split_chunks(done))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +100,7 @@ class ClusterSource:
     faults: Faults = field(default_factory=Faults)
     """What goes wrong, for all that come from here."""
     clock: Clock = field(default_factory=LoopClock)
-    traffic: Traffic = field(default_factory=Traffic)
+    traffic: RequestScheduler = field(default_factory=RequestScheduler)
     """How those who come from here take turns, as with a client. By the event loop's time."""
 
     def lister_watcher(
@@ -98,7 +110,7 @@ class ClusterSource:
         namespace: str | None = None,
         labels: str = "",
         fields: str = "",
-    ) -> ClusterListWatcher:
+    ) -> ClusterListerWatcher:
         """What lists and watches one selection of a resource.
 
         Args:
@@ -108,12 +120,12 @@ class ClusterSource:
             labels: a label selector.
             fields: a field selector.
         """
-        lane = self.traffic.lane()
-        return ClusterListWatcher(
+        lane = self.traffic.create_lane()
+        return ClusterListerWatcher(
             self.cluster, resource, namespace, labels, fields, self.faults, self.clock, lane
         )
 
-    def writer(self, resource: str | Resource, *, namespace: str | None = None) -> ObjectWriter:
+    def writer(self, resource: str | Resource, *, namespace: str | None = None) -> ClientWriter:
         """What reads and writes single objects of a resource: a ``ResourceWriter``.
 
         A request without an answer fails after 75 s of the event loop's, as a client's does.
@@ -128,11 +140,11 @@ class ClusterSource:
             ValueError: a namespace for a cluster-scoped resource, or one that is no DNS label.
         """
         sender = ClusterSender(self.cluster, self.faults, self.clock)
-        return ObjectWriter(Writes(built_in(resource), namespace), sender.send)
+        return ClientWriter(WriteRequestBuilder(resolve_built_in(resource), namespace), sender.send)
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterListWatcher:
+class ClusterListerWatcher:
     """Lists and watches one selection of a resource."""
 
     cluster: Cluster
@@ -142,47 +154,47 @@ class ClusterListWatcher:
     fields: str = ""
     faults: Faults = field(default_factory=Faults)
     clock: Clock = field(default_factory=LoopClock)
-    lane: Lane = field(default_factory=lambda: Traffic().lane())
+    lane: ReflectorLane = field(default_factory=lambda: RequestScheduler().create_lane())
     """Where its requests wait for their turn; by default nobody else is there."""
     watch_lists: bool = True
     """Whether it may be asked for a WatchList; what the cluster says to that is its features'."""
 
     @asynccontextmanager
-    async def list(self, request: ListRequest) -> AsyncGenerator[Stream]:
+    async def list(self, request: ListRequest) -> AsyncGenerator[ScheduledStream]:
         """The bytes of a page.
 
         Raises:
             ServerError: on entering, what the server answers instead; its phase is ``list``.
             TransportError: there is no answer, or not all of it.
         """
-        query = request.query() | self._selectors()
-        async with self._passage("list", request) as (turn, passage):
-            await self._begin(passage, query)
+        query = request.query() | self._selector_params()
+        async with self._drive_request("list", request) as (turn, passage):
+            await self._start_response(passage, query)
             body = queries.list_page(self.cluster, self.resource, self.namespace, query)
-            async with aclosing(passage.carry(chunks_of(body))) as chunks:
-                yield turn.answered(chunks)
+            async with aclosing(passage.transfer(split_chunks(body))) as chunks:
+                yield turn.open_stream(chunks)
 
     @asynccontextmanager
-    async def watch(self, request: WatchRequest) -> AsyncGenerator[Stream]:
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[ScheduledStream]:
         """The bytes of a stream of events, until it ends or the context is left.
 
         Raises:
             ServerError: on entering, what the server answers instead; its phase is ``watch``.
             TransportError: there is no answer, or it breaks off.
         """
-        query = request.query() | self._selectors()
-        async with self._passage("watch", request) as (turn, passage):
-            await self._begin(passage, query)
+        query = request.query() | self._selector_params()
+        async with self._drive_request("watch", request) as (turn, passage):
+            await self._start_response(passage, query)
             watch = queries.start_watch(
                 self.cluster, self.resource, self.namespace, query, now=self.clock.now
             )
             try:
-                async with aclosing(passage.carry(passage.lines(watch))) as lines:
-                    yield turn.answered(lines)
+                async with aclosing(passage.transfer(passage.watch_lines(watch))) as lines:
+                    yield turn.open_stream(lines)
             finally:
                 watch.close()
 
-    async def served(self) -> Resource | None:
+    async def discover(self) -> Resource | None:
         """The resource as the cluster serves it now, when it is its turn; in another version, if
         it has only that.
 
@@ -193,35 +205,35 @@ class ClusterListWatcher:
             ServerError: what the server answers instead; its phase is ``discovery``.
             TransportError: there is no answer.
         """
-        async with self.lane.turn(LookupRequest()):
-            with Exchange(self.faults, "get", None) as exchange:
+        async with self.lane.acquire(DiscoveryRequest()):
+            with FaultedRequest(self.faults, "get", None) as exchange:
                 try:
-                    await Passage(exchange, self.clock).admit()
+                    await RequestDriver(exchange, self.clock).start_response()
                 except FetchError as error:
                     error.phase = "discovery"
                     raise
-        return discovery.served(self.cluster.resources, self.resource)
+        return discovery.find_served(self.cluster.resources, self.resource)
 
-    def of(self, resource: Resource) -> ClusterListWatcher:
+    def with_resource(self, resource: Resource) -> ClusterListerWatcher:
         """The same of the resource in another version."""
         return replace(self, resource=resource)
 
     @asynccontextmanager
-    async def _passage(
+    async def _drive_request(
         self, verb: Literal["list", "watch"], request: Request
-    ) -> AsyncGenerator[tuple[Turn, Passage]]:
-        async with self.lane.turn(request) as turn:
-            with Exchange(self.faults, verb, self.resource, self.namespace) as exchange:
+    ) -> AsyncGenerator[tuple[Permit, RequestDriver]]:
+        async with self.lane.acquire(request) as turn:
+            with FaultedRequest(self.faults, verb, self.resource, self.namespace) as exchange:
                 try:
-                    yield turn, Passage(exchange, self.clock)
+                    yield turn, RequestDriver(exchange, self.clock)
                 except FetchError as error:
                     error.phase = verb
                     raise
 
-    async def _begin(self, passage: Passage, query: Mapping[str, str]) -> None:
-        await passage.admit()
-        await passage.fresh(self.cluster, queries.wanted_version(query))
+    async def _start_response(self, driver: RequestDriver, query: Mapping[str, str]) -> None:
+        await driver.start_response()
+        await driver.wait_for_version(self.cluster, queries.required_version(query))
 
-    def _selectors(self) -> dict[str, str]:
+    def _selector_params(self) -> dict[str, str]:
         selectors = {"labelSelector": self.labels, "fieldSelector": self.fields}
         return {name: text for name, text in selectors.items() if text}

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from aioinformer._core.listwatch.outcomes import Outcome
-from aioinformer._core.listwatch.transitions import RULES, Phase
+from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
 from aioinformer.testing.simulation.history import History
 
 __all__ = ["ROWS", "Row", "rows_taken", "show_rows"]
@@ -18,7 +18,9 @@ __all__ = ["ROWS", "Row", "rows_taken", "show_rows"]
 Row: TypeAlias = tuple[Phase, Outcome]
 """What was asked, and how that ended."""
 
-ROWS: frozenset[Row] = frozenset((phase, each) for phase, rules in RULES.items() for each in rules)
+ROWS: frozenset[Row] = frozenset(
+    (phase, each) for phase, rules in TRANSITIONS.items() for each in rules
+)
 """All there are."""
 
 
@@ -30,6 +32,7 @@ def rows_taken(histories: Iterable[History]) -> Counter[Row]:
 def show_rows(taken: Counter[Row]) -> str:
     """The table with its counts, a line a phase."""
     return "\n".join(
-        f"{phase.name:8}" + " ".join(f"{each.name}={taken[phase, each]}" for each in RULES[phase])
-        for phase in RULES
+        f"{phase.name:10}"
+        + " ".join(f"{each.name}={taken[phase, each]}" for each in TRANSITIONS[phase])
+        for phase in TRANSITIONS
     )

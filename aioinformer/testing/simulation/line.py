@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from aioinformer._core.listwatch.requests import (
     AnyRequest,
+    DiscoveryRequest,
     ListRequest,
-    LookupRequest,
     WatchRequest,
 )
 from aioinformer._core.objects.resources import Resource
@@ -27,7 +27,7 @@ from aioinformer.testing.simulation.connection import GRACE, SILENCE, Connection
 from aioinformer.testing.simulation.network import CHUNK_LINES, Network, phase_of
 from aioinformer.testing.simulation.records import Request
 from aioinformer.testing.wire import discovery, statuses
-from aioinformer.testing.wire.encoding import error_line
+from aioinformer.testing.wire.encoding import encode_error_event
 
 __all__ = ["Entrance", "Line"]
 
@@ -57,7 +57,7 @@ class Line:
             await self.network.admit(connection)
             if fault := self.network.hits("outdated", self.name):
                 query = _outdated(query, fault.amount)
-            with statuses.during("list"):
+            with statuses.error_phase("list"):
                 body = queries.list_page(self.network.cluster, self._stored, self.namespace, query)
             async with aclosing(self._body(connection, body)) as chunks:
                 yield chunks
@@ -79,19 +79,19 @@ class Line:
             finally:
                 watch.close()
 
-    async def served(self) -> Resource | None:
+    async def discover(self) -> Resource | None:
         """What the discovery documents say of the resource."""
-        with self._carry(LookupRequest(), {}) as connection:
+        with self._carry(DiscoveryRequest(), {}) as connection:
             await self.network.admit(connection)
             if connection.garbage:
                 raise ProtocolError("the answer is no document", phase="discovery")
             if self.network.current("absent", self.name):
                 return None
-            if discovery.served(self.network.cluster.resources, self._stored) is None:
+            if discovery.find_served(self.network.cluster.resources, self._stored) is None:
                 return None
             return self.network.version(self.name, self.resource)
 
-    def of(self, resource: Resource) -> Line:
+    def with_resource(self, resource: Resource) -> Line:
         """The same of the resource in another version."""
         return replace(self, resource=resource)
 
@@ -152,7 +152,7 @@ class Line:
             return [GARBAGE]
         if connection.error is not None:
             connection.ends = True
-            return [error_line(statuses.document(connection.error))]
+            return [encode_error_event(statuses.status_document(connection.error))]
         taken = watch.take(self.network.history.clock())
         lines = self.network.lines(connection, taken)
         connection.request.changes += sum(1 for line in lines if not is_bookmark(line))

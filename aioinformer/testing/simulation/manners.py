@@ -95,10 +95,10 @@ WELL = {
     (Phase.WATCH, Outcome.ENDED),
 }
 """How requests end when nothing is wrong."""
-LOOKS = (Outcome.SERVED, Outcome.APPEARED, Outcome.MOVED, Outcome.ABSENT)
+LOOKS = (Outcome.SERVED, Outcome.APPEARED, Outcome.API_VERSION_CHANGED, Outcome.NOT_SERVED)
 ANSWERS = {
-    (Phase.PROBE, Outcome.REWOUND),
-    *((Phase.LOOKUP, each) for each in LOOKS),
+    (Phase.FRESHNESS_CHECK, Outcome.REWOUND),
+    *((Phase.DISCOVERY, each) for each in LOOKS),
 }
 """What was asked after a failure. No failures of their own: nothing is told of them (of a rewind it
 is when the state was read again)."""
@@ -149,12 +149,14 @@ def judge_silence(history: History, spec: InformerSpec, samples: list[Sample]) -
 def _is_usual(taken: Taken) -> bool:
     """Whether it is a silence that has come again and again: no failure."""
     patient = taken.cadence is not None and taken.cadence >= PATIENT
-    return patient and taken.row == (Phase.WATCH, Outcome.SILENT)
+    return patient and taken.row == (Phase.WATCH, Outcome.IDLE_TIMEOUT)
 
 
 def _is_news(trouble: Trouble) -> bool:
     """Whether it is no request that failed."""
-    return trouble.phase in ("rewind", "object", "handler") or trouble.cause == "moved"
+    return (
+        trouble.phase in ("rewind", "object", "handler") or trouble.cause == "api_version_changed"
+    )
 
 
 def _judge_rejected(history: History, spec: InformerSpec, troubles: list[Trouble]) -> None:
@@ -184,7 +186,7 @@ def _judge_outcome(taken: Taken) -> None:
     """A request that failed was not taken for one that went well."""
     request = taken.request
     lasted = (request.ended or request.time) - request.time
-    gone = request.expired and taken.outcome not in (Outcome.EXPIRED, Outcome.AHEAD)
+    gone = request.expired and taken.outcome not in (Outcome.EXPIRED, Outcome.VERSION_TOO_LARGE)
     unserved = request.kind == "watch" and not request.changes and lasted < SHORT
     if gone or (taken.row in WELL and (request.failure or unserved)):
         what = f"a request that failed was taken for {taken.outcome.name}"
@@ -198,25 +200,32 @@ def _kind(error: str) -> str:
 # -- 11 ----------------------------------------------------------------------------------------
 
 AT_ONCE = {
-    (Phase.WATCH, Outcome.SILENT),
-    (Phase.PROBE, Outcome.REWOUND),
-    (Phase.LOOKUP, Outcome.APPEARED),
+    (Phase.WATCH, Outcome.IDLE_TIMEOUT),
+    (Phase.FRESHNESS_CHECK, Outcome.REWOUND),
+    (Phase.DISCOVERY, Outcome.APPEARED),
 }
 """What is followed by another question, not by the same one again."""
 ONCE_AT_ONCE = {
-    *((phase, outcome) for phase in Phase for outcome in (Outcome.EXPIRED, Outcome.AHEAD)),
-    *((Phase.STREAM, each) for each in (Outcome.REJECTED, Outcome.ERRED, Outcome.OVERDUE)),
+    *(
+        (phase, outcome)
+        for phase in Phase
+        for outcome in (Outcome.EXPIRED, Outcome.VERSION_TOO_LARGE)
+    ),
+    *(
+        (Phase.WATCHLIST, each)
+        for each in (Outcome.BAD_REQUEST, Outcome.ERROR_EVENT, Outcome.WATCHLIST_TIMEOUT)
+    ),
 } - {
     (phase, outcome)
-    for phase in (Phase.PROBE, Phase.LOOKUP)
-    for outcome in (Outcome.EXPIRED, Outcome.AHEAD)
+    for phase in (Phase.FRESHNESS_CHECK, Phase.DISCOVERY)
+    for outcome in (Outcome.EXPIRED, Outcome.VERSION_TOO_LARGE)
 }
 """What may be followed at once by another way to ask, if it is the first failure of an outage."""
-FALLBACKS = {Outcome.REJECTED, Outcome.ERRED, Outcome.OVERDUE}
+FALLBACKS = {Outcome.BAD_REQUEST, Outcome.ERROR_EVENT, Outcome.WATCHLIST_TIMEOUT}
 """After one of these no WatchList is asked for in a while."""
 REMEMBERED = 1000.0
 """Seconds of it that are looked at; the library means half an hour."""
-NO_REASON = {Outcome.DENIED, Outcome.BUSY}
+NO_REASON = {Outcome.ACCESS_DENIED, Outcome.THROTTLED}
 """These say nothing of WatchLists."""
 SPACE = 20.0
 """Seconds between the beginnings of watches that are cut short."""
@@ -251,7 +260,7 @@ def judge_politeness(history: History) -> None:
 def _judge_waits(pairs: list[tuple[Taken, Request]]) -> None:
     failures, waited_until, brief = 0, float("-inf"), False
     for taken, following in pairs:
-        was_brief, brief = brief, taken.row == (Phase.WATCH, Outcome.BRIEF)
+        was_brief, brief = brief, taken.row == (Phase.WATCH, Outcome.SHORT_WATCH)
         if brief and was_brief and following.time - taken.request.time < SPACE - DRIFT:
             raise _too_soon(taken, following, f"a watch that was cut short allows it after {SPACE}")
         if brief or taken.row in WELL or taken.row in AT_ONCE:
@@ -280,7 +289,9 @@ def _judge_budget(pairs: list[tuple[Taken, Request]]) -> None:
     late: list[Request] = []
     for taken, following in pairs:
         # Watches that are cut short have a distance of their own.
-        quick = taken.time - taken.request.time <= QUICK and taken.outcome is not Outcome.BRIEF
+        quick = (
+            taken.time - taken.request.time <= QUICK and taken.outcome is not Outcome.SHORT_WATCH
+        )
         since = (taken.request.time if since is None else since) if quick else None
         if taken.row not in WELL:
             early.append(following)
@@ -303,7 +314,7 @@ def _judge_fallback(pairs: list[tuple[Taken, Request]]) -> None:
     """What is known of WatchLists is remembered, and nothing else is taken for it."""
     until = float("-inf")
     for taken, following in pairs:
-        streaming = taken.phase is Phase.STREAM
+        streaming = taken.phase is Phase.WATCHLIST
         if streaming and taken.outcome in FALLBACKS:
             until = taken.time + REMEMBERED
         if following.kind == "watchlist" and following.time < until:

@@ -238,7 +238,7 @@ class Network:
             connection.ends_at = now + fault.amount
         if connection.request.kind == "watchlist":
             if (fault := self.hits("streamless", informer)) and fault.amount == 500:
-                connection.error = statuses.watch_list_unserved().status
+                connection.error = statuses.unsupported_watch_list().status
             if fault := self.hits("endless", informer):
                 connection.markless = True
                 connection.ends_at = now + fault.amount if fault.amount else None
@@ -327,6 +327,6 @@ def _decoy(version: int) -> bytes:
 
 def _note(request: Request, error: FetchError) -> None:
     request.failure = f"{type(error).__name__}: {error}"
-    request.expired = classify(error) in (Outcome.EXPIRED, Outcome.AHEAD)
+    request.expired = classify(error) in (Outcome.EXPIRED, Outcome.VERSION_TOO_LARGE)
     if isinstance(error, ServerError):
         request.retry_after = error.status.retry_after or 0.0

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.codec.shape import Shape, Transform
 from aioinformer._core.delivery.mailbox import Mailbox, Overflow
-from aioinformer._core.delivery.replay import EachEvent
+from aioinformer._core.delivery.replay import EventMap
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.selectors.event_filter import EventFilter
 from aioinformer._runtime.informer.informer import SharedInformer
@@ -63,22 +63,22 @@ class ObservedMailbox(Mailbox):
         super().__init__(**options)
         self._absorbed: dict[int, Event] = {}
 
-    def extend(self, events: Sequence[Event], at: float = 0.0) -> bool:
+    def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
         """Live events have come."""
-        came = super().extend(events, at)
+        came = super().put(events, at)
         if came and self.on_event is not None:
             self.on_event()
         return came
 
-    def tell(
+    def put_relist(
         self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
     ) -> None:
         """The changes of a list have come."""
-        self.twice = self.twice or self.telling
-        super().tell(batches, at, initial=initial)
+        self.twice = self.twice or self.relist_pending
+        super().put_relist(batches, at, initial=initial)
 
-    def _next_merged(self) -> Event | None:
-        event = super()._next_merged()
+    def _next_coalesced(self) -> Event | None:
+        event = super()._next_coalesced()
         if event is not None:
             self._absorbed[id(event)] = event  # kept, so that its number is nobody else's
         return event
@@ -97,12 +97,12 @@ class ObservedMailbox(Mailbox):
     @property
     def batches(self) -> int:
         """What isn't made of live events: replays, diffs of lists, resyncs, marks."""
-        return self._late.told + (self._found is not None) + (self._again is not None)
+        return self._live.uncounted + (self._initial is not None) + (self._resync is not None)
 
     @property
     def dropping(self) -> bool:
         """Whether some of what is pending will not be told, since it is of objects that went."""
-        return bool(self._gone)
+        return bool(self._unseen)
 
 
 class ObservedInformer(SharedInformer):
@@ -138,9 +138,9 @@ class ObservedInformer(SharedInformer):
             source,
             self._queue,
             cursor,
-            known=self._indexer.known,
-            reports=self._reports,
-            keep=self._keep,
+            known=self._indexer.deduplicate,
+            reports=self._reporter,
+            keep=self._converter,
         )
 
     def _hear(self, problem: Problem) -> None:
@@ -151,19 +151,19 @@ class ObservedInformer(SharedInformer):
             Trouble(order, now, problem.informer, problem.phase, problem.cause, said)
         )
 
-    def _mailbox(
-        self, limit: int, overflow: Overflow, passing: EventFilter | None = None
+    def _make_mailbox(
+        self, limit: int, overflow: Overflow, event_filter: EventFilter | None = None
     ) -> Mailbox:
-        each = None if passing is None else passing.one
+        each = None if event_filter is None else event_filter.apply
         self.newest_mailbox = self.make_mailbox(limit, overflow, each)
         return self.newest_mailbox
 
     def make_mailbox(
-        self, limit: int, overflow: Overflow, each: EachEvent | None
+        self, limit: int, overflow: Overflow, each: EventMap | None
     ) -> ObservedMailbox:
         """A mailbox for a listener; ``each`` is its filter."""
         holds = self._indexer.holds
-        return ObservedMailbox(limit=limit, overflow=overflow, holds=holds, each=each)
+        return ObservedMailbox(limit=limit, overflow=overflow, holds=holds, event_map=each)
 
     def sample(self) -> None:
         """Write down what it shows now, unless everything is being ended."""

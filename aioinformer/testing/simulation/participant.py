@@ -160,7 +160,7 @@ class Participant:
         if box is not None:
             order, now = self._history.stamp()
             self._overflowed = Overflowed(
-                order, now, self.spec.name, box.limit, box.high, box.twice, []
+                order, now, self.spec.name, box.limit, box.max_pending, box.twice, []
             )
             self._history.overflowed.append(self._overflowed)
 

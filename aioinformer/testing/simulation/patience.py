@@ -49,7 +49,9 @@ def judge_patience(history: History) -> None:
                 flow.add(request)
                 flows = flow.flows and not _reads_late(spec, taken.get(id(request)))
                 _judge_end(request, taken.get(id(request)), history, flows=flows)
-            if (found := taken.get(id(request))) is not None and found.outcome is Outcome.SILENT:
+            if (
+                found := taken.get(id(request))
+            ) is not None and found.outcome is Outcome.IDLE_TIMEOUT:
                 flow.stop()
 
 
@@ -91,9 +93,9 @@ class _Flow:
 
 def _judge_end(request: Request, taken: Taken | None, history: History, *, flows: bool) -> None:
     ended = request.ended if request.ended is not None else history.ending.time
-    waited, streaming = ended - request.heard, taken is not None and taken.phase is Phase.STREAM
+    waited, streaming = ended - request.heard, taken is not None and taken.phase is Phase.WATCHLIST
     what = ""
-    if taken is not None and taken.outcome is Outcome.SILENT and waited < LIVELY - DRIFT:
+    if taken is not None and taken.outcome is Outcome.IDLE_TIMEOUT and waited < LIVELY - DRIFT:
         what = f"a watch was given up {waited:.3f} s after something came"
     elif streaming and ended - request.answered > WHOLE:
         what = f"{ended - request.answered:.0f} s were waited for the end of an initial state"

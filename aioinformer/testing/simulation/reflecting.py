@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aioinformer._core.codec.shape import Keep
+from aioinformer._core.codec.shape import Converter
 from aioinformer._core.instrumentation import NoMetrics
 from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.outcomes import Outcome
-from aioinformer._core.listwatch.state_machine import Cursor, Step
+from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
-from aioinformer._runtime.reporting.reporter import Reports
+from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.plan import InformerSpec
 from aioinformer.testing.simulation.records import Taken
@@ -26,7 +26,7 @@ from aioinformer.testing.simulation.records import Taken
 __all__ = ["CountedFailures", "ObservedCursor", "ObservedReflector"]
 
 
-class ObservedCursor(Cursor):
+class ObservedCursor(ListWatchState):
     """A cursor that writes down which rows of its table are looked up."""
 
     def __init__(
@@ -34,16 +34,16 @@ class ObservedCursor(Cursor):
     ) -> None:
         """Make the cursor of an informer of ``spec``."""
         super().__init__(
-            backoff=backoff, page_size=spec.page_size, watch_list=spec.watch_list, lookup=True
+            backoff=backoff, page_size=spec.page_size, watch_list=spec.watch_list, discovery=True
         )
         self._name = spec.name
         self._history = history
 
     def advance(
         self, outcome: Outcome, *, now: float, jitter: float, retry_after: float | None = None
-    ) -> Step:
+    ) -> ScheduledRequest:
         """The request under way ended so; what comes next."""
-        phase, known, cadence = self.phase, self.resource_version, self.habits.cadence
+        phase, known, cadence = self.phase, self.resource_version, self.profile.bookmark_interval
         step = super().advance(outcome, now=now, jitter=jitter, retry_after=retry_after)
         history = self._history
         asked = next(each for each in reversed(history.requests) if each.informer == self._name)
@@ -64,13 +64,13 @@ class ObservedReflector(Reflector):
         cursor: ObservedCursor,
         *,
         known: Callable[[KubeObject], KubeObject],
-        reports: Reports,
+        reports: InformerReporter,
         liveness: LivenessPolicy | None = None,
-        keep: Keep | None = None,
+        keep: Converter | None = None,
     ) -> None:
         """Make a reflector that goes where ``cursor`` says."""
         super().__init__(source, queue, known=known, reports=reports, liveness=liveness, keep=keep)
-        self._cursor = cursor
+        self._state = cursor
 
 
 class CountedFailures(NoMetrics):

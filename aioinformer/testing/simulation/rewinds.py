@@ -31,7 +31,7 @@ class Rewinds:
         self.moved = [
             each.order
             for each in history.troubles
-            if each.informer == informer and each.cause == "moved"
+            if each.informer == informer and each.cause == "api_version_changed"
         ]
         """When the resource was found in another version: then all objects are told once more."""
         self._history = history
@@ -51,7 +51,7 @@ class Rewinds:
 
     def gone(self, order: int) -> bool:
         """Whether discovery had said, before a moment, that the resource isn't served."""
-        looked = (each for each in self._taken if each.outcome is Outcome.ABSENT)
+        looked = (each for each in self._taken if each.outcome is Outcome.NOT_SERVED)
         return any(each.order < order for each in looked)
 
     def judge(self) -> None:

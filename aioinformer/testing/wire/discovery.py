@@ -16,7 +16,7 @@ from aioinformer.testing.wire.encoding import Encoding
 
 Document = dict[str, Any]
 
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+AGGREGATED_CONTENT_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 """The content type of the aggregated form."""
 
 VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
@@ -26,39 +26,39 @@ STATUS_VERBS = ["get", "patch", "update"]
 """And with the status of one."""
 
 
-def aggregated(
+def api_group_discovery_list(
     resources: Iterable[Resource], *, core: bool, with_status: Container[Resource] = ()
 ) -> Document:
     """Everything in the core group (``/api``), or in all the others (``/apis``)."""
     wanted = [resource for resource in resources if (resource.group == "") is core]
     items = [_group_discovery(group, served, with_status) for group, served in _by_group(wanted)]
     head = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
-    return head | {"metadata": _document(), "items": items}
+    return head | {"metadata": _empty_metadata(), "items": items}
 
 
-def core_versions(address: str) -> Document:
+def api_versions(address: str) -> Document:
     """The legacy form of ``/api``."""
     reachable = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
     head: Document = {"kind": "APIVersions", "versions": ["v1"]}
     return head | {"serverAddressByClientCIDRs": reachable}
 
 
-def groups(resources: Iterable[Resource]) -> Document:
+def api_group_list(resources: Iterable[Resource]) -> Document:
     """The legacy form of ``/apis``."""
     named = [resource for resource in resources if resource.group]
-    listed = [_group(name, served) for name, served in _by_group(named)]
+    listed = [_group_entry(name, served) for name, served in _by_group(named)]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
 
 
-def group(resources: Iterable[Resource], name: str) -> Document | None:
+def api_group(resources: Iterable[Resource], name: str) -> Document | None:
     """``/apis/GROUP``; ``None`` if nothing of it is served."""
     served = [resource for resource in resources if resource.group == name]
     if not served or not name:
         return None
-    return {"kind": "APIGroup", "apiVersion": "v1"} | _group(name, served)
+    return {"kind": "APIGroup", "apiVersion": "v1"} | _group_entry(name, served)
 
 
-def group_version(
+def api_resource_list(
     resources: Iterable[Resource], api_version: str, with_status: Container[Resource] = ()
 ) -> Document | None:
     """``/api/v1`` or ``/apis/GROUP/VERSION``; ``None`` if nothing of it is served."""
@@ -68,18 +68,20 @@ def group_version(
     head: Document = {"kind": "APIResourceList"}
     if served[0].group:
         head["apiVersion"] = "v1"  # the core group's document has none (recording 01)
-    entries = [entry for one in served for entry in _entries(one, status=one in with_status)]
+    entries = [
+        entry for one in served for entry in _resource_entries(one, status=one in with_status)
+    ]
     return head | {"groupVersion": api_version, "resources": entries}
 
 
-def served(resources: Iterable[Resource], wanted: Resource) -> Resource | None:
+def find_served(resources: Iterable[Resource], wanted: Resource) -> Resource | None:
     """What these documents say of one resource: it, or the same in its preferred version."""
     found = [one for one in resources if (one.group, one.plural) == (wanted.group, wanted.plural)]
     same = [one for one in found if one.version == wanted.version]
-    return next(iter(same or sorted(found, key=_age)), None)
+    return next(iter(same or sorted(found, key=_version_priority)), None)
 
 
-def version(minor: int) -> Document:
+def version_info(minor: int) -> Document:
     """``/version`` of Kubernetes 1.``minor``."""
     git = f"v1.{minor}.0"
     return {"major": "1", "minor": str(minor), "gitVersion": git, "platform": "linux/amd64"}
@@ -94,20 +96,20 @@ def _by_group(resources: Iterable[Resource]) -> Iterator[tuple[str, list[Resourc
 def _by_version(resources: Iterable[Resource]) -> Iterator[tuple[str, list[Resource]]]:
     """By version, the preferred one first."""
     versions: dict[str, list[Resource]] = {}
-    for resource in sorted(resources, key=_age):
+    for resource in sorted(resources, key=_version_priority):
         versions.setdefault(resource.version, []).append(resource)
     yield from versions.items()
 
 
 _STABILITY = {"": 0, "beta": 1, "alpha": 2}
-_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_VERSION_PATTERN = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
-def _age(resource: Resource) -> tuple[int, int, int, str]:
+def _version_priority(resource: Resource) -> tuple[int, int, int, str]:
     """Sorts versions as a server prefers them: v2, v1, v1beta2, v1beta1, v1alpha1, and others by
     name (apimachinery's ``CompareKubeAwareVersionStrings``).
     """
-    found = _VERSION.fullmatch(resource.version)
+    found = _VERSION_PATTERN.fullmatch(resource.version)
     if found is None:
         return len(_STABILITY), 0, 0, resource.version
     major, stability, minor = found.groups(default="")
@@ -119,12 +121,12 @@ def _group_discovery(
 ) -> Document:
     versions: list[Document] = []
     for version, served in _by_version(resources):
-        found = [_found(one, status=one in with_status) for one in served]
+        found = [_resource_discovery(one, status=one in with_status) for one in served]
         versions.append({"version": version, "resources": found, "freshness": "Current"})
-    return {"metadata": {"name": name} if name else _document(), "versions": versions}
+    return {"metadata": {"name": name} if name else _empty_metadata(), "versions": versions}
 
 
-def _found(resource: Resource, *, status: bool) -> Document:
+def _resource_discovery(resource: Resource, *, status: bool) -> Document:
     # Built-in types don't say their group and version again; custom ones do.
     custom = Encoding(resource).custom
     kind = {
@@ -140,7 +142,7 @@ def _found(resource: Resource, *, status: bool) -> Document:
     return entry | ({"subresources": [part]} if status else {})
 
 
-def _group(name: str, resources: list[Resource]) -> Document:
+def _group_entry(name: str, resources: list[Resource]) -> Document:
     versions = [
         {"groupVersion": f"{name}/{version}", "version": version}
         for version, _ in _by_version(resources)
@@ -148,7 +150,7 @@ def _group(name: str, resources: list[Resource]) -> Document:
     return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
 
-def _entries(resource: Resource, *, status: bool) -> Iterator[Document]:
+def _resource_entries(resource: Resource, *, status: bool) -> Iterator[Document]:
     """The resource, and its status behind it."""
     entry: Document = {"name": resource.plural, "singularName": resource.singular}
     entry |= {"namespaced": resource.namespaced, "kind": resource.kind, "verbs": VERBS}
@@ -162,5 +164,5 @@ def _short_names(resource: Resource) -> Document:
     return {"shortNames": list(resource.short_names)} if resource.short_names else {}
 
 
-def _document() -> Document:
+def _empty_metadata() -> Document:
     return {}

@@ -1,7 +1,7 @@
 """What an API server says when it refuses: one function a refusal, in the server's own words.
 
 The texts and details are those of a kube-apiserver 1.36 (recordings 20 to 27, 34, 41, 53 and 61
-to 64); ``document`` is the ``v1.Status`` object that carries them. Who refuses what, and when, is
+to 64); ``status_document`` is the ``v1.Status`` object that carries them. Who refuses what, and when, is
 decided elsewhere.
 
 What an API server says when it refuses a write: ``statuses`` for patches, applies, deletions.
@@ -29,10 +29,10 @@ __all__ = [
 ]
 
 
-_MODIFIED = (
+_OBJECT_MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
-_INCONSISTENT_REST = (
+_INCONSISTENT_CONTINUE = (
     "The provided continue parameter is too old to display a consistent list result. You can "
     "start a new list without the continue parameter, or use the continue token in this response "
     "to retrieve the remainder of the results. Continuing with the provided token results in an "
@@ -41,7 +41,7 @@ _INCONSISTENT_REST = (
 )
 
 
-def document(status: Status) -> dict[str, Any]:
+def status_document(status: Status) -> dict[str, Any]:
     """The ``v1.Status`` object, its keys in the server's order."""
     metadata = {"continue": status.continue_token} if status.continue_token else {}
     body: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": metadata}
@@ -54,7 +54,7 @@ def document(status: Status) -> dict[str, Any]:
     return body | {"code": status.code}
 
 
-def success(resource: Resource, name: str, uid: str) -> dict[str, Any]:
+def success_document(resource: Resource, name: str, uid: str) -> dict[str, Any]:
     """What a finished deletion is answered with."""
     details = _details(resource, name) | {"uid": uid}
     head: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
@@ -62,7 +62,7 @@ def success(resource: Resource, name: str, uid: str) -> dict[str, Any]:
 
 
 @contextmanager
-def during(phase: Phase) -> Generator[None]:
+def error_phase(phase: Phase) -> Generator[None]:
     """Note in a refusal what the request was for."""
     try:
         yield
@@ -84,7 +84,7 @@ def bad_request(message: str) -> ServerError:
     return server_error(Status(400, "BadRequest", message))
 
 
-def bad_selector(error: InvalidSelector) -> ServerError:
+def invalid_selector(error: InvalidSelector) -> ServerError:
     """A selector that doesn't parse: its first line is the server's text (recording 21)."""
     return bad_request(str(error).partition("\n")[0])
 
@@ -156,7 +156,7 @@ def not_a_list() -> ServerError:
     return server_error(Status(500, "", "content is not a list"))
 
 
-def a_list(kind: str) -> ServerError:
+def list_not_acceptable(kind: str) -> ServerError:
     """A ``PartialObjectMetadata`` of many is wanted."""
     requested = "you requested PartialObjectMetadata, but the requested object"
     return _not_acceptable(f"{requested} is a list ({kind})")
@@ -175,7 +175,7 @@ def already_exists(resource: Resource, name: str) -> ServerError:
     return server_error(Status(409, "AlreadyExists", message, _details(resource, name)))
 
 
-def conflict(resource: Resource, name: str, why: str = _MODIFIED) -> ServerError:
+def conflict(resource: Resource, name: str, why: str = _OBJECT_MODIFIED) -> ServerError:
     """Written from a state that is no longer the newest, or a precondition that doesn't hold."""
     message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
     return server_error(Status(409, "Conflict", message, _details(resource, name)))
@@ -189,7 +189,7 @@ def failed_precondition(
     return conflict(resource, name, f"Precondition failed: {held}")
 
 
-def undeletable(
+def delete_conflict(
     resource: Resource, name: str, field: str, expected: str, found: str
 ) -> ServerError:
     """A deletion that is bound to another object of that name (``UID``), or another version."""
@@ -218,34 +218,34 @@ def invalid(
 
 def invalid_option(field: str, text: str) -> ServerError:
     """A combination of query parameters that the server forbids (recording 34)."""
-    return _options(_forbidden(field, text))
+    return _invalid_list_options(_forbidden_cause(field, text))
 
 
 def unsupported_option(field: str, value: str, known: tuple[str, ...]) -> ServerError:
     """A query parameter with a value that the server doesn't know."""
-    return _options(_unsupported(field, value, known))
+    return _invalid_list_options(_unsupported_cause(field, value, known))
 
 
-def unmatched_watch_list(match: str) -> ServerError:
+def invalid_watch_list_match(match: str) -> ServerError:
     """A WatchList without the one ``resourceVersionMatch`` that it can have (recording 34)."""
     name, required = "resourceVersionMatch", "NotOlderThan"
-    causes = [_forbidden(name, f"sendInitialEvents requires setting {name} to {required}")]
+    causes = [_forbidden_cause(name, f"sendInitialEvents requires setting {name} to {required}")]
     if match:
-        causes.append(_unsupported(name, match, (required,)))
-    return _options(*causes)
+        causes.append(_unsupported_cause(name, match, (required,)))
+    return _invalid_list_options(*causes)
 
 
-def _forbidden(field: str, text: str) -> dict[str, str]:
+def _forbidden_cause(field: str, text: str) -> dict[str, str]:
     return {"reason": "FieldValueForbidden", "message": f"Forbidden: {text}", "field": field}
 
 
-def _unsupported(field: str, value: str, known: tuple[str, ...]) -> dict[str, str]:
+def _unsupported_cause(field: str, value: str, known: tuple[str, ...]) -> dict[str, str]:
     listed = ", ".join(f'"{one}"' for one in known)
     text = f'Unsupported value: "{value}": supported values: {listed}'
     return {"reason": "FieldValueNotSupported", "message": text, "field": field}
 
 
-def _options(*causes: dict[str, str]) -> ServerError:
+def _invalid_list_options(*causes: dict[str, str]) -> ServerError:
     texts = [f"{cause['field']}: {cause['message']}" for cause in causes]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": list(causes)}
@@ -256,11 +256,11 @@ def _options(*causes: dict[str, str]) -> ServerError:
 # -- resource versions ---------------------------------------------------------------------------
 
 
-def malformed_version(text: str, *, watched: bool) -> ServerError:
+def malformed_version(text: str, *, for_watch: bool) -> ServerError:
     """A resourceVersion that is no number: 400 for a list, 500 for a watch (recording 41)."""
     parsing = f'strconv.ParseUint: parsing "{text}": invalid syntax'
     message = f'resourceVersion: Invalid value: "{text}": {parsing}'
-    if watched:
+    if for_watch:
         return server_error(Status(500, "", message))
     return bad_request(f"invalid resource version: {message}")
 
@@ -285,18 +285,18 @@ def too_old_version(version: int, oldest: int) -> ServerError:
     return server_error(Status(410, "Expired", f"too old resource version: {version} ({oldest})"))
 
 
-def version_gone() -> ServerError:
+def expired_version() -> ServerError:
     """A list at exactly a resourceVersion that is forgotten (recording 63)."""
     message = "The resourceVersion for the provided list is too old."
     return server_error(Status(410, "Expired", message))
 
 
-def token_gone(fresh: str) -> ServerError:
+def expired_token(fresh: str) -> ServerError:
     """A continue token of a forgotten snapshot; ``fresh`` goes on without one (recording 62)."""
-    return server_error(Status(410, "Expired", _INCONSISTENT_REST, continue_token=fresh))
+    return server_error(Status(410, "Expired", _INCONSISTENT_CONTINUE, continue_token=fresh))
 
 
-def watch_list_unserved() -> ServerError:
+def unsupported_watch_list() -> ServerError:
     """A WatchList from a storage that can't serve one (recording 43)."""
     message = (
         "a watch stream was requested by the client but the required storage feature "
@@ -305,7 +305,7 @@ def watch_list_unserved() -> ServerError:
     return server_error(Status(500, "InternalError", message))
 
 
-def bad_token(why: str) -> ServerError:
+def invalid_token(why: str) -> ServerError:
     """A continue token that this server didn't make (recording 23)."""
     return bad_request(f"invalid continue token: continue key is not valid: {why}")
 
@@ -348,7 +348,7 @@ def apply_conflict(conflicts: Mapping[str, Sequence[str]]) -> ServerError:
 def immutable_uid(resource: Resource, name: str, uid: str) -> ServerError:
     """A patch would give an object another uid."""
     text = f'Invalid value: "{uid}": field is immutable'
-    return _twice(resource, name, "metadata.uid", "FieldValueInvalid", text)
+    return _invalid_twice(resource, name, "metadata.uid", "FieldValueInvalid", text)
 
 
 def new_finalizers(resource: Resource, name: str, added: Sequence[str]) -> ServerError:
@@ -358,10 +358,12 @@ def new_finalizers(resource: Resource, name: str, added: Sequence[str]) -> Serve
         "Forbidden: no new finalizers can be added if the object is being deleted, "
         f"found new finalizers []string{{{listed}}}"
     )
-    return _twice(resource, name, "metadata.finalizers", "FieldValueForbidden", text)
+    return _invalid_twice(resource, name, "metadata.finalizers", "FieldValueForbidden", text)
 
 
-def _twice(resource: Resource, name: str, field: str, reason: str, text: str) -> ServerError:
+def _invalid_twice(
+    resource: Resource, name: str, field: str, reason: str, text: str
+) -> ServerError:
     """Two validations of one object's metadata find the same; the sentence has it once."""
     refusal = invalid(resource.kind, name, field, reason, text, group=resource.group)
     details: dict[str, Any] = dict(refusal.status.details)

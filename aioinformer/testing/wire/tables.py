@@ -22,63 +22,65 @@ import msgspec
 
 from aioinformer.testing.wire.encoding import (
     Encoding,
-    EventType,
-    Form,
-    Frame,
-    Stored,
-    bookmark_metadata,
-    event_line,
-    json_bytes,
-    ordered,
+    ListMeta,
+    ObjectEncoder,
+    StoredObject,
+    WatchEventType,
+    build_bookmark_metadata,
+    encode_json,
+    encode_watch_event,
+    order_metadata,
 )
 
 __all__ = [
-    "META",
+    "META_API_VERSION",
     "Include",
-    "MetadataForm",
-    "Shape",
-    "TableForm",
-    "age",
-    "form_of",
-    "partial_object",
+    "MetadataEncoder",
+    "ObjectForm",
+    "TableEncoder",
+    "format_age",
+    "make_encoder",
+    "partial_object_metadata",
 ]
 
 
-META = "meta.k8s.io/v1"
+META_API_VERSION = "meta.k8s.io/v1"
 """The group version of these forms."""
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataForm:
+class MetadataEncoder:
     """Objects of any resource as ``PartialObjectMetadata``; all of them are alike."""
 
-    def line(self, event: EventType, stored: Stored) -> bytes:
+    def encode_event(self, event: WatchEventType, stored: StoredObject) -> bytes:
         """One event of a watch."""
-        return event_line(event, json_bytes(partial_object(stored.body["metadata"])))
+        return encode_watch_event(
+            event, encode_json(partial_object_metadata(stored.body["metadata"]))
+        )
 
-    def bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
+    def encode_bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
         """A bookmark."""
-        metadata = bookmark_metadata(version, initial_events_end)
-        return event_line("BOOKMARK", json_bytes(partial_object(metadata)))
+        metadata = build_bookmark_metadata(version, initial_events_end)
+        return encode_watch_event("BOOKMARK", encode_json(partial_object_metadata(metadata)))
 
-    def first(self, line: bytes) -> bytes:
+    def as_first_event(self, line: bytes) -> bytes:
         """The event as it is."""
         return line
 
-    def page(self, rows: Iterable[Stored], frame: Frame) -> bytes:
+    def encode_list(self, rows: Iterable[StoredObject], list_meta: ListMeta) -> bytes:
         """A list, or one page of it."""
-        head = {"kind": "PartialObjectMetadataList", "apiVersion": META}
-        items = [partial_object(stored.body["metadata"]) for stored in rows]
-        return json_bytes(head | {"metadata": frame.metadata(), "items": items}) + b"\n"
+        head = {"kind": "PartialObjectMetadataList", "apiVersion": META_API_VERSION}
+        items = [partial_object_metadata(stored.body["metadata"]) for stored in rows]
+        return encode_json(head | {"metadata": list_meta.to_dict(), "items": items}) + b"\n"
 
 
-def partial_object(metadata: dict[str, Any]) -> dict[str, Any]:
+def partial_object_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """An object's type and metadata."""
-    head = {"kind": "PartialObjectMetadata", "apiVersion": META}
-    return head | {"metadata": ordered(metadata)}
+    head = {"kind": "PartialObjectMetadata", "apiVersion": META_API_VERSION}
+    return head | {"metadata": order_metadata(metadata)}
 
 
-Shape: TypeAlias = Literal["whole", "metadata", "table"]
+ObjectForm: TypeAlias = Literal["whole", "metadata", "table"]
 """How objects are shown: as they are, by their metadata alone, or as a table for people."""
 
 Include: TypeAlias = Literal["Metadata", "Object", "None"]
@@ -86,14 +88,14 @@ Include: TypeAlias = Literal["Metadata", "Object", "None"]
 
 _NO_COLUMNS = b'"columnDefinitions":null'
 
-_NAME = (
+_NAME_DESCRIPTION = (
     "Name must be unique within a namespace. Is required when creating resources, although some "
     "resources may allow a client to request the generation of an appropriate name automatically. "
     "Name is primarily intended for creation idempotence and configuration definition. Cannot be "
     "updated. More info: "
     "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
 )
-_AGE = (
+_AGE_DESCRIPTION = (
     "CreationTimestamp is a timestamp representing the server time when this object was created. "
     "It is not guaranteed to be set in happens-before order across separate operations. Clients "
     "may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the "
@@ -109,7 +111,7 @@ _POD_COLUMNS = (
         "container in this pod has restarted.",
         0,
     ),
-    ("Age", _AGE, 0),
+    ("Age", _AGE_DESCRIPTION, 0),
     (
         "IP",
         "podIP address allocated to the pod. Routable at least within the cluster. Empty if not "
@@ -145,11 +147,11 @@ _POD_COLUMNS = (
         1,
     ),
 )
-_NONE = "<none>"
+_NO_VALUE = "<none>"
 
 
 @dataclass(frozen=True, slots=True)
-class TableForm:
+class TableEncoder:
     """One resource as a table."""
 
     encoding: Encoding
@@ -157,76 +159,83 @@ class TableForm:
     """The time that ages are counted to."""
     include: Include = "Metadata"
 
-    def page(self, rows: Iterable[Stored], frame: Frame) -> bytes:
+    def encode_list(self, rows: Iterable[StoredObject], list_meta: ListMeta) -> bytes:
         """A list, or one page of it."""
         printed = [
-            {"cells": self._cells(stored.body), "object": self._object(stored)} for stored in rows
+            {"cells": self._row_cells(stored.body), "object": self._row_object(stored)}
+            for stored in rows
         ]
-        return json_bytes(self._table(frame.metadata(), self._columns, printed)) + b"\n"
+        return encode_json(self._build_table(list_meta.to_dict(), self._columns, printed)) + b"\n"
 
-    def line(self, event: EventType, stored: Stored) -> bytes:
+    def encode_event(self, event: WatchEventType, stored: StoredObject) -> bytes:
         """One event of a watch."""
-        row = {"cells": self._cells(stored.body), "object": self._object(stored)}
+        row = {"cells": self._row_cells(stored.body), "object": self._row_object(stored)}
         metadata = {"resourceVersion": stored.body["metadata"]["resourceVersion"]}
-        return event_line(event, json_bytes(self._table(metadata, None, [row])))
+        return encode_watch_event(event, encode_json(self._build_table(metadata, None, [row])))
 
-    def bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
+    def encode_bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
         """A bookmark: a row of nothing, whose object carries the mark."""
-        body: dict[str, Any] = {"metadata": bookmark_metadata(version, initial_events_end)}
+        body: dict[str, Any] = {"metadata": build_bookmark_metadata(version, initial_events_end)}
         shown: Any = None
         if self.include == "Object":
-            plain = self.encoding.bookmark(version, initial_events_end=initial_events_end)
+            plain = self.encoding.encode_bookmark(version, initial_events_end=initial_events_end)
             shown = msgspec.json.decode(plain)["object"]
         elif self.include == "Metadata" or initial_events_end:  # the mark is never left out
-            shown = partial_object(body["metadata"])
-        row = {"cells": self._cells(body), "object": shown}
+            shown = partial_object_metadata(body["metadata"])
+        row = {"cells": self._row_cells(body), "object": shown}
         metadata = {"resourceVersion": str(version)}
-        return event_line("BOOKMARK", json_bytes(self._table(metadata, None, [row])))
+        return encode_watch_event("BOOKMARK", encode_json(self._build_table(metadata, None, [row])))
 
-    def first(self, line: bytes) -> bytes:
+    def as_first_event(self, line: bytes) -> bytes:
         """The event with the columns, if it is a table."""
-        return line.replace(_NO_COLUMNS, b'"columnDefinitions":%s' % json_bytes(self._columns), 1)
+        return line.replace(_NO_COLUMNS, b'"columnDefinitions":%s' % encode_json(self._columns), 1)
 
     @property
     def _columns(self) -> list[dict[str, Any]]:
-        columns = [_column("Name", _NAME, 0, form="name")]
-        if self._pods:
-            return columns + [_column(*column) for column in _POD_COLUMNS]
-        return [*columns, _column("Age", _AGE, 0, kind="date")]
+        columns = [_build_column("Name", _NAME_DESCRIPTION, 0, form="name")]
+        if self._is_pods:
+            return columns + [_build_column(*column) for column in _POD_COLUMNS]
+        return [*columns, _build_column("Age", _AGE_DESCRIPTION, 0, kind="date")]
 
-    def _table(self, metadata: dict[str, Any], columns: object, rows: object) -> dict[str, Any]:
-        head: dict[str, Any] = {"kind": "Table", "apiVersion": META, "metadata": metadata}
+    def _build_table(
+        self, metadata: dict[str, Any], columns: object, rows: object
+    ) -> dict[str, Any]:
+        head: dict[str, Any] = {
+            "kind": "Table",
+            "apiVersion": META_API_VERSION,
+            "metadata": metadata,
+        }
         return head | {"columnDefinitions": columns, "rows": rows}
 
-    def _object(self, stored: Stored) -> object:
+    def _row_object(self, stored: StoredObject) -> object:
         if self.include == "Object":
-            return msgspec.Raw(self.encoding.whole(stored.raw))
-        return None if self.include == "None" else partial_object(stored.body["metadata"])
+            return msgspec.Raw(self.encoding.add_type_meta(stored.raw))
+        return None if self.include == "None" else partial_object_metadata(stored.body["metadata"])
 
     @property
-    def _pods(self) -> bool:
+    def _is_pods(self) -> bool:
         return str(self.encoding.resource) == "pods"
 
-    def _cells(self, body: dict[str, Any]) -> list[str | None]:
+    def _row_cells(self, body: dict[str, Any]) -> list[str | None]:
         name = body["metadata"].get("name", "")
         created = body["metadata"].get("creationTimestamp")
-        lived = age(self.clock() - dt.datetime.fromisoformat(created)) if created else None
-        if not self._pods:
+        lived = format_age(self.clock() - dt.datetime.fromisoformat(created)) if created else None
+        if not self._is_pods:
             return [name, lived]
         ready, status, restarts, *wide = _pod_cells(body)
         return [name, ready, status, restarts, lived or "<unknown>", *wide]
 
 
-def form_of(
-    encoding: Encoding, shape: Shape, include: Include, clock: Callable[[], dt.datetime]
-) -> Form:
+def make_encoder(
+    encoding: Encoding, form: ObjectForm, include: Include, clock: Callable[[], dt.datetime]
+) -> ObjectEncoder:
     """How the objects of one resource are shown."""
-    if shape == "table":
-        return TableForm(encoding, clock, include)
-    return encoding if shape == "whole" else MetadataForm()
+    if form == "table":
+        return TableEncoder(encoding, clock, include)
+    return encoding if form == "whole" else MetadataEncoder()
 
 
-def _column(
+def _build_column(
     name: str, description: str, priority: int, *, kind: str = "string", form: str = ""
 ) -> dict[str, Any]:
     column: dict[str, Any] = {"name": name, "type": kind, "format": form}
@@ -235,50 +244,52 @@ def _column(
 
 def _pod_cells(body: dict[str, Any]) -> list[str]:
     """What is printed of a pod besides name and age (a part of kubernetes' ``printPod``)."""
-    spec, status = _mapping(body.get("spec")), _mapping(body.get("status"))
-    running = [_mapping(one) for one in _items(status.get("containerStatuses"))]
+    spec, status = _as_mapping(body.get("spec")), _as_mapping(body.get("status"))
+    running = [_as_mapping(one) for one in _as_list(status.get("containerStatuses"))]
     ready = sum(bool(one.get("ready")) for one in running)
     restarts = sum(int(one.get("restartCount") or 0) for one in running)
     reason = status.get("reason") or status.get("phase") or ""
     for one in reversed(running):  # the first container that waits has the last word
-        waiting = _mapping(_mapping(one.get("state")).get("waiting"))
+        waiting = _as_mapping(_as_mapping(one.get("state")).get("waiting"))
         reason = waiting.get("reason") or reason
     if "deletionTimestamp" in body["metadata"]:
         reason = "Terminating"
     return [
-        f"{ready}/{len(_items(spec.get('containers')))}",
+        f"{ready}/{len(_as_list(spec.get('containers')))}",
         str(reason),
         str(restarts),
-        str(status.get("podIP") or _NONE),
-        str(spec.get("nodeName") or _NONE),
-        str(status.get("nominatedNodeName") or _NONE),
-        _gates(spec, status),
+        str(status.get("podIP") or _NO_VALUE),
+        str(spec.get("nodeName") or _NO_VALUE),
+        str(status.get("nominatedNodeName") or _NO_VALUE),
+        _readiness_gates(spec, status),
     ]
 
 
-def _gates(spec: dict[str, Any], status: dict[str, Any]) -> str:
-    wanted = {_mapping(gate).get("conditionType") for gate in _items(spec.get("readinessGates"))}
+def _readiness_gates(spec: dict[str, Any], status: dict[str, Any]) -> str:
+    wanted = {
+        _as_mapping(gate).get("conditionType") for gate in _as_list(spec.get("readinessGates"))
+    }
     if not wanted:
-        return _NONE
-    conditions = [_mapping(one) for one in _items(status.get("conditions"))]
+        return _NO_VALUE
+    conditions = [_as_mapping(one) for one in _as_list(status.get("conditions"))]
     met = {one.get("type") for one in conditions if one.get("status") == "True"}
     return f"{len(wanted & met)}/{len(wanted)}"
 
 
-def _mapping(value: object) -> dict[str, Any]:
+def _as_mapping(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _items(value: object) -> list[Any]:
+def _as_list(value: object) -> list[Any]:
     return list(cast("Iterable[Any]", value)) if isinstance(value, list) else []
 
 
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
 
 
-def age(lived: dt.timedelta) -> str:
+def format_age(duration: dt.timedelta) -> str:
     """A duration as the server prints it: two figures at most (``duration.HumanDuration``)."""
-    seconds = int(lived.total_seconds())
+    seconds = int(duration.total_seconds())
     if seconds < 0:
         return "<invalid>" if seconds < -1 else "0s"
     for below, (unit, letter), (part, smaller) in (

@@ -13,7 +13,7 @@ _BUILT_IN_VERSIONS = frozenset(resource.api_version for resource in BUILT_IN)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ResourcePath:
     """What a request is about."""
 
     resource: Resource
@@ -26,7 +26,7 @@ class Target:
     @classmethod
     def parse(
         cls, path: str, resources: Iterable[Resource], with_status: Collection[Resource] = ()
-    ) -> Target:
+    ) -> ResourcePath:
         """The target of a decoded URL path.
 
         Args:
@@ -37,31 +37,31 @@ class Target:
         Raises:
             NotFound: no such resource; in plain text if its whole group version is unknown.
         """
-        api_version, rest = _split(path)
+        api_version, rest = _split_group_version(path)
         served = {one.plural: one for one in resources if one.api_version == api_version}
         if not served:
             raise statuses.page_not_found()
-        namespace, rest = _scope(rest)
+        namespace, rest = _split_namespace(rest)
         plural, name, *deeper = *rest, "", ""
         resource = served.get(plural)
         known = api_version in _BUILT_IN_VERSIONS
         if resource in with_status and deeper[:1] == ["status"] and not any(deeper[1:]):
             return replace(cls.parse(path.rpartition("/status")[0], resources), part="status")
-        if resource is None or any(deeper) or _misplaced(resource, namespace, name):
+        if resource is None or any(deeper) or _has_wrong_scope(resource, namespace, name):
             if resource is not None and not known and deeper[:1] in (["status"], ["scale"]):
                 raise statuses.object_not_found(resource, name)  # it has no such subresource
             raise statuses.resource_not_found() if known else statuses.page_not_found()
         return cls(resource, namespace, name)
 
 
-def _misplaced(resource: Resource, namespace: str | None, name: str) -> bool:
+def _has_wrong_scope(resource: Resource, namespace: str | None, name: str) -> bool:
     """Whether a namespace is too much, or missing: an object has a path in its own alone."""
     if not resource.namespaced:
         return namespace is not None
     return bool(name) and namespace is None
 
 
-def _split(path: str) -> tuple[str, list[str]]:
+def _split_group_version(path: str) -> tuple[str, list[str]]:
     """The group version, and the segments after it."""
     match path.strip("/").split("/"):
         case ["api", version, *rest]:
@@ -72,7 +72,7 @@ def _split(path: str) -> tuple[str, list[str]]:
             return "", []
 
 
-def _scope(segments: list[str]) -> tuple[str | None, list[str]]:
+def _split_namespace(segments: list[str]) -> tuple[str | None, list[str]]:
     """The namespace, and the segments after it. ``namespaces/web`` alone is an object."""
     match segments:
         case ["namespaces", namespace, plural, *rest]:

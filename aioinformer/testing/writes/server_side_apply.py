@@ -16,7 +16,7 @@ Which fields an object has: the paths that ``managedFields`` are made of.
 A path is a tuple of the elements that ``fieldsV1`` has: ``f:name`` of a member, ``k:{...}`` of a
 list's item by its key, ``v:...`` of a set's by its value. The real server knows from a type's
 schema which lists are keyed; here that is known of metadata in all types, and of a few lists in
-built-in ones (``KEYS``). Every other list is one value, as are those of custom resources without
+built-in ones (``LIST_KEYS``). Every other list is one value, as are those of custom resources without
 ``x-kubernetes-list-type``.
 """
 
@@ -34,31 +34,31 @@ from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding
 
 __all__ = [
-    "BEFORE",
+    "BEFORE_FIRST_APPLY",
     "CONTAINER",
-    "Applied",
-    "Change",
-    "Fields",
-    "Manager",
-    "Owners",
-    "Path",
-    "applied",
-    "change_between",
-    "decoded",
-    "encoded",
+    "ApplyRequest",
+    "FieldChanges",
+    "FieldManager",
+    "FieldPath",
+    "FieldSet",
+    "ManagedFields",
+    "apply_configuration",
+    "collect_fields",
+    "decode_fields_v1",
+    "diff_fields",
+    "encode_fields_v1",
     "named_fields",
-    "nodes",
-    "parts",
+    "split_members",
 ]
 
 
-Path: TypeAlias = tuple[str, ...]
-Fields: TypeAlias = frozenset[Path]
+FieldPath: TypeAlias = tuple[str, ...]
+FieldSet: TypeAlias = frozenset[FieldPath]
 
 CONTAINER = object()
-"""What ``nodes`` has for a map or a keyed list: its members are told apart."""
+"""What ``collect_fields`` has for a map or a keyed list: its members are told apart."""
 
-KEYS: Mapping[str, str] = {
+LIST_KEYS: Mapping[str, str] = {
     "f:containers": "name",
     "f:initContainers": "name",
     "f:ephemeralContainers": "name",
@@ -71,10 +71,10 @@ KEYS: Mapping[str, str] = {
 """The keyed lists of built-in types that are known here, by their names wherever they stand."""
 
 METADATA = "f:metadata"
-OWNERS: Path = (METADATA, "f:ownerReferences")
-FINALIZERS: Path = (METADATA, "f:finalizers")
+OWNER_REFERENCES: FieldPath = (METADATA, "f:ownerReferences")
+FINALIZERS: FieldPath = (METADATA, "f:finalizers")
 
-UNOWNED = frozenset({("f:apiVersion",), ("f:kind",), (METADATA,)}) | {
+UNMANAGED_FIELDS = frozenset({("f:apiVersion",), ("f:kind",), (METADATA,)}) | {
     (METADATA, f"f:{name}")
     for name in (
         "name",
@@ -92,35 +92,41 @@ UNOWNED = frozenset({("f:apiVersion",), ("f:kind",), (METADATA,)}) | {
 """What nobody owns (apimachinery's ``stripMeta``), and what the server alone writes."""
 
 
-def parts(path: Path, value: Any, *, custom: bool) -> list[tuple[str, Any]] | None:
+def split_members(path: FieldPath, value: Any, *, custom: bool) -> list[tuple[str, Any]] | None:
     """The parts of a value that are told apart, each with the element of its path.
 
     ``None`` if it is one value: a scalar, or a list without keys.
     """
     if isinstance(value, dict):
         return [(f"f:{name}", part) for name, part in cast("dict[str, Any]", value).items()]
-    if not isinstance(value, list) or path[:-1] == OWNERS:
+    if not isinstance(value, list) or path[:-1] == OWNER_REFERENCES:
         return None
     items = list(cast("Iterable[Any]", value))
     if path == FINALIZERS:
-        return [(f"v:{_text(each)}", each) for each in items]
-    key = "uid" if path == OWNERS else None if custom or not path else KEYS.get(path[-1])
+        return [(f"v:{_encode_json(each)}", each) for each in items]
+    key = (
+        "uid"
+        if path == OWNER_REFERENCES
+        else None
+        if custom or not path
+        else LIST_KEYS.get(path[-1])
+    )
     if key is None or not all(isinstance(each, dict) and key in each for each in items):
         return None
-    return [(f"k:{_text({key: each[key]})}", each) for each in items]
+    return [(f"k:{_encode_json({key: each[key]})}", each) for each in items]
 
 
-def nodes(body: Mapping[str, Any], *, custom: bool) -> dict[Path, Any]:
+def collect_fields(body: Mapping[str, Any], *, custom: bool) -> dict[FieldPath, Any]:
     """Every field of an object, with its value; ``CONTAINER`` for those that have members."""
-    found: dict[Path, Any] = {}
+    found: dict[FieldPath, Any] = {}
 
-    def visit(path: Path, value: Any) -> None:
-        inside = parts(path, value, custom=custom)
-        if path[:-1] == OWNERS:
+    def visit(path: FieldPath, value: Any) -> None:
+        inside = split_members(path, value, custom=custom)
+        if path[:-1] == OWNER_REFERENCES:
             inside = None  # a reference to an owner is one value
-        if path and path not in UNOWNED:
+        if path and path not in UNMANAGED_FIELDS:
             found[path] = value if inside is None else CONTAINER
-        if path not in UNOWNED or path == (METADATA,):
+        if path not in UNMANAGED_FIELDS or path == (METADATA,):
             for element, part in inside or ():
                 visit((*path, element), part)
 
@@ -128,16 +134,16 @@ def nodes(body: Mapping[str, Any], *, custom: bool) -> dict[Path, Any]:
     return found
 
 
-def named_fields(body: Mapping[str, Any], *, custom: bool) -> Fields:
+def named_fields(body: Mapping[str, Any], *, custom: bool) -> FieldSet:
     """The fields that an applied configuration names: values, and entries of maps.
 
     A member that every type declares (``spec``, ``metadata.labels``) is not owned for what is in
     it. Deeper ones can't be told from a map's entries without a schema, and count as those.
     """
-    every = nodes(body, custom=custom)
+    every = collect_fields(body, custom=custom)
     full = {path[:-1] for path in every}
 
-    def declared(path: Path) -> bool:
+    def declared(path: FieldPath) -> bool:
         return len(path) == 1 or path[:-1] == (METADATA,)
 
     return frozenset(
@@ -150,7 +156,7 @@ def named_fields(body: Mapping[str, Any], *, custom: bool) -> Fields:
 # -- as managedFields have them ----------------------------------------------------------------
 
 
-def encoded(fields: Fields) -> dict[str, Any]:
+def encode_fields_v1(fields: FieldSet) -> dict[str, Any]:
     """``fieldsV1``."""
     tree: dict[str, Any] = {}
     for path in sorted(fields):
@@ -158,37 +164,37 @@ def encoded(fields: Fields) -> dict[str, Any]:
         for element in path:
             here = here.setdefault(element, {})
         here["."] = {}
-    return _tidied(tree)
+    return _simplify_tree(tree)
 
 
-def _tidied(tree: dict[str, Any]) -> dict[str, Any]:
+def _simplify_tree(tree: dict[str, Any]) -> dict[str, Any]:
     """A field without fields inside is ``{}``; one with some says by ``.`` that it is meant too."""
-    inside = {name: _tidied(tree[name]) for name in sorted(tree)}
+    inside = {name: _simplify_tree(tree[name]) for name in sorted(tree)}
     return {} if inside.keys() == {"."} else inside
 
 
-def decoded(tree: Mapping[str, Any]) -> Fields:
+def decode_fields_v1(tree: Mapping[str, Any]) -> FieldSet:
     """The fields of a ``fieldsV1``."""
-    return frozenset(_read((), tree))
+    return frozenset(_iterate_paths((), tree))
 
 
-def _read(path: Path, tree: Mapping[str, Any]) -> Iterable[Path]:
+def _iterate_paths(path: FieldPath, tree: Mapping[str, Any]) -> Iterable[FieldPath]:
     if path and (not tree or "." in tree):
         yield path
     for element, inside in tree.items():
         if element != ".":
-            yield from _read((*path, element), inside)
+            yield from _iterate_paths((*path, element), inside)
 
 
-def _text(value: object) -> str:
+def _encode_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-BEFORE = "before-first-apply"
+BEFORE_FIRST_APPLY = "before-first-apply"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Manager:
+class FieldManager:
     """One who owns fields."""
 
     operation: Literal["Apply", "Update"]
@@ -203,60 +209,68 @@ class Manager:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FieldChanges:
     """What is different from one state of an object to the next."""
 
-    written: Fields
+    written: FieldSet
     """Fields that are new, or have another value."""
-    removed: Fields
+    removed: FieldSet
 
     def __bool__(self) -> bool:
         return bool(self.written or self.removed)
 
 
-def change_between(old: Mapping[str, Any], new: Mapping[str, Any], *, custom: bool) -> Change:
+def diff_fields(old: Mapping[str, Any], new: Mapping[str, Any], *, custom: bool) -> FieldChanges:
     """What was changed."""
-    before, after = nodes(old, custom=custom), nodes(new, custom=custom)
+    before, after = collect_fields(old, custom=custom), collect_fields(new, custom=custom)
     written = {path for path, value in after.items() if path not in before or before[path] != value}
-    return Change(frozenset(written), frozenset(before.keys() - after.keys()))
+    return FieldChanges(frozenset(written), frozenset(before.keys() - after.keys()))
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManagedFieldsEntry:
     """What one manager owns."""
 
-    fields: Fields
+    fields: FieldSet
     time: str
 
 
 @dataclass(frozen=True, slots=True)
-class Owners:
+class ManagedFields:
     """All the managers of an object."""
 
-    entries: Mapping[Manager, Entry]
+    entries: Mapping[FieldManager, ManagedFieldsEntry]
 
     @classmethod
-    def of(cls, body: Mapping[str, Any]) -> Owners:
+    def from_object(cls, body: Mapping[str, Any]) -> ManagedFields:
         """Those that an object names."""
-        entries: dict[Manager, Entry] = {}
+        entries: dict[FieldManager, ManagedFieldsEntry] = {}
         for each in body["metadata"].get("managedFields") or ():
             named = each.get("manager", ""), each.get("apiVersion", "")
-            manager = Manager(each.get("operation", "Update"), *named, each.get("subresource", ""))
-            entries[manager] = Entry(decoded(each.get("fieldsV1") or {}), each.get("time", ""))
+            manager = FieldManager(
+                each.get("operation", "Update"), *named, each.get("subresource", "")
+            )
+            entries[manager] = ManagedFieldsEntry(
+                decode_fields_v1(each.get("fieldsV1") or {}), each.get("time", "")
+            )
         return cls(entries)
 
-    def fields_of(self, manager: Manager) -> Fields:
+    def fields_of(self, manager: FieldManager) -> FieldSet:
         """What one owns."""
         entry = self.entries.get(manager)
         return entry.fields if entry else frozenset()
 
-    def others(self, manager: Manager) -> dict[Manager, Fields]:
+    def owned_by_others(self, manager: FieldManager) -> dict[FieldManager, FieldSet]:
         """What all the others own."""
         return {one: entry.fields for one, entry in self.entries.items() if one != manager}
 
-    def conflicts(self, manager: Manager, change: Change) -> dict[Manager, list[Path]]:
+    def find_conflicts(
+        self, manager: FieldManager, change: FieldChanges
+    ) -> dict[FieldManager, list[FieldPath]]:
         """Fields of others that a change would write, in the server's order."""
-        found = {one: fields & change.written for one, fields in self.others(manager).items()}
+        found = {
+            one: fields & change.written for one, fields in self.owned_by_others(manager).items()
+        }
         # Members first, then what is inside of them.
         return {
             one: sorted(fields, key=lambda path: (len(path), path))
@@ -264,8 +278,8 @@ class Owners:
             if fields
         }
 
-    def after(
-        self, manager: Manager, change: Change, owned: Fields, now: dt.datetime
+    def record_change(
+        self, manager: FieldManager, change: FieldChanges, owned: FieldSet, now: dt.datetime
     ) -> list[dict[str, Any]]:
         """``managedFields`` after a change by one of them, who owns ``owned`` then."""
         stamp = now.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -277,81 +291,98 @@ class Owners:
         }
         before = self.entries.get(manager)
         kept = before is not None and before.fields == owned
-        entries[manager] = before if before is not None and kept else Entry(owned, stamp)
+        entries[manager] = (
+            before if before is not None and kept else ManagedFieldsEntry(owned, stamp)
+        )
         ranks = {(one.operation, entry.time, one): entry for one, entry in entries.items()}
-        return [_written(rank[-1], ranks[rank]) for rank in sorted(ranks) if ranks[rank].fields]
+        return [
+            _encode_entry(rank[-1], ranks[rank]) for rank in sorted(ranks) if ranks[rank].fields
+        ]
 
-    def updated(self, manager: Manager, change: Change, now: dt.datetime) -> list[dict[str, Any]]:
+    def record_update(
+        self, manager: FieldManager, change: FieldChanges, now: dt.datetime
+    ) -> list[dict[str, Any]]:
         """``managedFields`` after an update, which takes over whatever it writes."""
         owned = (self.fields_of(manager) | change.written) - change.removed
-        return self.after(manager, change, owned, now)
+        return self.record_change(manager, change, owned, now)
 
 
-def _written(manager: Manager, entry: Entry) -> dict[str, Any]:
+def _encode_entry(manager: FieldManager, entry: ManagedFieldsEntry) -> dict[str, Any]:
     written = {
         "manager": manager.name,
         "operation": manager.operation,
         "apiVersion": manager.api_version,
         "time": entry.time,
         "fieldsType": "FieldsV1",
-        "fieldsV1": encoded(entry.fields),
+        "fieldsV1": encode_fields_v1(entry.fields),
     }
     return written | ({"subresource": manager.subresource} if manager.subresource else {})
 
 
-def first_owners(body: Mapping[str, Any], api_version: str, *, custom: bool, stamp: str) -> Owners:
+def build_initial_managed_fields(
+    body: Mapping[str, Any], api_version: str, *, custom: bool, stamp: str
+) -> ManagedFields:
     """The owners of an object that has none: all of it was there before."""
-    every = frozenset(nodes(body, custom=custom))
+    every = frozenset(collect_fields(body, custom=custom))
     if not every:
-        return Owners({})
-    return Owners({Manager("Update", BEFORE, api_version): Entry(every, stamp)})
+        return ManagedFields({})
+    return ManagedFields(
+        {FieldManager("Update", BEFORE_FIRST_APPLY, api_version): ManagedFieldsEntry(every, stamp)}
+    )
 
 
-Body = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class ApplyRequest:
     """A configuration, and who applies it."""
 
-    config: Body
-    manager: Manager
+    config: JsonObject
+    manager: FieldManager
     force: bool
     now: dt.datetime
 
 
-def applied(encoding: Encoding, live: Mapping[str, Any], wanted: Applied) -> Body:
+def apply_configuration(
+    encoding: Encoding, live: Mapping[str, Any], request: ApplyRequest
+) -> JsonObject:
     """The next state of an object; of a new one, ``live`` has nothing but its metadata.
 
     Raises:
         Conflict: it would change fields that other managers own.
     """
-    custom, manager = encoding.custom, wanted.manager
-    owners = Owners.of(live)
+    custom, manager = encoding.custom, request.manager
+    owners = ManagedFields.from_object(live)
     if not owners.entries:
         stamp = live["metadata"].get("creationTimestamp") or ""
         version = encoding.resource.api_version
-        owners = first_owners(live, version, custom=custom, stamp=stamp)
-    named = named_fields(wanted.config, custom=custom)
-    kept = named.union(*owners.others(manager).values())
+        owners = build_initial_managed_fields(live, version, custom=custom, stamp=stamp)
+    named = named_fields(request.config, custom=custom)
+    kept = named.union(*owners.owned_by_others(manager).values())
     dropped = owners.fields_of(manager) - kept
-    result = cast("Body", merged((), deepcopy(dict(live)), wanted.config, custom=custom))
-    result = cast("Body", without((), result, dropped, kept, custom=custom))
-    change = change_between(live, result, custom=custom)
-    conflicts = owners.conflicts(manager, change)
-    if conflicts and not wanted.force:
+    result = cast(
+        "JsonObject", merge_fields((), deepcopy(dict(live)), request.config, custom=custom)
+    )
+    result = cast("JsonObject", remove_fields((), result, dropped, kept, custom=custom))
+    change = diff_fields(live, result, custom=custom)
+    conflicts = owners.find_conflicts(manager, change)
+    if conflicts and not request.force:
         raise statuses.apply_conflict(
-            {str(one): [shown(path) for path in paths] for one, paths in conflicts.items()}
+            {str(one): [format_path(path) for path in paths] for one, paths in conflicts.items()}
         )
-    managed = owners.after(manager, change, named, wanted.now)
+    managed = owners.record_change(manager, change, named, request.now)
     metadata = {**result["metadata"]}
     metadata.pop("managedFields", None)
     return result | {"metadata": metadata | ({"managedFields": managed} if managed else {})}
 
 
-def merged(path: Path, live: Any, config: Any, *, custom: bool) -> Any:
+def merge_fields(path: FieldPath, live: Any, config: Any, *, custom: bool) -> Any:
     """What is there with what is wanted put over it."""
-    inside, there = parts(path, config, custom=custom), parts(path, live, custom=custom)
+    inside, there = (
+        split_members(path, config, custom=custom),
+        split_members(path, live, custom=custom),
+    )
     if config is None:
         return live
     if inside is None or there is None:
@@ -360,44 +391,48 @@ def merged(path: Path, live: Any, config: Any, *, custom: bool) -> Any:
     for element, part in inside:
         deeper = (*path, element)
         result[element] = (
-            merged(deeper, result[element], part, custom=custom) if element in result else part
+            merge_fields(deeper, result[element], part, custom=custom)
+            if element in result
+            else part
         )
-    return _assembled(config, result)
+    return _rebuild_container(config, result)
 
 
-def without(path: Path, live: Any, dropped: Fields, kept: Fields, *, custom: bool) -> Any:
+def remove_fields(
+    path: FieldPath, live: Any, dropped: FieldSet, owned: FieldSet, *, custom: bool
+) -> Any:
     """What is there without what nobody wants any more. A map that this leaves empty goes, too,
     unless somebody owns it.
     """
-    inside = parts(path, live, custom=custom)
+    inside = split_members(path, live, custom=custom)
     if inside is None:
         return live
     result: dict[str, Any] = {}
     for element, part in inside:
         deeper = (*path, element)
-        held = deeper in kept or any(one[: len(deeper)] == deeper for one in kept)
+        held = deeper in owned or any(one[: len(deeper)] == deeper for one in owned)
         if deeper in dropped and not held:
             continue
-        left = without(deeper, part, dropped, kept, custom=custom)
+        left = remove_fields(deeper, part, dropped, owned, custom=custom)
         if part and not left and isinstance(left, dict | list) and not held:
             continue
         result[element] = left
-    return _assembled(live, result)
+    return _rebuild_container(live, result)
 
 
-def _assembled(like: Any, members: Mapping[str, Any]) -> Any:
+def _rebuild_container(template: Any, members: Mapping[str, Any]) -> Any:
     """The map or list that has these members."""
-    if isinstance(like, dict):
+    if isinstance(template, dict):
         return {element[2:]: part for element, part in members.items()}
     return list(members.values())
 
 
-def shown(path: Path) -> str:
+def format_path(path: FieldPath) -> str:
     """A path as the server writes it: ``.spec.containers[name="web"].image``."""
-    return "".join(_element(element) for element in path)
+    return "".join(_format_element(element) for element in path)
 
 
-def _element(element: str) -> str:
+def _format_element(element: str) -> str:
     kind, rest = element[:2], element[2:]
     if kind == "f:":
         return f".{rest}"

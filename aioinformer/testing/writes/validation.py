@@ -17,11 +17,11 @@ import msgspec
 from aioinformer.errors import ServerError, Status, server_error
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire import statuses as write_statuses
-from aioinformer.testing.wire.encoding import Encoding, Stored
+from aioinformer.testing.wire.encoding import Encoding, StoredObject
 
-Body = dict[str, Any]
+JsonObject = dict[str, Any]
 
-_KEPT = (
+_SERVER_METADATA = (
     "uid",
     "creationTimestamp",
     "generation",
@@ -30,14 +30,14 @@ _KEPT = (
 )
 """Metadata that the server alone writes: an update can't change it."""
 
-_OMITTED = ("labels", "annotations", "finalizers", "ownerReferences")
+_OMITTED_WHEN_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences")
 """Metadata that isn't there when it is empty."""
 
-_GENERATED_NAME = 58
+_GENERATE_NAME_LIMIT = 58
 """Characters of ``generateName`` that are used, so that 5 more fit into 63."""
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
+class _ObjectMeta(msgspec.Struct, rename="camel"):
     """The fields of ObjectMeta that are read here, with the types that they must have."""
 
     name: str | None = None
@@ -50,25 +50,25 @@ class _Metadata(msgspec.Struct, rename="camel"):
     finalizers: list[str] | None = None
 
 
-class _Sent(msgspec.Struct):
-    metadata: _Metadata
+class _SentObject(msgspec.Struct):
+    metadata: _ObjectMeta
 
 
-def checked(body: Mapping[str, Any]) -> Body:
+def check_metadata(body: Mapping[str, Any]) -> JsonObject:
     """The body with its metadata, whose fields have the types that they must have.
 
     Raises:
         BadRequest: they don't.
     """
-    whole: Body = {**body, "metadata": body.get("metadata") or {}}
+    whole: JsonObject = {**body, "metadata": body.get("metadata") or {}}
     try:
-        msgspec.convert(whole, _Sent)
+        msgspec.convert(whole, _SentObject)
     except msgspec.ValidationError as error:
         raise statuses.bad_request(str(error)) from error
     return whole
 
 
-def accepted(encoding: Encoding, body: Mapping[str, Any]) -> Body:
+def validated(encoding: Encoding, body: Mapping[str, Any]) -> JsonObject:
     """A copy of a body that was sent, with its type filled in.
 
     Raises:
@@ -76,25 +76,25 @@ def accepted(encoding: Encoding, body: Mapping[str, Any]) -> Body:
     """
     resource = encoding.resource
     # Through JSON and back: a copy, and the same values that any client will read.
-    copy: Body = msgspec.json.decode(msgspec.json.encode(dict(body), enc_hook=_plain))
+    copy: JsonObject = msgspec.json.decode(msgspec.json.encode(dict(body), enc_hook=_to_plain_json))
     head = {"kind": resource.kind, "apiVersion": resource.api_version}
     for key, expected in head.items():
         found = copy.get(key, expected)
         if found != expected and encoding.custom and key == "kind":
-            raise _another_kind(encoding, copy, str(found))
+            raise _wrong_kind(encoding, copy, str(found))
         if found != expected:
             what = "kind" if key == "kind" else "API version"
             raise statuses.bad_request(
                 f"the {what} in the data ({found}) does not match the expected {what} ({expected})"
             )
-    metadata: Body = checked(copy)["metadata"]
-    for name in _OMITTED:
+    metadata: JsonObject = check_metadata(copy)["metadata"]
+    for name in _OMITTED_WHEN_EMPTY:
         if name in metadata and not metadata[name]:
             del metadata[name]
     return head | copy | {"metadata": metadata}
 
 
-def _another_kind(encoding: Encoding, body: Body, kind: str) -> ServerError:
+def _wrong_kind(encoding: Encoding, body: JsonObject, kind: str) -> ServerError:
     """The kind of a custom resource is checked by other code than a built-in one's."""
     name = str(body["metadata"].get("name", "")) if isinstance(body.get("metadata"), dict) else ""
     text = f'Invalid value: "{kind}": must be {encoding.resource.kind}'
@@ -102,7 +102,7 @@ def _another_kind(encoding: Encoding, body: Body, kind: str) -> ServerError:
     return statuses.invalid(kind, name, "kind", "FieldValueInvalid", text, group=group)
 
 
-def _plain(value: object) -> object:
+def _to_plain_json(value: object) -> object:
     """Other mappings and sequences than JSON's own: the read-only views of a cached object."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value))
@@ -116,39 +116,43 @@ Part: TypeAlias = Literal["whole", "main", "status"]
 
 
 @dataclass(frozen=True, slots=True)
-class Birth:
+class CreationDefaults:
     """What chance and the clock give a new object."""
 
     uid: str
-    suffix: str
+    name_suffix: str
     """What follows ``generateName``."""
     time: dt.datetime
 
 
-def created(
-    encoding: Encoding, body: Mapping[str, Any], birth: Birth, *, namespace: str | None
-) -> Body:
+def build_created(
+    encoding: Encoding,
+    body: Mapping[str, Any],
+    defaults: CreationDefaults,
+    *,
+    namespace: str | None,
+) -> JsonObject:
     """A new object.
 
     Args:
         encoding: its resource.
         body: what was sent.
-        birth: uid, time, and the rest of a generated name.
+        defaults: uid, time, and the rest of a generated name.
         namespace: the one in the URL; the body's own, or ``default``, if there is none.
 
     Raises:
         BadRequest, Invalid, ServerFailure: what was sent can't be created.
     """
-    whole = accepted(encoding, body)
+    whole = validated(encoding, body)
     metadata = whole["metadata"]
     if metadata.get("resourceVersion"):
         message = "resourceVersion should not be set on objects to be created"
         raise server_error(Status(500, "", message))
     if not metadata.get("name") and metadata.get("generateName"):
-        metadata["name"] = metadata["generateName"][:_GENERATED_NAME] + birth.suffix
+        metadata["name"] = metadata["generateName"][:_GENERATE_NAME_LIMIT] + defaults.name_suffix
     _check_name(encoding, metadata.get("name", ""))
-    _place(encoding, metadata, namespace)
-    metadata |= {"uid": birth.uid, "creationTimestamp": _stamp(birth.time)}
+    _set_namespace(encoding, metadata, namespace)
+    metadata |= {"uid": defaults.uid, "creationTimestamp": _format_time(defaults.time)}
     for absent in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
         metadata.pop(absent, None)
     if encoding.custom or "spec" in whole:
@@ -167,30 +171,32 @@ def _check_name(encoding: Encoding, name: str) -> None:
         raise statuses.invalid(kind, name, "metadata.name", "FieldValueInvalid", text, group=group)
 
 
-def _place(encoding: Encoding, metadata: Body, namespace: str | None) -> None:
+def _set_namespace(encoding: Encoding, metadata: JsonObject, namespace: str | None) -> None:
     own = metadata.get("namespace")
     if not encoding.resource.namespaced:
         if own or namespace:
             raise statuses.bad_request("namespace is not allowed on a cluster-scoped object")
         return
     if own and namespace and own != namespace:
-        raise _another_namespace()
+        raise _wrong_namespace()
     metadata["namespace"] = namespace or own or "default"
 
 
-def _another_namespace() -> ServerError:
+def _wrong_namespace() -> ServerError:
     return statuses.bad_request(
         "the namespace of the provided object does not match the namespace sent on the request"
     )
 
 
-def replaced(encoding: Encoding, stored: Stored, whole: Body, part: Part, *, status: bool) -> Body:
+def build_replacement(
+    encoding: Encoding, stored: StoredObject, body: JsonObject, part: Part, *, status: bool
+) -> JsonObject:
     """An object's next state from an accepted body; equal to the stored one if nothing changes.
 
     Args:
         encoding: its resource.
         stored: its state.
-        whole: the body.
+        body: the body.
         part: which part of the object is written.
         status: whether the status is a part of its own.
 
@@ -200,8 +206,8 @@ def replaced(encoding: Encoding, stored: Stored, whole: Body, part: Part, *, sta
         Invalid: a custom resource without the resourceVersion that it was made from; a finalizer
             that comes after the deletion.
     """
-    metadata = whole["metadata"]
-    _check_precondition(encoding, stored, metadata)
+    metadata = body["metadata"]
+    _check_preconditions(encoding, stored, metadata)
     now = stored.body["metadata"]
     if metadata.setdefault("name", now["name"]) != now["name"]:
         raise statuses.bad_request(
@@ -209,22 +215,22 @@ def replaced(encoding: Encoding, stored: Stored, whole: Body, part: Part, *, sta
             f"({now['name']})"
         )
     if metadata.setdefault("namespace", now.get("namespace")) != now.get("namespace"):
-        raise _another_namespace()
+        raise _wrong_namespace()
     if part == "status":
         metadata = dict(now)
     _check_finalizers(encoding, stored, metadata)
-    new = _part_of(stored.body, whole, part)
-    metadata = {name: value for name, value in metadata.items() if name not in _KEPT}
-    metadata |= {name: now[name] for name in _KEPT if name in now}
+    new = _merge_parts(stored.body, body, part)
+    metadata = {name: value for name, value in metadata.items() if name not in _SERVER_METADATA}
+    metadata |= {name: now[name] for name in _SERVER_METADATA if name in now}
     metadata["resourceVersion"] = now["resourceVersion"]
     if metadata["namespace"] is None:
         del metadata["namespace"]
-    if "generation" in now and _is_another(encoding, stored.body, new, status=status):
+    if "generation" in now and _changes_generation(encoding, stored.body, new, status=status):
         metadata["generation"] = now["generation"] + 1
     return new | {"metadata": metadata}
 
 
-def _part_of(old: Body, new: Body, part: Part) -> Body:
+def _merge_parts(old: JsonObject, new: JsonObject, part: Part) -> JsonObject:
     """The new body, with the parts that aren't written as they were."""
     if part == "whole":
         return new
@@ -233,7 +239,9 @@ def _part_of(old: Body, new: Body, part: Part) -> Body:
     return body | ({"status": source["status"]} if "status" in source else {})
 
 
-def _is_another(encoding: Encoding, old: Body, new: Body, *, status: bool) -> bool:
+def _changes_generation(
+    encoding: Encoding, old: JsonObject, new: JsonObject, *, status: bool
+) -> bool:
     """Whether the generation is another one: for built-in types it is that of the spec; for
     custom ones of everything but the metadata, and the status if that is a part of its own.
     """
@@ -244,7 +252,7 @@ def _is_another(encoding: Encoding, old: Body, new: Body, *, status: bool) -> bo
     return before != after
 
 
-def _check_finalizers(encoding: Encoding, stored: Stored, metadata: Body) -> None:
+def _check_finalizers(encoding: Encoding, stored: StoredObject, metadata: JsonObject) -> None:
     now = stored.body["metadata"]
     if "deletionTimestamp" not in now:
         return
@@ -254,7 +262,7 @@ def _check_finalizers(encoding: Encoding, stored: Stored, metadata: Body) -> Non
         raise write_statuses.new_finalizers(encoding.resource, stored.name, added)
 
 
-def _check_precondition(encoding: Encoding, stored: Stored, metadata: Body) -> None:
+def _check_preconditions(encoding: Encoding, stored: StoredObject, metadata: JsonObject) -> None:
     resource = encoding.resource
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
     if uid and uid != stored.uid:
@@ -276,7 +284,9 @@ def _check_precondition(encoding: Encoding, stored: Stored, metadata: Body) -> N
         )
 
 
-def check_version(encoding: Encoding, stored: Stored, metadata: Body) -> None:
+def check_apply_preconditions(
+    encoding: Encoding, stored: StoredObject, metadata: JsonObject
+) -> None:
     """That an applied configuration is meant for this object, in this state.
 
     Raises:
@@ -289,7 +299,7 @@ def check_version(encoding: Encoding, stored: Stored, metadata: Body) -> None:
         raise statuses.conflict(encoding.resource, stored.name)
 
 
-def settable(config: Body, part: Part, *, status: bool) -> Body:
+def limit_to_part(config: JsonObject, part: Part, *, status: bool) -> JsonObject:
     """What of an applied configuration can be set through that part of the object."""
     if part == "main" and status:
         return {name: value for name, value in config.items() if name != "status"}
@@ -301,8 +311,8 @@ def settable(config: Body, part: Part, *, status: bool) -> Body:
     return found | {"metadata": {name: metadata[name] for name in identity if name in metadata}}
 
 
-def check_deletion(
-    encoding: Encoding, stored: Stored, uid: str | None, resource_version: str | None
+def check_delete_preconditions(
+    encoding: Encoding, stored: StoredObject, uid: str | None, resource_version: str | None
 ) -> None:
     """The preconditions of a deletion.
 
@@ -312,24 +322,26 @@ def check_deletion(
     held = {"UID": (uid, stored.uid), "ResourceVersion": (resource_version, str(stored.version))}
     for field, (expected, found) in held.items():
         if expected and expected != found:
-            raise statuses.undeletable(encoding.resource, stored.name, field, expected, found)
+            raise statuses.delete_conflict(encoding.resource, stored.name, field, expected, found)
 
 
-def condemned(stored: Stored, finalizers: Sequence[str], now: dt.datetime) -> Body:
+def marked_for_deletion(
+    stored: StoredObject, finalizers: Sequence[str], now: dt.datetime
+) -> JsonObject:
     """An object that waits for its finalizers: marked as deleted, still there."""
     metadata = stored.body["metadata"]
-    marks: Body = {"finalizers": list(finalizers)} if finalizers else {}
-    marks |= {"deletionTimestamp": _stamp(now), "deletionGracePeriodSeconds": 0}
+    marks: JsonObject = {"finalizers": list(finalizers)} if finalizers else {}
+    marks |= {"deletionTimestamp": _format_time(now), "deletionGracePeriodSeconds": 0}
     if "generation" in metadata:
         marks["generation"] = metadata["generation"] + 1  # recording 30
     return stored.body | {"metadata": metadata | marks}
 
 
-def is_finished(body: Body) -> bool:
+def is_deletion_complete(body: JsonObject) -> bool:
     """Whether an object was marked as deleted and its last finalizer is gone."""
     metadata = body["metadata"]
     return "deletionTimestamp" in metadata and not metadata.get("finalizers")
 
 
-def _stamp(moment: dt.datetime) -> str:
+def _format_time(moment: dt.datetime) -> str:
     return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -14,8 +14,8 @@ from aioinformer import Client, EventSource, KubeObject, SharedInformer, SharedI
 from aioinformer.adapters.asgi import EventFeed, Probe, alive, metadata, ready
 from aioinformer.errors import UsageError
 from aioinformer.testing import ApiServer, Cluster, ClusterSource
-from tests.adapters.asgi_clients import AsgiClient, connected, request, scope
-from tests.promises.conftest import QUICK, until
+from tests.adapters.asgi_clients import AsgiClient, connected, make_scope, request
+from tests.promises.conftest import FAST_BACKOFF, wait_until
 
 
 def create(cluster: Cluster, name: str, **labels: str) -> None:
@@ -61,12 +61,12 @@ async def test_a_client_is_told_what_is_cached_and_then_what_changes(
         create(cluster, "c")
         label(cluster, "a", "cart")
         cluster.delete("pods", "b", namespace="web")
-        await until(lambda: bool(client.told("deleted")))
-        events = [frame.event for frame in client.frames if frame.event]
+        await wait_until(lambda: bool(client.object_names("deleted")))
+        events = [frame.event for frame in client.messages if frame.event]
         assert events == ["reset", "added", "added", "synced", "added", "updated", "deleted"]
-        assert sorted(client.told("added")[:2]) == ["a", "b"]
-        assert client.told("added")[2:] == ["c"]
-        (update,) = [frame.data for frame in client.frames if frame.event == "updated"]
+        assert sorted(client.object_names("added")[:2]) == ["a", "b"]
+        assert client.object_names("added")[2:] == ["c"]
+        (update,) = [frame.data for frame in client.messages if frame.event == "updated"]
         assert update["labels"] == {"app": "cart"}
 
 
@@ -77,9 +77,9 @@ async def test_one_that_comes_back_is_told_everything_again(
     async with connected(feed):
         pass
     cluster.delete("pods", "b", namespace="web")
-    await until(lambda: len(informers.informer("pods").lister) == 1)
+    await wait_until(lambda: len(informers.informer("pods").lister) == 1)
     async with connected(feed) as client:
-        assert client.told("added") == ["a"]
+        assert client.object_names("added") == ["a"]
 
 
 async def test_nothing_that_is_in_a_secret_leaves_by_default() -> None:
@@ -93,7 +93,7 @@ async def test_nothing_that_is_in_a_secret_leaves_by_default() -> None:
         informers.informer("secrets")
         await informers.wait_synced(5)
         async with connected(EventFeed(lambda: informers)) as client:
-            assert client.told("added") == ["password"]
+            assert client.object_names("added") == ["password"]
             assert b"aHVudGVyMg" not in client.body
             assert b"hunter2" not in client.body
 
@@ -105,14 +105,14 @@ async def test_several_informers_are_told_of_in_one_stream(
     informers.informer("nodes")
     await informers.wait_synced(5)
     async with connected(EventFeed(lambda: informers)) as client:
-        sources = {frame.data["informer"] for frame in client.frames if frame.event == "added"}
+        sources = {frame.data["informer"] for frame in client.messages if frame.event == "added"}
         assert sources == {"pods", "nodes"}
 
 
 async def test_a_filter_is_asked_for_each_object(informers: SharedInformerFactory) -> None:
     feed = EventFeed(lambda: informers, filter=lambda pod: pod.name == "b")
     async with connected(feed) as client:
-        assert client.told("added") == ["b"]
+        assert client.object_names("added") == ["b"]
 
 
 async def test_line_breaks_in_what_was_encoded_do_not_break_frames(
@@ -122,7 +122,7 @@ async def test_line_breaks_in_what_was_encoded_do_not_break_frames(
         return json.dumps({"name": obj.name}, indent=2).encode()
 
     async with connected(EventFeed(lambda: informers, encode=pretty)) as client:
-        assert sorted(client.told("added")) == ["a", "b"]
+        assert sorted(client.object_names("added")) == ["a", "b"]
 
 
 async def test_what_is_encoded_is_encoded_once_for_all_clients(
@@ -137,7 +137,9 @@ async def test_what_is_encoded_is_encoded_once_for_all_clients(
     feed = EventFeed(lambda: informers, encode=encode)
     async with connected(feed) as one, connected(feed) as other:
         label(cluster, "a", "cart")
-        await until(lambda: one.told("updated") == other.told("updated") == ["a"])
+        await wait_until(
+            lambda: one.object_names("updated") == other.object_names("updated") == ["a"]
+        )
     assert sorted(asked) == ["a cart", "a shop", "b shop"]
 
 
@@ -156,7 +158,7 @@ async def test_informers_of_one_name_are_encoded_each(cluster: Cluster) -> None:
         await informers.wait_synced(5)
         assert len({each.name for each in informers}) == 1
         async with connected(EventFeed(lambda: informers)) as client:
-            told = [each.data["labels"]["app"] for each in client.frames if each.event == "added"]
+            told = [each.data["labels"]["app"] for each in client.messages if each.event == "added"]
             assert sorted(told) == ["x", "x", "y", "y"]
 
 
@@ -171,8 +173,8 @@ async def test_an_object_that_cannot_be_encoded_is_named_and_the_next_one_follow
     feed = EventFeed(lambda: informers, encode=encode)
     with caplog.at_level(logging.ERROR):
         async with connected(feed) as client, connected(feed):
-            assert client.told("failed") == ["a"]
-            assert client.told("added") == ["b"]
+            assert client.object_names("failed") == ["a"]
+            assert client.object_names("added") == ["b"]
             assert b"hunter2" not in client.body
     assert [record.getMessage() for record in caplog.records] == [
         "pods: web/a can't be encoded for an event stream"
@@ -184,7 +186,7 @@ async def test_an_object_of_which_nothing_is_to_be_sent_is_left_out(
 ) -> None:
     feed = EventFeed(lambda: informers, encode=lambda informer, obj: None)
     async with connected(feed) as client:
-        assert client.told("added") == []
+        assert client.object_names("added") == []
 
 
 # -- when --------------------------------------------------------------------------------------
@@ -192,13 +194,13 @@ async def test_an_object_of_which_nothing_is_to_be_sent_is_left_out(
 
 async def test_silence_is_broken_by_pulses(informers: SharedInformerFactory) -> None:
     async with connected(EventFeed(lambda: informers, heartbeat=0.005)) as client:
-        await until(lambda: client.body.count(b": alive\n\n") > 3)
+        await wait_until(lambda: client.body.count(b": alive\n\n") > 3)
 
 
 async def test_a_pulse_of_the_program_comes_first(informers: SharedInformerFactory) -> None:
     pulse = b'event: health\ndata: {"fine":true}\n\n'
     async with connected(EventFeed(lambda: informers, pulse=lambda: pulse)) as client:
-        assert [frame.event for frame in client.frames[:2]] == ["reset", "health"]
+        assert [frame.event for frame in client.messages[:2]] == ["reset", "health"]
 
 
 async def test_what_comes_within_an_interval_is_sent_together(
@@ -209,7 +211,7 @@ async def test_what_comes_within_an_interval_is_sent_together(
         for number in range(10):
             create(cluster, f"new-{number}")
             await asyncio.sleep(0.001)
-        await until(lambda: len(client.told("added")) == 12)
+        await wait_until(lambda: len(client.object_names("added")) == 12)
         assert client.sends - before <= 3
 
 
@@ -221,15 +223,15 @@ async def test_a_client_whose_socket_takes_no_more_holds_up_nobody(
 ) -> None:
     feed = EventFeed(lambda: informers, limit=10)
     async with connected(feed) as slow, connected(feed) as quick:
-        slow.taking.clear()
+        slow.writable.clear()
         for number in range(200):
             label(cluster, "ab"[number % 2], f"version-{number}")
             await asyncio.sleep(0)
-        await until(lambda: b"version-199" in quick.body)
-        assert slow.told("updated") == []
-        slow.taking.set()
-        await until(lambda: b"version-199" in slow.body and b"version-198" in slow.body)
-        assert len(slow.told("updated")) <= 12, "merged by object beyond the limit"
+        await wait_until(lambda: b"version-199" in quick.body)
+        assert slow.object_names("updated") == []
+        slow.writable.set()
+        await wait_until(lambda: b"version-199" in slow.body and b"version-198" in slow.body)
+        assert len(slow.object_names("updated")) <= 12, "merged by object beyond the limit"
 
 
 async def test_a_large_cache_is_sent_in_parts_and_other_informers_have_their_turn(
@@ -240,12 +242,12 @@ async def test_a_large_cache_is_sent_in_parts_and_other_informers_have_their_tur
     cluster.create("nodes", {"metadata": {"name": "node-1"}})
     informers.informer("nodes")
     await informers.wait_synced(5)
-    await until(lambda: len(informers.informer("pods").lister) == 602)
+    await wait_until(lambda: len(informers.informer("pods").lister) == 602)
     async with connected(EventFeed(lambda: informers)) as client:
-        names = client.told("added")
+        names = client.object_names("added")
         assert len(names) == len(set(names)) == 603
         assert names.index("node-1") < 602, "it doesn't wait for all of the pods"
-        assert client.frames[-1].event == "synced"
+        assert client.messages[-1].event == "synced"
 
 
 # -- leaving -----------------------------------------------------------------------------------
@@ -266,7 +268,7 @@ async def test_one_that_leaves_while_its_socket_takes_no_more_frees_it_too(
     cluster: Cluster, informers: SharedInformerFactory, pods: SharedInformer
 ) -> None:
     async with connected(EventFeed(lambda: informers)) as client:
-        client.taking.clear()
+        client.writable.clear()
         label(cluster, "a", "cart")
         await asyncio.sleep(0.005)
     assert "listeners=0" in repr(pods)
@@ -278,7 +280,7 @@ async def test_a_server_that_raises_for_a_client_that_has_gone_is_understood(
     async with connected(EventFeed(lambda: informers)) as client:
         client.broken = True
         label(cluster, "a", "cart")
-        await until(lambda: "listeners=0" in repr(pods))
+        await wait_until(lambda: "listeners=0" in repr(pods))
 
 
 async def test_a_request_that_is_cancelled_frees_its_stream(
@@ -289,7 +291,7 @@ async def test_a_request_that_is_cancelled_frees_its_stream(
     serving = asyncio.ensure_future(
         EventFeed(lambda: informers)(scope, client.receive, client.send)
     )
-    await until(lambda: client.synced)
+    await wait_until(lambda: client.synced)
     serving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await serving
@@ -303,7 +305,7 @@ async def test_closing_ends_every_response_and_refuses_new_ones(
     feed = EventFeed(lambda: informers, interval=interval)
     async with connected(feed) as client:
         feed.close()
-        await until(lambda: client.ended, timeout=1)
+        await wait_until(lambda: client.ended, timeout=1)
     assert (await request(feed)).status == 503
     assert "closed" in repr(feed)
 
@@ -313,8 +315,8 @@ async def test_responses_end_with_the_informers(cluster: Cluster) -> None:
         informers.informer("pods")
         feed = EventFeed(lambda: informers)
         client = AsgiClient()
-        serving = asyncio.create_task(feed(scope(), client.receive, client.send))
-        await until(lambda: client.synced)
+        serving = asyncio.create_task(feed(make_scope(), client.receive, client.send))
+        await wait_until(lambda: client.synced)
     await asyncio.wait_for(serving, 5)
     assert client.ended
     late = await request(feed)
@@ -362,10 +364,10 @@ async def test_a_cache_is_not_ready_before_its_first_state_and_says_why() -> Non
         server.faults.forbid(resource="pods")
         async with (
             Client(server.url) as client,
-            SharedInformerFactory(client, backoff=QUICK) as informers,
+            SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers,
         ):
             pods = informers.informer("pods")
-            await until(lambda: pods.health.error is not None)
+            await wait_until(lambda: pods.health.error is not None)
             answer = await request(Probe(lambda: informers, ready))
             assert answer.status == 503
             assert "not synced" in answer.json["wrong"]["pods"]

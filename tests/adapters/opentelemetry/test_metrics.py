@@ -33,7 +33,7 @@ from aioinformer._core.instrumentation import Levels
 from aioinformer.adapters._totals import HANDLER_SECONDS, REQUEST_SECONDS
 from aioinformer.adapters.opentelemetry import OpenTelemetryMetrics
 from aioinformer.adapters.prometheus import PrometheusMetrics
-from tests.adapters.told import STANDING, restless_threads, tell_everything
+from tests.adapters.sample_metrics import SAMPLE_GAUGES, fast_thread_switching, record_every_metric
 
 PODS = "pods in web"
 
@@ -82,7 +82,7 @@ def an_sdk() -> Iterator[Collected]:
 
 @pytest.fixture
 def _restless() -> Iterator[None]:
-    with restless_threads():
+    with fast_thread_switching():
         yield
 
 
@@ -154,14 +154,14 @@ def test_the_histogram_of_a_busy_handler_is_a_sample_and_its_counters_are_not(
 def test_levels_are_read_when_the_sdk_collects_and_vanish_with_the_informer(
     collected: Collected,
 ) -> None:
-    standing = STANDING
+    standing = SAMPLE_GAUGES
 
     def levels() -> Levels:
         return standing
 
     collected.metrics.informer_started(PODS, levels)
     assert collected.points("objects") == {(PODS,): 100}
-    standing = replace(STANDING, objects=101)
+    standing = replace(SAMPLE_GAUGES, objects=101)
     assert collected.points("objects") == {(PODS,): 101}
     collected.metrics.informer_ended(PODS, levels)
     assert collected.points("objects") == {}
@@ -170,8 +170,8 @@ def test_levels_are_read_when_the_sdk_collects_and_vanish_with_the_informer(
 def test_several_informers_of_one_label_are_added_and_the_stalest_counts(
     collected: Collected,
 ) -> None:
-    older = replace(STANDING, resource_version=12, freshness_seconds=60.0, synced=False)
-    collected.metrics.informer_started(PODS, lambda: STANDING)
+    older = replace(SAMPLE_GAUGES, resource_version=12, freshness_seconds=60.0, synced=False)
+    collected.metrics.informer_started(PODS, lambda: SAMPLE_GAUGES)
     collected.metrics.informer_started(PODS, lambda: older)
     names = {
         "informers": 2,
@@ -215,12 +215,12 @@ def test_no_freshness_is_told_before_there_was_a_proof() -> None:
     """Not every backend takes infinity; that an informer isn't synced is seen elsewhere."""
     provider = Observing()
     metrics = OpenTelemetryMetrics(provider)
-    standing = replace(STANDING, freshness_seconds=inf, synced=False)
+    standing = replace(SAMPLE_GAUGES, freshness_seconds=inf, synced=False)
     metrics.informer_started(PODS, lambda: standing)
     (read,) = provider.callbacks["aioinformer.freshness"]
     assert callable(read)
     assert list(read(CallbackOptions())) == []
-    standing = STANDING
+    standing = SAMPLE_GAUGES
     assert [each.value for each in read(CallbackOptions())] == [3.5]
 
 
@@ -270,7 +270,7 @@ def test_who_leads_is_seen(collected: Collected) -> None:
 
 
 def test_names_and_units_follow_the_conventions(collected: Collected) -> None:
-    tell_everything(collected.metrics, PODS)
+    record_every_metric(collected.metrics, PODS)
     for name, metric in collected.all().items():
         assert metric.name == f"aioinformer.{name}"
         unit = metric.unit or ""
@@ -287,8 +287,8 @@ def test_translated_they_are_named_and_labelled_as_by_the_prometheus_adapter() -
     theirs, ours = CollectorRegistry(), CollectorRegistry()
     theirs.register(collector)
     provider = MeterProvider(metric_readers=[reader], shutdown_on_exit=False)
-    tell_everything(OpenTelemetryMetrics(provider), PODS)
-    tell_everything(PrometheusMetrics(ours), PODS)
+    record_every_metric(OpenTelemetryMetrics(provider), PODS)
+    record_every_metric(PrometheusMetrics(ours), PODS)
     translated = series(theirs)
     only = {name for name, _ in translated} - {name for name, _ in series(ours)}
     assert only == {"aioinformer_handler_calls_total", "aioinformer_handler_time_seconds_total"}
@@ -309,7 +309,7 @@ def series(registry: CollectorRegistry) -> set[tuple[str, frozenset[str]]]:
 
 def test_without_an_sdk_nothing_happens() -> None:
     metrics = OpenTelemetryMetrics(NoOpMeterProvider())
-    tell_everything(metrics, PODS)
+    record_every_metric(metrics, PODS)
     assert repr(metrics) == "<OpenTelemetryMetrics of 1 informers, told in 1 threads>"
 
 

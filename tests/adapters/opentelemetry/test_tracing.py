@@ -28,19 +28,25 @@ from aioinformer import (
 from aioinformer._core.instrumentation import Tracing
 from aioinformer.adapters.opentelemetry import OpenTelemetryTracing, trace_headers
 from aioinformer.testing import ClusterSource
-from tests.client.servers import serving
-from tests.runtime.running import BRISK, informing, running, touch, with_pods
-from tests.runtime.sources import (
-    Refusal,
-    Script,
+from tests.client.servers import http_server
+from tests.runtime.informers import (
+    FAST_BACKOFF,
+    cluster_with_pods,
+    label_pod,
+    running_in_background,
+    running_informer,
+)
+from tests.runtime.scripted_source import (
+    ErrorResponse,
+    ScriptedListerWatcher,
     added,
     body,
-    end_mark,
-    page,
-    refused,
-    script,
-    stream,
-    until,
+    error_response,
+    initial_events_end,
+    list_response,
+    scripted_lister_watcher,
+    wait_until,
+    watch_response,
 )
 
 
@@ -95,8 +101,8 @@ def linked(span: ReadableSpan) -> list[int]:
     return [link.context.span_id for link in span.links]
 
 
-def scripted(source: Script, tracing: Tracing) -> SharedInformer:
-    return SharedInformer(source, name="pods", tracing=tracing, backoff=BRISK)
+def scripted(source: ScriptedListerWatcher, tracing: Tracing) -> SharedInformer:
+    return SharedInformer(source, name="pods", tracing=tracing, backoff=FAST_BACKOFF)
 
 
 # -- requests ----------------------------------------------------------------------------------
@@ -104,14 +110,14 @@ def scripted(source: Script, tracing: Tracing) -> SharedInformer:
 
 async def test_a_list_of_several_pages_is_one_state_with_a_child_for_each(traced: Traced) -> None:
     answers = (
-        page(body("a", 1), body("b", 2), token="next"),
-        page(body("c", 3), token="last"),
-        page(version="10"),
+        list_response(body("a", 1), body("b", 2), token="next"),
+        list_response(body("c", 3), token="last"),
+        list_response(version="10"),
     )
-    source = script(*answers)
-    async with informing(scripted(source, is_tracing(traced.tracing))):
+    source = scripted_lister_watcher(*answers)
+    async with running_informer(scripted(source, is_tracing(traced.tracing))):
         state, pages = traced.one("state pods"), traced.spans("list pods")
-        await source.asked(4)
+        await source.wait_for_request(4)
     assert [said(each)["outcome"] for each in pages] == ["more", "more", "complete"]
     assert [said(each)["received.events"] for each in pages] == [2, 1, 0]
     assert all(is_child(each, state) for each in pages)
@@ -129,12 +135,14 @@ async def test_a_list_of_several_pages_is_one_state_with_a_child_for_each(traced
 
 
 async def test_a_watch_list_is_a_state_that_ends_before_its_watch_does(traced: Traced) -> None:
-    initial = (added("a", 1), added("b", 2), end_mark(10))
-    source = script(stream(*initial, added("c", 11), hangs=True), watch_lists=True)
-    async with informing(scripted(source, traced.tracing)) as informer:
+    initial = (added("a", 1), added("b", 2), initial_events_end(10))
+    source = scripted_lister_watcher(
+        watch_response(*initial, added("c", 11), never_ends=True), watch_lists=True
+    )
+    async with running_informer(scripted(source, traced.tracing)) as informer:
         state = traced.one("state pods")
         assert traced.spans("watchlist pods") == []
-        await until(lambda: len(informer.lister.list()) == 3)
+        await wait_until(lambda: len(informer.lister.list()) == 3)
     watched = traced.one("watchlist pods")
     assert is_child(watched, state)
     assert [each.name for each in watched.events] == ["state complete"]
@@ -142,24 +150,28 @@ async def test_a_watch_list_is_a_state_that_ends_before_its_watch_does(traced: T
 
 
 async def test_an_error_ends_the_state_and_the_next_attempt_links_to_it(traced: Traced) -> None:
-    source = script(refused(403, "Forbidden", "pods is forbidden"), page(body("a", 1)))
-    async with informing(scripted(source, traced.tracing)):
+    source = scripted_lister_watcher(
+        error_response(403, "Forbidden", "pods is forbidden"), list_response(body("a", 1))
+    )
+    async with running_informer(scripted(source, traced.tracing)):
         failed, state = traced.spans("state pods")
     request = traced.spans("list pods")[0]
     for span in (failed, request):
         assert span.status.status_code is StatusCode.ERROR
         assert "pods is forbidden" in (span.status.description or "")
         told = {name: said(span)[name] for name in ("error.type", "status_code", "outcome")}
-        assert told == {"error.type": "Forbidden", "status_code": 403, "outcome": "denied"}
+        assert told == {"error.type": "Forbidden", "status_code": 403, "outcome": "access_denied"}
     assert linked(state) == [number(failed)]
     assert state.status.status_code is StatusCode.UNSET
 
 
 async def test_a_relist_is_a_state_of_its_own(traced: Traced) -> None:
-    gone = refused(410, "Expired", "too old")
-    source = script(page(body("a", 1)), gone, page(body("b", 12), version="12"))
-    async with informing(scripted(source, traced.tracing)) as informer:
-        await until(lambda: [each.name for each in informer.lister.list()] == ["b"])
+    gone = error_response(410, "Expired", "too old")
+    source = scripted_lister_watcher(
+        list_response(body("a", 1)), gone, list_response(body("b", 12), version="12")
+    )
+    async with running_informer(scripted(source, traced.tracing)) as informer:
+        await wait_until(lambda: [each.name for each in informer.lister.list()] == ["b"])
     first, second = traced.spans("state pods")
     watch = traced.spans("watch pods")[0]
     assert said(watch)["error.type"] == "Expired"
@@ -168,16 +180,18 @@ async def test_a_relist_is_a_state_of_its_own(traced: Traced) -> None:
 
 
 async def test_what_is_open_ends_with_the_informer(traced: Traced) -> None:
-    source = script()  # it never answers
+    source = scripted_lister_watcher()  # it never answers
     informer = scripted(source, traced.tracing)
-    async with running(informer.run()):
-        await source.asked(1)
+    async with running_in_background(informer.run()):
+        await source.wait_for_request(1)
     assert said(traced.one("list pods"))["outcome"] == "cancelled"
     assert said(traced.one("state pods"))["outcome"] == "cancelled"
 
 
 async def test_a_bug_in_a_source_leaves_no_span_open(traced: Traced) -> None:
-    source = script(page(body("a", 1)), Refusal(ZeroDivisionError("a bug")))
+    source = scripted_lister_watcher(
+        list_response(body("a", 1)), ErrorResponse(ZeroDivisionError("a bug"))
+    )
     informer = scripted(source, traced.tracing)
     with pytest.raises(ZeroDivisionError):
         await asyncio.wait_for(informer.run(), 5)
@@ -189,15 +203,15 @@ async def test_the_request_is_current_for_whoever_sends_it(traced: Traced) -> No
     """So an instrumented HTTP client makes children of it, and sends its traceparent."""
     seen: list[int] = []
 
-    class Looking(Script):
+    class Looking(ScriptedListerWatcher):
         @asynccontextmanager
         async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
             seen.append(trace.get_current_span().get_span_context().span_id)
             async with super().list(request) as chunks:
                 yield chunks
 
-    source = Looking(script(page(body("a", 1))).answers)
-    async with informing(scripted(source, traced.tracing)):
+    source = Looking(scripted_lister_watcher(list_response(body("a", 1))).responses)
+    async with running_informer(scripted(source, traced.tracing)):
         pass
     assert seen == [number(traced.one("list pods"))]
 
@@ -214,7 +228,7 @@ async def test_the_api_server_is_told_which_trace_a_request_belongs_to(traced: T
             body=b'{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}'
         )
 
-    async with serving(answer) as server, Client(server, headers=trace_headers) as client:
+    async with http_server(answer) as server, Client(server, headers=trace_headers) as client:
         assert trace_headers() == {}, "no span is current here"
         await client.get("/version")
         outside = told.pop("list")
@@ -222,7 +236,7 @@ async def test_the_api_server_is_told_which_trace_a_request_belongs_to(traced: T
             client, tracing=traced.tracing, watch_list=False
         ) as informers:
             informers.informer("pods")
-            await until(lambda: len(traced.spans("watch pods")) == 1)
+            await wait_until(lambda: len(traced.spans("watch pods")) == 1)
 
     listed, watched = traced.one("list pods"), traced.spans("watch pods")[0]
     assert outside is None
@@ -270,12 +284,12 @@ async def test_spans_of_a_handlers_own_are_children_of_its_calls(traced: Traced)
 
 
 def factory(traced: Traced, tracing: Tracing | None = None) -> SharedInformerFactory:
-    source = ClusterSource(with_pods("secret-name"))
+    source = ClusterSource(cluster_with_pods("secret-name"))
     return SharedInformerFactory(source, tracing=tracing or traced.tracing)
 
 
 async def test_only_events_that_a_handler_is_for_have_spans(traced: Traced) -> None:
-    cluster = with_pods("a")
+    cluster = cluster_with_pods("a")
     async with SharedInformerFactory(ClusterSource(cluster), tracing=traced.tracing) as informers:
         pods = informers.informer("pods")
         told: list[str] = []
@@ -291,10 +305,10 @@ async def test_only_events_that_a_handler_is_for_have_spans(traced: Traced) -> N
 
         pods.add_handler(Both())
         await informers.wait_synced(timeout=5)
-        touch(cluster, "a", "1")
-        await until(lambda: told == ["a"])
+        label_pod(cluster, "a", "1")
+        await wait_until(lambda: told == ["a"])
         cluster.delete("pods", "a")
-        await until(lambda: told == ["a", "deleted"])
+        await wait_until(lambda: told == ["a", "deleted"])
     calls = [each for each in traced.exporter.get_finished_spans() if each.name[:6] == "handle"]
     assert sorted(str(said(each)["event"]) for each in calls) == ["deleted", "updated"]
 
@@ -349,7 +363,7 @@ async def test_a_run_of_a_reconciler_is_current_in_it(traced: Traced) -> None:
     async with factory(traced) as informers:
         pods = informers.informer("pods")
         async with Controller(pods, reconcile, name="shop", tracing=traced.tracing):
-            await until(lambda: len(traced.spans("reconcile shop")) == 2)
+            await wait_until(lambda: len(traced.spans("reconcile shop")) == 2)
     failed, done = traced.spans("reconcile shop")
     assert seen == [number(failed), number(done)]
     assert said(failed) == {"controller": "shop", "error.type": "ValueError"}
@@ -360,7 +374,7 @@ async def test_a_run_of_a_reconciler_is_current_in_it(traced: Traced) -> None:
 
 
 async def test_no_span_names_an_object_or_a_selector(traced: Traced) -> None:
-    cluster = with_pods("secret-name")
+    cluster = cluster_with_pods("secret-name")
     async with SharedInformerFactory(ClusterSource(cluster), tracing=traced.tracing) as informers:
         pods = informers.informer("pods", fields={"metadata.name": "secret-name"})
         await pods.add_handler(lambda event: None, name="print").wait_synced(timeout=5)
@@ -372,7 +386,7 @@ async def test_no_span_names_an_object_or_a_selector(traced: Traced) -> None:
 async def test_without_an_sdk_nothing_happens() -> None:
     tracing = OpenTelemetryTracing(NoOpTracerProvider(), handlers=True)
     told: list[str] = []
-    source = ClusterSource(with_pods("a"))
+    source = ClusterSource(cluster_with_pods("a"))
     async with SharedInformerFactory(source, tracing=tracing) as informers:
         registration = informers.informer("pods").add_handler(lambda e: told.append(e.obj.name))
         await registration.wait_synced(timeout=5)

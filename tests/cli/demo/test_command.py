@@ -6,15 +6,15 @@ import asyncio
 import signal
 from pathlib import Path
 
-from tests.cli.processes import environment, in_terminal, started
+from tests.cli.processes import environment, started_cli, started_in_terminal
 
 SHOW, HIDE = "\x1b[?25h", "\x1b[?25l"
 
 
 async def test_without_a_terminal_it_writes_a_line_a_second_and_a_verdict(tmp_path: Path) -> None:
     argv = ("demo", "--seconds", "2", "--objects", "60")
-    async with started(*argv, env=environment(tmp_path)) as run:
-        code, out, _ = await run.end()
+    async with started_cli(*argv, env=environment(tmp_path)) as run:
+        code, out, _ = await run.wait()
 
     lines = out.splitlines()
     assert code == 0
@@ -27,8 +27,8 @@ async def test_without_a_terminal_it_writes_a_line_a_second_and_a_verdict(tmp_pa
 
 async def test_in_a_terminal_it_repaints_in_place_and_restores_the_cursor(tmp_path: Path) -> None:
     argv = ("demo", "--seconds", "2", "--objects", "60")
-    async with in_terminal(*argv, env=environment(tmp_path)) as run:
-        code, out = await run.end()
+    async with started_in_terminal(*argv, env=environment(tmp_path)) as run:
+        code, out = await run.wait()
 
     assert code == 0
     assert out.index(HIDE) < out.index("BY NAMESPACE") < out.rindex(SHOW)
@@ -40,10 +40,10 @@ async def test_in_a_terminal_it_repaints_in_place_and_restores_the_cursor(tmp_pa
 
 async def test_control_c_ends_it_at_once_with_130_and_a_cursor(tmp_path: Path) -> None:
     env = environment(tmp_path) | {"NO_COLOR": "1"}
-    async with in_terminal("demo", "--seconds", "0", env=env, columns=100, lines=30) as run:
-        await run.until("BY NODE")
-        run.type(b"\x03")
-        code, out = await run.end()
+    async with started_in_terminal("demo", "--seconds", "0", env=env, columns=100, lines=30) as run:
+        await run.wait_for_text("BY NODE")
+        run.type_keys(b"\x03")
+        code, out = await run.wait()
 
     assert code == 130
     assert out.rindex(HIDE) < out.rindex(SHOW)
@@ -56,13 +56,13 @@ async def test_a_signal_leaves_the_summary_in_a_file(tmp_path: Path) -> None:
     log = tmp_path / "demo.log"
     with log.open("wb") as file:
         argv = ("demo", "--seconds", "0", "--objects", "60")
-        async with started(*argv, env=environment(tmp_path), stdout=file.fileno()) as run:
+        async with started_cli(*argv, env=environment(tmp_path), stdout=file.fileno()) as run:
             for _ in range(1500):
                 if log.stat().st_size:
                     break
                 await asyncio.sleep(0.01)
             run.process.send_signal(signal.SIGINT)
-            code, _, _ = await run.end()
+            code, _, _ = await run.wait()
 
     events, interruptions, verdict = log.read_text().splitlines()[-3:]
     assert code == 130

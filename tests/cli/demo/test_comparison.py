@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from aioinformer import KubeObject
-from aioinformer._cli.demo.comparison import judge
-from tests.cli.objects import pod
+from aioinformer._cli.demo.comparison import compare_cache
+from tests.cli.pods import pod
 
 
 def served(*pods: KubeObject) -> bytes:
@@ -19,7 +19,7 @@ TOLD = {A.key: "7", B.key: "7"}
 
 
 def test_equal_is_said_with_the_number_of_objects() -> None:
-    verdict = judge(served(A, B), [B, A], TOLD)
+    verdict = compare_cache(served(A, B), [B, A], TOLD)
 
     assert verdict.equal
     assert str(verdict) == (
@@ -30,19 +30,19 @@ def test_equal_is_said_with_the_number_of_objects() -> None:
 def test_a_watch_event_carries_a_type_that_an_item_does_not() -> None:
     typed = pod("a", spec={"x": 1}, kind="Pod", apiVersion="v1")
 
-    assert judge(served(A), [typed], {A.key: "7"}).equal
+    assert compare_cache(served(A), [typed], {A.key: "7"}).equal
 
 
 def test_missing_surplus_and_changed_objects_are_named() -> None:
     changed, surplus = pod("a", spec={"x": 2}), pod("c")
-    verdict = judge(served(A, B), [changed, surplus], TOLD)
+    verdict = compare_cache(served(A, B), [changed, surplus], TOLD)
 
     assert not verdict.equal
     assert str(verdict) == "cache DIFFERS from the server: shop/a, shop/b, shop/c"
 
 
 def test_many_differences_are_counted() -> None:
-    verdict = judge(served(*(pod(f"p{number}") for number in range(9))), [], {})
+    verdict = compare_cache(served(*(pod(f"p{number}") for number in range(9))), [], {})
 
     assert str(verdict).startswith(
         "cache DIFFERS from the server: shop/p0, shop/p1, shop/p2 and 6 more; the handler"
@@ -50,7 +50,7 @@ def test_many_differences_are_counted() -> None:
 
 
 def test_what_a_handler_missed_is_named() -> None:
-    verdict = judge(served(A, B), [A, B], {A.key: "6", B.key: "7"})
+    verdict = compare_cache(served(A, B), [A, B], {A.key: "6", B.key: "7"})
 
     assert not verdict.equal
     assert str(verdict) == "the handler heard something ELSE: shop/a"

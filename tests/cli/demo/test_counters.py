@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from aioinformer import Added, Deleted, Event, Updated
-from aioinformer._cli.demo.counters import Rate, Sighting, Tally, Ticker
-from tests.cli.objects import pod
+from aioinformer._cli.demo.counters import EventCounter, EventRate, EventSummary, RecentEvents
+from tests.cli.pods import pod
 
 
 def running(*, restarts: int = 0, ready: bool = True, phase: str = "Running") -> dict[str, Any]:
@@ -19,7 +19,7 @@ def running(*, restarts: int = 0, ready: bool = True, phase: str = "Running") ->
 
 
 def test_a_tally_counts_by_type_and_keeps_what_is_there() -> None:
-    tally = Tally()
+    tally = EventCounter()
     first, second = pod("a", version="1", **running()), pod("a", version="2", **running(restarts=2))
 
     tally.on_add(first, initial=True)
@@ -30,7 +30,7 @@ def test_a_tally_counts_by_type_and_keeps_what_is_there() -> None:
     assert (tally.added, tally.updated, tally.deleted, tally.total) == (2, 1, 1, 4)
     assert (tally.restarts, tally.vanished) == (2, 1)
     assert tally.versions == {second.key: "2"}
-    assert repr(tally) == "<Tally 2 added 1 updated 1 deleted>"
+    assert repr(tally) == "<EventCounter 2 added 1 updated 1 deleted>"
 
 
 PENDING: dict[str, Any] = {"spec": {}, "status": {"phase": "Pending"}}
@@ -56,22 +56,22 @@ PLACED: dict[str, Any] = {"spec": {"nodeName": "node-1"}, "status": {"phase": "P
     ],
 )
 def test_a_sighting_says_what_happened(event: Event, type_: str, detail: str) -> None:
-    ticker = Ticker()
-    ticker.see(event, 1.5)
+    ticker = RecentEvents()
+    ticker.add(event, 1.5)
 
-    assert ticker.latest() == (Sighting(1.5, type_, "shop/web-0", detail),)
+    assert ticker.latest() == (EventSummary(1.5, type_, "shop/web-0", detail),)
 
 
 def test_the_newest_sighting_is_first_and_the_oldest_are_forgotten() -> None:
-    ticker = Ticker(kept=2)
+    ticker = RecentEvents(limit=2)
     for name in ("a", "b", "c"):
-        ticker.see(Added(pod(name, **PENDING)), 0)
+        ticker.add(Added(pod(name, **PENDING)), 0)
 
     assert [sighting.key for sighting in ticker.latest()] == ["shop/c", "shop/b"]
 
 
 def test_a_rate_is_the_mean_of_two_seconds() -> None:
-    rate = Rate(10.0, total=1000)
+    rate = EventRate(10.0, total=1000)
     assert rate.per_second == 0
 
     for step in range(1, 9):
@@ -82,7 +82,7 @@ def test_a_rate_is_the_mean_of_two_seconds() -> None:
 
 
 def test_a_rate_that_is_sampled_late_keeps_time() -> None:
-    rate = Rate(0.0, total=0)
+    rate = EventRate(0.0, total=0)
     rate.sample(0.4, total=5)
     rate.sample(1.7, total=6)
     rate.sample(2.0, total=8)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer._cli.demo.counters import Sighting
-from aioinformer._cli.demo.dashboard import ASCII, UNICODE, Snapshot, dashboard, one_line
-from aioinformer._cli.terminal.style import Span, plain, render
+from aioinformer._cli.demo.counters import EventSummary
+from aioinformer._cli.demo.dashboard import (
+    ASCII,
+    UNICODE,
+    DashboardSnapshot,
+    draw_dashboard,
+    format_line,
+)
+from aioinformer._cli.terminal.style import StyledText, plain_text, render
 
 NODES = {f"node-{number}": number for number in range(1, 6)}
-LATEST = [Sighting(12.25 - n, "ADDED", f"shop/web-{n}", "Pending") for n in range(30)]
+LATEST = [EventSummary(12.25 - n, "ADDED", f"shop/web-{n}", "Pending") for n in range(30)]
 
-SNAPSHOT = Snapshot(
+SNAPSHOT = DashboardSnapshot(
     elapsed=12.34,
     server="http://127.0.0.1:8080",
     interruption="connections dropped 0.2 s ago, recovering",
@@ -35,7 +41,7 @@ SNAPSHOT = Snapshot(
 def screen(width: int, height: int) -> list[str]:
     return [
         render(line, width, colour=False)
-        for line in dashboard(SNAPSHOT, width=width, height=height, glyphs=ASCII)
+        for line in draw_dashboard(SNAPSHOT, width=width, height=height, glyphs=ASCII)
     ]
 
 
@@ -80,7 +86,7 @@ def test_what_does_not_fit_is_summed_up() -> None:
 
 
 def test_an_empty_cluster_can_be_shown() -> None:
-    empty = Snapshot(
+    empty = DashboardSnapshot(
         elapsed=0,
         server="",
         interruption="",
@@ -100,19 +106,21 @@ def test_an_empty_cluster_can_be_shown() -> None:
         latest=[],
     )
 
-    lines = [plain(line) for line in dashboard(empty, width=72, height=18, glyphs=UNICODE)]
+    lines = [
+        plain_text(line) for line in draw_dashboard(empty, width=72, height=18, glyphs=UNICODE)
+    ]
 
     assert " server   serving" in lines
 
 
 def test_health_is_coloured_by_state() -> None:
-    line = dashboard(SNAPSHOT, width=72, height=18)[3]
+    line = draw_dashboard(SNAPSHOT, width=72, height=18)[3]
 
-    assert line[1] == Span("waiting for 0.2 s, next attempt in 0.5 s", "yellow")
+    assert line[1] == StyledText("waiting for 0.2 s, next attempt in 0.5 s", "yellow")
 
 
 def test_without_a_terminal_a_line_has_the_numbers() -> None:
-    assert one_line(SNAPSHOT) == (
+    assert format_line(SNAPSHOT) == (
         "  12.3 s  1200 objects  3.3 MB  199 events/s  added 1300  updated 2500  deleted 100  "
         "rv 1234  waiting for 0.2 s, next attempt in 0.5 s"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aioinformer import Health
-from aioinformer._cli.demo.faults import Interruptions
+from aioinformer._cli.demo.faults import DemoFaults
 from aioinformer.errors import ConnectionLost
 from aioinformer.testing import ApiServer
 
@@ -27,8 +27,8 @@ WELL, ILL = health(well=True), health(well=False)
 
 async def test_nothing_happens_at_first() -> None:
     async with ApiServer() as server:
-        interruptions = Interruptions(server, seconds=0)
-        await interruptions.act(3.9, WELL)
+        interruptions = DemoFaults(server, seconds=0)
+        await interruptions.step(3.9, WELL)
 
         assert interruptions.describe(3.9) == ""
         assert not interruptions.recovering
@@ -36,25 +36,25 @@ async def test_nothing_happens_at_first() -> None:
 
 async def test_recovery_is_measured_once_the_informer_has_noticed() -> None:
     async with ApiServer() as server:
-        interruptions = Interruptions(server, seconds=0)
-        await interruptions.act(4.0, WELL)
-        await interruptions.act(4.02, WELL)
+        interruptions = DemoFaults(server, seconds=0)
+        await interruptions.step(4.0, WELL)
+        await interruptions.step(4.02, WELL)
         assert interruptions.describe(4.1) == "connections dropped 0.1 s ago, recovering"
 
-        await interruptions.act(4.1, ILL)
-        await interruptions.act(4.7, WELL)
+        await interruptions.step(4.1, ILL)
+        await interruptions.step(4.7, WELL)
 
         assert interruptions.describe(5.0) == "connections dropped 1.0 s ago, recovered in 0.7 s"
-        assert repr(interruptions) == "<Interruptions 1, 1 recovered>"
+        assert repr(interruptions) == "<DemoFaults 1, 1 recovered>"
 
 
 async def test_the_second_one_forgets_the_history() -> None:
     async with ApiServer() as server:
         before = server.cluster.create("nodes", {"metadata": {"name": "n1"}})
         server.cluster.create("nodes", {"metadata": {"name": "n2"}})
-        interruptions = Interruptions(server, seconds=0)
-        await interruptions.act(4.0, WELL)
-        await interruptions.act(12.0, WELL)
+        interruptions = DemoFaults(server, seconds=0)
+        await interruptions.step(4.0, WELL)
+        await interruptions.step(12.0, WELL)
 
         version = before["metadata"]["resourceVersion"]
         watch = server.cluster.watch("nodes", now=0, resource_version=version)
@@ -63,30 +63,30 @@ async def test_the_second_one_forgets_the_history() -> None:
 
 async def test_the_third_one_stops_the_server_for_a_while() -> None:
     async with ApiServer() as server:
-        interruptions = Interruptions(server, seconds=0)
+        interruptions = DemoFaults(server, seconds=0)
         for now in (4.0, 12.0, 20.0):
-            await interruptions.act(now, WELL)
+            await interruptions.step(now, WELL)
         assert not server.running
 
-        await interruptions.act(21.6, ILL)
+        await interruptions.step(21.6, ILL)
         assert server.running
 
 
 async def test_the_end_is_left_in_peace_and_starts_the_server_again() -> None:
     async with ApiServer() as server:
-        interruptions = Interruptions(server, seconds=20.5)
+        interruptions = DemoFaults(server, seconds=20.5)
         for now in (4.0, 12.0, 20.0):
-            await interruptions.act(now, WELL)
+            await interruptions.step(now, WELL)
         assert interruptions.count == 2
 
         await server.stop()
-        await interruptions.end()
+        await interruptions.restore_server()
         assert server.running
 
 
 async def test_a_short_demo_is_interrupted_early() -> None:
     async with ApiServer() as server:
-        interruptions = Interruptions(server, seconds=2)
-        await interruptions.act(0.8, WELL)
+        interruptions = DemoFaults(server, seconds=2)
+        await interruptions.step(0.8, WELL)
 
         assert interruptions.count == 1

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from aioinformer._cli.demo.workload import Churn
+from aioinformer._cli.demo.workload import PodWorkload
 from aioinformer.testing import Cluster
 
 
-def churned(*, steps: int, seed: int = 0, objects: int = 100) -> tuple[Cluster, Churn]:
+def churned(*, steps: int, seed: int = 0, objects: int = 100) -> tuple[Cluster, PodWorkload]:
     cluster = Cluster()
-    churn = Churn(
+    churn = PodWorkload(
         cluster, objects=objects, seed=seed, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)
     )
     assert churn.populate(objects)
@@ -37,7 +37,7 @@ def test_another_seed_makes_others() -> None:
 
 
 def test_a_cluster_can_be_filled_bit_by_bit() -> None:
-    churn = Churn(Cluster(), objects=25, seed=0)
+    churn = PodWorkload(Cluster(), objects=25, seed=0)
 
     assert [churn.populate(10), churn.populate(10), churn.populate(10)] == [False, False, True]
     assert len(churn) == 25

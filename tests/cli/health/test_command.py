@@ -9,12 +9,17 @@ from pathlib import Path
 import pytest
 
 from aioinformer import Client
-from aioinformer._cli.health.checks import Finding, ServerReport, check_resource, check_server
-from aioinformer._cli.health.command import lines_of
-from aioinformer._cli.terminal.style import plain
+from aioinformer._cli.health.checks import (
+    ResourceReport,
+    ServerReport,
+    check_resource,
+    check_server,
+)
+from aioinformer._cli.health.command import format_report
+from aioinformer._cli.terminal.style import plain_text
 from aioinformer.errors import RequestTimedOut
 from aioinformer.testing import ApiServer, Cluster, Features
-from tests.cli.processes import environment, started
+from tests.cli.processes import environment, started_cli
 
 
 def filled(*, watch_list: bool = True) -> Cluster:
@@ -30,7 +35,9 @@ async def server() -> AsyncIterator[ApiServer]:
         yield server
 
 
-async def found(server: ApiServer, name: str, namespace: str = "", timeout: float = 5) -> Finding:
+async def found(
+    server: ApiServer, name: str, namespace: str = "", timeout: float = 5
+) -> ResourceReport:
     async with Client(server.url, token="secret-1") as client:
         return await check_resource(client, name, namespace, timeout=timeout)
 
@@ -101,7 +108,10 @@ async def test_a_server_that_ignores_what_makes_a_watch_list_is_listed_and_noted
 
     assert (finding.ok, finding.strategy, finding.objects) == (True, "list", 2)
     assert "watch_list=False" in finding.note
-    assert plain(lines_of(ServerReport(url=server.url), [finding])[-1]) == f"pods: {finding.note}"
+    assert (
+        plain_text(format_report(ServerReport(url=server.url), [finding])[-1])
+        == f"pods: {finding.note}"
+    )
 
 
 async def test_a_watch_list_that_is_merely_slow_is_not_taken_for_an_endless_one(
@@ -173,7 +183,7 @@ def test_the_report_is_facts_a_table_and_a_line_for_each_failure() -> None:
         latency=0.0014,
         slowest=0.002,
     )
-    good = Finding(
+    good = ResourceReport(
         resource="pods",
         scope="web",
         lists=True,
@@ -184,9 +194,9 @@ def test_the_report_is_facts_a_table_and_a_line_for_each_failure() -> None:
         objects=12345,
         size=1_100_000,
     )
-    bad = Finding(resource="nodes", scope="all", lists=False, error="403 Forbidden: no\x1b")
+    bad = ResourceReport(resource="nodes", scope="all", lists=False, error="403 Forbidden: no\x1b")
 
-    assert "\n".join(plain(line).rstrip() for line in lines_of(report, [good, bad])) == (
+    assert "\n".join(plain_text(line).rstrip() for line in format_report(report, [good, bad])) == (
         "server       https://10.0.0.1:6443 v1.36.0\n"
         "credentials  token (context main)\n"
         "latency      median 1.4 ms, slowest 2.0 ms, first 12.1 ms\n"
@@ -203,8 +213,8 @@ def test_the_report_is_facts_a_table_and_a_line_for_each_failure() -> None:
 
 
 async def checked(*argv: str, home: Path) -> tuple[int, str, str]:
-    async with started("health", *argv, env=environment(home)) as run:
-        return await run.end()
+    async with started_cli("health", *argv, env=environment(home)) as run:
+        return await run.wait()
 
 
 async def test_a_usual_selection_is_looked_at(server: ApiServer, tmp_path: Path) -> None:

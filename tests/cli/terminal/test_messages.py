@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 
-from aioinformer._cli.terminal.messages import Notices
+from aioinformer._cli.terminal.messages import Messages
 
 
 class Tty(io.StringIO):
@@ -17,28 +17,28 @@ class Tty(io.StringIO):
 
 def test_a_notice_is_one_line_under_the_programs_name() -> None:
     stream = io.StringIO()
-    Notices(stream).say("no such\nthing\x1b[2J")
+    Messages(stream).show("no such\nthing\x1b[2J")
 
     assert stream.getvalue() == "aioinformer: no such thing\ufffd[2J\n"
 
 
 def test_a_status_is_for_terminals_only() -> None:
     stream = io.StringIO()
-    notices = Notices(stream)
-    notices.status("waiting")
-    notices.say("b")
+    notices = Messages(stream)
+    notices.show_status("waiting")
+    notices.show("b")
 
     assert stream.getvalue() == "aioinformer: b\n"
 
 
 def test_a_status_is_painted_over_and_stays_below_notices() -> None:
     stream = Tty()
-    notices = Notices(stream)
-    notices.status("waiting 1")
-    notices.status("waiting 2")
-    notices.say("b")
-    notices.status("")
-    notices.say("c")
+    notices = Messages(stream)
+    notices.show_status("waiting 1")
+    notices.show_status("waiting 2")
+    notices.show("b")
+    notices.show_status("")
+    notices.show("c")
 
     erase = "\r\x1b[K"
     assert stream.getvalue() == (
@@ -48,18 +48,18 @@ def test_a_status_is_painted_over_and_stays_below_notices() -> None:
 
 def test_a_status_fits_into_one_line() -> None:
     stream = Tty()
-    Notices(stream).status("x" * 1000)
+    Messages(stream).show_status("x" * 1000)
 
     assert len(stream.getvalue()) < 1000
 
 
 def test_diverted_notices_go_to_the_listener_until_the_end() -> None:
     stream, heard = io.StringIO(), list[str]()
-    notices = Notices(stream)
-    with notices.diverted(heard.append):
-        notices.say("a")
-        notices.log("b")
-    notices.say("c")
+    notices = Messages(stream)
+    with notices.redirect(heard.append):
+        notices.show("a")
+        notices.show_record("b")
+    notices.show("c")
 
     assert heard == ["a", "b"]
     assert stream.getvalue() == "aioinformer: c\n"
@@ -67,7 +67,7 @@ def test_diverted_notices_go_to_the_listener_until_the_end() -> None:
 
 def test_a_warning_is_a_line_and_its_exception_too() -> None:
     stream, log = io.StringIO(), logging.getLogger("aioinformer.tests")
-    with Notices(stream).logging(verbose=False):
+    with Messages(stream).handle_logging(verbose=False):
         log.info("nothing")
         log.warning("pods: %s", "late")
         try:
@@ -82,7 +82,7 @@ def test_a_warning_is_a_line_and_its_exception_too() -> None:
 
 def test_a_warning_that_comes_twice_at_once_is_said_once() -> None:
     stream = io.StringIO()
-    with Notices(stream).logging(verbose=False):
+    with Messages(stream).handle_logging(verbose=False):
         for text, seconds in (("a", 0.0), ("a", 0.1), ("b", 0.2), ("a", 0.3), ("a", 0.9)):
             record = logging.makeLogRecord({"msg": text, "levelno": 30, "created": 100 + seconds})
             logging.getLogger().handle(record)
@@ -92,7 +92,7 @@ def test_a_warning_that_comes_twice_at_once_is_said_once() -> None:
 
 def test_verbose_shows_everything_with_tracebacks() -> None:
     stream, log = io.StringIO(), logging.getLogger("aioinformer.tests")
-    with Notices(stream).logging(verbose=True):
+    with Messages(stream).handle_logging(verbose=True):
         log.debug("next step")
         try:
             raise ValueError("boom")
@@ -108,7 +108,7 @@ def test_verbose_shows_everything_with_tracebacks() -> None:
 def test_logging_is_as_before_afterwards() -> None:
     root, library = logging.getLogger(), logging.getLogger("aioinformer")
     before = (list(root.handlers), library.level)
-    with Notices(io.StringIO()).logging(verbose=True):
+    with Messages(io.StringIO()).handle_logging(verbose=True):
         assert library.level == logging.DEBUG
 
     assert (list(root.handlers), library.level) == before
@@ -116,7 +116,7 @@ def test_logging_is_as_before_afterwards() -> None:
 
 def test_a_stream_that_is_closed_does_no_harm() -> None:
     stream = io.StringIO()
-    notices = Notices(stream)
+    notices = Messages(stream)
     stream.close()
 
-    notices.say("nobody hears this")
+    notices.show("nobody hears this")

@@ -71,7 +71,7 @@ async def test_characters_that_the_terminal_lacks_become_question_marks(
     await output.write("×\n")
 
     assert os.read(pipe[0], 10) == b"?\n"
-    assert not output.unicode
+    assert not output.supports_unicode
 
 
 async def test_bytes_are_written_as_they_are(pipe: tuple[int, int]) -> None:
@@ -84,7 +84,7 @@ async def test_bytes_are_written_as_they_are(pipe: tuple[int, int]) -> None:
 def test_a_pipe_is_no_terminal_and_has_no_colours(pipe: tuple[int, int]) -> None:
     output = Output(pipe[1], {"TERM": "xterm"})
 
-    assert (output.pipe, output.terminal, output.colour) == (True, False, False)
+    assert (output.is_pipe, output.is_terminal, output.colour) == (True, False, False)
     assert repr(output) == f"<Output {pipe[1]} pipe>"
 
 
@@ -94,7 +94,7 @@ async def test_a_file_is_written_without_waiting(tmp_path: Path) -> None:
         await output.write("a\n")
 
     assert (tmp_path / "out").read_bytes() == b"a\n"
-    assert not output.pipe
+    assert not output.is_pipe
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_terminal_has_colours_unless_told_otherwise(
     master, slave = pty.openpty()
     try:
         output = Output(slave, environment)
-        assert (output.terminal, output.colour) == (terminal, colour)
+        assert (output.is_terminal, output.colour) == (terminal, colour)
     finally:
         os.close(master)
         os.close(slave)

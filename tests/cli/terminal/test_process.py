@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from aioinformer._cli.terminal.process import Terminal, run
+from aioinformer._cli.terminal.process import Terminal, run_command
 from aioinformer.errors import (
     ConfigurationError,
     ConnectionFailed,
@@ -23,7 +23,7 @@ def failing(error: BaseException) -> int:
     async def command(_: Terminal) -> int:
         raise error
 
-    return run(command)
+    return run_command(command)
 
 
 def test_the_command_decides_on_the_code_and_writes_at_once(
@@ -34,7 +34,7 @@ def test_the_command_decides_on_the_code_and_writes_at_once(
         assert capfd.readouterr().out == "pods\n"
         return 1
 
-    assert run(command) == 1
+    assert run_command(command) == 1
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_signal_lets_the_command_tidy_up(
             await terminal.output.write("tidy\n")
         return 0
 
-    assert run(command) == code
+    assert run_command(command) == code
     assert capfd.readouterr() == ("tidy\n", "")
     assert signal.getsignal(number) is signal.SIG_DFL, "a second one ends the process at once"
 
@@ -103,7 +103,7 @@ def test_signals_are_as_before_after_a_command_that_got_none() -> None:
     async def command(_: Terminal) -> int:
         return 0
 
-    run(command)
+    run_command(command)
 
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 

@@ -10,10 +10,10 @@ import pytest
 
 from aioinformer._cli.terminal.output import Output
 from aioinformer._cli.terminal.screen import Screen
-from aioinformer._cli.terminal.style import Span
+from aioinformer._cli.terminal.style import StyledText
 
 SIZE = os.terminal_size((10, 5))
-FIRST, SECOND = (Span("pods", "bold"),), (Span("a line too long"),)
+FIRST, SECOND = (StyledText("pods", "bold"),), (StyledText("a line too long"),)
 
 
 @pytest.fixture

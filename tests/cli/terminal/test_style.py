@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer._cli.terminal.style import Span, compact_bytes, plain, printable, render, tone
+from aioinformer._cli.terminal.style import (
+    StyledText,
+    compact_bytes,
+    plain_text,
+    printable,
+    render,
+    status_style,
+)
 
-LINE = (Span("pods ", "bold"), Span("watching", "green"))
+LINE = (StyledText("pods ", "bold"), StyledText("watching", "green"))
 
 
 def test_colours_are_left_out_unless_wanted() -> None:
@@ -26,7 +33,7 @@ def test_a_span_that_is_cut_off_whole_leaves_no_escape() -> None:
 
 
 def test_plain_is_the_text_alone() -> None:
-    assert plain(LINE) == "pods watching"
+    assert plain_text(LINE) == "pods watching"
 
 
 def test_escapes_and_line_breaks_of_others_are_made_harmless() -> None:
@@ -64,4 +71,4 @@ def test_bytes_are_written_for_people(count: int, text: str) -> None:
     ],
 )
 def test_a_status_is_good_news_or_bad_or_none_yet(word: str, style: str) -> None:
-    assert tone(word) == style
+    assert status_style(word) == style

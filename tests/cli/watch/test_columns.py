@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from aioinformer._cli.watch.columns import Chosen, Printed, age, status_of
+from aioinformer._cli.watch.columns import FieldColumns, ServerColumns, format_age, summarize_status
 from aioinformer._cli.watch.server_tables import Column
 from aioinformer.errors import InvalidPath
-from tests.cli.objects import pod
+from tests.cli.pods import pod
 
 NOW = dt.datetime(2026, 1, 1, 0, 2, 30, tzinfo=dt.UTC)
 RUNNING: dict[str, Any] = {"status": {"phase": "Running"}}
@@ -27,39 +27,39 @@ COLUMNS = (Column("Name"), Column("Ready"), Column("Nominated Node", 1))
 def test_columns_of_a_lower_priority_are_for_wide(
     wide: bool, headings: tuple[str, ...], cells: tuple[str, ...]
 ) -> None:
-    shown = Printed(lambda: COLUMNS, wide=wide)
+    shown = ServerColumns(lambda: COLUMNS, wide=wide)
 
     assert shown.headings == headings
-    assert shown.of(pod(tableCells=["web-0", "1/1", "node-1"]), NOW) == cells
+    assert shown.cells(pod(tableCells=["web-0", "1/1", "node-1"]), NOW) == cells
 
 
 def test_a_server_without_tables_leaves_name_status_and_age() -> None:
-    shown = Printed(lambda: ())
+    shown = ServerColumns(lambda: ())
 
     assert shown.headings == ("NAME", "STATUS", "AGE")
-    assert shown.of(pod(**RUNNING), NOW) == ("web-0", "Running", "2m30s")
+    assert shown.cells(pod(**RUNNING), NOW) == ("web-0", "Running", "2m30s")
 
 
 def test_cells_that_are_no_text_are_shown_as_json() -> None:
-    shown = Printed(lambda: (Column("N"), Column("B"), Column("None")))
+    shown = ServerColumns(lambda: (Column("N"), Column("B"), Column("None")))
 
-    assert shown.of(pod(tableCells=[3, True, None]), NOW) == ("3", "true", "")
+    assert shown.cells(pod(tableCells=[3, True, None]), NOW) == ("3", "true", "")
 
 
 # -- chosen fields -----------------------------------------------------------------------------
 
 
 def test_fields_are_headed_by_their_paths_or_by_names_of_ones_own() -> None:
-    chosen = Chosen.parse("metadata.name,NODE:spec.nodeName,metadata.labels['a,b/c']")
+    chosen = FieldColumns.parse("metadata.name,NODE:spec.nodeName,metadata.labels['a,b/c']")
 
     assert chosen.headings == ("metadata.name", "NODE", "metadata.labels['a,b/c']")
-    assert chosen.of(pod(spec={"nodeName": "node-1"}), NOW) == ("web-0", "node-1", "<none>")
+    assert chosen.cells(pod(spec={"nodeName": "node-1"}), NOW) == ("web-0", "node-1", "<none>")
 
 
 def test_lists_and_objects_are_shown_as_json() -> None:
-    chosen = Chosen.parse("spec.args,spec.map,spec.args[1]")
+    chosen = FieldColumns.parse("spec.args,spec.map,spec.args[1]")
 
-    assert chosen.of(pod(spec={"args": ["é", 1], "map": {"a": {"b": None}}}), NOW) == (
+    assert chosen.cells(pod(spec={"args": ["é", 1], "map": {"a": {"b": None}}}), NOW) == (
         '["é",1]',
         '{"a":{"b":null}}',
         "1",
@@ -87,7 +87,7 @@ def test_lists_and_objects_are_shown_as_json() -> None:
 )
 def test_a_bad_path_is_complained_of_in_a_line_with_its_place(text: str, said: str) -> None:
     with pytest.raises(InvalidPath) as caught:
-        Chosen.parse(text)
+        FieldColumns.parse(text)
 
     assert str(caught.value) == f"--output fields: {said}"
 
@@ -123,11 +123,11 @@ def test_a_bad_path_is_complained_of_in_a_line_with_its_place(text: str, said: s
 def test_a_status_is_the_phase_or_the_condition_that_matters(
     body: dict[str, Any], word: str
 ) -> None:
-    assert status_of(pod(**body)) == word
+    assert summarize_status(pod(**body)) == word
 
 
 def test_an_object_that_is_being_deleted_says_so() -> None:
-    assert status_of(pod(deleted="2026-01-01T00:00:00Z", **RUNNING)) == "Terminating"
+    assert summarize_status(pod(deleted="2026-01-01T00:00:00Z", **RUNNING)) == "Terminating"
 
 
 @pytest.mark.parametrize(
@@ -154,4 +154,4 @@ def test_an_object_that_is_being_deleted_says_so() -> None:
 )
 def test_an_age_is_written_as_kubectl_writes_it(seconds: float, text: str) -> None:
     """Apimachinery's ``duration.HumanDuration``."""
-    assert age(seconds) == text
+    assert format_age(seconds) == text

@@ -20,8 +20,8 @@ import pytest
 from aiohttp import web
 
 from aioinformer.testing import ApiServer, Cluster
-from tests.cli.processes import environment, in_terminal, started
-from tests.client.servers import serving
+from tests.cli.processes import environment, started_cli, started_in_terminal
+from tests.client.servers import http_server
 
 
 @pytest.fixture
@@ -49,15 +49,15 @@ def config(server: ApiServer, tmp_path: Path) -> str:
 async def test_the_state_comes_first_and_then_each_change_at_once(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
-    async with started("watch", "po", "--kubeconfig", config, env=env) as run:
-        header, first = await run.line(), await run.line()
+    async with started_cli("watch", "po", "--kubeconfig", config, env=env) as run:
+        header, first = await run.read_line(), await run.read_line()
         server.cluster.create("pods", {"metadata": {"name": "second"}})
         async with asyncio.timeout(1):
-            second = await run.line()
+            second = await run.read_line()
         server.cluster.delete("pods", "first")
-        third = await run.line()
+        third = await run.read_line()
         run.process.send_signal(signal.SIGINT)
-        code, out, err = await run.end()
+        code, out, err = await run.wait()
 
     assert header.split() == ["EVENT", "NAME", "READY", "STATUS", "RESTARTS", "AGE"]
     assert first.split()[:5] == ["ADDED", "first", "0/0", "Running", "0"]
@@ -72,13 +72,13 @@ async def test_json_of_all_namespaces_by_label_until_terminated(
     body = {"metadata": {"name": "third", "namespace": "web", "labels": {"app": "shop"}}}
     server.cluster.create("pods", body)
     argv = ("watch", "pods", "-A", "-l", "app in (shop)", "-o", "json", "--kubeconfig", config)
-    async with started(*argv, env=env) as run:
-        first = json.loads(await run.line())
+    async with started_cli(*argv, env=env) as run:
+        first = json.loads(await run.read_line())
         patch = {"metadata": {"annotations": {"a": "b"}}}
         server.cluster.merge_patch("pods", "third", patch, namespace="web")
-        second = json.loads(await run.line())
+        second = json.loads(await run.read_line())
         run.process.send_signal(signal.SIGTERM)
-        code, out, err = await run.end()
+        code, out, err = await run.wait()
 
     assert (first["type"], second["type"]) == ("ADDED", "MODIFIED")
     assert list(first["object"])[:2] == ["apiVersion", "kind"]
@@ -90,12 +90,12 @@ async def test_one_object_is_watched_by_its_name(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
     argv = ("watch", "pod", "later", "-o", "name", "--kubeconfig", config)
-    async with started(*argv, env=env) as run:
+    async with started_cli(*argv, env=env) as run:
         for name in ("sooner", "later"):
             server.cluster.create("pods", {"metadata": {"name": name}})
-        assert await run.line() == "pod/later\n"
+        assert await run.read_line() == "pod/later\n"
         run.process.send_signal(signal.SIGINT)
-        assert (await run.end())[1] == ""
+        assert (await run.wait())[1] == ""
 
 
 async def test_wide_shows_what_the_server_has_for_it(
@@ -104,8 +104,8 @@ async def test_wide_shows_what_the_server_has_for_it(
     spec: dict[str, Any] = {"nodeName": "node-1", "containers": [{}]}
     server.cluster.create("pods", {"metadata": {"name": "a", "namespace": "web"}, "spec": spec})
     argv = ("watch", "pods", "-n", "web", "-o", "wide", "--kubeconfig", config)
-    async with started(*argv, env=env) as run:
-        header, first = await run.line(), await run.line()
+    async with started_cli(*argv, env=env) as run:
+        header, first = await run.read_line(), await run.read_line()
 
     assert header.split()[4:] == [
         "RESTARTS",
@@ -125,10 +125,10 @@ async def test_chosen_fields_are_columns(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
     fields = "fields=metadata.name,PHASE:status.phase"
-    async with started("watch", "pods", "-o", fields, "--kubeconfig", config, env=env) as run:
-        header, first = await run.line(), await run.line()
+    async with started_cli("watch", "pods", "-o", fields, "--kubeconfig", config, env=env) as run:
+        header, first = await run.read_line(), await run.read_line()
         server.cluster.merge_patch("pods", "first", {"status": {"phase": "Failed"}})
-        second = await run.line()
+        second = await run.read_line()
 
     assert header.split() == ["EVENT", "metadata.name", "PHASE"]
     assert first.split() == ["ADDED", "first", "Running"]
@@ -138,13 +138,13 @@ async def test_chosen_fields_are_columns(
 async def test_yaml_is_a_stream_of_documents(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
-    async with started("watch", "pods", "-o", "yaml", "--kubeconfig", config, env=env) as run:
-        lines = [await run.line() for _ in range(6)]
-        while (await run.line()) != "status:\n":
+    async with started_cli("watch", "pods", "-o", "yaml", "--kubeconfig", config, env=env) as run:
+        lines = [await run.read_line() for _ in range(6)]
+        while (await run.read_line()) != "status:\n":
             pass
-        assert await run.line() == "  phase: Running\n"
+        assert await run.read_line() == "  phase: Running\n"
         server.cluster.delete("pods", "first")
-        last = [await run.line(), await run.line()]
+        last = [await run.read_line(), await run.read_line()]
 
     head = ["---", "# ADDED", "apiVersion: v1", "kind: Pod", "metadata:", "  name: first"]
     assert [line.rstrip() for line in lines] == head
@@ -163,10 +163,10 @@ async def test_events_stand_between_the_changes_of_what_they_are_about(
 
     tell("before", "Pod", "first")
     argv = ("watch", "pods", "-l", "app notin (other)", "--events", "--kubeconfig", config)
-    async with started(*argv, env=env) as run:
-        await run.line()
-        await run.line()
-        said = asyncio.create_task(run.line())
+    async with started_cli(*argv, env=env) as run:
+        await run.read_line()
+        await run.read_line()
+        said = asyncio.create_task(run.read_line())
         for number in count():  # until they are watched, they are the past
             if said.done():
                 break
@@ -177,7 +177,7 @@ async def test_events_stand_between_the_changes_of_what_they_are_about(
         server.cluster.delete("pods", "first")
         lines = [await said]
         while not lines[-1].startswith("DELETED    first "):
-            lines.append(await run.line())
+            lines.append(await run.read_line())
 
     words = {tuple(line.split(maxsplit=2)) for line in lines[:-1]}
     assert words == {("WARNING", "first", "BackOff: of first (x2)\n")}
@@ -187,11 +187,11 @@ async def test_colours_can_be_had_in_a_pipe_and_left_out_of_a_terminal(
     config: str, env: dict[str, str]
 ) -> None:
     argv = ("watch", "pods", "--kubeconfig", config)
-    async with started(*argv, "--color", "always", env=env) as run:
-        assert "\x1b[1mEVENT\x1b[0m" in await run.line()
-        assert "\x1b[32mRunning\x1b[0m" in await run.line()
-    async with in_terminal(*argv, "--color", "never", env=env) as terminal:
-        assert "\x1b" not in await terminal.until("Running")
+    async with started_cli(*argv, "--color", "always", env=env) as run:
+        assert "\x1b[1mEVENT\x1b[0m" in await run.read_line()
+        assert "\x1b[32mRunning\x1b[0m" in await run.read_line()
+    async with started_in_terminal(*argv, "--color", "never", env=env) as terminal:
+        assert "\x1b" not in await terminal.wait_for_text("Running")
 
 
 async def test_it_ends_quietly_when_nobody_reads_it_any_more(
@@ -199,11 +199,11 @@ async def test_it_ends_quietly_when_nobody_reads_it_any_more(
 ) -> None:
     """Like ``| head -1``; nothing further has to happen in the cluster for it."""
     reading, writing = os.pipe()
-    async with started("watch", "pods", "--kubeconfig", config, env=env, stdout=writing) as run:
+    async with started_cli("watch", "pods", "--kubeconfig", config, env=env, stdout=writing) as run:
         os.close(writing)
         assert (await asyncio.to_thread(os.read, reading, 5)) == b"EVENT"
         os.close(reading)
-        code, _, err = await run.end()
+        code, _, err = await run.wait()
 
     assert (code, err) == (141, "")
 
@@ -222,12 +222,12 @@ async def test_a_reader_that_pauses_does_not_keep_it_from_ending(
     for number in range(2000):  # more than a pipe takes
         server.cluster.create("pods", {"metadata": {"name": f"pod-{number}-{'x' * 40}"}})
     reading, writing = os.pipe()
-    async with started("watch", "pods", "--kubeconfig", config, env=env, stdout=writing) as run:
+    async with started_cli("watch", "pods", "--kubeconfig", config, env=env, stdout=writing) as run:
         os.close(writing)
         assert (await asyncio.to_thread(os.read, reading, 5)) == b"EVENT"
         await asyncio.to_thread(_until_full, reading)
         run.process.send_signal(signal.SIGTERM)
-        code, _, err = await run.end()
+        code, _, err = await run.wait()
         os.close(reading)
 
     assert (code, err) == (143, "")
@@ -236,15 +236,15 @@ async def test_a_reader_that_pauses_does_not_keep_it_from_ending(
 async def test_a_lost_connection_is_told_in_a_line_and_the_watch_goes_on(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
-    async with started("watch", "pods", "--kubeconfig", config, env=env) as run:
-        await run.line()
-        await run.line()
+    async with started_cli("watch", "pods", "--kubeconfig", config, env=env) as run:
+        await run.read_line()
+        await run.read_line()
         server.cluster.create("pods", {"metadata": {"name": "second"}})
-        await run.line()  # so it watches
+        await run.read_line()  # so it watches
         server.drop_connections()
-        said = await run.complaint()
+        said = await run.read_stderr_line()
         server.cluster.create("pods", {"metadata": {"name": "third"}})
-        line = await run.line()
+        line = await run.read_line()
 
     assert said.startswith("aioinformer: pods in default: ConnectionLost: ")
     assert line.split()[:2] == ["ADDED", "third"]
@@ -255,9 +255,9 @@ async def test_cluster_scoped_resources_ignore_the_namespace(
 ) -> None:
     server.cluster.create("nodes", {"metadata": {"name": "node-1"}})
     argv = ("watch", "nodes", "-n", "web", "--kubeconfig", config)
-    async with started(*argv, env=env) as run:
-        assert "NAMESPACE" not in await run.line()
-        assert (await run.line()).split()[:2] == ["ADDED", "node-1"]
+    async with started_cli(*argv, env=env) as run:
+        assert "NAMESPACE" not in await run.read_line()
+        assert (await run.read_line()).split()[:2] == ["ADDED", "node-1"]
 
 
 # -- a list that is forbidden ------------------------------------------------------------------
@@ -303,12 +303,12 @@ def _config(path: Path, server: str, **more: str) -> str:
 async def test_a_forbidden_list_is_told_and_tried_again(
     env: dict[str, str], tmp_path: Path
 ) -> None:
-    async with serving(_forbid) as server:
+    async with http_server(_forbid) as server:
         config = _config(tmp_path / "config", server)
-        async with started("watch", "pods", "--kubeconfig", config, env=env) as run:
-            first, second = await run.complaint(), await run.complaint()
+        async with started_cli("watch", "pods", "--kubeconfig", config, env=env) as run:
+            first, second = await run.read_stderr_line(), await run.read_stderr_line()
             run.process.send_signal(signal.SIGINT)
-            code, out, err = await run.end()
+            code, out, err = await run.wait()
 
     assert first == second, "half a second later or more"
     assert first.startswith("aioinformer: pods in default: Forbidden: ")
@@ -318,13 +318,13 @@ async def test_a_forbidden_list_is_told_and_tried_again(
 
 
 async def test_in_a_terminal_it_says_what_it_waits_for(env: dict[str, str], tmp_path: Path) -> None:
-    async with serving(_forbid) as server:
+    async with http_server(_forbid) as server:
         config = _config(tmp_path / "config", server)
         argv = ("watch", "pods", "--kubeconfig", config)
-        async with in_terminal(*argv, env=env) as run:
-            out = await run.until("next attempt in ")
-            run.type(b"\x03")
-            code, _ = await run.end()
+        async with started_in_terminal(*argv, env=env) as run:
+            out = await run.wait_for_text("next attempt in ")
+            run.type_keys(b"\x03")
+            code, _ = await run.wait()
 
     assert "waiting for pods in default: next attempt in " in out
     assert code == 130
@@ -334,13 +334,13 @@ async def test_in_a_terminal_an_outage_is_shown_until_it_is_over(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
     argv = ("watch", "pods", "-o", "name", "--kubeconfig", config)
-    async with in_terminal(*argv, env=env) as run:
-        await run.until("pod/first")
+    async with started_in_terminal(*argv, env=env) as run:
+        await run.wait_for_text("pod/first")
         await server.stop()
-        away = await run.until("waiting for pods in default: next attempt in ")
+        away = await run.wait_for_text("waiting for pods in default: next attempt in ")
         await server.start()
         server.cluster.create("pods", {"metadata": {"name": "back"}})
-        back = (await run.until("pod/back\r\n")).removeprefix(away)
+        back = (await run.wait_for_text("pod/back\r\n")).removeprefix(away)
 
     assert back.endswith("\r\x1b[Kpod/back\r\n"), "in a line of its own"
 
@@ -352,17 +352,17 @@ async def test_in_a_terminal_it_says_how_far_it_is(
         server.cluster.create("pods", {"metadata": {"name": f"pod-{number}"}})
     argv = ("watch", "pods", "-o", "name", "--kubeconfig", config)
     with server.faults.latency(0.6, verb="list"):
-        async with in_terminal(*argv, env=env) as run:
-            said = await run.until("%)")
-            await run.until("pod/pod-999")
+        async with started_in_terminal(*argv, env=env) as run:
+            said = await run.wait_for_text("%)")
+            await run.wait_for_text("pod/pod-999")
 
     assert "pods in default: 500 of 1,001 items (50%)" in said
 
 
 async def test_verbose_logs_everything(server: ApiServer, config: str, env: dict[str, str]) -> None:
-    async with started("watch", "pods", "-v", "--kubeconfig", config, env=env) as run:
-        await run.line()
-        said = await run.complaint()
+    async with started_cli("watch", "pods", "-v", "--kubeconfig", config, env=env) as run:
+        await run.read_line()
+        said = await run.read_stderr_line()
 
     assert " aioinformer." in said
 
@@ -372,8 +372,8 @@ async def test_verbose_logs_everything(server: ApiServer, config: str, env: dict
 
 async def _refusal(*argv: str, env: dict[str, str]) -> tuple[int, str]:
     """The exit code, and the one line that it said."""
-    async with started("watch", *argv, env=env) as run:
-        code, out, err = await run.end()
+    async with started_cli("watch", *argv, env=env) as run:
+        code, out, err = await run.wait()
     assert out == ""
     assert err.count("\n") == 1
     assert err.startswith("aioinformer: ")

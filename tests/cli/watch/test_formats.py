@@ -9,22 +9,28 @@ import pytest
 import yaml
 
 from aioinformer import Added, Deleted, Resource, Updated
-from aioinformer._cli.watch.formats import Form, JsonForm, NameForm, YamlForm, form_of
+from aioinformer._cli.watch.formats import (
+    JsonFormat,
+    NameFormat,
+    OutputFormat,
+    YamlFormat,
+    create_format,
+)
 from aioinformer._cli.watch.server_tables import Column
 from aioinformer.errors import InvalidPath
-from tests.cli.objects import pod
+from tests.cli.pods import pod
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 COLUMNS = (Column("Name"), Column("Ready"), Column("Node", 1))
 
 
-def form(output: str) -> Form:
-    return form_of(output, columns=lambda: COLUMNS, namespaces=True, colour=False)
+def form(output: str) -> OutputFormat:
+    return create_format(output, columns=lambda: COLUMNS, namespaces=True, colour=False)
 
 
 def test_json_is_one_compact_line_with_the_type_first() -> None:
-    assert JsonForm().change(Added(pod(spec={"x": 1.0}), initial=True), NOW) == (
+    assert JsonFormat().format_change(Added(pod(spec={"x": 1.0}), initial=True), NOW) == (
         b'{"type":"ADDED","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-0",'
         b'"uid":"web-0","resourceVersion":"7","namespace":"shop",'
         b'"creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{"x":1.0}}}\n'
@@ -32,14 +38,14 @@ def test_json_is_one_compact_line_with_the_type_first() -> None:
 
 
 def test_json_carries_the_group_of_other_resources() -> None:
-    found = msgspec.json.decode(JsonForm().change(Deleted(pod(resource=DEPLOYMENTS)), NOW))
+    found = msgspec.json.decode(JsonFormat().format_change(Deleted(pod(resource=DEPLOYMENTS)), NOW))
 
     assert (found["type"], found["object"]["apiVersion"]) == ("DELETED", "apps/v1")
 
 
 def test_yaml_is_a_document_with_the_type_in_a_comment() -> None:
     old, new = pod(), pod(version="8", data={"text": "a " * 100, "ü": "\x1b[31m"})
-    text = YamlForm().change(Updated(old, new), NOW)
+    text = YamlFormat().format_change(Updated(old, new), NOW)
 
     assert text.startswith("---\n# MODIFIED\napiVersion: v1\nkind: Pod\nmetadata:\n  name: web-0\n")
     assert "\x1b" not in text
@@ -53,7 +59,7 @@ def test_yaml_is_a_document_with_the_type_in_a_comment() -> None:
 def test_a_name_is_written_as_kubectl_writes_it(resource: Resource | None, name: str) -> None:
     obj = pod(resource=resource) if resource else pod()
 
-    assert NameForm().change(Added(obj), NOW) == name
+    assert NameFormat().format_change(Added(obj), NOW) == name
 
 
 @pytest.mark.parametrize(
@@ -68,7 +74,7 @@ def test_a_name_is_written_as_kubectl_writes_it(resource: Resource | None, name:
     ],
 )
 def test_tables_have_a_header_and_the_rest_has_none(output: str, header: list[str]) -> None:
-    assert form(output).opening([], NOW).split() == header
+    assert form(output).format_header([], NOW).split() == header
 
 
 @pytest.mark.parametrize(
@@ -83,7 +89,7 @@ def test_tables_have_a_header_and_the_rest_has_none(output: str, header: list[st
     ],
 )
 def test_whole_objects_are_asked_for_only_where_they_are_shown(output: str, whole: bool) -> None:
-    assert form(output).objects is whole
+    assert form(output).whole_objects is whole
 
 
 def test_a_bad_path_is_a_mistake() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from aioinformer import Added, Deleted, Event, ObjectKey, Resource, Updated
-from aioinformer._cli.watch.kube_events import Note, Notebook
-from tests.cli.objects import PODS, pod
+from aioinformer._cli.watch.kube_events import KubeEvent, RelatedEvents
+from tests.cli.pods import PODS, pod
 
 EVENTS = Resource("", "v1", "events", "Event")
 ABOUT = {"apiVersion": "v1", "kind": "Pod", "namespace": "shop", "name": "web-0"}
@@ -35,21 +35,21 @@ def said(**body: Any) -> Any:
     ],
 )
 def test_a_note_is_a_reason_a_message_and_how_often(body: dict[str, Any], text: str) -> None:
-    note = Note.read(said(**body))
+    note = KubeEvent.from_object(said(**body))
 
     assert (note.type, note.namespace, note.name, note.text) == ("Warning", "shop", "web-0", text)
-    assert note.warns
+    assert note.is_warning
 
 
 def test_what_has_no_type_is_normal() -> None:
-    assert not Note.read(said(type=None)).warns
+    assert not KubeEvent.from_object(said(type=None)).is_warning
 
 
 def test_an_event_about_nothing_is_shown_without_a_name() -> None:
-    assert Note.read(said(involvedObject="odd")).name == ""
+    assert KubeEvent.from_object(said(involvedObject="odd")).name == ""
 
 
-BOOK = Notebook(PODS, lambda key: key == ObjectKey("shop", "web-0"))
+BOOK = RelatedEvents(PODS, lambda key: key == ObjectKey("shop", "web-0"))
 
 
 def test_the_server_is_spared_events_of_other_kinds() -> None:
@@ -68,12 +68,12 @@ def test_the_server_is_spared_events_of_other_kinds() -> None:
     ],
 )
 def test_news_of_what_is_watched_is_taken(event: Event, taken: bool) -> None:
-    assert BOOK.takes(event) is taken
+    assert BOOK.includes(event) is taken
 
 
 def test_events_of_cluster_scoped_objects_have_a_namespace_and_those_have_none() -> None:
     nodes = Resource("", "v1", "nodes", "Node", namespaced=False)
-    book = Notebook(nodes, lambda key: key == ObjectKey("", "node-1"))
+    book = RelatedEvents(nodes, lambda key: key == ObjectKey("", "node-1"))
     about = {"kind": "Node", "name": "node-1", "namespace": "default"}
 
-    assert book.takes(Added(said(involvedObject=about)))
+    assert book.includes(Added(said(involvedObject=about)))

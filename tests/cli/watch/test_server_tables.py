@@ -7,9 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from aioinformer._cli.watch.server_tables import Column, Columns, Progress, TableEvents, TablePage
-from tests.cli.objects import PODS
-from tests.client.recordings import recorded
+from aioinformer._cli.watch.server_tables import (
+    Column,
+    Columns,
+    ListProgress,
+    TableEventTranslator,
+    TablePageTranslator,
+)
+from tests.cli.pods import PODS
+from tests.client.recordings import read_recording
 
 COLUMNS = [{"name": "Name", "type": "string"}, {"name": "Node", "priority": 1}]
 OBJECT = {"kind": "PartialObjectMetadata", "metadata": {"name": "a", "resourceVersion": "3"}}
@@ -28,13 +34,13 @@ class Reading:
 
     def __init__(self) -> None:
         self.columns: list[Columns] = []
-        self.progress = Progress()
+        self.progress = ListProgress()
 
-    def events(self, *, cells: bool = True) -> TableEvents:
-        return TableEvents(self.columns.append, cells=cells)
+    def events(self, *, cells: bool = True) -> TableEventTranslator:
+        return TableEventTranslator(self.columns.append, include_cells=cells)
 
-    def page(self, *, cells: bool = True) -> TablePage:
-        return TablePage(PODS, self.columns.append, self.progress, cells=cells)
+    def page(self, *, cells: bool = True) -> TablePageTranslator:
+        return TablePageTranslator(PODS, self.columns.append, self.progress, include_cells=cells)
 
 
 def test_an_event_becomes_one_of_the_object_with_its_cells() -> None:
@@ -103,7 +109,7 @@ def test_an_error_says_nothing_of_columns() -> None:
 def test_a_page_of_a_real_server_becomes_a_list() -> None:
     reading = Reading()
     page = reading.page()
-    body = recorded("28-list-table").body
+    body = read_recording("28-list-table").body
 
     assert page.feed(body[:1000]) == page.feed(body[1000:]) == b""
     made = msgspec.json.decode(page.close())

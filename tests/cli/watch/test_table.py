@@ -6,11 +6,11 @@ import datetime as dt
 from typing import Any
 
 from aioinformer import Added, Deleted, Event, KubeObject, Updated
-from aioinformer._cli.watch.columns import Printed
-from aioinformer._cli.watch.kube_events import Note
+from aioinformer._cli.watch.columns import ServerColumns
+from aioinformer._cli.watch.kube_events import KubeEvent
 from aioinformer._cli.watch.server_tables import Column, Columns
 from aioinformer._cli.watch.table import Table
-from tests.cli.objects import pod
+from tests.cli.pods import pod
 
 NOW = dt.datetime(2026, 1, 1, 0, 2, 30, tzinfo=dt.UTC)
 RUNNING: dict[str, Any] = {"status": {"phase": "Running"}}
@@ -19,11 +19,11 @@ COLUMNS = (Column("Name"), Column("Ready"), Column("Status"), Column("Age"), Col
 
 def plain(*, namespaces: bool = False, colour: bool = False) -> Table:
     """Of a server that prints nothing."""
-    return Table(Printed(lambda: ()), namespaces=namespaces, colour=colour)
+    return Table(ServerColumns(lambda: ()), namespaces=namespaces, colour=colour)
 
 
 def printed(columns: Columns = COLUMNS, *, colour: bool = False) -> Table:
-    return Table(Printed(lambda: columns), namespaces=False, colour=colour)
+    return Table(ServerColumns(lambda: columns), namespaces=False, colour=colour)
 
 
 def row(*cells: str, **more: Any) -> KubeObject:
@@ -38,7 +38,9 @@ def test_a_table_has_a_header_and_a_row_for_each_event() -> None:
         Deleted(pod("web-0", version="9", **RUNNING)),
     ]
 
-    drawn = table.opening([], NOW) + "".join(table.change(event, NOW) for event in events)
+    drawn = table.format_header([], NOW) + "".join(
+        table.format_change(event, NOW) for event in events
+    )
 
     assert drawn == (
         "EVENT      NAMESPACE   NAME                       STATUS      AGE\n"
@@ -49,13 +51,13 @@ def test_a_table_has_a_header_and_a_row_for_each_event() -> None:
 
 
 def test_one_namespace_needs_no_column() -> None:
-    assert plain().opening([], NOW).split() == ["EVENT", "NAME", "STATUS", "AGE"]
+    assert plain().format_header([], NOW).split() == ["EVENT", "NAME", "STATUS", "AGE"]
 
 
 def test_the_columns_are_those_that_the_server_prints() -> None:
     table = printed()
-    header = table.opening([], NOW)
-    line = table.change(Added(row("web-0", "1/1", "Running", "5s", "node-1")), NOW)
+    header = table.format_header([], NOW)
+    line = table.format_change(Added(row("web-0", "1/1", "Running", "5s", "node-1")), NOW)
 
     assert header.split() == ["EVENT", "NAME", "READY", "STATUS", "AGE"]
     assert line.split() == ["ADDED", "web-0", "1/1", "Running", "5s"]
@@ -63,20 +65,20 @@ def test_the_columns_are_those_that_the_server_prints() -> None:
 
 def test_what_is_there_at_first_sets_the_widths() -> None:
     table = plain()
-    header = table.opening([pod("a-name-that-is-longer-than-24-letters")], NOW)
-    line = table.change(Added(pod("web-0", **RUNNING)), NOW)
+    header = table.format_header([pod("a-name-that-is-longer-than-24-letters")], NOW)
+    line = table.format_change(Added(pod("web-0", **RUNNING)), NOW)
 
     assert header.index("STATUS") == line.index("Running")
 
 
 def test_other_columns_bring_another_header() -> None:
     columns: list[Columns] = [COLUMNS]
-    table = Table(Printed(lambda: columns[0]), namespaces=False)
-    table.opening([], NOW)
+    table = Table(ServerColumns(lambda: columns[0]), namespaces=False)
+    table.format_header([], NOW)
     columns[0] = (Column("Name"), Column("Colour"))
 
-    first = table.change(Added(row("a", "red")), NOW)
-    second = table.change(Added(row("b", "blue")), NOW)
+    first = table.format_change(Added(row("a", "red")), NOW)
+    second = table.format_change(Added(row("b", "blue")), NOW)
 
     assert [line.split() for line in first.splitlines()] == [
         ["EVENT", "NAME", "COLOUR"],
@@ -87,9 +89,11 @@ def test_other_columns_bring_another_header() -> None:
 
 def test_a_cell_without_a_value_is_a_dash() -> None:
     table = plain(namespaces=True)
-    table.opening([], NOW)
+    table.format_header([], NOW)
 
-    assert table.change(Added(pod("n1", namespace="", created=None, status={})), NOW).split() == [
+    assert table.format_change(
+        Added(pod("n1", namespace="", created=None, status={})), NOW
+    ).split() == [
         "ADDED",
         "-",
         "n1",
@@ -100,9 +104,9 @@ def test_a_cell_without_a_value_is_a_dash() -> None:
 
 def test_a_row_with_fewer_cells_than_columns_is_filled_up() -> None:
     table = printed()
-    table.opening([], NOW)
+    table.format_header([], NOW)
 
-    assert table.change(Added(row("web-0", "1/1")), NOW).split() == [
+    assert table.format_change(Added(row("web-0", "1/1")), NOW).split() == [
         "ADDED",
         "web-0",
         "1/1",
@@ -113,8 +117,8 @@ def test_a_row_with_fewer_cells_than_columns_is_filled_up() -> None:
 
 def test_escapes_in_a_status_do_not_reach_the_terminal() -> None:
     table = plain(colour=True)
-    table.opening([], NOW)
-    line = table.change(Added(pod(status={"phase": "\x1b[31mRed"})), NOW)
+    table.format_header([], NOW)
+    line = table.format_change(Added(pod(status={"phase": "\x1b[31mRed"})), NOW)
 
     assert "\x1b[31mRed" not in line
     assert "\N{REPLACEMENT CHARACTER}[31mRed" in line
@@ -125,10 +129,10 @@ def test_escapes_in_a_status_do_not_reach_the_terminal() -> None:
 
 def test_what_has_changed_is_bold_and_the_age_is_not_news() -> None:
     table = printed(colour=True)
-    table.opening([], NOW)
+    table.format_header([], NOW)
     before, after = row("web-0", "0/1", "Running", "5s"), row("web-0", "1/1", "Running", "9s")
 
-    line = table.change(Updated(before, after), NOW)
+    line = table.format_change(Updated(before, after), NOW)
 
     assert "\x1b[1m1/1\x1b[0m" in line
     assert line.count("\x1b[1m") == 1
@@ -136,21 +140,21 @@ def test_what_has_changed_is_bold_and_the_age_is_not_news() -> None:
 
 def test_good_and_bad_news_have_colours() -> None:
     table = printed(colour=True)
-    table.opening([], NOW)
+    table.format_header([], NOW)
 
-    assert "\x1b[32mRunning\x1b[0m" in table.change(Added(row("a", "1/1", "Running")), NOW)
-    assert "\x1b[31mCrashLoopBackOff\x1b[0m" in table.change(
+    assert "\x1b[32mRunning\x1b[0m" in table.format_change(Added(row("a", "1/1", "Running")), NOW)
+    assert "\x1b[31mCrashLoopBackOff\x1b[0m" in table.format_change(
         Added(row("b", "0/1", "CrashLoopBackOff")), NOW
     )
 
 
 def test_what_was_there_at_first_is_told_from_what_comes() -> None:
     table = printed(colour=True)
-    table.opening([], NOW)
+    table.format_header([], NOW)
 
-    assert table.change(Added(row("a"), initial=True), NOW).startswith("\x1b[2mADDED")
-    assert table.change(Added(row("b")), NOW).startswith("\x1b[32mADDED")
-    assert table.change(Deleted(row("b")), NOW).startswith("\x1b[31mDELETED")
+    assert table.format_change(Added(row("a"), initial=True), NOW).startswith("\x1b[2mADDED")
+    assert table.format_change(Added(row("b")), NOW).startswith("\x1b[32mADDED")
+    assert table.format_change(Deleted(row("b")), NOW).startswith("\x1b[31mDELETED")
 
 
 # -- notes -------------------------------------------------------------------------------------
@@ -158,10 +162,10 @@ def test_what_was_there_at_first_is_told_from_what_comes() -> None:
 
 def test_a_note_stands_in_the_columns_that_it_has() -> None:
     table = plain(namespaces=True)
-    header = table.opening([], NOW)
-    note = Note(type="Warning", namespace="shop", name="web-0", text="BackOff: again (x3)")
+    header = table.format_header([], NOW)
+    note = KubeEvent(type="Warning", namespace="shop", name="web-0", text="BackOff: again (x3)")
 
-    line = table.note(note)
+    line = table.format_kube_event(note)
 
     assert line.startswith("WARNING    shop        web-0 ")
     assert line.index("BackOff: again (x3)\n") == header.index("STATUS")

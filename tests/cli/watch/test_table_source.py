@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from aioinformer import BackoffPolicy, Client, SharedInformer, SharedInformerFactory
-from aioinformer._cli.watch.table_source import Tables
+from aioinformer._cli.watch.table_source import TableSource
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.testing import ApiServer, Cluster
 
@@ -25,9 +25,9 @@ def filled(count: int) -> Cluster:
 @asynccontextmanager
 async def informed(
     server: ApiServer, *, objects: bool = False
-) -> AsyncGenerator[tuple[SharedInformer, Tables]]:
+) -> AsyncGenerator[tuple[SharedInformer, TableSource]]:
     async with Client(server.url) as client:
-        tables = Tables(client, objects=objects)
+        tables = TableSource(client, whole_objects=objects)
         async with SharedInformerFactory(tables, backoff=SHORT) as informers:
             informer = informers.informer("pods", namespace="default")
             await informer.wait_synced(10)

@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 
 from aioinformer import Client, ResourceWriter, Timeouts
-from aioinformer._client.http.request import CAP, Call
-from aioinformer._client.http.transport import REQUESTS_AT_ONCE
+from aioinformer._client.http.request import MAX_BODY_BYTES, ApiRequest
+from aioinformer._client.http.transport import MAX_CONCURRENT_REQUESTS
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import (
     AlreadyExists,
@@ -29,8 +29,8 @@ from aioinformer.errors import (
     TransportError,
 )
 from aioinformer.testing import ApiServer, Cluster
-from tests.client.exchanges import read, transport_to
-from tests.client.servers import free_address, serving, talking
+from tests.client.servers import free_address, http_server, tcp_server
+from tests.client.transports import read, running_transport
 
 PODS = find_built_in("pods")
 WEB_0: dict[str, Any] = {"metadata": {"name": "web-0"}, "spec": {"nodeName": "n"}}
@@ -68,7 +68,7 @@ async def writing(server: str, **options: Any) -> AsyncGenerator[ResourceWriter]
 
 async def test_a_write_has_its_method_its_type_and_its_body() -> None:
     ears = Ears()
-    async with serving(ears.hear) as server, writing(server) as pods:
+    async with http_server(ears.hear) as server, writing(server) as pods:
         await pods.create(WEB_0)
         await pods.apply(WEB_0, manager="me", force=True)
         await pods.delete("web-0", uid="u")
@@ -132,8 +132,11 @@ async def test_a_refused_token_is_renewed_and_the_write_sent_again() -> None:
 
         async def aclose(self) -> None: ...
 
-    call = Call("write", "/api/v1/pods", method="POST", body=b"{}", content_type="x/y")
-    async with serving(hear) as server, transport_to(server, authorization=Renewed()) as transport:
+    call = ApiRequest("write", "/api/v1/pods", method="POST", body=b"{}", content_type="x/y")
+    async with (
+        http_server(hear) as server,
+        running_transport(server, authorization=Renewed()) as transport,
+    ):
         assert json.loads(await read(transport, call)) == STORED
     assert heard == [("Bearer old", b"{}"), ("Bearer new", b"{}")]
 
@@ -152,7 +155,7 @@ async def test_a_write_on_a_connection_that_breaks_is_not_sent_again(verb: str) 
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
             await writer.drain()
 
-    async with talking(talk) as address, writing(f"http://{address}") as pods:
+    async with tcp_server(talk) as address, writing(f"http://{address}") as pods:
         writes: dict[str, Callable[[], Awaitable[object]]] = {
             "create": lambda: pods.create(WEB_0),
             "update": lambda: pods.update(WEB_0),
@@ -180,7 +183,7 @@ async def test_a_write_without_an_answer_in_time_says_that_it_may_have_been_done
         return web.Response()
 
     brisk = Timeouts(silence=0.05)
-    async with serving(silent) as server, writing(server, timeouts=brisk) as pods:
+    async with http_server(silent) as server, writing(server, timeouts=brisk) as pods:
         with pytest.raises(RequestTimedOut, match="whether it was done is unknown") as caught:
             await pods.update(WEB_0)
     assert str(caught.value).startswith("PUT http://")
@@ -194,23 +197,23 @@ async def test_an_answer_that_drips_on_ends_with_the_time_for_all_of_it() -> Non
             await response.write(b" ")
             await asyncio.sleep(0.005)
 
-    async with serving(drip) as server, writing(server, timeouts=Timeouts(whole=0.05)) as pods:
+    async with http_server(drip) as server, writing(server, timeouts=Timeouts(whole=0.05)) as pods:
         with pytest.raises(RequestTimedOut, match=r"did not end in 0\.05 s; whether"):
             await pods.create(WEB_0)
 
 
 async def test_an_answer_without_end_is_given_up() -> None:
     async def endless(request: web.Request) -> web.Response:
-        return web.Response(body=b" " * (CAP + 1))
+        return web.Response(body=b" " * (MAX_BODY_BYTES + 1))
 
-    async with serving(endless) as server, writing(server) as pods:
+    async with http_server(endless) as server, writing(server) as pods:
         with pytest.raises(ProtocolError, match="longer than"):
             await pods.create(WEB_0)
 
 
 async def test_an_answer_that_is_no_object_is_an_error_of_the_write() -> None:
     for answer in (web.Response(text="<html>", content_type="text/html"), web.Response(status=204)):
-        async with serving(Ears(answer).hear) as server, writing(server) as pods:
+        async with http_server(Ears(answer).hear) as server, writing(server) as pods:
             with pytest.raises(ProtocolError) as caught:
                 await pods.create(WEB_0)
         assert caught.value.phase == "write"
@@ -224,16 +227,16 @@ async def test_writes_do_not_wait_behind_lists() -> None:
     async def answer(request: web.Request) -> web.Response:
         if request.path == "/api/v1/pods":
             hanging.append(request.path)
-            if len(hanging) == REQUESTS_AT_ONCE:
+            if len(hanging) == MAX_CONCURRENT_REQUESTS:
                 full.set()
             await asyncio.sleep(60)
         return web.json_response(STORED)
 
     async def lists(client: Client) -> None:
-        asked = (client.get("/api/v1/pods") for _ in range(REQUESTS_AT_ONCE + 1))
+        asked = (client.get("/api/v1/pods") for _ in range(MAX_CONCURRENT_REQUESTS + 1))
         await asyncio.gather(*asked)
 
-    async with serving(answer) as server, Client(server) as client:
+    async with http_server(answer) as server, Client(server) as client:
         listing = asyncio.create_task(lists(client))
         await full.wait()
         pods = client.writer(PODS, namespace="web")
@@ -253,7 +256,7 @@ def test_a_writer_says_what_it_writes_and_where() -> None:
     client = Client("http://127.0.0.1:1")
     writer = client.writer(PODS, namespace="web")
     assert (writer.resource, writer.namespace) == (PODS, "web")
-    assert repr(writer) == "<ObjectWriter of pods in web>"
+    assert repr(writer) == "<ClientWriter of pods in web>"
     with pytest.raises(ValueError, match="cluster-scoped"):
         client.writer(find_built_in("nodes"), namespace="web")
 
@@ -263,7 +266,7 @@ def test_a_writer_says_what_it_writes_and_where() -> None:
 
 async def test_a_forbidden_write_says_what_to_allow() -> None:
     ears = Ears(status(403, "Forbidden", 'pods is forbidden: User "jane" cannot patch'))
-    async with serving(ears.hear) as server, writing(server) as pods:
+    async with http_server(ears.hear) as server, writing(server) as pods:
         with pytest.raises(Forbidden) as caught:
             await pods.patch("web-0", {}, subresource="status")
     command = "kubectl auth can-i patch pods/web-0 -n web --subresource=status --as=jane"
@@ -273,7 +276,7 @@ async def test_a_forbidden_write_says_what_to_allow() -> None:
 async def test_the_fields_that_a_server_found_wrong_are_told() -> None:
     causes = [{"field": "spec.size", "message": "must be positive", "reason": "FieldValueInvalid"}]
     ears = Ears(status(422, "Invalid", "Pod is invalid", causes=causes))
-    async with serving(ears.hear) as server, writing(server) as pods:
+    async with http_server(ears.hear) as server, writing(server) as pods:
         with pytest.raises(Invalid, match=r"Pod is invalid; spec\.size: must be positive"):
             await pods.create(WEB_0)
 
@@ -281,7 +284,7 @@ async def test_the_fields_that_a_server_found_wrong_are_told() -> None:
 async def test_a_lost_handshake_of_a_write_is_a_transport_error_of_it() -> None:
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None: ...
 
-    async with talking(hang_up) as address, writing(f"https://{address}") as pods:
+    async with tcp_server(hang_up) as address, writing(f"https://{address}") as pods:
         with pytest.raises(TransportError) as caught:
             await pods.create(WEB_0)
     assert caught.value.phase == "write"

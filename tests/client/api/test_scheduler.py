@@ -9,13 +9,18 @@ from typing import TypeVar
 
 import pytest
 
-from aioinformer._client.api.scheduler import BETWEEN_PAGES, Lane, Stream, Traffic
+from aioinformer._client.api.scheduler import (
+    PAGE_SLOT_SECONDS,
+    ReflectorLane,
+    RequestScheduler,
+    ScheduledStream,
+)
 from aioinformer._client.client import Client
 from aioinformer._core.listwatch.rate_limit import Limits
 from aioinformer._core.listwatch.requests import (
     AnyRequest,
+    DiscoveryRequest,
     ListRequest,
-    LookupRequest,
     WatchRequest,
 )
 from aioinformer._core.objects.resources import find_built_in
@@ -32,8 +37,8 @@ WATCH = WatchRequest("7", 300)
 WATCH_LIST = WatchRequest("", 300, initial=True)
 RELIST = ListRequest("7", restart=True)
 REWATCH = WatchRequest("7", 300, restart=True)
-PROBE = ListRequest("", 1, probe=True)
-LOOKUP = LookupRequest()
+PROBE = ListRequest("", 1, freshness_check=True)
+LOOKUP = DiscoveryRequest()
 
 
 def simulated(story: Callable[[], Coroutine[object, object, T]]) -> T:
@@ -49,22 +54,22 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def send(lane: Lane, request: AnyRequest, *, lasting: float = 0.0) -> float:
+async def send(lane: ReflectorLane, request: AnyRequest, *, lasting: float = 0.0) -> float:
     """A request that succeeds; when it was sent."""
-    async with lane.turn(request) as turn:
+    async with lane.acquire(request) as turn:
         sent = now()
         async with aclosing(nothing()) as chunks:
-            turn.answered(chunks)
+            turn.open_stream(chunks)
             await asyncio.sleep(lasting)
     return sent
 
 
-async def fail(traffic: Traffic, error: FetchError, request: AnyRequest = FIRST) -> float:
+async def fail(traffic: RequestScheduler, error: FetchError, request: AnyRequest = FIRST) -> float:
     """A request that ends so; when it was sent."""
     sent: list[float] = []
 
     async def attempt() -> None:
-        async with traffic.lane().turn(request):
+        async with traffic.create_lane().acquire(request):
             sent.append(now())
             raise error
 
@@ -91,42 +96,46 @@ def busy(seconds: float) -> FetchError:
 @pytest.mark.parametrize("request_", [FIRST, WATCH_LIST], ids=["list", "watchlist"])
 def test_eight_initial_states_are_under_way_at_once(request_: AnyRequest) -> None:
     async def story() -> list[float]:
-        traffic = Traffic()
-        return await at_once([send(traffic.lane(), request_, lasting=5.0) for _ in range(20)])
+        traffic = RequestScheduler()
+        return await at_once(
+            [send(traffic.create_lane(), request_, lasting=5.0) for _ in range(20)]
+        )
 
     sent = simulated(story)
     # A list keeps its place for a moment more, for its next page.
-    step = 5.0 + (BETWEEN_PAGES if request_ is FIRST else 0.0)
+    step = 5.0 + (PAGE_SLOT_SECONDS if request_ is FIRST else 0.0)
     assert sorted(sent) == pytest.approx([0.0] * 8 + [step] * 8 + [2 * step] * 4)
 
 
 @pytest.mark.parametrize("request_", [WATCH, PROBE], ids=["watch", "probe"])
 def test_what_carries_no_initial_state_needs_no_place(request_: AnyRequest) -> None:
     async def story() -> list[float]:
-        traffic = Traffic(Limits(lists=1))
-        return await at_once([send(traffic.lane(), request_, lasting=5.0) for _ in range(20)])
+        traffic = RequestScheduler(Limits(lists=1))
+        return await at_once(
+            [send(traffic.create_lane(), request_, lasting=5.0) for _ in range(20)]
+        )
 
     assert simulated(story) == [0.0] * 20
 
 
 def test_looking_whether_a_resource_is_served_needs_no_place_and_keeps_none() -> None:
     async def story() -> list[object]:
-        traffic = Traffic(Limits(lists=1))
-        lane = traffic.lane()
+        traffic = RequestScheduler(Limits(lists=1))
+        lane = traffic.create_lane()
         await send(lane, FIRST)  # keeps its place for a next page
-        held = traffic.initial
+        held = traffic.initial_lists
         await send(lane, LOOKUP)
-        return [held, traffic.initial, await send(traffic.lane(), FIRST)]
+        return [held, traffic.initial_lists, await send(traffic.create_lane(), FIRST)]
 
     assert simulated(story) == [1, 0, 0.0]
 
 
 def test_places_go_to_those_who_came_first() -> None:
     async def story() -> list[int]:
-        traffic, order = Traffic(Limits(lists=2)), list[int]()
+        traffic, order = RequestScheduler(Limits(lists=2)), list[int]()
 
         async def one(number: int) -> None:
-            async with traffic.lane().turn(WATCH_LIST):
+            async with traffic.create_lane().acquire(WATCH_LIST):
                 order.append(number)
                 await asyncio.sleep(1.0)
 
@@ -142,22 +151,22 @@ def test_places_go_to_those_who_came_first() -> None:
 
 def test_a_watch_list_gives_its_place_back_when_it_is_settled() -> None:
     async def story() -> tuple[float, int]:
-        traffic = Traffic(Limits(lists=1))
+        traffic = RequestScheduler(Limits(lists=1))
 
         async def stream() -> None:
-            async with traffic.lane().turn(WATCH_LIST) as turn:
-                chunks = turn.answered(nothing())
+            async with traffic.create_lane().acquire(WATCH_LIST) as turn:
+                chunks = turn.open_stream(nothing())
                 await asyncio.sleep(2.0)
-                chunks.settled()
-                chunks.settled()  # once more is no second place
+                chunks.release()
+                chunks.release()  # once more is no second place
                 await asyncio.sleep(100.0)
 
         streaming = asyncio.create_task(stream())
         await asyncio.sleep(0)
-        sent = await send(traffic.lane(), WATCH_LIST)
+        sent = await send(traffic.create_lane(), WATCH_LIST)
         streaming.cancel()
         await asyncio.wait([streaming])
-        return sent, traffic.initial
+        return sent, traffic.initial_lists
 
     assert simulated(story) == (2.0, 0)
 
@@ -166,20 +175,20 @@ def test_the_pages_of_a_list_keep_its_place() -> None:
     """Otherwise every page of one list would let another begin."""
 
     async def story() -> tuple[list[float], float]:
-        traffic = Traffic(Limits(lists=1))
+        traffic = RequestScheduler(Limits(lists=1))
 
         async def pages() -> list[float]:
-            lane = traffic.lane()
+            lane = traffic.create_lane()
             sent = [await send(lane, FIRST, lasting=1.0)]
             for _ in range(3):
-                await asyncio.sleep(BETWEEN_PAGES / 2)
+                await asyncio.sleep(PAGE_SLOT_SECONDS / 2)
                 sent.append(await send(lane, PAGE, lasting=1.0))
             sent.append(await send(lane, WATCH, lasting=100.0))
             return sent
 
         paging = asyncio.create_task(pages())
         await asyncio.sleep(0.1)
-        other = await send(traffic.lane(), FIRST)
+        other = await send(traffic.create_lane(), FIRST)
         return await paging, other
 
     pages, other = simulated(story)
@@ -189,30 +198,30 @@ def test_the_pages_of_a_list_keep_its_place() -> None:
 
 def test_a_list_that_says_that_it_is_settled_keeps_nothing() -> None:
     async def story() -> float:
-        traffic = Traffic(Limits(lists=1))
-        async with traffic.lane().turn(FIRST) as turn:
-            turn.answered(nothing()).settled()
-        return await send(traffic.lane(), FIRST)
+        traffic = RequestScheduler(Limits(lists=1))
+        async with traffic.create_lane().acquire(FIRST) as turn:
+            turn.open_stream(nothing()).release()
+        return await send(traffic.create_lane(), FIRST)
 
     assert simulated(story) == 0.0
 
 
 def test_a_place_that_waits_for_a_page_in_vain_is_free_after_a_second() -> None:
     async def story() -> list[float]:
-        traffic = Traffic(Limits(lists=1))
-        return [await send(traffic.lane(), FIRST), await send(traffic.lane(), FIRST)]
+        traffic = RequestScheduler(Limits(lists=1))
+        return [await send(traffic.create_lane(), FIRST), await send(traffic.create_lane(), FIRST)]
 
-    assert simulated(story) == [0.0, BETWEEN_PAGES]
+    assert simulated(story) == [0.0, PAGE_SLOT_SECONDS]
 
 
 def test_a_list_that_never_ends_does_not_keep_the_others_from_starting() -> None:
     async def story() -> tuple[float, int]:
-        traffic = Traffic(Limits(lists=1))
-        dripping = asyncio.create_task(send(traffic.lane(), FIRST, lasting=1000.0))
+        traffic = RequestScheduler(Limits(lists=1))
+        dripping = asyncio.create_task(send(traffic.create_lane(), FIRST, lasting=1000.0))
         await asyncio.sleep(0)
-        sent = await send(traffic.lane(), WATCH_LIST)
+        sent = await send(traffic.create_lane(), WATCH_LIST)
         await dripping
-        return sent, traffic.initial
+        return sent, traffic.initial_lists
 
     assert simulated(story) == (60.0, 0)
 
@@ -220,11 +229,11 @@ def test_a_list_that_never_ends_does_not_keep_the_others_from_starting() -> None
 @pytest.mark.parametrize("error", [LOST, RuntimeError("a bug"), asyncio.CancelledError()])
 def test_a_request_that_fails_gives_its_place_back(error: BaseException) -> None:
     async def story() -> int:
-        traffic = Traffic(Limits(lists=1))
+        traffic = RequestScheduler(Limits(lists=1))
         with pytest.raises(type(error)):
-            async with traffic.lane().turn(FIRST):
+            async with traffic.create_lane().acquire(FIRST):
                 raise error
-        return traffic.initial
+        return traffic.initial_lists
 
     assert simulated(story) == 0
 
@@ -235,8 +244,8 @@ def test_a_request_that_fails_gives_its_place_back(error: BaseException) -> None
 @pytest.mark.parametrize("request_", [REWATCH, RELIST, LOOKUP], ids=["watch", "list", "lookup"])
 def test_restarts_come_twenty_a_second_after_a_burst_of_five(request_: AnyRequest) -> None:
     async def story() -> list[float]:
-        traffic = Traffic(Limits(lists=1000))
-        return await at_once([send(traffic.lane(), request_) for _ in range(45)])
+        traffic = RequestScheduler(Limits(lists=1000))
+        return await at_once([send(traffic.create_lane(), request_) for _ in range(45)])
 
     sent = sorted(simulated(story))
     assert sent == pytest.approx([0.0] * 5 + [0.05 * n for n in range(1, 41)])
@@ -244,10 +253,10 @@ def test_restarts_come_twenty_a_second_after_a_burst_of_five(request_: AnyReques
 
 def test_tokens_go_to_those_who_came_first() -> None:
     async def story() -> list[float]:
-        traffic, line = Traffic(Limits(lists=1000)), list[asyncio.Task[float]]()
+        traffic, line = RequestScheduler(Limits(lists=1000)), list[asyncio.Task[float]]()
         for number in range(30):
             request: AnyRequest = RELIST if number % 3 == 0 else REWATCH
-            line.append(asyncio.create_task(send(traffic.lane(), request)))
+            line.append(asyncio.create_task(send(traffic.create_lane(), request)))
             await asyncio.sleep(0.001)
         return [await each for each in line]
 
@@ -258,17 +267,17 @@ def test_tokens_go_to_those_who_came_first() -> None:
 
 def test_what_follows_a_success_takes_no_token() -> None:
     async def story() -> list[float]:
-        traffic = Traffic()
-        await at_once([send(traffic.lane(), REWATCH) for _ in range(5)])
+        traffic = RequestScheduler()
+        await at_once([send(traffic.create_lane(), REWATCH) for _ in range(5)])
         requests: list[AnyRequest] = [FIRST, PAGE, WATCH] * 10
-        return await at_once([send(traffic.lane(), each) for each in requests])
+        return await at_once([send(traffic.create_lane(), each) for each in requests])
 
     assert simulated(story)[:3] == [0.0, 0.0, 0.0]
 
 
 def test_the_first_requests_to_a_server_in_trouble_take_tokens_too() -> None:
     async def story() -> list[float]:
-        traffic = Traffic(Limits(lists=1000))
+        traffic = RequestScheduler(Limits(lists=1000))
         await fail(traffic, LOST)
         return await at_once([fail(traffic, LOST) for _ in range(24)])
 
@@ -279,10 +288,10 @@ def test_the_first_requests_to_a_server_in_trouble_take_tokens_too() -> None:
 
 def test_first_requests_are_free_again_once_the_server_has_answered() -> None:
     async def story() -> list[float]:
-        traffic = Traffic(Limits(lists=1000))
+        traffic = RequestScheduler(Limits(lists=1000))
         await fail(traffic, LOST)
-        await send(traffic.lane(), REWATCH)
-        return await at_once([send(traffic.lane(), FIRST) for _ in range(25)])
+        await send(traffic.create_lane(), REWATCH)
+        return await at_once([send(traffic.create_lane(), FIRST) for _ in range(25)])
 
     assert simulated(story) == [0.0] * 25
 
@@ -291,29 +300,29 @@ def test_the_pages_of_a_list_take_no_tokens_even_then() -> None:
     """A long list would come to no end if each of its pages went behind five hundred restarts."""
 
     async def story() -> list[float]:
-        traffic = Traffic()
+        traffic = RequestScheduler()
         await fail(traffic, LOST)
         requests: list[AnyRequest] = [WATCH, PAGE] * 4
-        return await at_once([send(traffic.lane(), each) for each in requests])
+        return await at_once([send(traffic.create_lane(), each) for each in requests])
 
     assert simulated(story) == [0.0] * 8
 
 
 def test_who_was_in_line_in_times_of_trouble_is_not_let_loose_at_its_end() -> None:
     async def story() -> list[float]:
-        traffic = Traffic(Limits(lists=1))
+        traffic = RequestScheduler(Limits(lists=1))
 
         async def hold() -> None:
-            async with traffic.lane().turn(WATCH_LIST):
+            async with traffic.create_lane().acquire(WATCH_LIST):
                 await asyncio.sleep(1.0)
 
         holding = asyncio.create_task(hold())
         await asyncio.sleep(0)
-        line = [asyncio.create_task(send(traffic.lane(), WATCH_LIST)) for _ in range(25)]
+        line = [asyncio.create_task(send(traffic.create_lane(), WATCH_LIST)) for _ in range(25)]
         await asyncio.sleep(0)
         await fail(traffic, LOST, WATCH)
-        await send(traffic.lane(), WATCH)
-        assert not traffic.rates.troubled
+        await send(traffic.create_lane(), WATCH)
+        assert not traffic.limiter.failing
         await holding
         return [await each for each in line]
 
@@ -324,16 +333,16 @@ def test_who_was_in_line_in_times_of_trouble_is_not_let_loose_at_its_end() -> No
 
 def test_an_error_inside_an_answer_counts() -> None:
     async def story() -> bool:
-        traffic = Traffic()
+        traffic = RequestScheduler()
 
         async def broken() -> None:
-            async with traffic.lane().turn(WATCH) as turn:
-                turn.answered(nothing())
+            async with traffic.create_lane().acquire(WATCH) as turn:
+                turn.open_stream(nothing())
                 raise LOST
 
         with pytest.raises(ConnectionLost):
             await broken()
-        return traffic.rates.troubled
+        return traffic.limiter.failing
 
     assert simulated(story)
 
@@ -343,7 +352,7 @@ def test_an_error_inside_an_answer_counts() -> None:
 
 def test_a_retry_after_stops_every_list_and_watch_and_the_bucket_spreads_them_afterwards() -> None:
     async def story() -> dict[str, list[float]]:
-        traffic = Traffic(Limits(lists=1000))
+        traffic = RequestScheduler(Limits(lists=1000))
         await fail(traffic, busy(3.0))
         requests: dict[str, AnyRequest] = {
             "first": FIRST,
@@ -352,7 +361,7 @@ def test_a_retry_after_stops_every_list_and_watch_and_the_bucket_spreads_them_af
             "again": REWATCH,
         }
         line = {
-            name: [asyncio.create_task(send(traffic.lane(), each)) for _ in range(10)]
+            name: [asyncio.create_task(send(traffic.create_lane(), each)) for _ in range(10)]
             for name, each in requests.items()
         }
         return {name: sorted([await each for each in tasks]) for name, tasks in line.items()}
@@ -366,12 +375,12 @@ def test_a_retry_after_stops_every_list_and_watch_and_the_bucket_spreads_them_af
 
 def test_a_gate_that_is_closed_for_longer_meanwhile_opens_later() -> None:
     async def story() -> list[float]:
-        traffic = Traffic()
+        traffic = RequestScheduler()
         await fail(traffic, busy(3.0))
         requests: list[AnyRequest] = [WATCH, REWATCH]
-        line = [asyncio.create_task(send(traffic.lane(), each)) for each in requests]
+        line = [asyncio.create_task(send(traffic.create_lane(), each)) for each in requests]
         await asyncio.sleep(2.0)
-        traffic.failed(busy(10.0))
+        traffic.record_failure(busy(10.0))
         return [await each for each in line]
 
     assert simulated(story) == [12.0, 12.0]
@@ -379,9 +388,9 @@ def test_a_gate_that_is_closed_for_longer_meanwhile_opens_later() -> None:
 
 def test_closing_the_gate_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
-        traffic = Traffic()
+        traffic = RequestScheduler()
         for seconds in (3.0, 5.0):
-            traffic.failed(busy(seconds))
+            traffic.record_failure(busy(seconds))
 
     with caplog.at_level("INFO", logger="aioinformer.traffic"):
         simulated(story)
@@ -396,14 +405,16 @@ def test_those_who_are_cancelled_in_line_cost_the_others_nothing(seed: int) -> N
     """Each second one goes, at every kind of wait; the others are sent as if it had never been."""
 
     async def story(leaving: bool) -> list[float]:
-        traffic = Traffic(Limits(lists=4))
+        traffic = RequestScheduler(Limits(lists=4))
         kinds: list[AnyRequest] = [RELIST, REWATCH, FIRST]
         await fail(traffic, busy(2.0))
         staying = [
-            asyncio.create_task(send(traffic.lane(), kinds[n % 3], lasting=0.1)) for n in range(60)
+            asyncio.create_task(send(traffic.create_lane(), kinds[n % 3], lasting=0.1))
+            for n in range(60)
         ]
         others = [
-            asyncio.create_task(send(traffic.lane(), kinds[n % 3])) for n in range(60 * leaving)
+            asyncio.create_task(send(traffic.create_lane(), kinds[n % 3]))
+            for n in range(60 * leaving)
         ]
         for number, task in enumerate(others):
             if number % 7 == seed % 7:
@@ -411,8 +422,8 @@ def test_those_who_are_cancelled_in_line_cost_the_others_nothing(seed: int) -> N
             task.cancel()
         await asyncio.wait(others) if others else None
         sent = sorted([await each for each in staying])
-        await asyncio.sleep(BETWEEN_PAGES)
-        assert (traffic.waiting, traffic.initial) == (0, 0)
+        await asyncio.sleep(PAGE_SLOT_SECONDS)
+        assert (traffic.waiting, traffic.initial_lists) == (0, 0)
         return sent
 
     alone = run(story(leaving=False), seed=seed, horizon=10_000)
@@ -422,8 +433,8 @@ def test_those_who_are_cancelled_in_line_cost_the_others_nothing(seed: int) -> N
 
 def test_the_head_of_the_line_may_go() -> None:
     async def story() -> tuple[list[float], int]:
-        traffic = Traffic(Limits(restarts=1.0, burst=1))
-        line = [asyncio.create_task(send(traffic.lane(), REWATCH)) for _ in range(5)]
+        traffic = RequestScheduler(Limits(restarts=1.0, burst=1))
+        line = [asyncio.create_task(send(traffic.create_lane(), REWATCH)) for _ in range(5)]
         await asyncio.sleep(0.5)
         line[1].cancel()  # it sleeps until its token is there
         line[3].cancel()  # it stands behind it
@@ -440,23 +451,23 @@ def test_the_head_of_the_line_may_go() -> None:
 
 def test_the_state_shows_in_the_repr() -> None:
     async def story() -> list[str]:
-        traffic = Traffic(Limits(lists=1))
-        lane, shown = traffic.lane(), [repr(traffic)]
-        async with lane.turn(FIRST) as turn:
-            waiting = asyncio.create_task(send(traffic.lane(), FIRST))
+        traffic = RequestScheduler(Limits(lists=1))
+        lane, shown = traffic.create_lane(), [repr(traffic)]
+        async with lane.acquire(FIRST) as turn:
+            waiting = asyncio.create_task(send(traffic.create_lane(), FIRST))
             await asyncio.sleep(0)
-            traffic.failed(LOST)
+            traffic.record_failure(LOST)
             shown.append(repr(traffic))
-            turn.answered(nothing())
+            turn.open_stream(nothing())
         shown.append(repr(lane))
         await send(lane, WATCH)
         await waiting
         return shown
 
     assert simulated(story) == [
-        "<Traffic 0 of 1 initial states, 0 waiting>",
-        "<Traffic 1 of 1 initial states, 1 waiting, server in trouble>",
-        "<Lane with a place of <Traffic 1 of 1 initial states, 1 waiting>>",
+        "<RequestScheduler 0 of 1 initial states, 0 waiting>",
+        "<RequestScheduler 1 of 1 initial states, 1 waiting, server in trouble>",
+        "<ReflectorLane with a place of <RequestScheduler 1 of 1 initial states, 1 waiting>>",
     ]
 
 
@@ -474,12 +485,12 @@ async def test_the_readers_of_a_client_share_its_limits() -> None:
     ):
         one, other = client.lister_watcher(PODS), client.lister_watcher(PODS)
         async with one.list(FIRST) as chunks:
-            assert isinstance(chunks, Stream)
+            assert isinstance(chunks, ScheduledStream)
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.02), other.list(FIRST):
                     raise AssertionError("two at once")
             assert await client.get("/api/v1/pods") == await read(chunks)
-            chunks.settled()
+            chunks.release()
             async with other.list(FIRST) as others:
                 assert b"PodList" in await read(others)
 

@@ -12,13 +12,13 @@ from aioinformer._client.auth.credentials import (
     ExplicitServer,
     FixedAuthorization,
     FixedTls,
-    proxy_url,
-    secure_context,
-    server_url,
+    create_ssl_context,
+    parse_proxy_url,
+    parse_server_url,
 )
 from aioinformer.errors import ConfigurationError
 from tests.client.conftest import Certificates
-from tests.client.kubeconfigs import CANARY, chain_of_errors
+from tests.client.kubeconfigs import CANARY, error_chain_text
 
 SERVER = URL("https://10.0.0.1:6443")
 
@@ -62,12 +62,12 @@ def test_a_token_of_several_words_is_refused_without_being_shown(token: str) -> 
 )
 def test_a_server_is_the_url_of_an_http_server(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"a server is a URL such as https://10\.0\.0\.1"):
-        server_url(text)
+        parse_server_url(text)
 
 
 def test_what_is_no_server_is_quoted() -> None:
     with pytest.raises(ConfigurationError, match=r"6443, not '10\.0\.0\.1:6443'$"):
-        server_url("10.0.0.1:6443")
+        parse_server_url("10.0.0.1:6443")
 
 
 @pytest.mark.parametrize(
@@ -81,57 +81,57 @@ def test_what_is_no_server_is_quoted() -> None:
 )
 def test_what_is_no_server_is_not_quoted_if_a_secret_is_in_it(text: str, shown: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        server_url(text)
+        parse_server_url(text)
     assert str(caught.value).endswith(shown)
     assert "canary" not in str(caught.value)
 
 
 def test_a_password_in_a_server_url_is_refused_without_being_shown() -> None:
     with pytest.raises(ConfigurationError, match=r"server host\.example has a user") as caught:
-        server_url("https://admin:canary@host.example")
+        parse_server_url("https://admin:canary@host.example")
     assert "canary" not in str(caught.value)
 
 
 def test_a_slash_at_the_end_of_a_server_url_means_nothing() -> None:
-    assert str(server_url("https://host/k8s/")) == "https://host/k8s"
+    assert str(parse_server_url("https://host/k8s/")) == "https://host/k8s"
 
 
 @pytest.mark.parametrize("port", ["99999", "x"])
 def test_a_port_that_is_none_is_told(port: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^the port of 'https://a:\w+' is no number"):
-        server_url(f"https://a:{port}")
+        parse_server_url(f"https://a:{port}")
 
 
 def test_a_port_that_is_none_shows_no_password() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        server_url(f"https://me:{CANARY}@a:99999")
+        parse_server_url(f"https://me:{CANARY}@a:99999")
 
-    assert CANARY not in chain_of_errors(caught.value)
+    assert CANARY not in error_chain_text(caught.value)
 
 
 def test_credentials_say_where_the_server_is_and_who_named_it() -> None:
     fixed = FixedAuthorization()
 
-    assert Credentials(SERVER, fixed).where == str(SERVER).rstrip("/")
-    assert CANARY not in Credentials(SERVER.with_query(token=CANARY), fixed).where
-    assert Credentials(SERVER, fixed, origin="config").where.endswith(" (config)")
+    assert Credentials(SERVER, fixed).description == str(SERVER).rstrip("/")
+    assert CANARY not in Credentials(SERVER.with_query(token=CANARY), fixed).description
+    assert Credentials(SERVER, fixed, origin="config").description.endswith(" (config)")
 
 
 def test_the_password_of_a_proxy_is_parted_from_its_url() -> None:
-    url, header = proxy_url("http://user:pa%3Ass@proxy.example:3128")
+    url, header = parse_proxy_url("http://user:pa%3Ass@proxy.example:3128")
 
     assert str(url) == "http://proxy.example:3128"
     assert header == "Basic dXNlcjpwYTpzcw=="  # user:pa:ss
 
 
 def test_a_proxy_without_a_user_needs_no_header() -> None:
-    assert proxy_url("http://proxy.example:3128") == (URL("http://proxy.example:3128"), "")
+    assert parse_proxy_url("http://proxy.example:3128") == (URL("http://proxy.example:3128"), "")
 
 
 @pytest.mark.parametrize("text", ["socks5://proxy:1080", "proxy:3128", "http://[bad"])
 def test_a_proxy_that_is_no_http_proxy_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="a proxy is a URL such as"):
-        proxy_url(text)
+        parse_proxy_url(text)
 
 
 def test_no_repr_shows_a_secret() -> None:
@@ -147,7 +147,7 @@ def test_no_repr_shows_a_secret() -> None:
 
 
 async def test_closing_what_never_changes_changes_nothing() -> None:
-    tls = FixedTls(secure_context())
+    tls = FixedTls(create_ssl_context())
     credentials = Credentials(SERVER, FixedAuthorization("Bearer abc"), tls)
 
     await credentials.aclose()
@@ -159,7 +159,7 @@ async def test_closing_what_never_changes_changes_nothing() -> None:
 def test_a_clusters_own_certificate_is_not_checked_more_strictly_than_by_kubectl(
     certificates: Certificates,
 ) -> None:
-    context = secure_context(certificates.authority_pem)
+    context = create_ssl_context(certificates.authority_pem)
 
     assert not context.verify_flags & ssl.VERIFY_X509_STRICT
     assert len(context.get_ca_certs()) == 1
@@ -168,4 +168,4 @@ def test_a_clusters_own_certificate_is_not_checked_more_strictly_than_by_kubectl
 @pytest.mark.parametrize("authority", [b"", "§".encode(), b"nonsense"])
 def test_an_authority_without_certificates_is_not_taken_for_the_systems(authority: bytes) -> None:
     with pytest.raises(ssl.SSLError):
-        secure_context(authority)
+        create_ssl_context(authority)

@@ -20,22 +20,26 @@ from aioinformer.errors import (
     InformerError,
     Unauthorized,
 )
+from tests.client.auth_servers import (
+    AuthenticatingServer,
+    client_certificate_context,
+    replace_certificate,
+)
 from tests.client.conftest import Certificates
-from tests.client.exchanges import WATCH, everything_said, read, refused
-from tests.client.guards import Guard, door, replace_certificate
-from tests.client.kinds import (
-    KINDS,
+from tests.client.credential_kinds import (
+    CREDENTIAL_KINDS,
     NAMES,
     TOKENS,
-    Configured,
-    Kind,
-    certificate_files,
-    in_cluster,
-    token,
+    ConfiguredCredentials,
+    CredentialKind,
+    configure_certificate_files,
+    configure_in_cluster,
+    configure_token,
 )
-from tests.client.servers import serving
+from tests.client.servers import http_server
+from tests.client.transports import WATCH, error_texts, read, read_error
 
-every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+every_kind = pytest.mark.parametrize("kind", CREDENTIAL_KINDS.values(), ids=CREDENTIAL_KINDS.keys())
 
 RENEWED_DIFFERENTLY = (
     "token",
@@ -46,7 +50,7 @@ RENEWED_DIFFERENTLY = (
     "exec token and certificate",
 )
 every_way = pytest.mark.parametrize(
-    "kind", [KINDS[name] for name in RENEWED_DIFFERENTLY], ids=RENEWED_DIFFERENTLY
+    "kind", [CREDENTIAL_KINDS[name] for name in RENEWED_DIFFERENTLY], ids=RENEWED_DIFFERENTLY
 )
 
 
@@ -61,8 +65,8 @@ def it(
     tmp_path: Path,
     certificates: Certificates,
     leaves: tuple[trustme.LeafCert, trustme.LeafCert],
-) -> Configured:
-    return Configured(tmp_path, certificates, leaves)
+) -> ConfiguredCredentials:
+    return ConfiguredCredentials(tmp_path, certificates, leaves)
 
 
 @asynccontextmanager
@@ -78,11 +82,15 @@ async def connected(
 
 
 @asynccontextmanager
-async def guarded(it: Configured, kind: Kind) -> AsyncGenerator[tuple[Guard, Transport]]:
+async def guarded(
+    it: ConfiguredCredentials, kind: CredentialKind
+) -> AsyncGenerator[tuple[AuthenticatingServer, Transport]]:
     """A server that knows the first turn, and a client configured for it."""
-    guard = Guard()
-    async with serving(guard.answer, tls=door(it.certificates)) as it.server:
-        guard.known.add(kind(it, 0))
+    guard = AuthenticatingServer()
+    async with http_server(
+        guard.handle, tls=client_certificate_context(it.certificates)
+    ) as it.server:
+        guard.accepted.add(kind(it, 0))
         async with connected(it.source()) as transport:
             yield guard, transport
 
@@ -91,48 +99,50 @@ async def guarded(it: Configured, kind: Kind) -> AsyncGenerator[tuple[Guard, Tra
 
 
 @every_kind
-async def test_it_is_known_to_the_server(it: Configured, kind: Kind) -> None:
+async def test_it_is_known_to_the_server(it: ConfiguredCredentials, kind: CredentialKind) -> None:
     async with guarded(it, kind) as (guard, transport):
-        assert (await read(transport)).decode() in guard.known
-        assert guard.asked == [kind(it, 0)]
+        assert (await read(transport)).decode() in guard.accepted
+        assert guard.identities == [kind(it, 0)]
 
 
 @every_kind
 async def test_a_revoked_one_is_renewed_by_the_request_that_was_refused(
-    it: Configured, kind: Kind
+    it: ConfiguredCredentials, kind: CredentialKind
 ) -> None:
     async with guarded(it, kind) as (guard, transport):
         first = kind(it, 0)
         await read(transport)
 
         second = kind(it, 1)
-        guard.known = {second}
+        guard.accepted = {second}
 
         assert (await read(transport)).decode() == second
         assert (await read(transport)).decode() == second
-        assert guard.asked == [first, first, second, second]
+        assert guard.identities == [first, first, second, second]
 
 
 @every_way
-async def test_a_rotation_does_not_cut_a_stream(it: Configured, kind: Kind) -> None:
+async def test_a_rotation_does_not_cut_a_stream(
+    it: ConfiguredCredentials, kind: CredentialKind
+) -> None:
     async with guarded(it, kind) as (guard, transport), transport.request(WATCH) as body:
         assert await anext(body) == b"one"
-        guard.known = {kind(it, 1)}
+        guard.accepted = {kind(it, 1)}
         await read(transport)
 
-        guard.more.set()
+        guard.continue_watches.set()
 
         assert [chunk async for chunk in body] == [b"two"]
 
 
 @every_way
 async def test_requests_that_are_refused_at_once_are_one_renewal(
-    it: Configured, kind: Kind
+    it: ConfiguredCredentials, kind: CredentialKind
 ) -> None:
     async with guarded(it, kind) as (guard, transport):
         await read(transport)
         second = kind(it, 1)
-        guard.known = {second}
+        guard.accepted = {second}
 
         answers = await asyncio.gather(*(read(transport) for _ in range(8)))
 
@@ -142,23 +152,23 @@ async def test_requests_that_are_refused_at_once_are_one_renewal(
 
 @every_way
 async def test_a_server_that_refuses_everything_is_asked_with_others_once(
-    it: Configured, kind: Kind
+    it: ConfiguredCredentials, kind: CredentialKind
 ) -> None:
     async with guarded(it, kind) as (guard, transport):
         await read(transport)
-        guard.known = set()
+        guard.accepted = set()
         kind(it, 1)
 
         for _ in range(4):
-            assert type(await refused(transport)) is Unauthorized
+            assert type(await read_error(transport)) is Unauthorized
 
-        assert len(guard.asked) == 1 + 4 + 1  # one of the four was sent twice
+        assert len(guard.identities) == 1 + 4 + 1  # one of the four was sent twice
         assert it.plugin is None or it.plugin.runs == 2
 
 
 @every_kind
 async def test_nothing_of_it_is_ever_told(
-    it: Configured, kind: Kind, caplog: pytest.LogCaptureFixture
+    it: ConfiguredCredentials, kind: CredentialKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     errors: list[InformerError] = []
@@ -166,25 +176,25 @@ async def test_nothing_of_it_is_ever_told(
     async with guarded(it, kind) as (guard, transport):
         shown += [repr(it.source()), repr(await it.source().load()), repr(transport)]
         await read(transport)
-        guard.known = set()
+        guard.accepted = set()
         kind(it, 1)
-        errors.append(await refused(transport))
+        errors.append(await read_error(transport))
         errors += await broken(it, transport)
     errors.append(await unreachable(it))
 
-    said = "\n".join([caplog.text, *shown, *(line for e in errors for line in everything_said(e))])
+    said = "\n".join([caplog.text, *shown, *(line for e in errors for line in error_texts(e))])
     assert len(it.secrets) >= 2
     assert [secret for secret in it.secrets if secret in said] == []
 
 
-async def broken(it: Configured, transport: Transport) -> list[InformerError]:
+async def broken(it: ConfiguredCredentials, transport: Transport) -> list[InformerError]:
     """What is said when the files, and the plugin, hold nothing usable any more."""
     for path in it.folder.iterdir():
         if path.suffix != ".runs" and path.name != "plugin":
             path.write_text(f"a: [{TOKENS[0]}\n{TOKENS[1]}: *x")
     if it.plugin is not None:
-        it.plugin.script(f"echo 'your token {TOKENS[1]} has expired' >&2; exit 1")
-    errors: list[InformerError] = [await refused(transport)]
+        it.plugin.write_script(f"echo 'your token {TOKENS[1]} has expired' >&2; exit 1")
+    errors: list[InformerError] = [await read_error(transport)]
     try:
         await it.source().load()
     except ConfigurationError as error:
@@ -192,15 +202,15 @@ async def broken(it: Configured, transport: Transport) -> list[InformerError]:
     return errors
 
 
-async def unreachable(it: Configured) -> FetchError:
+async def unreachable(it: ConfiguredCredentials) -> FetchError:
     """What is said of a server that isn't there."""
     for name in ("config", "ca.crt"):
         (it.folder / name).unlink(missing_ok=True)
     it.plugin = None
     it.server = "https://127.0.0.1:1"
-    token(it, 0)
+    configure_token(it, 0)
     async with connected(it.source()) as transport:
-        error = await refused(transport)
+        error = await read_error(transport)
     assert type(error) is ConnectionFailed
     return error
 
@@ -208,40 +218,40 @@ async def unreachable(it: Configured) -> FetchError:
 # -- authorities -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [token, in_cluster])
+@pytest.mark.parametrize("kind", [configure_token, configure_in_cluster])
 async def test_an_authority_that_was_replaced_is_trusted_by_the_request_that_failed(
-    it: Configured, kind: Kind
+    it: ConfiguredCredentials, kind: CredentialKind
 ) -> None:
     """The stream that goes on was opened with the authority of before."""
-    guard, tls = Guard(), door(it.certificates)
-    async with serving(guard.answer, tls=tls) as it.server:
-        guard.known.add(kind(it, 0))
+    guard, tls = AuthenticatingServer(), client_certificate_context(it.certificates)
+    async with http_server(guard.handle, tls=tls) as it.server:
+        guard.accepted.add(kind(it, 0))
         async with connected(it.source()) as transport, transport.request(WATCH) as body:
             assert await anext(body) == b"one"
             other = trustme.CA()
             replace_certificate(tls, other.issue_cert("127.0.0.1"))
 
-            error = await refused(transport)
+            error = await read_error(transport)
             assert type(error) is ConnectionFailed
             it.put("ca.crt", other.cert_pem.bytes())
-            assert (await read(transport)).decode() in guard.known
+            assert (await read(transport)).decode() in guard.accepted
 
-            guard.more.set()
+            guard.continue_watches.set()
             assert [chunk async for chunk in body] == [b"two"]
 
 
 async def test_a_client_certificate_that_the_handshake_rejects_is_read_again(
-    it: Configured,
+    it: ConfiguredCredentials,
 ) -> None:
-    guard, tls = Guard(), door(it.certificates)
+    guard, tls = AuthenticatingServer(), client_certificate_context(it.certificates)
     other = trustme.CA()
     tls.verify_mode = tls.verify_mode.CERT_REQUIRED
-    async with serving(guard.answer, tls=tls) as it.server:
+    async with http_server(guard.handle, tls=tls) as it.server:
         foreign = other.issue_cert(NAMES[0])
         it.leaves = (foreign, it.leaves[1])
-        certificate_files(it, 0)
+        configure_certificate_files(it, 0)
         async with connected(it.source()) as transport:
-            await refused(transport)
-            guard.known.add(certificate_files(it, 1))
+            await read_error(transport)
+            guard.accepted.add(configure_certificate_files(it, 1))
 
             assert (await read(transport)).decode() == NAMES[1]

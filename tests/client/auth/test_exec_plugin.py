@@ -9,25 +9,25 @@ from typing import Any
 
 import pytest
 
-from aioinformer._client.auth.exec_plugin import ExecPlugin, plugin_command
-from aioinformer._client.auth.token_refresh import Grant, Pair
+from aioinformer._client.auth.exec_plugin import ExecPlugin, parse_exec_section
+from aioinformer._client.auth.token_refresh import CertificatePair, TokenGrant
 from aioinformer.errors import ConfigurationError, FetchError
-from tests.client.kubeconfigs import CANARY, chain_of_errors
-from tests.client.plugins import V1, V1BETA1, FakePlugin, in_seconds
+from tests.client.fake_exec_plugin import V1, V1BETA1, FakePlugin, in_seconds
+from tests.client.kubeconfigs import CANARY, error_chain_text
 
 NOTHING: Mapping[str, Any] = {}
 CHECK = "run it in a terminal to see what is wrong: perhaps a login has ended"
 
 
 def made(fake: FakePlugin, cluster: Mapping[str, Any] = NOTHING, **more: Any) -> ExecPlugin:
-    return ExecPlugin(plugin_command(fake.user(**more)["exec"], cluster), "here")
+    return ExecPlugin(parse_exec_section(fake.user(**more)["exec"], cluster), "here")
 
 
 async def failure(plugin: ExecPlugin) -> str:
     with pytest.raises(FetchError) as caught:
         await plugin()
     assert caught.value.phase == "credentials"
-    assert CANARY not in chain_of_errors(caught.value)
+    assert CANARY not in error_chain_text(caught.value)
     return str(caught.value)
 
 
@@ -39,16 +39,16 @@ async def test_a_token_without_an_end_is_good_until_it_is_refused(
     tmp_path: Path, version: str
 ) -> None:
     fake = FakePlugin(tmp_path, version=version)
-    fake.yields(token="abc\n")
+    fake.set_status(token="abc\n")
 
-    assert await made(fake)() == Grant("Bearer abc")
+    assert await made(fake)() == TokenGrant("Bearer abc")
 
 
 async def test_a_token_and_a_certificate_may_come_together(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
-    fake.yields(token="abc", clientCertificateData="C", clientKeyData="K")
+    fake.set_status(token="abc", clientCertificateData="C", clientKeyData="K")
 
-    assert await made(fake)() == Grant("Bearer abc", Pair(b"C", b"K"))
+    assert await made(fake)() == TokenGrant("Bearer abc", CertificatePair(b"C", b"K"))
 
 
 @pytest.mark.parametrize(("life", "fresh"), [(100, 80), (3600, 3480)])
@@ -56,20 +56,20 @@ async def test_it_is_run_again_before_what_it_yielded_expires(
     tmp_path: Path, life: float, fresh: float
 ) -> None:
     fake = FakePlugin(tmp_path)
-    fake.yields(token="abc", expirationTimestamp=in_seconds(life))
+    fake.set_status(token="abc", expirationTimestamp=in_seconds(life))
 
     grant = await made(fake)()
 
-    assert grant.valid == pytest.approx(life, abs=5)
-    assert grant.fresh == pytest.approx(fresh, abs=5)
+    assert grant.valid_for == pytest.approx(life, abs=5)
+    assert grant.fresh_for == pytest.approx(fresh, abs=5)
 
 
 async def test_what_has_expired_already_is_used_until_the_server_says_so(tmp_path: Path) -> None:
     """One of the two clocks is wrong; running the plugin for every request would help nobody."""
     fake = FakePlugin(tmp_path)
-    fake.yields(token="abc", expirationTimestamp=in_seconds(-5))
+    fake.set_status(token="abc", expirationTimestamp=in_seconds(-5))
 
-    assert await made(fake)() == Grant("Bearer abc")
+    assert await made(fake)() == TokenGrant("Bearer abc")
 
 
 # -- what it is told ---------------------------------------------------------------------------
@@ -77,11 +77,11 @@ async def test_what_has_expired_already_is_used_until_the_server_says_so(tmp_pat
 
 async def test_it_is_told_nothing_of_the_cluster_unless_it_asks(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
-    fake.yields(token="abc")
+    fake.set_status(token="abc")
 
     await made(fake, {"server": "https://10.0.0.1"})()
 
-    assert fake.told == {
+    assert fake.last_exec_info == {
         "apiVersion": V1,
         "kind": "ExecCredential",
         "spec": {"interactive": False},
@@ -90,12 +90,12 @@ async def test_it_is_told_nothing_of_the_cluster_unless_it_asks(tmp_path: Path) 
 
 async def test_it_is_told_of_the_cluster_if_it_asks(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
-    fake.yields(token="abc")
+    fake.set_status(token="abc")
     cluster = {"server": "https://10.0.0.1", "config": {"audience": "x"}}
 
     await made(fake, cluster, provideClusterInfo=True)()
 
-    assert fake.told["spec"] == {"interactive": False, "cluster": cluster}
+    assert fake.last_exec_info["spec"] == {"interactive": False, "cluster": cluster}
 
 
 async def test_arguments_and_variables_reach_it(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ async def test_arguments_and_variables_reach_it(tmp_path: Path) -> None:
     answer = json.dumps(
         {"apiVersion": V1, "kind": "ExecCredential", "status": {"token": "$1-$WORD"}}
     )
-    fake.script(f"cat <<END\n{answer}\nEND")
+    fake.write_script(f"cat <<END\n{answer}\nEND")
     plugin = made(fake, args=["one"], env=[{"name": "WORD", "value": "two"}])
 
     assert (await plugin()).header == "Bearer one-two"
@@ -115,7 +115,7 @@ async def test_arguments_and_variables_reach_it(tmp_path: Path) -> None:
 async def test_a_plugin_that_is_not_installed_says_how_to_install_it() -> None:
     section = {"apiVersion": V1, "command": "no-such-tool", "installHint": "brew install\n  it"}
 
-    assert await failure(ExecPlugin(plugin_command(section, {}), "here")) == (
+    assert await failure(ExecPlugin(parse_exec_section(section, {}), "here")) == (
         "here: the exec plugin 'no-such-tool' can't be run: No such file or directory. "
         "To install it: brew install it"
     )
@@ -124,7 +124,7 @@ async def test_a_plugin_that_is_not_installed_says_how_to_install_it() -> None:
 async def test_a_path_to_no_plugin_has_nothing_to_do_with_the_search_path(tmp_path: Path) -> None:
     section = {"apiVersion": V1, "command": str(tmp_path / "login")}
 
-    assert await failure(ExecPlugin(plugin_command(section, {}), "here")) == (
+    assert await failure(ExecPlugin(parse_exec_section(section, {}), "here")) == (
         f"here: the exec plugin '{tmp_path}/login' can't be run: No such file or directory: is it "
         "installed, and `command:` in the kubeconfig right?"
     )
@@ -134,14 +134,14 @@ async def test_a_plugin_that_may_not_be_executed_says_how_to_change_that(tmp_pat
     (tmp_path / "login").write_text("#!/bin/sh")
     section = {"apiVersion": V1, "command": str(tmp_path / "login")}
 
-    told = await failure(ExecPlugin(plugin_command(section, {}), "here"))
+    told = await failure(ExecPlugin(parse_exec_section(section, {}), "here"))
 
     assert told.endswith("can't be run: Permission denied: may it be executed (chmod +x)?")
 
 
 async def test_the_end_of_what_it_complains_of_is_told(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
-    fake.script("echo first >&2; echo run: aws sso login >&2; exit 3")
+    fake.write_script("echo first >&2; echo run: aws sso login >&2; exit 3")
 
     said = await failure(made(fake))
 
@@ -162,7 +162,7 @@ async def test_the_end_of_what_it_complains_of_is_told(tmp_path: Path) -> None:
 )
 async def test_no_secret_in_what_it_complains_of_is_told(tmp_path: Path, complaint: str) -> None:
     fake = FakePlugin(tmp_path)
-    fake.script(f"echo '{complaint}' >&2; exit 1")
+    fake.write_script(f"echo '{complaint}' >&2; exit 1")
     variables = [{"name": "WORD", "value": "hunter2"}]
 
     said = await failure(
@@ -175,15 +175,15 @@ async def test_no_secret_in_what_it_complains_of_is_told(tmp_path: Path, complai
 
 async def test_a_plugin_killed_by_a_signal_says_so(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
-    fake.script("kill -9 $$")
+    fake.write_script("kill -9 $$")
 
     assert (await failure(made(fake))).endswith(f"failed by signal 9; {CHECK}")
 
 
 async def test_a_plugin_that_hangs_says_for_how_long(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
-    fake.script("sleep 60")
-    plugin = ExecPlugin(plugin_command(fake.user()["exec"], {}), "here", seconds=0.1)
+    fake.write_script("sleep 60")
+    plugin = ExecPlugin(parse_exec_section(fake.user()["exec"], {}), "here", timeout=0.1)
 
     assert (await failure(plugin)).endswith("did not end in 0.1 s, and was killed")
 
@@ -204,7 +204,7 @@ async def test_a_plugin_that_prints_something_else_says_so(
 ) -> None:
     fake = FakePlugin(tmp_path)
     (tmp_path / "printed").write_text(printed)
-    fake.script(f"cat {tmp_path / 'printed'}")
+    fake.write_script(f"cat {tmp_path / 'printed'}")
 
     told = await failure(made(fake))
 
@@ -226,21 +226,21 @@ async def test_a_plugin_that_yields_nothing_usable_says_so(
     tmp_path: Path, status: Mapping[str, str], said: str
 ) -> None:
     fake = FakePlugin(tmp_path)
-    fake.yields(**status)
+    fake.set_status(**status)
 
     assert said in await failure(made(fake))
 
 
 async def test_a_plugin_that_prints_without_end_says_so(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
-    fake.script("head -c 1100000 /dev/zero")
+    fake.write_script("head -c 1100000 /dev/zero")
 
     assert (await failure(made(fake))).endswith(f"printed more than 1048576 bytes; {CHECK}")
 
 
 async def test_a_run_that_failed_is_not_repeated_at_once(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
-    fake.script("exit 1")
+    fake.write_script("exit 1")
     plugin = made(fake)
 
     assert await failure(plugin) == await failure(plugin)
@@ -260,15 +260,15 @@ async def test_a_run_that_failed_is_not_repeated_at_once(tmp_path: Path) -> None
 )
 def test_a_section_that_is_wrong_says_what_is(section: Mapping[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said) as caught:
-        plugin_command(section, {})
-    assert CANARY not in chain_of_errors(caught.value)
+        parse_exec_section(section, {})
+    assert CANARY not in error_chain_text(caught.value)
 
 
 @pytest.mark.parametrize("mode", ["Never", "IfAvailable", None])
 def test_a_plugin_that_can_do_without_a_terminal_gets_none(mode: str | None) -> None:
     section = {"apiVersion": V1, "command": "x", "interactiveMode": mode}
 
-    environment = plugin_command(section, {}).environment()
+    environment = parse_exec_section(section, {}).build_environment()
 
     assert json.loads(environment["KUBERNETES_EXEC_INFO"])["spec"]["interactive"] is False
 
@@ -281,24 +281,24 @@ def test_no_repr_shows_a_secret() -> None:
         "env": [{"name": "TOKEN", "value": CANARY}],
     }
 
-    assert CANARY not in repr(ExecPlugin(plugin_command(section, {}), "here"))
+    assert CANARY not in repr(ExecPlugin(parse_exec_section(section, {}), "here"))
 
 
 @pytest.mark.parametrize("behind", [f"?token={CANARY}", f" --token={CANARY}"])
 async def test_what_stands_behind_a_programs_name_is_not_told(tmp_path: Path, behind: str) -> None:
     section = {"apiVersion": V1, "command": f"{tmp_path}/nothing{behind}"}
 
-    said = await failure(ExecPlugin(plugin_command(section, NOTHING), "here"))
+    said = await failure(ExecPlugin(parse_exec_section(section, NOTHING), "here"))
 
     assert said.startswith(f"here: the exec plugin '{tmp_path}/nothing' can't be run: No such file")
     with pytest.raises(ConfigurationError) as caught:
-        plugin_command({**section, "apiVersion": "v0"}, NOTHING)
-    assert CANARY not in chain_of_errors(caught.value)
+        parse_exec_section({**section, "apiVersion": "v0"}, NOTHING)
+    assert CANARY not in error_chain_text(caught.value)
 
 
 async def test_a_password_that_a_program_tells_is_hidden(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
-    fake.script(f"echo 'login failed: the password is {CANARY}' >&2; exit 1")
+    fake.write_script(f"echo 'login failed: the password is {CANARY}' >&2; exit 1")
 
     said = await failure(made(fake))
 

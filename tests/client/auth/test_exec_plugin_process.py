@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from aioinformer._client.auth.exec_plugin import OUTPUT_CAP, TAIL, run
+from aioinformer._client.auth.exec_plugin import MAX_OUTPUT_BYTES, MAX_STDERR_BYTES, run_process
 
 LONG = 30.0
 
 
 async def shell(script: str, seconds: float = LONG) -> tuple[int, bytes, bytes]:
-    outcome = await run(("/bin/sh", "-c", script), os.environ, seconds)
-    return outcome.code, outcome.output, outcome.complaint
+    outcome = await run_process(("/bin/sh", "-c", script), os.environ, seconds)
+    return outcome.exit_code, outcome.stdout, outcome.stderr
 
 
 async def test_output_and_diagnostics_and_the_exit_code_are_taken() -> None:
@@ -31,19 +31,19 @@ async def test_a_megabyte_of_diagnostics_before_the_output_is_no_deadlock() -> N
     code, output, complaint = await shell("head -c 1048576 /dev/zero >&2; echo out; echo end >&2")
 
     assert (code, output) == (0, b"out\n")
-    assert len(complaint) == TAIL
+    assert len(complaint) == MAX_STDERR_BYTES
     assert complaint.endswith(b"\0end\n")
 
 
 async def test_endless_output_is_cut_off_in_memory() -> None:
-    _, output, _ = await shell(f"head -c {3 * OUTPUT_CAP} /dev/zero")
+    _, output, _ = await shell(f"head -c {3 * MAX_OUTPUT_BYTES} /dev/zero")
 
-    assert len(output) == OUTPUT_CAP + 1
+    assert len(output) == MAX_OUTPUT_BYTES + 1
 
 
 async def test_a_program_that_is_not_there_is_an_error_of_the_system() -> None:
     with pytest.raises(FileNotFoundError):
-        await run(("/no/such/program",), os.environ, LONG)
+        await run_process(("/no/such/program",), os.environ, LONG)
 
 
 def alive(pid: int) -> bool:

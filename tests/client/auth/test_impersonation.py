@@ -8,12 +8,19 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from aioinformer._client.auth.impersonation import impersonation
+from aioinformer._client.auth.impersonation import impersonation_headers
 from aioinformer._client.client import Client
 from aioinformer._client.kubeconfig.source import Kubeconfig
 from aioinformer.errors import ConfigurationError
-from tests.client.kubeconfigs import CANARY, NO_POD, chain_of_errors, document, refusal, written
-from tests.client.servers import serving
+from tests.client.kubeconfigs import (
+    CANARY,
+    NO_POD,
+    error_chain_text,
+    load_error,
+    make_kubeconfig,
+    write_kubeconfig,
+)
+from tests.client.servers import http_server
 
 ACTING = {
     "token": "abc",
@@ -46,15 +53,15 @@ class Ears:
 
 
 def test_headers_follow_from_what_a_user_says() -> None:
-    assert list(impersonation(ACTING)) == HEADERS
-    assert impersonation({"token": "abc"}) == ()
-    assert impersonation({"as": "jane"}) == (("Impersonate-User", "jane"),)
+    assert list(impersonation_headers(ACTING)) == HEADERS
+    assert impersonation_headers({"token": "abc"}) == ()
+    assert impersonation_headers({"as": "jane"}) == (("Impersonate-User", "jane"),)
 
 
 async def test_every_request_is_asked_in_the_name_of_whom_the_user_acts_as(tmp_path: Path) -> None:
     ears = Ears()
-    async with serving(ears.answer) as server:
-        path = written(tmp_path, document(cluster={"server": server}, user=ACTING))
+    async with http_server(ears.answer) as server:
+        path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"server": server}, user=ACTING))
         async with Client.connect(kubeconfig=path) as client:
             await client.get("/version")
             await client.get("/version")
@@ -64,8 +71,8 @@ async def test_every_request_is_asked_in_the_name_of_whom_the_user_acts_as(tmp_p
 
 async def test_the_programs_own_headers_win(tmp_path: Path) -> None:
     ears, own = Ears(), {"impersonate-user": "joe"}
-    async with serving(ears.answer) as server:
-        path = written(tmp_path, document(cluster={"server": server}, user=ACTING))
+    async with http_server(ears.answer) as server:
+        path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"server": server}, user=ACTING))
         async with Client.connect(kubeconfig=path, headers=own) as client:
             await client.get("/version")
 
@@ -74,9 +81,9 @@ async def test_the_programs_own_headers_win(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["as-groups", "as-uid", "as-user-extra"])
 async def test_groups_of_nobody_are_an_error(tmp_path: Path, key: str) -> None:
-    path = written(tmp_path, document(user={key: ACTING[key]}))
+    path = write_kubeconfig(tmp_path, make_kubeconfig(user={key: ACTING[key]}))
 
-    said = await refusal(Kubeconfig(path, environment=NO_POD))
+    said = await load_error(Kubeconfig(path, environment=NO_POD))
 
     assert f"{path}: context 'main': its user impersonates groups" in said
     assert "needs `as:`" in said
@@ -96,6 +103,6 @@ async def test_groups_of_nobody_are_an_error(tmp_path: Path, key: str) -> None:
 )
 def test_what_can_not_be_a_header_is_an_error_that_does_not_quote_it(user: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="are not what they should be") as caught:
-        impersonation(user)
+        impersonation_headers(user)
 
-    assert CANARY not in chain_of_errors(caught.value)
+    assert CANARY not in error_chain_text(caught.value)

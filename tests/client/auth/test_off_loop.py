@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from aioinformer._client.auth.off_loop import off_loop
+from aioinformer._client.auth.off_loop import run_in_thread
 
 HANGS = """
 import asyncio, sys
-from aioinformer._client.auth.off_loop import off_loop
+from aioinformer._client.auth.off_loop import run_in_thread
 
 async def main():
     try:
         async with asyncio.timeout(0.05):
-            await off_loop(lambda: open(sys.argv[1]).read())
+            await run_in_thread(lambda: open(sys.argv[1]).read())
     except TimeoutError:
         print("gave up")
 
@@ -33,16 +33,16 @@ async def test_what_is_returned_or_raised_arrives() -> None:
     def fail() -> None:
         raise ZeroDivisionError
 
-    assert await off_loop(lambda: 7) == 7
+    assert await run_in_thread(lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
-        await off_loop(fail)
+        await run_in_thread(fail)
 
 
 async def test_it_runs_beside_the_loop_and_knows_its_context() -> None:
     variable = ContextVar("variable", default="outside")
     variable.set("inside")
 
-    thread, value = await off_loop(lambda: (threading.current_thread(), variable.get()))
+    thread, value = await run_in_thread(lambda: (threading.current_thread(), variable.get()))
 
     assert thread is not threading.main_thread()
     assert thread.daemon
@@ -53,7 +53,7 @@ async def test_as_many_run_at_once_as_are_asked_for() -> None:
     """A pool whose threads all hang would let nobody through."""
     everybody = threading.Barrier(50)
 
-    places = await asyncio.gather(*(off_loop(everybody.wait) for _ in range(50)))
+    places = await asyncio.gather(*(run_in_thread(everybody.wait) for _ in range(50)))
 
     assert sorted(places) == list(range(50))
 
@@ -65,13 +65,13 @@ async def test_a_cancellation_leaves_it_behind() -> None:
         go_on.wait()
         ended.set()
 
-    waiting = asyncio.create_task(off_loop(blocking))
+    waiting = asyncio.create_task(run_in_thread(blocking))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
     go_on.set()
-    assert await off_loop(lambda: ended.wait(5))
+    assert await run_in_thread(lambda: ended.wait(5))
     await asyncio.sleep(0.001)  # what comes of it is dropped without a word
 
 
@@ -86,8 +86,8 @@ def test_what_ends_after_the_loop_is_dropped() -> None:
     async def give_up() -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
-                await off_loop(blocking)
-        await off_loop(began.wait)
+                await run_in_thread(blocking)
+        await run_in_thread(began.wait)
 
     asyncio.run(give_up())
     go_on.set()

@@ -13,7 +13,14 @@ from aiohttp.http_exceptions import BadStatusLine
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._client.auth.redaction import DEPTH, LOOKED_AT, MASK, SHOWN, Mask, without_secrets
+from aioinformer._client.auth.redaction import (
+    MAX_DEPTH,
+    MAX_DIAGNOSTIC_LENGTH,
+    MAX_SCANNED_LENGTH,
+    REDACTED,
+    Redactor,
+    redact_diagnostics,
+)
 from aioinformer.errors import Expired, Status
 
 secrets = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=6, max_size=30)
@@ -21,10 +28,10 @@ secrets = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=6, ma
 
 @given(secrets, st.text(), st.text())
 def test_a_value_is_hidden_wherever_it_stands(secret: str, before: str, after: str) -> None:
-    masked = Mask([("X-Api-Key", secret)]).text(before + secret + after)
+    masked = Redactor([("X-Api-Key", secret)]).redact_complete(before + secret + after)
 
-    assert secret not in masked.replace(MASK, " ")
-    assert MASK in masked
+    assert secret not in masked.replace(REDACTED, " ")
+    assert REDACTED in masked
 
 
 def as_it_is(text: str) -> str:
@@ -47,102 +54,113 @@ def as_url(text: str) -> str:
 def test_a_value_is_hidden_in_every_spelling(spell: Callable[[str], str]) -> None:
     secret = 'a"b<c>&/é+\\=x'
 
-    assert Mask([("X-Api-Key", secret)]).text(spell(secret)) == MASK
+    assert Redactor([("X-Api-Key", secret)]).redact_complete(spell(secret)) == REDACTED
 
 
 def test_go_writes_some_signs_of_html_as_escapes() -> None:
-    assert Mask([("X", "abc<d>&")]).text(r"abc\u003cd\u003e\u0026") == MASK
+    assert Redactor([("X", "abc<d>&")]).redact_complete(r"abc\u003cd\u003e\u0026") == REDACTED
 
 
 @pytest.mark.parametrize("name", ["Authorization", "authorization", "Proxy-Authorization"])
 def test_the_scheme_of_an_authorization_is_no_secret(name: str) -> None:
-    assert Mask([(name, "Bearer ab")]).text("Bearer ab, about") == f"Bearer {MASK}, about"
+    assert (
+        Redactor([(name, "Bearer ab")]).redact_complete("Bearer ab, about")
+        == f"Bearer {REDACTED}, about"
+    )
 
 
 def test_an_authorization_without_a_scheme_is_hidden_whole() -> None:
-    assert Mask([("Authorization", "abcdefg")]).text("got abcdefg") == f"got {MASK}"
+    assert (
+        Redactor([("Authorization", "abcdefg")]).redact_complete("got abcdefg") == f"got {REDACTED}"
+    )
 
 
 def test_the_last_word_of_a_value_is_hidden_alone() -> None:
-    assert Mask([("X-Auth", "Token abcdef")]).text("abcdef; Token abcdef") == f"{MASK}; {MASK}"
+    assert (
+        Redactor([("X-Auth", "Token abcdef")]).redact_complete("abcdef; Token abcdef")
+        == f"{REDACTED}; {REDACTED}"
+    )
 
 
 def test_a_short_value_is_hidden_where_it_is_a_word() -> None:
-    mask = Mask([("X-Debug", "1")])
+    mask = Redactor([("X-Debug", "1")])
 
-    assert mask.text("X-Debug: 1, of 112 in v1") == f"X-Debug: {MASK}, of 112 in v1"
+    assert mask.redact_complete("X-Debug: 1, of 112 in v1") == f"X-Debug: {REDACTED}, of 112 in v1"
 
 
 @pytest.mark.parametrize("name", ["Accept", "Accept-Encoding", "User-Agent", "HOST"])
 def test_headers_that_say_nothing_of_who_asks_are_shown(name: str) -> None:
-    assert Mask([(name, "something")]).text("something") == "something"
+    assert Redactor([(name, "something")]).redact_complete("something") == "something"
 
 
 def test_a_mask_of_nothing_hides_nothing() -> None:
-    for mask in (Mask([]), Mask([("X-Api-Key", "")])):
-        assert mask.text("a text") == mask.beginning("a text") == "a text"
+    for mask in (Redactor([]), Redactor([("X-Api-Key", "")])):
+        assert mask.redact_complete("a text") == mask.redact_prefix("a text") == "a text"
 
 
 def test_of_two_values_that_overlap_the_longer_is_hidden() -> None:
-    assert Mask([("A", "abcdef"), ("B", "abcdefgh")]).text("abcdefgh") == MASK
+    assert Redactor([("A", "abcdef"), ("B", "abcdefgh")]).redact_complete("abcdefgh") == REDACTED
 
 
 @given(secrets, st.data())
 def test_a_text_that_breaks_off_in_a_value_ends_before_it(secret: str, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, len(secret) - 1))
 
-    told = Mask([("X-Api-Key", secret)]).beginning("\n \n" + secret[:size])
+    told = Redactor([("X-Api-Key", secret)]).redact_prefix("\n \n" + secret[:size])
 
     assert "\n \n".startswith(told)
 
 
 def test_half_a_character_at_the_end_does_not_hide_that_a_value_broke_off() -> None:
-    mask = Mask([("X-Api-Key", "canaryé")])
+    mask = Redactor([("X-Api-Key", "canaryé")])
 
-    assert mask.beginning("sent: canaryé"[:-1] + "\ufffd") == "sent: "
+    assert mask.redact_prefix("sent: canaryé"[:-1] + "\ufffd") == "sent: "
 
 
 def test_a_status_is_hidden_in_all_its_texts() -> None:
     sent = {"x": ["canary", {"canary": "a canary"}], "n": 5}
-    mask = Mask([("X-Api-Key", "canary")])
+    mask = Redactor([("X-Api-Key", "canary")])
 
-    masked = mask.status(Status(403, "canary", "the canary", sent, 3.0, "token"))
+    masked = mask.redact_status(Status(403, "canary", "the canary", sent, 3.0, "token"))
 
-    details = {"x": [MASK, {MASK: f"a {MASK}"}], "n": 5}
-    assert masked == Status(403, MASK, f"the {MASK}", details, 3.0, "token")
+    details = {"x": [REDACTED, {REDACTED: f"a {REDACTED}"}], "n": 5}
+    assert masked == Status(403, REDACTED, f"the {REDACTED}", details, 3.0, "token")
 
 
 @pytest.mark.parametrize("reason", ["Expired", "Gone", "Timeout"])
 def test_what_decides_the_next_request_is_never_hidden(reason: str) -> None:
     status = Status(504, reason, continue_token=reason)
 
-    assert Mask([("X-Odd", reason)]).status(status) == status
+    assert Redactor([("X-Odd", reason)]).redact_status(status) == status
 
 
 def test_details_deeper_than_any_are_dropped() -> None:
     deep: Any = "canary"
-    for _ in range(DEPTH + 5):
+    for _ in range(MAX_DEPTH + 5):
         deep = [deep]
 
-    masked = Mask([]).status(Status(500, details={"deep": deep}))
+    masked = Redactor([]).redact_status(Status(500, details={"deep": deep}))
 
     assert "canary" not in repr(masked)
 
 
 def test_a_repr_shows_no_secret() -> None:
-    assert "canary" not in repr(Mask([("X-Api-Key", "canary")]))
+    assert "canary" not in repr(Redactor([("X-Api-Key", "canary")]))
 
 
 def test_a_text_that_was_cut_off_ends_before_half_a_secret() -> None:
-    mask = Mask([("X-Api-Key", "canary")])
+    mask = Redactor([("X-Api-Key", "canary")])
 
-    assert mask.told("the canary is a cana...") == f"the {MASK} is a ..."
-    assert mask.told("the canary is a cana") == f"the {MASK} is a cana"
-    assert mask.status(Status(500, "", "a cana...")).message == "a ..."
+    assert mask.redact("the canary is a cana...") == f"the {REDACTED} is a ..."
+    assert mask.redact("the canary is a cana") == f"the {REDACTED} is a cana"
+    assert mask.redact_status(Status(500, "", "a cana...")).message == "a ..."
 
 
 def test_a_secret_is_hidden_in_a_text_that_was_put_on_one_line() -> None:
-    assert Mask([("X-Api-Key", "two\t  words")]).text("sent: two words") == f"sent: {MASK}"
+    assert (
+        Redactor([("X-Api-Key", "two\t  words")]).redact_complete("sent: two words")
+        == f"sent: {REDACTED}"
+    )
 
 
 def test_an_error_loses_a_secret_in_all_that_it_came_from() -> None:
@@ -152,14 +170,14 @@ def test_an_error_loses_a_secret_in_all_that_it_came_from() -> None:
     error.__cause__.__context__ = BadStatusLine("HTTP canary")
     error.__cause__.__context__.__cause__ = error  # a circle is no trouble
 
-    Mask([("X-Api-Key", "canary")]).error(error)
+    Redactor([("X-Api-Key", "canary")]).redact_error(error)
 
     cause = error.__cause__
     assert isinstance(cause, UnicodeDecodeError)
     context = cause.__context__
     assert "canary" not in repr([error, vars(error), cause, context, vars(context)])
-    assert str(error) == f"at {MASK}: 410: the {MASK}; ask {MASK}"
-    assert error.status.details == {"x": MASK}
+    assert str(error) == f"at {REDACTED}: 410: the {REDACTED}; ask {REDACTED}"
+    assert error.status.details == {"x": REDACTED}
 
 
 # -- what only looks secret --------------------------------------------------------------------
@@ -168,28 +186,28 @@ def test_an_error_loses_a_secret_in_all_that_it_came_from() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("token=abc", f"token={MASK}"),
-        ("the password: hunter2, it is", f"the password: {MASK}, it is"),
-        ("Bearer abc", f"Bearer {MASK}"),
-        ("got eyJhbGciOiJSUzI1NiIs.eyJpc3MiOi.J9sig here", f"got {MASK} here"),
+        ("token=abc", f"token={REDACTED}"),
+        ("the password: hunter2, it is", f"the password: {REDACTED}, it is"),
+        ("Bearer abc", f"Bearer {REDACTED}"),
+        ("got eyJhbGciOiJSUzI1NiIs.eyJpc3MiOi.J9sig here", f"got {REDACTED} here"),
         ("no host sts.eu-west-1.amazonaws.com:443", "no host sts.eu-west-1.amazonaws.com:443"),
         ("the token has expired", "the token has expired"),
         ("the token is expired", "the token is expired"),
         ("the token was revoked", "the token was revoked"),
-        ("password is hunter2", f"password is {MASK}"),
-        ("your secret was: hunter2", f"your secret was: {MASK}"),
-        ("api_key is=hunter2, and", f"api_key is={MASK}, and"),
+        ("password is hunter2", f"password is {REDACTED}"),
+        ("your secret was: hunter2", f"your secret was: {REDACTED}"),
+        ("api_key is=hunter2, and", f"api_key is={REDACTED}, and"),
         ("two\n lines\x1b[0m", "two lines [0m"),
     ],
 )
 def test_what_looks_secret_in_a_line_is_hidden(text: str, shown: str) -> None:
-    assert without_secrets(text) == shown
+    assert redact_diagnostics(text) == shown
 
 
 def test_a_long_line_is_cut_off_between_words() -> None:
     secret = "a1" * 50
 
-    assert len(without_secrets("word " * 1000)) == SHOWN + 1
-    cut = without_secrets("x" * (LOOKED_AT - 20) + " " + secret)
+    assert len(redact_diagnostics("word " * 1000)) == MAX_DIAGNOSTIC_LENGTH + 1
+    cut = redact_diagnostics("x" * (MAX_SCANNED_LENGTH - 20) + " " + secret)
     assert "a1" not in cut
-    assert without_secrets("9z" * 5000) == ""
+    assert redact_diagnostics("9z" * 5000) == ""

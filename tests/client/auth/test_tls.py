@@ -14,39 +14,39 @@ import pytest
 import trustme
 
 from aioinformer._client.auth.tls import (
-    Material,
     RotatingTls,
-    certificate_pair,
-    in_memory,
-    in_private_folder,
+    TlsMaterial,
+    open_certificate_file,
+    open_memory_file,
+    open_private_file,
 )
-from aioinformer._client.auth.token_refresh import Pair
+from aioinformer._client.auth.token_refresh import CertificatePair
 from aioinformer.errors import ConfigurationError
 from tests.client.conftest import Certificates
 
 
-def pair_of(leaf: trustme.LeafCert) -> Pair:
+def pair_of(leaf: trustme.LeafCert) -> CertificatePair:
     chain = b"".join(blob.bytes() for blob in leaf.cert_chain_pems)
-    return Pair(chain, leaf.private_key_pem.bytes())
+    return CertificatePair(chain, leaf.private_key_pem.bytes())
 
 
 class Files:
     """What there is to be read, and how often it was."""
 
-    def __init__(self, authority: bytes, pair: Pair | None = None) -> None:
+    def __init__(self, authority: bytes, pair: CertificatePair | None = None) -> None:
         self.authority = authority
         self.pair = pair
         self.reads = 0
         self.fails = False
 
-    def __call__(self) -> Material:
+    def __call__(self) -> TlsMaterial:
         self.reads += 1
         if self.fails:
             raise FileNotFoundError(2, "No such file or directory", "/there/ca.crt")
-        return Material(self.authority, self.pair)
+        return TlsMaterial(self.authority, self.pair)
 
-    def tls(self, granted: Callable[[], Pair | None] = lambda: None) -> RotatingTls:
-        return RotatingTls(self, where="here", granted=granted)
+    def tls(self, granted: Callable[[], CertificatePair | None] = lambda: None) -> RotatingTls:
+        return RotatingTls(self, origin="here", plugin_pair=granted)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ async def test_files_that_have_not_changed_are_read_once_a_minute_at_most(files:
 async def test_after_a_while_they_are_read_beside_the_request(
     files: Files,
 ) -> None:
-    tls = RotatingTls(files, where="here", every=0)
+    tls = RotatingTls(files, origin="here", interval=0)
     first = await tls.context()
     files.authority = trustme.CA().cert_pem.bytes()
 
@@ -126,7 +126,7 @@ async def test_a_certificate_of_the_kubeconfig_goes_before_that_of_a_plugin(
 ) -> None:
     """As client-go has it."""
     mine = pair_of(certificates.user)
-    tls = Files(certificates.authority_pem, mine).tls(lambda: Pair(b"never", b"used"))
+    tls = Files(certificates.authority_pem, mine).tls(lambda: CertificatePair(b"never", b"used"))
 
     assert (await tls.context()).verify_mode is ssl.CERT_REQUIRED
 
@@ -155,7 +155,7 @@ async def test_half_a_rotation_is_no_rotation(
     tls = files.tls()
     first = await tls.context()
 
-    files.pair = Pair(after.certificate, before.key)
+    files.pair = CertificatePair(after.certificate, before.key)
     assert await tls.context(failed=first) is first
     assert "KEY_VALUES_MISMATCH; authority, client certificate and" in caplog.text
 
@@ -174,7 +174,7 @@ async def test_what_can_not_be_read_at_first_is_an_error(files: Files) -> None:
 
 
 async def test_unchecked_certificates_are_not_checked(files: Files) -> None:
-    context = Material(files.authority, verify=False).context()
+    context = TlsMaterial(files.authority, verify=False).make_context()
 
     assert context.verify_mode is ssl.CERT_NONE
 
@@ -195,9 +195,10 @@ places = pytest.mark.parametrize(
     "place",
     [
         pytest.param(
-            in_memory, marks=pytest.mark.skipif(sys.platform != "linux", reason="Linux has it")
+            open_memory_file,
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="Linux has it"),
         ),
-        in_private_folder,
+        open_private_file,
     ],
 )
 
@@ -230,7 +231,7 @@ def test_a_key_is_left_nowhere_by_a_failure(place: Place) -> None:
 
 
 def test_nobody_else_can_read_a_key_in_a_folder() -> None:
-    with in_private_folder(b"key") as path:
+    with open_private_file(b"key") as path:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert not path.parent.exists()
@@ -238,6 +239,6 @@ def test_nobody_else_can_read_a_key_in_a_folder() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux has it")
 def test_where_there_are_files_in_memory_a_key_touches_no_disk() -> None:
-    with certificate_pair(Pair(b"certificate", b"key")) as path:
+    with open_certificate_file(CertificatePair(b"certificate", b"key")) as path:
         assert "memfd" in str(path.readlink())
         assert path.read_bytes() == b"certificate\nkey"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from aioinformer._client.auth.token_file import CAP, TokenFile, bearer
-from aioinformer._client.auth.token_refresh import Grant
+from aioinformer._client.auth.token_file import MAX_TOKEN_BYTES, TokenFile, bearer_header
+from aioinformer._client.auth.token_refresh import TokenGrant
 from aioinformer.errors import FetchError
-from tests.client.kubeconfigs import CANARY, chain_of_errors
+from tests.client.kubeconfigs import CANARY, error_chain_text
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def remove(path: Path) -> None:
 async def test_a_token_is_used_for_a_minute(path: Path) -> None:
     put(path, "abc\n")
 
-    assert await TokenFile(path, "here")() == Grant("Bearer abc", valid=60)
+    assert await TokenFile(path, "here")() == TokenGrant("Bearer abc", valid_for=60)
 
 
 async def test_a_file_that_was_rewritten_has_another_token(path: Path) -> None:
@@ -52,7 +52,7 @@ async def test_a_file_that_can_not_be_read_leaves_the_token_of_before_in_use(
     remove(path)
 
     for _ in range(2):
-        assert await source() == Grant(f"Bearer {CANARY}", valid=10)
+        assert await source() == TokenGrant(f"Bearer {CANARY}", valid_for=10)
     assert caplog.messages == [
         f"here: the token file {path} can't be used: No such file or directory; "
         "the token of before is used on"
@@ -81,23 +81,23 @@ async def test_a_file_without_a_usable_token_says_what_is_wrong_and_not_what_is_
 
     assert str(caught.value) == f"here: the token file {path} can't be used: {said}"
     assert caught.value.phase == "credentials"
-    assert CANARY not in chain_of_errors(caught.value)
+    assert CANARY not in error_chain_text(caught.value)
 
 
 def test_a_bearer_token_is_one_word() -> None:
-    assert bearer(b"\n abc \r\n") == "Bearer abc"
+    assert bearer_header(b"\n abc \r\n") == "Bearer abc"
 
 
 @pytest.mark.parametrize("too_many", [0, 1])
 async def test_a_file_without_an_end_is_not_read_to_it(path: Path, too_many: int) -> None:
-    put(path, "a" * (CAP + too_many))
+    put(path, "a" * (MAX_TOKEN_BYTES + too_many))
     token = TokenFile(path, "here")
 
     if too_many:
         with pytest.raises(FetchError, match="can't be used: it has more than 1048576 bytes"):
             await token()
     else:
-        assert len((await token()).header) == len("Bearer ") + CAP
+        assert len((await token()).header) == len("Bearer ") + MAX_TOKEN_BYTES
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such device")

@@ -7,21 +7,27 @@ from collections.abc import Callable
 
 import pytest
 
-from aioinformer._client.auth.token_refresh import Grant, Pair, RenewedAuthorization
+from aioinformer._client.auth.token_refresh import (
+    CertificatePair,
+    RefreshingAuthorization,
+    TokenGrant,
+)
 from aioinformer.errors import FetchError
-from tests.client.virtual import virtually
+from tests.client.virtual_time import in_virtual_time
 
 
 class Source:
     """Yields what the test says, and counts."""
 
-    def __init__(self, grant: Callable[[int], Grant] = lambda n: Grant(f"Bearer {n}")) -> None:
+    def __init__(
+        self, grant: Callable[[int], TokenGrant] = lambda n: TokenGrant(f"Bearer {n}")
+    ) -> None:
         self.runs = 0
         self.takes = 0.0
         self.fails = False
         self._grant = grant
 
-    async def __call__(self) -> Grant:
+    async def __call__(self) -> TokenGrant:
         self.runs += 1
         await asyncio.sleep(self.takes)
         if self.fails:
@@ -30,23 +36,23 @@ class Source:
 
 
 def granted(fresh: float, valid: float) -> Source:
-    return Source(lambda n: Grant(f"Bearer {n}", fresh=fresh, valid=valid))
+    return Source(lambda n: TokenGrant(f"Bearer {n}", fresh_for=fresh, valid_for=valid))
 
 
-@virtually
+@in_virtual_time
 async def test_requests_at_once_are_one_renewal() -> None:
     source = Source()
     source.takes = 3
-    authorization = RenewedAuthorization(source.__call__)
+    authorization = RefreshingAuthorization(source.__call__)
 
     assert await asyncio.gather(*(authorization.header() for _ in range(20))) == ["Bearer 1"] * 20
     assert source.runs == 1
 
 
-@virtually
+@in_virtual_time
 async def test_a_grant_without_an_end_is_used_until_it_is_refused() -> None:
     source = Source()
-    authorization = RenewedAuthorization(source.__call__)
+    authorization = RefreshingAuthorization(source.__call__)
     await authorization.header()
     await asyncio.sleep(1e6)
 
@@ -56,10 +62,10 @@ async def test_a_grant_without_an_end_is_used_until_it_is_refused() -> None:
     assert source.runs == 2
 
 
-@virtually
+@in_virtual_time
 async def test_a_grant_is_renewed_in_the_background_before_it_ends() -> None:
     source = granted(fresh=80, valid=100)
-    authorization = RenewedAuthorization(source.__call__)
+    authorization = RefreshingAuthorization(source.__call__)
     await authorization.header()
     source.takes = 5
 
@@ -74,22 +80,22 @@ async def test_a_grant_is_renewed_in_the_background_before_it_ends() -> None:
     assert await authorization.header() == "Bearer 2"
 
 
-@virtually
+@in_virtual_time
 async def test_a_grant_that_has_ended_is_waited_for() -> None:
     source = granted(fresh=80, valid=100)
-    authorization = RenewedAuthorization(source.__call__)
+    authorization = RefreshingAuthorization(source.__call__)
     await authorization.header()
     await asyncio.sleep(101)
 
     assert await authorization.header() == "Bearer 2"
 
 
-@virtually
+@in_virtual_time
 async def test_a_renewal_that_fails_leaves_what_is_valid_in_use_and_is_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     source = granted(fresh=80, valid=100)
-    authorization = RenewedAuthorization(source.__call__)
+    authorization = RefreshingAuthorization(source.__call__)
     await authorization.header()
     source.fails = True
 
@@ -106,11 +112,11 @@ async def test_a_renewal_that_fails_leaves_what_is_valid_in_use_and_is_told(
     assert (await authorization.header()).startswith("Bearer")
 
 
-@virtually
+@in_virtual_time
 async def test_those_who_waited_for_a_failed_renewal_get_an_error_of_their_own() -> None:
     source = Source()
     source.fails = True
-    authorization = RenewedAuthorization(source.__call__)
+    authorization = RefreshingAuthorization(source.__call__)
 
     first, second = await asyncio.gather(
         authorization.header(), authorization.header(), return_exceptions=True
@@ -123,11 +129,11 @@ async def test_those_who_waited_for_a_failed_renewal_get_an_error_of_their_own()
     assert source.runs == 1
 
 
-@virtually
+@in_virtual_time
 async def test_a_request_that_gave_up_leaves_the_renewal_to_the_next() -> None:
     source = Source()
     source.takes = 15
-    authorization = RenewedAuthorization(source.__call__)
+    authorization = RefreshingAuthorization(source.__call__)
 
     for _ in range(2):
         with pytest.raises(TimeoutError):
@@ -138,16 +144,16 @@ async def test_a_request_that_gave_up_leaves_the_renewal_to_the_next() -> None:
     assert source.runs == 1
 
 
-@virtually
+@in_virtual_time
 async def test_its_repr_shows_its_state_and_no_secret() -> None:
-    pair = Pair(b"canary", b"canary")
-    source = Source(lambda n: Grant("Bearer canary", pair))
-    authorization = RenewedAuthorization(source.__call__)
-    assert repr(authorization) == "<RenewedAuthorization new>"
+    pair = CertificatePair(b"canary", b"canary")
+    source = Source(lambda n: TokenGrant("Bearer canary", pair))
+    authorization = RefreshingAuthorization(source.__call__)
+    assert repr(authorization) == "<RefreshingAuthorization new>"
 
     await authorization.header()
 
-    assert repr(authorization) == "<RenewedAuthorization granted>"
+    assert repr(authorization) == "<RefreshingAuthorization granted>"
     assert authorization.pair == pair
-    assert "canary" not in f"{pair!r} {Grant('Bearer canary', pair)!r}"
+    assert "canary" not in f"{pair!r} {TokenGrant('Bearer canary', pair)!r}"
     await authorization.aclose()

@@ -6,8 +6,12 @@ from itertools import count
 
 import pytest
 
-from aioinformer._client.discovery.catalogue import Catalogue, places, remembered
-from aioinformer._client.discovery.documents import Served, aggregated_resources, legacy_resources
+from aioinformer._client.discovery.catalogue import Catalogue, copy_error, split_group_version
+from aioinformer._client.discovery.documents import (
+    ServedResource,
+    parse_aggregated_resources,
+    parse_legacy_resources,
+)
 from aioinformer._core.objects.resources import BUILT_IN, Resource
 from aioinformer.errors import (
     AmbiguousResource,
@@ -20,12 +24,12 @@ from aioinformer.errors import (
     UnwatchableResource,
     server_error,
 )
-from tests.client.recordings import recorded
+from tests.client.recordings import read_recording
 
 
 def catalogue() -> Catalogue:
-    core = legacy_resources(recorded("01-core-v1-resources").body, "/api/v1", "v1")
-    groups = aggregated_resources(recorded("02-aggregated-discovery").body, "/apis")
+    core = parse_legacy_resources(read_recording("01-core-v1-resources").body, "/api/v1", "v1")
+    groups = parse_aggregated_resources(read_recording("02-aggregated-discovery").body, "/apis")
     assert groups is not None
     return Catalogue((*core, *groups.served))
 
@@ -36,7 +40,7 @@ def resource(plural: str, group: str, version: str = "v1", *short_names: str) ->
 
 def similar(catalogue: Catalogue, name: str) -> tuple[tuple[str, ...], int]:
     """The names like this one, and the steps that it took to find them."""
-    steps = catalogue.similar(name)
+    steps = catalogue.find_similar(name)
     for number in count():
         try:
             next(steps)
@@ -47,7 +51,7 @@ def similar(catalogue: Catalogue, name: str) -> tuple[tuple[str, ...], int]:
 
 
 def of(*resources: Resource) -> Catalogue:
-    return Catalogue(tuple(map(Served, resources)))
+    return Catalogue(tuple(map(ServedResource, resources)))
 
 
 # -- names -------------------------------------------------------------------------------------
@@ -128,14 +132,14 @@ def test_the_first_version_of_a_group_is_the_preferred_one() -> None:
 
 
 def test_a_resource_that_can_not_be_watched_hides_none_that_can() -> None:
-    only_created = Served(resource("reviews", "a.io"), frozenset({"create"}))
-    watchable = Served(resource("reviews", "b.io"), frozenset({"list", "watch"}))
+    only_created = ServedResource(resource("reviews", "a.io"), frozenset({"create"}))
+    watchable = ServedResource(resource("reviews", "b.io"), frozenset({"list", "watch"}))
 
     assert Catalogue((only_created, watchable)).find("reviews") == watchable.resource
 
 
 def test_a_resource_that_can_not_be_watched_is_no_unknown_one() -> None:
-    error = catalogue().missing("componentstatuses")
+    error = catalogue().make_lookup_error("componentstatuses")
 
     assert isinstance(error, UnwatchableResource)
     assert error.lacks == ("watch",)
@@ -161,7 +165,7 @@ def test_a_resource_that_can_not_be_watched_is_no_unknown_one() -> None:
     ],
 )
 def test_a_name_may_carry_its_group_and_version(name: str, pairs: list[tuple[str, str]]) -> None:
-    assert list(places(name)) == pairs
+    assert list(split_group_version(name)) == pairs
 
 
 # -- what is not found -------------------------------------------------------------------------
@@ -169,7 +173,7 @@ def test_a_name_may_carry_its_group_and_version(name: str, pairs: list[tuple[str
 
 def test_an_unknown_name_suggests_the_near_ones() -> None:
     near, _ = similar(catalogue(), "Deploymets")
-    error = catalogue().missing("Deploymets", near)
+    error = catalogue().make_lookup_error("Deploymets", near)
 
     assert isinstance(error, UnknownResource)
     assert str(error) == (
@@ -221,7 +225,9 @@ def test_the_core_group_may_be_written_as_nothing_after_a_dot() -> None:
 
 
 def test_a_server_that_is_known_is_named() -> None:
-    said = str(catalogue().missing("x", where="https://10.0.0.1 (config: context 'main')"))
+    said = str(
+        catalogue().make_lookup_error("x", location="https://10.0.0.1 (config: context 'main')")
+    )
 
     assert said.startswith(
         "the server https://10.0.0.1 (config: context 'main') has no resource called 'x'; "
@@ -229,7 +235,7 @@ def test_a_server_that_is_known_is_named() -> None:
 
 
 def test_a_server_that_lists_nothing_may_be_none_of_kubernetes() -> None:
-    assert str(Catalogue((), {"/apis": LOST}).missing("widgets.a.io")).endswith(
+    assert str(Catalogue((), {"/apis": LOST}).make_lookup_error("widgets.a.io")).endswith(
         "it lists nothing at all: is it a Kubernetes API server?"
     )
 
@@ -256,7 +262,7 @@ LOST = server_error(Status(404, "NotFound"), phase="discovery")
 def test_an_unknown_name_tells_which_groups_did_not_answer() -> None:
     dark = Catalogue((), {"/apis/metrics.k8s.io/v1beta1": DOWN, "/apis/a.io/v1": None})
 
-    assert str(dark.missing("x")) == (
+    assert str(dark.make_lookup_error("x")) == (
         "the server has no resource called 'x'; it did not describe metrics.k8s.io/v1beta1, "
         "a.io/v1; `kubectl api-resources` lists what it has"
     )
@@ -266,20 +272,20 @@ def test_a_name_in_a_group_that_did_not_answer_is_not_unknown() -> None:
     dark = Catalogue((), {"/apis/metrics.k8s.io/v1beta1": DOWN})
 
     for name in ("pods.metrics.k8s.io", "pods.v1beta1.metrics.k8s.io"):
-        assert isinstance(dark.missing(name), ServerFailure)
-    assert isinstance(dark.missing("pods.other.io"), UnknownResource)
+        assert isinstance(dark.make_lookup_error(name), ServerFailure)
+    assert isinstance(dark.make_lookup_error("pods.other.io"), UnknownResource)
 
 
 @pytest.mark.parametrize("path", ["/apis", "/api/v1"])
 def test_a_bare_name_is_not_unknown_if_much_could_not_be_read(path: str) -> None:
     blind = Catalogue((), {path: NOT_ALLOWED})
 
-    assert isinstance(blind.missing("widgets"), Forbidden)
-    assert isinstance(blind.missing("widgets.example.com"), UnknownResource)
+    assert isinstance(blind.make_lookup_error("widgets"), Forbidden)
+    assert isinstance(blind.make_lookup_error("widgets.example.com"), UnknownResource)
 
 
 def test_a_server_without_a_list_of_groups_wants_the_group_named() -> None:
-    assert str(Catalogue((), {"/apis": LOST}).missing("widgets")) == (
+    assert str(Catalogue((), {"/apis": LOST}).make_lookup_error("widgets")) == (
         "the server has no resource called 'widgets'; it has no list of its groups, so ask for "
         "widgets.GROUP, if it is a Kubernetes API server at all"
     )
@@ -287,12 +293,12 @@ def test_a_server_without_a_list_of_groups_wants_the_group_named() -> None:
 
 def test_what_was_dark_is_light_when_it_was_read() -> None:
     dark = Catalogue((), {"/apis/a.io/v1": DOWN, "/apis/b.io/v1": DOWN})
-    lighter = dark.with_more(of(resource("things", "a.io")))
+    lighter = dark.union(of(resource("things", "a.io")))
 
-    assert not dark.knows("a.io")
-    assert lighter.knows("a.io")
-    assert not lighter.knows("b.io")
-    assert lighter.knows("")
+    assert not dark.covers_group("a.io")
+    assert lighter.covers_group("a.io")
+    assert not lighter.covers_group("b.io")
+    assert lighter.covers_group("")
     assert lighter.find("things") == resource("things", "a.io")
 
 
@@ -300,13 +306,13 @@ def test_an_error_is_remembered_without_where_it_was_raised() -> None:
     try:
         raise DOWN
     except ServerFailure as error:
-        kept = remembered(error)
+        kept = copy_error(error)
 
     assert (type(kept), str(kept), kept.phase) == (ServerFailure, str(DOWN), "discovery")
     assert kept.__traceback__ is None
-    other = remembered(ProtocolError("nonsense", phase="discovery"))
+    other = copy_error(ProtocolError("nonsense", phase="discovery"))
     assert (type(other), str(other), other.phase) == (ProtocolError, "nonsense", "discovery")
-    assert isinstance(remembered(LOST), NotFound)
+    assert isinstance(copy_error(LOST), NotFound)
 
 
 def test_a_catalogue_shows_how_much_is_in_it() -> None:

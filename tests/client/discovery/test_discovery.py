@@ -6,8 +6,12 @@ import asyncio
 
 import pytest
 
-from aioinformer._client.discovery.discovery import ABSENT, FRESH, Discovery
-from aioinformer._client.discovery.served_check import AGAIN
+from aioinformer._client.discovery.discovery import (
+    CACHE_LIFETIME,
+    MISSING_RETRY_INTERVAL,
+    Discovery,
+)
+from aioinformer._client.discovery.served_check import ANSWER_LIFETIME
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import (
     ConnectionFailed,
@@ -16,19 +20,19 @@ from aioinformer.errors import (
     UnknownResource,
     UnwatchableResource,
 )
-from tests.client.servings import (
+from tests.client.discovery_servers import (
     APPS,
     CORE,
     GROUPS,
     VERSIONS,
-    Documents,
-    group,
-    legacy,
-    modern,
-    resources,
-    standalone,
+    DocumentServer,
+    group_document,
+    legacy_server,
+    modern_server,
+    resource_list_document,
+    standalone_server,
 )
-from tests.client.virtual import virtually
+from tests.client.virtual_time import in_virtual_time
 
 EVERYTHING = ["/api", "/apis"]
 
@@ -36,66 +40,66 @@ EVERYTHING = ["/api", "/apis"]
 # -- how long ----------------------------------------------------------------------------------
 
 
-@virtually
+@in_virtual_time
 async def test_the_answer_is_used_again() -> None:
-    documents = modern()
+    documents = modern_server()
     discovery = Discovery(documents)
 
     await discovery.find("deploy")
     assert (await discovery.find("jobs")).group == "batch"
 
-    assert documents.asked == EVERYTHING
+    assert documents.requested_paths == EVERYTHING
 
 
-@virtually
+@in_virtual_time
 async def test_an_answer_is_used_for_ten_minutes() -> None:
-    documents = modern()
+    documents = modern_server()
     discovery = Discovery(documents)
     await discovery.find("deploy")
 
-    await asyncio.sleep(FRESH - 1)
+    await asyncio.sleep(CACHE_LIFETIME - 1)
     await discovery.find("deploy")
-    assert documents.asked == EVERYTHING
+    assert documents.requested_paths == EVERYTHING
     await asyncio.sleep(2)
     await discovery.find("deploy")
-    assert documents.asked == EVERYTHING * 2
+    assert documents.requested_paths == EVERYTHING * 2
 
 
-@virtually
+@in_virtual_time
 async def test_a_name_that_is_missing_is_asked_for_again_after_a_moment() -> None:
     """The custom resource may have been installed a second ago."""
-    documents = modern()
+    documents = modern_server()
     discovery = Discovery(documents)
     await discovery.find("deploy")
     documents.served["/apis"] = GROUPS.replace(b'"deployments"', b'"widgets"')
 
     with pytest.raises(UnknownResource):
         await discovery.find("widgets")
-    assert documents.asked == EVERYTHING, "a name that is asked for in a loop is no flood"
-    await asyncio.sleep(ABSENT)
+    assert documents.requested_paths == EVERYTHING, "a name that is asked for in a loop is no flood"
+    await asyncio.sleep(MISSING_RETRY_INTERVAL)
     assert (await discovery.find("widgets")).plural == "widgets"
-    assert documents.asked == EVERYTHING * 2
+    assert documents.requested_paths == EVERYTHING * 2
 
 
-@virtually
+@in_virtual_time
 async def test_a_name_that_stays_missing_is_unknown_after_one_question() -> None:
-    documents = modern()
+    documents = modern_server()
 
     with pytest.raises(UnknownResource, match="did you mean"):
         await Discovery(documents).find("deploymets")
 
-    assert documents.asked == EVERYTHING
+    assert documents.requested_paths == EVERYTHING
 
 
-@virtually
+@in_virtual_time
 async def test_a_resource_that_can_not_be_watched_is_an_error_that_says_so() -> None:
     with pytest.raises(UnwatchableResource, match="doesn't let anybody list or watch it"):
-        await Discovery(legacy()).find("bindings")
+        await Discovery(legacy_server()).find("bindings")
 
 
-@virtually
+@in_virtual_time
 async def test_a_failed_question_is_asked_again_the_next_time() -> None:
-    documents = modern()
+    documents = modern_server()
     discovery = Discovery(documents)
     documents.served["/apis"] = ConnectionFailed("refused", phase="discovery")
 
@@ -109,20 +113,20 @@ async def test_a_failed_question_is_asked_again_the_next_time() -> None:
 # -- at once -----------------------------------------------------------------------------------
 
 
-@virtually
+@in_virtual_time
 async def test_names_asked_for_at_once_are_one_question() -> None:
-    documents = modern()
+    documents = modern_server()
     discovery = Discovery(documents)
 
     await asyncio.gather(*(discovery.find(name) for name in ("deploy", "jobs", "leases")))
 
-    assert documents.asked == EVERYTHING
+    assert documents.requested_paths == EVERYTHING
 
 
-@virtually
+@in_virtual_time
 async def test_all_who_wait_for_an_answer_share_its_failure() -> None:
     """Else ten informers at a server that is not there would wait for ten timeouts in a row."""
-    documents = Documents({"/api": ConnectionFailed("refused", phase="discovery")})
+    documents = DocumentServer({"/api": ConnectionFailed("refused", phase="discovery")})
     discovery = Discovery(documents)
 
     ended = await asyncio.gather(
@@ -131,12 +135,12 @@ async def test_all_who_wait_for_an_answer_share_its_failure() -> None:
 
     assert [type(each) for each in ended] == [ConnectionFailed] * 3
     assert len(set(map(id, ended))) == 3, "each its own: tracebacks grow"
-    assert documents.asked == ["/api"]
+    assert documents.requested_paths == ["/api"]
 
 
-@virtually
+@in_virtual_time
 async def test_whoever_gives_up_while_asking_leaves_the_question_to_the_next() -> None:
-    documents = modern()
+    documents = modern_server()
     discovery = Discovery(documents)
     first = asyncio.create_task(discovery.find("deploy"))
     second = asyncio.create_task(discovery.find("jobs"))
@@ -144,7 +148,7 @@ async def test_whoever_gives_up_while_asking_leaves_the_question_to_the_next() -
     first.cancel()
 
     assert (await second).plural == "jobs"
-    assert documents.asked == ["/api", *EVERYTHING]
+    assert documents.requested_paths == ["/api", *EVERYTHING]
     assert first.cancelled()
 
 
@@ -152,28 +156,30 @@ async def test_whoever_gives_up_while_asking_leaves_the_question_to_the_next() -
 
 
 @pytest.mark.parametrize("name", ["widgets.example.com", "wi.example.com", "Widget.v1.example.com"])
-@virtually
+@in_virtual_time
 async def test_a_name_with_its_group_is_found_without_a_list_of_groups(name: str) -> None:
-    found = await Discovery(standalone()).find(name)
+    found = await Discovery(standalone_server()).find(name)
 
     assert (found.group, found.version, found.plural) == ("example.com", "v1", "widgets")
 
 
-@virtually
+@in_virtual_time
 async def test_a_name_with_its_group_is_found_where_the_list_of_groups_is_forbidden() -> None:
-    documents = Documents({"/api": VERSIONS, "/api/v1": CORE, "/apis": 403, "/apis/apps/v1": APPS})
+    documents = DocumentServer(
+        {"/api": VERSIONS, "/api/v1": CORE, "/apis": 403, "/apis/apps/v1": APPS}
+    )
     discovery = Discovery(documents)
 
     assert (await discovery.find("pods")).plural == "pods"
     assert (await discovery.find("deploy.v1.apps")).plural == "deployments"
-    assert documents.asked == ["/api", "/api/v1", "/apis", "/apis/apps/v1"]
+    assert documents.requested_paths == ["/api", "/api/v1", "/apis", "/apis/apps/v1"]
     with pytest.raises(Forbidden):
         await discovery.find("ingresses")
 
 
-@virtually
+@in_virtual_time
 async def test_a_group_that_was_down_is_found_when_it_is_back() -> None:
-    documents = legacy(**{"/apis/metrics.io/v1": 503})
+    documents = legacy_server(**{"/apis/metrics.io/v1": 503})
     discovery = Discovery(documents)
 
     assert (await discovery.find("sts")).plural == "statefulsets"
@@ -181,66 +187,68 @@ async def test_a_group_that_was_down_is_found_when_it_is_back() -> None:
         await discovery.find("podmetrics")
     with pytest.raises(ServerFailure):
         await discovery.find("podmetrics.metrics.io")
-    documents.served["/apis/metrics.io/v1"] = resources("podmetrics")
-    await asyncio.sleep(ABSENT)
+    documents.served["/apis/metrics.io/v1"] = resource_list_document("podmetrics")
+    await asyncio.sleep(MISSING_RETRY_INTERVAL)
 
     assert (await discovery.find("podmetrics.metrics.io")).group == "metrics.io"
 
 
-@virtually
+@in_virtual_time
 async def test_a_name_in_a_group_that_is_down_is_asked_for_once_in_a_while() -> None:
-    documents = Documents({"/apis": 503, "/apis/a.io": group("a.io", "v1"), "/apis/a.io/v1": 503})
+    documents = DocumentServer(
+        {"/apis": 503, "/apis/a.io": group_document("a.io", "v1"), "/apis/a.io/v1": 503}
+    )
     discovery = Discovery(documents)
 
     for _ in range(3):
         with pytest.raises(ServerFailure):
             await discovery.find("things.a.io")
 
-    assert documents.asked.count("/apis/a.io/v1") == 1
+    assert documents.requested_paths.count("/apis/a.io/v1") == 1
 
 
-@virtually
+@in_virtual_time
 async def test_a_server_without_a_list_of_groups_knows_no_bare_names() -> None:
-    documents = standalone()
+    documents = standalone_server()
 
     with pytest.raises(UnknownResource, match=r"no list of its groups, so ask for widgets\.GROUP"):
         await Discovery(documents).find("widgets")
 
-    assert documents.asked == EVERYTHING
+    assert documents.requested_paths == EVERYTHING
 
 
 @pytest.mark.parametrize("name", ["widgets..", "widgets.a/../b", "widgets.%2e"])
-@virtually
+@in_virtual_time
 async def test_a_name_whose_group_no_url_can_name_is_unknown(name: str) -> None:
-    documents = standalone()
+    documents = standalone_server()
 
     with pytest.raises(UnknownResource):
         await Discovery(documents).find(name)
-    assert not any(".." in path or "%" in path for path in documents.asked)
+    assert not any(".." in path or "%" in path for path in documents.requested_paths)
 
 
 # -- one resource ------------------------------------------------------------------------------
 
 
-@virtually
+@in_virtual_time
 async def test_whether_a_resource_is_served_is_asked_afresh_after_a_moment() -> None:
-    documents = standalone()
+    documents = standalone_server()
     discovery = Discovery(documents)
     widgets = await discovery.find("widgets.example.com")
     assert await discovery.served(widgets) == widgets
     documents.served.clear()
-    asked = len(documents.asked)
+    asked = len(documents.requested_paths)
 
     assert await discovery.served(widgets) == widgets
-    assert len(documents.asked) == asked
-    await asyncio.sleep(AGAIN)
+    assert len(documents.requested_paths) == asked
+    await asyncio.sleep(ANSWER_LIFETIME)
     assert await discovery.served(widgets) is None
     assert await discovery.served(Resource("example.com", "v1", "gadgets", "Gadget")) is None
 
 
-@virtually
+@in_virtual_time
 async def test_a_discovery_shows_what_it_knows() -> None:
-    discovery = Discovery(standalone())
+    discovery = Discovery(standalone_server())
     assert repr(discovery) == "<Discovery <Catalogue of 0 resources>>"
     await discovery.find("widgets.example.com")
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 import pytest
 
 from aioinformer._client.discovery.documents import (
-    Served,
-    aggregated_resources,
-    core_versions,
-    group_versions,
-    legacy_groups,
-    legacy_resources,
+    ServedResource,
+    parse_aggregated_resources,
+    parse_core_versions,
+    parse_group_versions,
+    parse_legacy_groups,
+    parse_legacy_resources,
     version_path,
 )
 from aioinformer._core.objects.resources import BUILT_IN, Resource
 from aioinformer.errors import ProtocolError
-from tests.client.recordings import recorded
+from tests.client.recordings import read_recording
 
-AGGREGATED = recorded("02-aggregated-discovery").body
-CORE = recorded("01-core-v1-resources").body
-APPS = recorded("03-group-version-resources").body
+AGGREGATED = read_recording("02-aggregated-discovery").body
+CORE = read_recording("01-core-v1-resources").body
+APPS = read_recording("03-group-version-resources").body
 
 
-def aggregated() -> tuple[Served, ...]:
-    found = aggregated_resources(AGGREGATED, "/apis")
+def aggregated() -> tuple[ServedResource, ...]:
+    found = parse_aggregated_resources(AGGREGATED, "/apis")
     assert found is not None
     return found.served
 
@@ -39,7 +39,7 @@ def test_the_aggregated_document_describes_every_group() -> None:
 
 
 def test_a_legacy_document_describes_one_group_version() -> None:
-    found = legacy_resources(APPS, "/apis/apps/v1", "apps/v1")
+    found = parse_legacy_resources(APPS, "/apis/apps/v1", "apps/v1")
 
     assert [each.resource.plural for each in found] == [
         "controllerrevisions",
@@ -51,13 +51,13 @@ def test_a_legacy_document_describes_one_group_version() -> None:
 
 
 def test_the_legacy_and_the_aggregated_form_say_the_same() -> None:
-    assert legacy_resources(APPS, "/apis/apps/v1", "apps/v1") == tuple(
+    assert parse_legacy_resources(APPS, "/apis/apps/v1", "apps/v1") == tuple(
         each for each in aggregated() if each.resource.group == "apps"
     )
 
 
 def test_the_built_in_table_agrees_with_what_a_server_says() -> None:
-    everything = [*legacy_resources(CORE, "/api/v1", "v1"), *aggregated()]
+    everything = [*parse_legacy_resources(CORE, "/api/v1", "v1"), *aggregated()]
     found = [each.resource for each in everything]
     served = {(each.group, each.version, each.plural): each for each in found}
     both = [each for each in BUILT_IN if (each.group, each.version, each.plural) in served]
@@ -67,7 +67,7 @@ def test_the_built_in_table_agrees_with_what_a_server_says() -> None:
 
 
 def test_subresources_are_left_out() -> None:
-    everything = [*legacy_resources(CORE, "/api/v1", "v1"), *aggregated()]
+    everything = [*parse_legacy_resources(CORE, "/api/v1", "v1"), *aggregated()]
 
     assert not any("/" in each.resource.plural for each in everything)
 
@@ -75,7 +75,7 @@ def test_subresources_are_left_out() -> None:
 def test_a_cluster_scoped_resource_is_one() -> None:
     (nodes,) = [
         each.resource
-        for each in legacy_resources(CORE, "/api/v1", "v1")
+        for each in parse_legacy_resources(CORE, "/api/v1", "v1")
         if each.resource.plural == "nodes"
     ]
 
@@ -86,13 +86,13 @@ def test_a_resource_says_what_it_lacks_to_be_kept_in_a_cache() -> None:
     """Recording 01: bindings can only be created, componentstatuses not be watched."""
     lacking = {
         each.resource.plural: each.lacks
-        for each in legacy_resources(CORE, "/api/v1", "v1")
+        for each in parse_legacy_resources(CORE, "/api/v1", "v1")
         if each.lacks
     }
 
     assert lacking == {"bindings": ("list", "watch"), "componentstatuses": ("watch",)}
     assert not any(each.lacks for each in aggregated() if each.resource.group == "apps")
-    assert Served(BUILT_IN[0]).lacks == (), "a server that doesn't say forbids nothing"
+    assert ServedResource(BUILT_IN[0]).lacks == (), "a server that doesn't say forbids nothing"
 
 
 def test_versions_of_an_aggregated_api_that_is_down_are_stale() -> None:
@@ -100,7 +100,7 @@ def test_versions_of_an_aggregated_api_that_is_down_are_stale() -> None:
         b'"freshness":"Current"}]},{"metadata":{"name":"apps"}',
         b'"freshness":"Stale"}]},{"metadata":{"name":"apps"}',
     )
-    found = aggregated_resources(document, "/apis")
+    found = parse_aggregated_resources(document, "/apis")
 
     assert found is not None
     assert found.stale == ("apiregistration.k8s.io/v1",)
@@ -112,7 +112,7 @@ def test_the_document_of_a_group_version_has_its_place() -> None:
 
 
 def test_the_legacy_answer_to_an_aggregated_question_is_noticed() -> None:
-    assert aggregated_resources(b'{"kind":"APIGroupList","groups":[]}', "/apis") is None
+    assert parse_aggregated_resources(b'{"kind":"APIGroupList","groups":[]}', "/apis") is None
 
 
 def test_the_preferred_version_of_a_legacy_group_comes_first() -> None:
@@ -123,30 +123,30 @@ def test_the_preferred_version_of_a_legacy_group_comes_first() -> None:
         b'"preferredVersion":{"groupVersion":"example.com/v1"}}'
     )
 
-    assert list(group_versions(group, "")) == ["example.com/v1", "example.com/v2alpha1"]
+    assert list(parse_group_versions(group, "")) == ["example.com/v1", "example.com/v2alpha1"]
     groups = b'{"kind":"APIGroupList","groups":[%s]}' % group
-    assert list(legacy_groups(groups, "")) == list(group_versions(group, ""))
-    assert list(core_versions(b'{"kind":"APIVersions","versions":["v1"]}')) == ["v1"]
+    assert list(parse_legacy_groups(groups, "")) == list(parse_group_versions(group, ""))
+    assert list(parse_core_versions(b'{"kind":"APIVersions","versions":["v1"]}')) == ["v1"]
 
 
 @pytest.mark.parametrize("document", [b"{}", b'{"kind":"Status"}', b'{"kind":"List","items":[]}'])
 def test_a_document_of_another_kind_is_no_empty_one(document: bytes) -> None:
     """Else a proxy that answers 200 to everything would say that a resource is gone."""
     with pytest.raises(ProtocolError, match="no discovery document: its kind is"):
-        legacy_resources(document, "/apis/a/v1", "a/v1")
+        parse_legacy_resources(document, "/apis/a/v1", "a/v1")
     with pytest.raises(ProtocolError, match="no discovery document: its kind is"):
-        legacy_groups(document, "/apis")
+        parse_legacy_groups(document, "/apis")
     with pytest.raises(ProtocolError, match="no discovery document: "):
-        group_versions(b'{"name":"a",' + document[1:].replace(b"}", b" }"), "/apis/a")
+        parse_group_versions(b'{"name":"a",' + document[1:].replace(b"}", b" }"), "/apis/a")
     with pytest.raises(ProtocolError, match="no discovery document: its kind is"):
-        core_versions(document)
+        parse_core_versions(document)
 
 
 def test_the_document_of_another_group_version_is_not_the_one_asked_for() -> None:
     document = b'{"kind":"APIResourceList","groupVersion":"b/v1","resources":[]}'
 
     with pytest.raises(ProtocolError, match="it describes something else than"):
-        legacy_resources(document, "/apis/a/v1", "a/v1")
+        parse_legacy_resources(document, "/apis/a/v1", "a/v1")
 
 
 @pytest.mark.parametrize(
@@ -154,13 +154,14 @@ def test_the_document_of_another_group_version_is_not_the_one_asked_for() -> Non
 )
 def test_something_else_is_no_discovery_document(document: bytes) -> None:
     with pytest.raises(ProtocolError, match="/apis is no discovery document") as caught:
-        aggregated_resources(document, "/apis")
+        parse_aggregated_resources(document, "/apis")
     assert caught.value.phase == "discovery"
 
 
 def test_a_group_version_that_is_empty_has_no_resources() -> None:
     assert (
-        legacy_resources(b'{"kind":"APIResourceList","resources":null}', "/apis/a/v1", "a/v1") == ()
+        parse_legacy_resources(b'{"kind":"APIResourceList","resources":null}', "/apis/a/v1", "a/v1")
+        == ()
     )
 
 
@@ -186,7 +187,7 @@ def test_a_resource_that_no_url_can_name_is_the_servers_fault(
     group: bytes, version: bytes, plural: bytes
 ) -> None:
     with pytest.raises(ProtocolError, match="/apis is no discovery document: a resource's"):
-        aggregated_resources(AGGREGATED_OF % (group, version, plural), "/apis")
+        parse_aggregated_resources(AGGREGATED_OF % (group, version, plural), "/apis")
 
 
 def test_a_legacy_resource_without_a_name_is_the_servers_fault() -> None:
@@ -195,7 +196,7 @@ def test_a_legacy_resource_without_a_name_is_the_servers_fault() -> None:
     )
 
     with pytest.raises(ProtocolError, match="plural is one URL segment") as caught:
-        legacy_resources(document, "/api/v1", "v1")
+        parse_legacy_resources(document, "/api/v1", "v1")
     assert caught.value.phase == "discovery"
 
 
@@ -205,9 +206,9 @@ def test_a_group_version_that_no_url_can_name_is_the_servers_fault(name: str) ->
     group %= name.encode()
 
     with pytest.raises(ProtocolError, match="it has a group version"):
-        list(group_versions(group, "/apis/a.io"))
+        list(parse_group_versions(group, "/apis/a.io"))
 
 
 def test_a_document_nested_too_deeply_is_the_servers_fault() -> None:
     with pytest.raises(ProtocolError, match="no discovery document"):
-        aggregated_resources(b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "/apis")
+        parse_aggregated_resources(b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "/apis")

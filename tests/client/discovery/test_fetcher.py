@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from aioinformer._client.discovery.fetcher import SHORT, Survey
+from aioinformer._client.discovery.fetcher import MAX_INLINE_BYTES, DiscoveryFetcher
 from aioinformer._core.objects.resources import Resource, find_built_in
 from aioinformer.errors import (
     ConnectionFailed,
@@ -19,20 +19,20 @@ from aioinformer.errors import (
     Unauthorized,
     server_error,
 )
-from tests.client.servings import (
+from tests.client.discovery_servers import (
     CORE,
     EMPTY,
     GROUPS,
-    LOST_404,
+    INGRESS_404,
     VERSIONS,
-    Documents,
-    aggregated,
-    group,
-    groups,
-    legacy,
-    modern,
-    resources,
-    standalone,
+    DocumentServer,
+    aggregated_document,
+    group_document,
+    group_list_document,
+    legacy_server,
+    modern_server,
+    resource_list_document,
+    standalone_server,
 )
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget", short_names=("wi",))
@@ -43,22 +43,22 @@ PODS = find_built_in("pods")
 
 
 async def test_two_aggregated_documents_describe_everything() -> None:
-    documents = modern()
+    documents = modern_server()
 
-    catalogue = await Survey(documents).everything()
+    catalogue = await DiscoveryFetcher(documents).fetch_all()
 
     assert catalogue.find("deploy") == find_built_in("deploy")
-    assert documents.asked == ["/api", "/apis"]
+    assert documents.requested_paths == ["/api", "/apis"]
 
 
 async def test_an_older_server_is_asked_group_by_group() -> None:
-    documents = legacy()
+    documents = legacy_server()
 
-    catalogue = await Survey(documents).everything()
+    catalogue = await DiscoveryFetcher(documents).fetch_all()
 
     assert catalogue.find("sts") == find_built_in("sts")
     assert catalogue.find("po") == PODS
-    assert documents.asked == [
+    assert documents.requested_paths == [
         "/api",
         "/api/v1",
         "/apis",
@@ -71,7 +71,7 @@ async def test_an_older_server_is_asked_group_by_group() -> None:
     "broken", [503, 403, 404, b"<html>down</html>"], ids=["503", "403", "404", "a page"]
 )
 async def test_a_group_that_is_broken_hides_no_other(broken: bytes | int) -> None:
-    catalogue = await Survey(legacy(**{"/apis/metrics.io/v1": broken})).everything()
+    catalogue = await DiscoveryFetcher(legacy_server(**{"/apis/metrics.io/v1": broken})).fetch_all()
 
     assert catalogue.find("sts") == find_built_in("sts")
     assert list(catalogue.unread) == ["/apis/metrics.io/v1"]
@@ -79,59 +79,59 @@ async def test_a_group_that_is_broken_hides_no_other(broken: bytes | int) -> Non
 
 @pytest.mark.parametrize("broken", [503, 403])
 async def test_a_list_of_groups_that_is_refused_hides_no_core_resource(broken: int) -> None:
-    documents = Documents({"/api": VERSIONS, "/api/v1": CORE, "/apis": broken})
+    documents = DocumentServer({"/api": VERSIONS, "/api/v1": CORE, "/apis": broken})
 
-    catalogue = await Survey(documents).everything()
+    catalogue = await DiscoveryFetcher(documents).fetch_all()
 
     assert catalogue.find("pods") == PODS
     assert list(catalogue.unread) == ["/apis"]
 
 
 async def test_a_core_group_that_is_refused_hides_no_other() -> None:
-    documents = Documents({"/api": 403, "/api/v1": 403, "/apis": GROUPS})
+    documents = DocumentServer({"/api": 403, "/api/v1": 403, "/apis": GROUPS})
 
-    catalogue = await Survey(documents).everything()
+    catalogue = await DiscoveryFetcher(documents).fetch_all()
 
     assert catalogue.find("deploy") == find_built_in("deploy")
     assert list(catalogue.unread) == ["/api/v1"]
 
 
 async def test_an_aggregated_api_that_is_down_is_unread() -> None:
-    documents = Documents({"/api": EMPTY, "/apis": aggregated("metrics.io", v1=())})
+    documents = DocumentServer({"/api": EMPTY, "/apis": aggregated_document("metrics.io", v1=())})
 
-    assert (await Survey(documents).everything()).unread == {"/apis/metrics.io/v1": None}
+    assert (await DiscoveryFetcher(documents).fetch_all()).unread == {"/apis/metrics.io/v1": None}
 
 
 async def test_a_server_that_does_not_know_who_asks_is_an_error() -> None:
     with pytest.raises(Unauthorized):
-        await Survey(Documents({"/api": 401})).everything()
+        await DiscoveryFetcher(DocumentServer({"/api": 401})).fetch_all()
 
 
 async def test_a_server_that_can_not_be_reached_is_an_error() -> None:
     gone = ConnectionFailed("refused", phase="discovery")
 
     with pytest.raises(ConnectionFailed):
-        await Survey(Documents({"/api": EMPTY, "/apis": gone})).everything()
+        await DiscoveryFetcher(DocumentServer({"/api": EMPTY, "/apis": gone})).fetch_all()
 
 
 async def test_a_server_that_knows_no_path_and_is_none_of_kubernetes_is_an_error() -> None:
-    lost = server_error(LOST_404, phase="discovery", target="GET /apis")
+    lost = server_error(INGRESS_404, phase="discovery", target="GET /apis")
 
     with pytest.raises(NotFound, match="default backend"):
-        await Survey(Documents({"/api": lost, "/apis": lost})).everything()
-    assert (await Survey(Documents({"/api": lost})).everything()).served == ()
+        await DiscoveryFetcher(DocumentServer({"/api": lost, "/apis": lost})).fetch_all()
+    assert (await DiscoveryFetcher(DocumentServer({"/api": lost})).fetch_all()).served == ()
 
 
 async def test_a_document_that_makes_no_sense_is_named_with_its_server() -> None:
-    survey = Survey(Documents({"/apis": b"{}"}), lambda: "https://10.0.0.1 (config)")
+    survey = DiscoveryFetcher(DocumentServer({"/apis": b"{}"}), lambda: "https://10.0.0.1 (config)")
 
     with pytest.raises(ProtocolError, match=r"^/apis of https://10\.0\.0\.1 \(config\) is no"):
-        await survey.everything()
+        await survey.fetch_all()
 
 
 async def test_a_document_that_makes_no_sense_is_the_servers_fault() -> None:
     with pytest.raises(ProtocolError, match="/apis is no discovery document"):
-        await Survey(Documents({"/apis": b"<html>"})).everything()
+        await DiscoveryFetcher(DocumentServer({"/apis": b"<html>"})).fetch_all()
 
 
 # -- one group ---------------------------------------------------------------------------------
@@ -139,109 +139,113 @@ async def test_a_document_that_makes_no_sense_is_the_servers_fault() -> None:
 
 @pytest.mark.parametrize("name", ["widgets.example.com", "wi.example.com", "Widget.v1.example.com"])
 async def test_the_group_in_a_name_is_asked_for_directly(name: str) -> None:
-    assert (await Survey(standalone()).groups_in(name)).find(name) == WIDGETS
+    assert (await DiscoveryFetcher(standalone_server()).fetch_named_groups(name)).find(
+        name
+    ) == WIDGETS
 
 
 async def test_a_name_with_a_version_needs_that_one_document() -> None:
-    documents = standalone()
+    documents = standalone_server()
 
-    await Survey(documents).groups_in("widgets.v1.example.com")
+    await DiscoveryFetcher(documents).fetch_named_groups("widgets.v1.example.com")
 
-    assert documents.asked == ["/apis/example.com/v1"]
+    assert documents.requested_paths == ["/apis/example.com/v1"]
 
 
 async def test_the_core_group_is_asked_for_by_its_version() -> None:
-    documents = Documents({"/api": 403, "/api/v1": CORE})
+    documents = DocumentServer({"/api": 403, "/api/v1": CORE})
 
-    assert (await Survey(documents).groups_in("po.v1")).find("po.v1") == PODS
-    assert documents.asked == ["/api/v1"]
+    assert (await DiscoveryFetcher(documents).fetch_named_groups("po.v1")).find("po.v1") == PODS
+    assert documents.requested_paths == ["/api/v1"]
 
 
 async def test_a_group_that_does_not_answer_is_noted() -> None:
-    documents = Documents({"/apis/a.io": group("a.io", "v1"), "/apis/a.io/v1": 503})
+    documents = DocumentServer({"/apis/a.io": group_document("a.io", "v1"), "/apis/a.io/v1": 503})
 
-    found = await Survey(documents).groups_in("things.a.io")
+    found = await DiscoveryFetcher(documents).fetch_named_groups("things.a.io")
 
-    assert isinstance(found.missing("things.a.io"), ServerFailure)
+    assert isinstance(found.make_lookup_error("things.a.io"), ServerFailure)
 
 
 # -- whether one is served ---------------------------------------------------------------------
 
 
-def served(**documents: bytes | int | FetchError) -> Documents:
+def served(**documents: bytes | int | FetchError) -> DocumentServer:
     """A server of today whose only group of note is ``example.com``."""
-    return Documents({"/api": EMPTY, "/apis": EMPTY, **documents})
+    return DocumentServer({"/api": EMPTY, "/apis": EMPTY, **documents})
 
 
 async def test_a_resource_that_is_where_it_was_is_one_request() -> None:
-    documents = served(**{"/apis/example.com/v1": resources("widgets")})
+    documents = served(**{"/apis/example.com/v1": resource_list_document("widgets")})
 
-    assert await Survey(documents).served(WIDGETS) == WIDGETS
-    assert documents.asked == ["/apis/example.com/v1"]
+    assert await DiscoveryFetcher(documents).served(WIDGETS) == WIDGETS
+    assert documents.requested_paths == ["/apis/example.com/v1"]
 
 
 async def test_a_core_resource_is_one_request_too() -> None:
-    documents = Documents({"/api/v1": CORE})
+    documents = DocumentServer({"/api/v1": CORE})
 
-    assert await Survey(documents).served(PODS) == PODS
-    assert documents.asked == ["/api/v1"]
+    assert await DiscoveryFetcher(documents).served(PODS) == PODS
+    assert documents.requested_paths == ["/api/v1"]
 
 
 async def test_a_resource_is_gone_if_two_documents_say_so() -> None:
     """The plain 404 of a removed group version (recording 53), and the list of all groups."""
     documents = served()
 
-    assert await Survey(documents).served(WIDGETS) is None
-    assert documents.asked == ["/apis/example.com/v1", "/apis"]
+    assert await DiscoveryFetcher(documents).served(WIDGETS) is None
+    assert documents.requested_paths == ["/apis/example.com/v1", "/apis"]
 
 
 async def test_a_404_as_a_status_is_the_same() -> None:
-    assert await Survey(served(**{"/apis/example.com/v1": 404})).served(WIDGETS) is None
+    assert await DiscoveryFetcher(served(**{"/apis/example.com/v1": 404})).served(WIDGETS) is None
 
 
 async def test_a_resource_is_gone_from_a_group_version_that_stays() -> None:
     documents = served(
         **{
-            "/apis/example.com/v1": resources("gadgets"),
-            "/apis": aggregated("example.com", v1=("gadgets",)),
+            "/apis/example.com/v1": resource_list_document("gadgets"),
+            "/apis": aggregated_document("example.com", v1=("gadgets",)),
         }
     )
 
-    assert await Survey(documents).served(WIDGETS) is None
+    assert await DiscoveryFetcher(documents).served(WIDGETS) is None
 
 
 async def test_a_resource_in_another_version_is_found_there() -> None:
-    both = aggregated("example.com", v2=("widgets",), v1beta1=("widgets",))
+    both = aggregated_document("example.com", v2=("widgets",), v1beta1=("widgets",))
 
-    found = await Survey(served(**{"/apis": both})).served(WIDGETS)
+    found = await DiscoveryFetcher(served(**{"/apis": both})).served(WIDGETS)
 
     assert found is not None
     assert (found.version, found.plural) == ("v2", "widgets")
 
 
 async def test_a_replica_that_still_lists_it_is_believed() -> None:
-    documents = served(**{"/apis": aggregated("example.com", v2=("widgets",), v1=("widgets",))})
+    documents = served(
+        **{"/apis": aggregated_document("example.com", v2=("widgets",), v1=("widgets",))}
+    )
 
-    found = await Survey(documents).served(WIDGETS)
+    found = await DiscoveryFetcher(documents).served(WIDGETS)
 
     assert found is not None
     assert found.version == "v1"
 
 
 async def test_an_older_server_is_asked_for_the_other_versions_of_the_group() -> None:
-    documents = Documents(
+    documents = DocumentServer(
         {
-            "/apis": groups(("a.io", "v1"), ("example.com", "v1", "v2", "v3")),
-            "/apis/example.com/v2": resources("gadgets"),
-            "/apis/example.com/v3": resources("widgets"),
+            "/apis": group_list_document(("a.io", "v1"), ("example.com", "v1", "v2", "v3")),
+            "/apis/example.com/v2": resource_list_document("gadgets"),
+            "/apis/example.com/v3": resource_list_document("widgets"),
         }
     )
 
-    found = await Survey(documents).served(WIDGETS)
+    found = await DiscoveryFetcher(documents).served(WIDGETS)
 
     assert found is not None
     assert found.version == "v3"
-    assert documents.asked == [
+    assert documents.requested_paths == [
         "/apis/example.com/v1",
         "/apis",
         "/apis/example.com/v2",
@@ -251,14 +255,14 @@ async def test_an_older_server_is_asked_for_the_other_versions_of_the_group() ->
 
 @pytest.mark.parametrize("refusal", [404, 403])
 async def test_without_a_list_of_groups_the_group_itself_is_asked(refusal: int) -> None:
-    documents = Documents({"/apis": refusal})
+    documents = DocumentServer({"/apis": refusal})
 
-    assert await Survey(documents).served(WIDGETS) is None
-    assert documents.asked[-1] == "/apis/example.com"
+    assert await DiscoveryFetcher(documents).served(WIDGETS) is None
+    assert documents.requested_paths[-1] == "/apis/example.com"
 
-    documents.served["/apis/example.com"] = group("example.com", "v2")
-    documents.served["/apis/example.com/v2"] = resources("widgets")
-    found = await Survey(documents).served(WIDGETS)
+    documents.served["/apis/example.com"] = group_document("example.com", "v2")
+    documents.served["/apis/example.com/v2"] = resource_list_document("widgets")
+    found = await DiscoveryFetcher(documents).served(WIDGETS)
     assert found is not None
     assert found.version == "v2"
 
@@ -267,8 +271,11 @@ async def test_a_core_resource_is_gone_if_its_version_has_it_no_more() -> None:
     other = Resource("", "v1", "podz", "Podz")
 
     for core in (VERSIONS, EMPTY):
-        assert await Survey(Documents({"/api": core, "/api/v1": CORE})).served(other) is None
-    assert await Survey(Documents({})).served(other) is None
+        assert (
+            await DiscoveryFetcher(DocumentServer({"/api": core, "/api/v1": CORE})).served(other)
+            is None
+        )
+    assert await DiscoveryFetcher(DocumentServer({})).served(other) is None
 
 
 @pytest.mark.parametrize(
@@ -283,8 +290,8 @@ async def test_a_core_resource_is_gone_if_its_version_has_it_no_more() -> None:
         ("/apis", 500),
         ("/apis", b"{}"),
         ("/apis", b"<html>"),
-        ("/apis", aggregated("example.com", v2=())),
-        ("/apis", groups(("example.com", "v2"))),  # and v2 answers 503
+        ("/apis", aggregated_document("example.com", v2=())),
+        ("/apis", group_list_document(("example.com", "v2"))),  # and v2 answers 503
     ],
 )
 async def test_no_absence_follows_from_an_answer_that_says_nothing_of_it(
@@ -293,7 +300,7 @@ async def test_no_absence_follows_from_an_answer_that_says_nothing_of_it(
     documents = served(**{"/apis/example.com/v2": 503, path: answer})
 
     with pytest.raises(FetchError) as caught:
-        await Survey(documents).served(WIDGETS)
+        await DiscoveryFetcher(documents).served(WIDGETS)
     assert caught.value.phase == "discovery"
 
 
@@ -301,30 +308,30 @@ async def test_no_absence_follows_from_a_network_that_fails() -> None:
     documents = served(**{"/apis": ConnectionFailed("refused", phase="discovery")})
 
     with pytest.raises(ConnectionFailed):
-        await Survey(documents).served(WIDGETS)
+        await DiscoveryFetcher(documents).served(WIDGETS)
 
 
 async def test_no_absence_follows_from_the_404s_of_a_proxy() -> None:
-    lost = server_error(LOST_404, phase="discovery")
+    lost = server_error(INGRESS_404, phase="discovery")
     paths = ("/apis/example.com/v1", "/apis", "/apis/example.com")
 
     with pytest.raises(ProtocolError, match=r"whether the server has /apis/example\.com can't be"):
-        await Survey(Documents(dict.fromkeys(paths, lost))).served(WIDGETS)
+        await DiscoveryFetcher(DocumentServer(dict.fromkeys(paths, lost))).served(WIDGETS)
     with pytest.raises(ProtocolError, match="can't be known"):
-        await Survey(Documents({"/api": lost, "/api/v1": lost})).served(PODS)
+        await DiscoveryFetcher(DocumentServer({"/api": lost, "/api/v1": lost})).served(PODS)
 
 
 async def test_a_group_that_may_not_be_looked_at_is_not_gone() -> None:
-    documents = Documents({"/apis": 403, "/apis/example.com": 403})
+    documents = DocumentServer({"/apis": 403, "/apis/example.com": 403})
 
     with pytest.raises(Forbidden):
-        await Survey(documents).served(WIDGETS)
+        await DiscoveryFetcher(documents).served(WIDGETS)
 
 
 async def test_an_aggregated_api_that_is_down_elsewhere_does_not_matter() -> None:
-    documents = served(**{"/apis": aggregated("metrics.io", v1=())})
+    documents = served(**{"/apis": aggregated_document("metrics.io", v1=())})
 
-    assert await Survey(documents).served(WIDGETS) is None
+    assert await DiscoveryFetcher(documents).served(WIDGETS) is None
 
 
 # -- long documents ----------------------------------------------------------------------------
@@ -345,7 +352,7 @@ def long_list(groups: int) -> bytes:
 async def turns_while_reading(groups: int) -> int:
     """How often the loop turns while a document of so many groups is read."""
     document, turns = long_list(groups), 0
-    assert (len(document) > SHORT) is (groups > 5)
+    assert (len(document) > MAX_INLINE_BYTES) is (groups > 5)
 
     async def others() -> None:
         nonlocal turns
@@ -354,7 +361,9 @@ async def turns_while_reading(groups: int) -> int:
             await asyncio.sleep(0)
 
     beside = asyncio.create_task(others())
-    catalogue = await Survey(Documents({"/api": EMPTY, "/apis": document})).everything()
+    catalogue = await DiscoveryFetcher(
+        DocumentServer({"/api": EMPTY, "/apis": document})
+    ).fetch_all()
     beside.cancel()
     assert catalogue.find("g40") is not None
     return turns
@@ -366,7 +375,7 @@ async def test_a_long_document_is_read_beside_the_loop() -> None:
 
 @pytest.mark.parametrize("wrong", [b"[", b'{"kind":"x"}'])
 async def test_a_long_document_that_is_none_is_the_servers_fault(wrong: bytes) -> None:
-    documents = Documents({"/api": EMPTY, "/apis": wrong + b" " * SHORT})
+    documents = DocumentServer({"/api": EMPTY, "/apis": wrong + b" " * MAX_INLINE_BYTES})
 
     with pytest.raises(ProtocolError, match="/apis is no discovery document"):
-        await Survey(documents).everything()
+        await DiscoveryFetcher(documents).fetch_all()

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from aioinformer._client.discovery.served_check import AGAIN, Lookups
-from aioinformer._core.listwatch.availability import CONFIRMED_AFTER
+from aioinformer._client.discovery.served_check import ANSWER_LIFETIME, ServedCheck
+from aioinformer._core.listwatch.availability import CONFIRMATION_INTERVAL
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import FetchError, Forbidden, Status, server_error
-from tests.client.virtual import virtually
+from tests.client.virtual_time import in_virtual_time
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 GADGETS = Resource("example.com", "v1", "gadgets", "Gadget")
@@ -32,10 +32,10 @@ class Server:
         return self.answer
 
 
-@virtually
+@in_virtual_time
 async def test_two_hundred_who_ask_at_once_are_one_question() -> None:
     server = Server()
-    lookups = Lookups(server)
+    lookups = ServedCheck(server)
 
     answers = await asyncio.gather(*(lookups(WIDGETS) for _ in range(200)))
 
@@ -43,35 +43,35 @@ async def test_two_hundred_who_ask_at_once_are_one_question() -> None:
     assert server.asked == [WIDGETS]
 
 
-@virtually
+@in_virtual_time
 async def test_an_answer_is_told_again_for_a_moment_and_then_asked_for_afresh() -> None:
     server = Server()
-    lookups = Lookups(server)
+    lookups = ServedCheck(server)
     assert await lookups(WIDGETS) is None
     server.answer = WIDGETS
 
-    await asyncio.sleep(AGAIN - 0.1)
+    await asyncio.sleep(ANSWER_LIFETIME - 0.1)
     assert await lookups(WIDGETS) is None
     await asyncio.sleep(0.1)
     assert await lookups(WIDGETS) == WIDGETS
     assert len(server.asked) == 2
-    assert AGAIN < CONFIRMED_AFTER, "else one answer would confirm itself"
+    assert ANSWER_LIFETIME < CONFIRMATION_INTERVAL, "else one answer would confirm itself"
 
 
-@virtually
+@in_virtual_time
 async def test_resources_and_versions_are_asked_for_apart() -> None:
     server = Server()
-    lookups = Lookups(server)
+    lookups = ServedCheck(server)
 
     await asyncio.gather(lookups(WIDGETS), lookups(GADGETS), lookups(NEWER))
 
     assert server.asked == [WIDGETS, GADGETS, NEWER]
 
 
-@virtually
+@in_virtual_time
 async def test_a_failure_is_shared_and_each_gets_an_exception_of_its_own() -> None:
     server = Server(server_error(Status(403), phase="discovery"))
-    lookups = Lookups(server)
+    lookups = ServedCheck(server)
 
     one, other = await asyncio.gather(lookups(WIDGETS), lookups(WIDGETS), return_exceptions=True)
 
@@ -81,14 +81,14 @@ async def test_a_failure_is_shared_and_each_gets_an_exception_of_its_own() -> No
     assert one.phase == "discovery"
     assert len(server.asked) == 1
     server.answer = WIDGETS
-    await asyncio.sleep(AGAIN)
+    await asyncio.sleep(ANSWER_LIFETIME)
     assert await lookups(WIDGETS) == WIDGETS
 
 
-@virtually
+@in_virtual_time
 async def test_one_who_is_cancelled_leaves_the_question_to_the_next() -> None:
     server = Server(WIDGETS)
-    lookups = Lookups(server)
+    lookups = ServedCheck(server)
     first = asyncio.create_task(lookups(WIDGETS))
     second = asyncio.create_task(lookups(WIDGETS))
     await asyncio.sleep(0.5)
@@ -101,14 +101,14 @@ async def test_one_who_is_cancelled_leaves_the_question_to_the_next() -> None:
     assert len(server.asked) == 2
 
 
-@virtually
+@in_virtual_time
 async def test_no_more_is_kept_than_is_asked_for() -> None:
-    lookups = Lookups(Server())
+    lookups = ServedCheck(Server())
     await lookups(WIDGETS)
-    await asyncio.sleep(AGAIN)
+    await asyncio.sleep(ANSWER_LIFETIME)
 
     asking = asyncio.create_task(lookups(GADGETS))
     await asyncio.sleep(0.1)
 
-    assert repr(lookups) == "<Lookups 1 known, 1 asking>"
+    assert repr(lookups) == "<ServedCheck 1 known, 1 asking>"
     await asking

@@ -11,16 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from yarl import URL
 
-from aioinformer._client.http.error_mapping import TEXT_CAP, failure, interruption, status_of
+from aioinformer._client.http.error_mapping import (
+    MAX_TEXT_LENGTH,
+    build_status,
+    map_request_error,
+    map_response_error,
+)
 from aioinformer.errors import ConnectionLost, Expired, RequestTimedOut, Status, server_error
-from tests.client.recordings import recorded
+from tests.client.recordings import read_recording
 
 ASKED = URL("https://10.0.0.1:6443/api/v1/pods?continue=secret-token")
 
 
 def status_recorded(name: str) -> Status:
-    recording = recorded(name)
-    return status_of(recording.status, recording.headers, recording.body)
+    recording = read_recording(name)
+    return build_status(recording.status, recording.headers, recording.body)
 
 
 def test_a_status_keeps_code_reason_message_and_details() -> None:
@@ -57,20 +62,20 @@ def test_plain_text_becomes_the_message() -> None:
 def test_a_page_of_html_is_cut_and_put_on_one_line() -> None:
     page = b"<html>\n<body>\r\n\t<h1>Bad Gateway</h1>" + b"x" * 5000
 
-    message = status_of(502, {}, page).message
+    message = build_status(502, {}, page).message
 
     assert message.startswith("<html> <body> <h1>Bad Gateway</h1>xxx")
-    assert len(message) == TEXT_CAP + len("...")
+    assert len(message) == MAX_TEXT_LENGTH + len("...")
     assert message.endswith("...")
 
 
 def test_control_characters_of_a_foreign_page_do_not_reach_the_message() -> None:
-    assert status_of(500, {}, b"\x1b[2Jforged\x00\nline \xff").message == "[2Jforged line \ufffd"
+    assert build_status(500, {}, b"\x1b[2Jforged\x00\nline \xff").message == "[2Jforged line \ufffd"
 
 
 def test_an_empty_body_is_explained_by_the_code() -> None:
-    assert status_of(503, {}, b"").message == "Service Unavailable"
-    assert status_of(599, {}, b"").message == "no body"
+    assert build_status(503, {}, b"").message == "Service Unavailable"
+    assert build_status(599, {}, b"").message == "no body"
 
 
 @pytest.mark.parametrize(
@@ -79,26 +84,26 @@ def test_an_empty_body_is_explained_by_the_code() -> None:
     ids=["another kind", "a code that is no number", "no object", "broken off"],
 )
 def test_json_that_is_no_status_is_taken_as_text(body: bytes) -> None:
-    assert status_of(500, {}, body) == Status(500, "", body.decode())
+    assert build_status(500, {}, body) == Status(500, "", body.decode())
 
 
 def test_a_status_without_code_and_message_has_those_of_the_answer() -> None:
     body = b'{"kind":"Status","details":null}'
 
-    assert status_of(409, {}, body) == Status(409, message="Conflict")
+    assert build_status(409, {}, body) == Status(409, message="Conflict")
 
 
 def test_the_wait_of_the_header_wins_over_that_of_the_details() -> None:
     body = b'{"kind":"Status","code":429,"details":{"retryAfterSeconds":7}}'
 
-    assert status_of(429, {"Retry-After": "3"}, body).retry_after == 3.0
-    assert status_of(429, {}, body).retry_after == 7.0
+    assert build_status(429, {"Retry-After": "3"}, body).retry_after == 3.0
+    assert build_status(429, {}, body).retry_after == 7.0
 
 
 def test_a_wait_may_be_given_as_a_date() -> None:
     date = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=100)
 
-    waits = status_of(503, {"Retry-After": format_datetime(date, usegmt=True)}, b"").retry_after
+    waits = build_status(503, {"Retry-After": format_datetime(date, usegmt=True)}, b"").retry_after
 
     assert waits is not None
     assert 95 < waits <= 100
@@ -107,12 +112,12 @@ def test_a_wait_may_be_given_as_a_date() -> None:
 def test_a_date_that_has_passed_asks_for_no_wait() -> None:
     long_ago = "Wed, 21 Oct 2015 07:28:00 GMT"
 
-    assert status_of(503, {"Retry-After": long_ago}, b"").retry_after == 0.0
+    assert build_status(503, {"Retry-After": long_ago}, b"").retry_after == 0.0
 
 
 @pytest.mark.parametrize("header", ["soon", "inf", "nan", "-5", "1e99"])
 def test_a_wait_that_is_no_number_of_seconds_is_ignored(header: str) -> None:
-    assert status_of(503, {"Retry-After": header}, b"").retry_after is None
+    assert build_status(503, {"Retry-After": header}, b"").retry_after is None
 
 
 @pytest.mark.parametrize(
@@ -125,7 +130,7 @@ def test_a_wait_that_is_no_number_of_seconds_is_ignored(header: str) -> None:
     ids=["host", "path", "nonsense"],
 )
 def test_a_redirection_names_the_host_alone(location: str, where: str) -> None:
-    status = status_of(302, {"Location": location}, b"<html>")
+    status = build_status(302, {"Location": location}, b"<html>")
 
     assert status.message == (
         f"redirected {where}, which is not followed: credentials are not sent there"
@@ -134,10 +139,12 @@ def test_a_redirection_names_the_host_alone(location: str, where: str) -> None:
 
 def test_an_error_tells_the_path_and_never_the_query() -> None:
     told = [
-        failure(TimeoutError(), ASKED, phase="list", proxy=None),
-        failure(OSError(104, "Connection reset by peer"), ASKED, phase="list", proxy=None),
-        interruption(ClientPayloadError("cut"), ASKED, phase="list"),
-        interruption(TimeoutError(), ASKED, phase="list"),
+        map_request_error(TimeoutError(), ASKED, phase="list", proxy=None),
+        map_request_error(
+            OSError(104, "Connection reset by peer"), ASKED, phase="list", proxy=None
+        ),
+        map_response_error(ClientPayloadError("cut"), ASKED, phase="list"),
+        map_response_error(TimeoutError(), ASKED, phase="list"),
     ]
 
     assert all("GET https://10.0.0.1:6443/api/v1/pods:" in str(error) for error in told)
@@ -145,14 +152,14 @@ def test_an_error_tells_the_path_and_never_the_query() -> None:
 
 
 def test_an_answer_that_breaks_off_is_a_lost_connection() -> None:
-    lost = interruption(ClientPayloadError("cut"), ASKED, phase="watch")
+    lost = map_response_error(ClientPayloadError("cut"), ASKED, phase="watch")
 
     assert type(lost) is ConnectionLost
     assert lost.phase == "watch"
 
 
 def test_an_answer_that_stops_coming_is_a_timeout() -> None:
-    assert type(interruption(TimeoutError(), ASKED, phase="watch")) is RequestTimedOut
+    assert type(map_response_error(TimeoutError(), ASKED, phase="watch")) is RequestTimedOut
 
 
 @pytest.mark.parametrize(
@@ -163,14 +170,14 @@ def test_an_answer_that_stops_coming_is_a_timeout() -> None:
 def test_a_wait_beyond_all_numbers_is_ignored(header: str) -> None:
     body = b'{"kind":"Status","code":429,"details":{"retryAfterSeconds":7}}'
 
-    assert status_of(503, {"Retry-After": header}, b"").retry_after is None
-    assert status_of(429, {"Retry-After": header}, body).retry_after == 7.0
+    assert build_status(503, {"Retry-After": header}, b"").retry_after is None
+    assert build_status(429, {"Retry-After": header}, body).retry_after == 7.0
 
 
 @given(st.text() | st.integers().map(str) | st.from_regex(r"\w{3}, \d+ Oct \d+ \d+:\d\d [+-]\d+"))
 @settings(deadline=None)
 def test_any_wait_is_a_finite_number_or_none(header: str) -> None:
-    waits = status_of(503, {"Retry-After": header}, b"").retry_after
+    waits = build_status(503, {"Retry-After": header}, b"").retry_after
 
     assert waits is None or 0 <= waits < float("inf")
 
@@ -178,10 +185,10 @@ def test_any_wait_is_a_finite_number_or_none(header: str) -> None:
 @given(st.binary() | st.binary().map(lambda rest: b'{"kind":"Status","details":' + rest))
 @settings(deadline=None)
 def test_any_body_is_a_status(body: bytes) -> None:
-    assert status_of(500, {}, body).message
+    assert build_status(500, {}, body).message
 
 
 def test_a_body_nested_too_deeply_is_taken_as_text() -> None:
     body = b'{"kind":"Status","details":' + b"[" * 100_000
 
-    assert status_of(500, {}, body).message.startswith('{"kind":"Status"')
+    assert build_status(500, {}, body).message.startswith('{"kind":"Status"')

@@ -8,8 +8,12 @@ import aiohttp
 import pytest
 from aiohttp.base_protocol import BaseProtocol
 
-from aioinformer._client.http.error_responses import ERROR_CAP, ERROR_SECONDS, beginning
-from tests.client.virtual import virtually
+from aioinformer._client.http.error_responses import (
+    ERROR_BODY_TIMEOUT,
+    MAX_ERROR_BYTES,
+    read_error_body,
+)
+from tests.client.virtual_time import in_virtual_time
 
 
 def body() -> aiohttp.StreamReader:
@@ -17,7 +21,7 @@ def body() -> aiohttp.StreamReader:
     loop = asyncio.get_running_loop()
     protocol = BaseProtocol(loop)
     protocol.connection_made(asyncio.Transport())
-    return aiohttp.StreamReader(protocol, 2 * ERROR_CAP, loop=loop)
+    return aiohttp.StreamReader(protocol, 2 * MAX_ERROR_BYTES, loop=loop)
 
 
 async def drip(content: aiohttp.StreamReader) -> None:
@@ -26,42 +30,42 @@ async def drip(content: aiohttp.StreamReader) -> None:
         await asyncio.sleep(0.4)
 
 
-@virtually
+@in_virtual_time
 async def test_a_body_that_drips_is_read_for_a_few_seconds() -> None:
     content, start = body(), asyncio.get_running_loop().time()
     dripping = asyncio.create_task(drip(content))
 
-    read, whole = await beginning(content)
+    read, whole = await read_error_body(content)
 
     dripping.cancel()
-    assert asyncio.get_running_loop().time() - start == pytest.approx(ERROR_SECONDS)
+    assert asyncio.get_running_loop().time() - start == pytest.approx(ERROR_BODY_TIMEOUT)
     assert (read, whole) == (b"x" * 13, False)
 
 
-@virtually
+@in_virtual_time
 async def test_a_body_that_never_comes_is_waited_for_as_long() -> None:
     start = asyncio.get_running_loop().time()
 
-    assert await beginning(body()) == (b"", False)
+    assert await read_error_body(body()) == (b"", False)
 
-    assert asyncio.get_running_loop().time() - start == pytest.approx(ERROR_SECONDS)
+    assert asyncio.get_running_loop().time() - start == pytest.approx(ERROR_BODY_TIMEOUT)
 
 
-@virtually
+@in_virtual_time
 async def test_a_body_that_ends_is_not_waited_for() -> None:
     content, start = body(), asyncio.get_running_loop().time()
     content.feed_data(b"no")
     content.feed_eof()
 
-    assert await beginning(content) == (b"no", True)
+    assert await read_error_body(content) == (b"no", True)
 
     assert asyncio.get_running_loop().time() == start
 
 
-@virtually
+@in_virtual_time
 async def test_of_a_long_body_the_beginning_is_kept() -> None:
     content = body()
-    content.feed_data(b"x" * (ERROR_CAP + 1))
+    content.feed_data(b"x" * (MAX_ERROR_BYTES + 1))
     content.feed_eof()
 
-    assert await beginning(content) == (b"x" * ERROR_CAP, False)
+    assert await read_error_body(content) == (b"x" * MAX_ERROR_BYTES, False)

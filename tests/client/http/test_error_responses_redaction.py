@@ -12,12 +12,12 @@ import pytest
 from aiohttp import web
 
 from aioinformer import Client
-from aioinformer._client.auth.redaction import Mask
-from aioinformer._client.http.error_responses import unquoted, values_sent
-from aioinformer._client.http.request import Call
+from aioinformer._client.auth.redaction import Redactor
+from aioinformer._client.http.error_responses import redact_secret_values, secret_values
+from aioinformer._client.http.request import ApiRequest
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import ServerError, Status
-from tests.client.servers import serving
+from tests.client.servers import http_server
 
 POD = "/api/v1/namespaces/web/pods/web-0"
 SECRET = "/api/v1/namespaces/web/secrets/token"
@@ -25,20 +25,20 @@ LONG = "hunter2 and more\nof it on a second line"
 """With what JSON, HTML and URLs each spell in a way of their own."""
 
 
-def sent(body: object, path: str = SECRET) -> Call:
-    return Call("write", path, method="PUT", body=json.dumps(body).encode())
+def sent(body: object, path: str = SECRET) -> ApiRequest:
+    return ApiRequest("write", path, method="PUT", body=json.dumps(body).encode())
 
 
 def test_of_a_secret_only_the_fields_are_told() -> None:
     causes = [{"field": "patch", "reason": "FieldValueInvalid", "message": '"hunter2" is bad'}]
     status = Status(422, "Invalid", 'Invalid value: "hunter2"', {"causes": causes, "name": "x"})
-    masked = unquoted(status, SECRET)
+    masked = redact_secret_values(status, SECRET)
     assert "hunter2" not in repr(masked)
     assert masked.message.endswith("is not shown: it is about patch")
-    assert unquoted(status, POD) is status
-    assert unquoted(status, "/apis/example.com/v1/namespaces/web/secrets/a") is status
+    assert redact_secret_values(status, POD) is status
+    assert redact_secret_values(status, "/apis/example.com/v1/namespaces/web/secrets/a") is status
     conflict = Status(409, "Conflict", "modified")
-    assert unquoted(conflict, SECRET) is conflict
+    assert redact_secret_values(conflict, SECRET) is conflict
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,10 @@ def test_of_a_secret_only_the_fields_are_told() -> None:
 @pytest.mark.parametrize("code", [403, 409, 500])
 def test_who_denied_it_is_told_and_not_what_they_said(code: int, said: str) -> None:
     status = Status(code, "Forbidden", f"{said}: hunter2\nis weak", {"causes": ["hunter2"]})
-    masked = unquoted(status, SECRET)
+    masked = redact_secret_values(status, SECRET)
     assert masked.message == f"{said}; why may quote the Secret, and is not shown"
     assert "hunter2" not in repr(masked)
-    assert unquoted(status, POD) is status
+    assert redact_secret_values(status, POD) is status
 
 
 @pytest.mark.parametrize(
@@ -68,17 +68,17 @@ def test_who_denied_it_is_told_and_not_what_they_said(code: int, said: str) -> N
     ids=["stringData", "data", "operation", "operation-on-all"],
 )
 def test_values_are_hidden_in_every_form_that_they_may_come_back_in(body: object) -> None:
-    mask = Mask(values_sent(sent(body)))
+    mask = Redactor(secret_values(sent(body)))
     for told in (LONG, base64.b64encode(LONG.encode()).decode(), json.dumps(LONG)):
-        assert "hunter2" not in mask.text(f"it is weak: {told}")
-        assert base64.b64encode(b"hunter2 and").decode()[:12] not in mask.text(told)
+        assert "hunter2" not in mask.redact_complete(f"it is weak: {told}")
+        assert base64.b64encode(b"hunter2 and").decode()[:12] not in mask.redact_complete(told)
 
 
 def test_what_is_no_secret_is_told() -> None:
     body = {"kind": "Secret", "type": "Opaque", "metadata": {"name": "token"}, "immutable": True}
-    assert not list(values_sent(sent(body)))
-    assert not list(values_sent(sent({"data": {"p": LONG}}, POD)))
-    assert not list(values_sent(Call("write", SECRET, method="DELETE")))
+    assert not list(secret_values(sent(body)))
+    assert not list(secret_values(sent({"data": {"p": LONG}}, POD)))
+    assert not list(secret_values(ApiRequest("write", SECRET, method="DELETE")))
 
 
 @pytest.mark.parametrize("code", [401, 403, 404, 409, 413, 429, 500])
@@ -93,7 +93,7 @@ async def test_a_server_that_repeats_what_it_was_sent_is_not_quoted(
         warning = {"Warning": '299 - "hunter2 and more of it is weak: hunter2-pass"'}
         return web.json_response(body, status=code, headers=warning)
 
-    async with serving(echo) as server, Client(server) as client:
+    async with http_server(echo) as server, Client(server) as client:
         secrets = client.writer(find_built_in("secrets"), namespace="web")
         values = {"p": LONG, "q": "hunter2-pass", "r": "hunter2 and more of it"}
         with pytest.raises(ServerError) as caught:

@@ -9,19 +9,19 @@ import pytest
 from aiohttp import web
 
 from aioinformer import Client
-from aioinformer._client.http.headers import checked, current
+from aioinformer._client.http.headers import check_headers, current_headers
 from aioinformer.errors import FetchError
-from tests.client.servers import serving
+from tests.client.servers import http_server
 
 CANARY = "hunter2"
 
 
 def test_fixed_ones_are_those_of_the_beginning() -> None:
     given = {"X-Team": "shop"}
-    kept = checked(given)
+    kept = check_headers(given)
     given["X-Team"] = "other"
 
-    assert current(kept) == {"X-Team": "shop"}
+    assert current_headers(kept) == {"X-Team": "shop"}
 
 
 async def test_a_function_is_asked_for_each_request() -> None:
@@ -30,7 +30,7 @@ async def test_a_function_is_asked_for_each_request() -> None:
 
     numbers = count(1)
     headers = lambda: {"X-Number": str(next(numbers))}  # noqa: E731 - as programs write it
-    async with serving(number) as server, Client(server, headers=headers) as client:
+    async with http_server(number) as server, Client(server, headers=headers) as client:
         assert [await client.get("/"), await client.get("/")] == [b"1", b"2"]
 
 
@@ -41,7 +41,10 @@ async def test_what_a_request_needs_is_not_overwritten() -> None:
     def headers() -> Mapping[str, str]:
         return {"authorization": "Bearer other", "accept": "text/html"}
 
-    async with serving(shown) as server, Client(server, token="mine", headers=headers) as client:
+    async with (
+        http_server(shown) as server,
+        Client(server, token="mine", headers=headers) as client,
+    ):
         assert await client.get("/") == b"Bearer mine"
 
 
@@ -56,7 +59,7 @@ async def test_a_function_that_fails_keeps_the_request_from_being_sent(returned:
     def headers() -> Mapping[str, str]:
         return returned  # type: ignore[return-value]  # what a program without types may do
 
-    async with serving(ask) as server, Client(server, headers=headers) as client:
+    async with http_server(ask) as server, Client(server, headers=headers) as client:
         with pytest.raises(FetchError, match=r"headers= failed with \w+Error; nothing was") as told:
             await client.get("/")
 

@@ -7,10 +7,10 @@ from aiohttp import web
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from aioinformer import Client
-from aioinformer._client.auth.redaction import Mask
-from aioinformer._client.http.headers import REMEMBERED, Cautions
+from aioinformer._client.auth.redaction import Redactor
+from aioinformer._client.http.headers import MAX_REMEMBERED, ServerWarnings
 from aioinformer._core.objects.resources import find_built_in
-from tests.client.servers import serving
+from tests.client.servers import http_server
 
 STORED = {"metadata": {"name": "a", "namespace": "web", "uid": "u", "resourceVersion": "7"}}
 
@@ -24,47 +24,47 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_warnings_are_logged_once_each(caplog: pytest.LogCaptureFixture) -> None:
-    cautions = Cautions()
+    cautions = ServerWarnings()
     for _ in range(3):
-        cautions.heed(headers('299 - "unknown field \\"spec.x\\""', '299 - "old"'), Mask(()))
+        cautions.log(headers('299 - "unknown field \\"spec.x\\""', '299 - "old"'), Redactor(()))
     assert told(caplog) == [
         'the server warns: unknown field "spec.x"',
         "the server warns: old",
     ]
-    assert repr(cautions) == "<Cautions, 2 told>"
+    assert repr(cautions) == "<ServerWarnings, 2 told>"
 
 
 def test_several_may_share_a_header_and_others_are_not_for_us(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    Cautions().heed(headers('299 - "a, b", 299 x "c"', '110 - "stale"', "299"), Mask(()))
+    ServerWarnings().log(headers('299 - "a, b", 299 x "c"', '110 - "stale"', "299"), Redactor(()))
     assert told(caplog) == ["the server warns: a, b", "the server warns: c"]
 
 
 def test_nothing_secret_and_nothing_for_terminals_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    mask = Mask([("Authorization", "Bearer hunter2hunter2")])
-    Cautions().heed(headers('299 - "you sent hunter2hunter2 \x1b[31m"'), mask)
+    mask = Redactor([("Authorization", "Bearer hunter2hunter2")])
+    ServerWarnings().log(headers('299 - "you sent hunter2hunter2 \x1b[31m"'), mask)
     (line,) = told(caplog)
     assert "hunter2" not in line
     assert "\x1b" not in line
 
 
 def test_what_is_remembered_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    cautions = Cautions()
-    for n in range(REMEMBERED + 1):
-        cautions.heed(headers(f'299 - "{n}"'), Mask(()))
-    cautions.heed(headers('299 - "0"'), Mask(()))
-    assert len(caplog.records) == REMEMBERED + 2
-    assert repr(cautions) == f"<Cautions, {REMEMBERED} told>"
+    cautions = ServerWarnings()
+    for n in range(MAX_REMEMBERED + 1):
+        cautions.log(headers(f'299 - "{n}"'), Redactor(()))
+    cautions.log(headers('299 - "0"'), Redactor(()))
+    assert len(caplog.records) == MAX_REMEMBERED + 2
+    assert repr(cautions) == f"<ServerWarnings, {MAX_REMEMBERED} told>"
 
 
 async def test_a_field_that_a_server_drops_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.json_response(STORED, headers={"Warning": '299 - "unknown field"'})
 
-    async with serving(answer) as server, Client(server) as client:
+    async with http_server(answer) as server, Client(server) as client:
         pods = client.writer(find_built_in("pods"), namespace="web")
         for _ in range(2):
             await pods.create({"metadata": {"name": "a"}})

@@ -7,17 +7,17 @@ import ssl
 
 import pytest
 
-from aioinformer._client.auth.redaction import MASK
+from aioinformer._client.auth.redaction import REDACTED
 from aioinformer._client.http.hints import (
-    about_certificate,
-    about_network,
-    about_refusal,
-    about_tls,
-    is_tls_only,
+    describe_certificate_error,
+    describe_tls_error,
+    hint_for_network_error,
+    hint_for_read_error,
+    requires_tls,
 )
-from aioinformer._core.codec.status_decoder import read_status
+from aioinformer._core.codec.status_decoder import decode_status
 from aioinformer.errors import Phase, Status
-from tests.client.recordings import recorded
+from tests.client.recordings import read_recording
 
 PODS = "/api/v1/namespaces/web/pods"
 
@@ -27,7 +27,7 @@ def forbidden(user: str) -> Status:
 
 
 def recorded_status(name: str) -> Status:
-    return read_status(recorded(name).body)
+    return decode_status(read_recording(name).body)
 
 
 # -- refusals ----------------------------------------------------------------------------------
@@ -61,31 +61,33 @@ def recorded_status(name: str) -> Status:
 def test_what_is_forbidden_can_be_checked_with_a_command(
     path: str, phase: Phase, command: str
 ) -> None:
-    assert f"check with `{command}`" in about_refusal(forbidden("shop"), path, phase)
+    assert f"check with `{command}`" in hint_for_read_error(forbidden("shop"), path, phase)
 
 
 def test_what_others_chose_is_quoted_for_the_shell() -> None:
-    advice = about_refusal(forbidden("shop; rm -rf ~"), "/api/v1/namespaces/$(x)/pods", "list")
+    advice = hint_for_read_error(
+        forbidden("shop; rm -rf ~"), "/api/v1/namespaces/$(x)/pods", "list"
+    )
 
     assert advice.endswith("can-i list pods -n '$(x)' --as='shop; rm -rf ~'`")
 
 
 def test_a_user_who_is_hidden_stays_so() -> None:
     """``Impersonate-User`` is a header that went out, and so masked in the answer."""
-    advice = about_refusal(forbidden(MASK), PODS, "list")
+    advice = hint_for_read_error(forbidden(REDACTED), PODS, "list")
 
     assert advice.endswith("can-i list pods -n web`")
 
 
 def test_a_refusal_that_is_no_api_servers_gets_no_advice_on_roles() -> None:
-    assert about_refusal(Status(403, "", "<html>blocked</html>"), PODS, "list") == ""
+    assert hint_for_read_error(Status(403, "", "<html>blocked</html>"), PODS, "list") == ""
 
 
 def test_nobody_is_told_to_log_in() -> None:
     for name in ("25-list-forbidden", "40-watch-forbidden"):
-        advice = about_refusal(recorded_status(name), PODS, "list")
+        advice = hint_for_read_error(recorded_status(name), PODS, "list")
         assert advice.startswith("nobody is logged in: ")
-    assert about_refusal(recorded_status("24-list-unauthorized"), PODS, "list").endswith(
+    assert hint_for_read_error(recorded_status("24-list-unauthorized"), PODS, "list").endswith(
         "log in again, or get a fresh kubeconfig"
     )
 
@@ -98,12 +100,12 @@ def test_nobody_is_told_to_log_in() -> None:
     ],
 )
 def test_a_resource_that_is_not_there_may_not_be_installed(path: str, command: str) -> None:
-    assert f"{command} lists what there is" in about_refusal(Status(404), path, "list")
+    assert f"{command} lists what there is" in hint_for_read_error(Status(404), path, "list")
 
 
 def test_selectors_are_suspected_of_a_bad_request() -> None:
     advised = {
-        name: about_refusal(recorded_status(name), PODS, "list")
+        name: hint_for_read_error(recorded_status(name), PODS, "list")
         for name in (
             "21-list-bad-label-selector",
             "22-list-bad-field-selector",
@@ -123,24 +125,24 @@ def test_selectors_are_suspected_of_a_bad_request() -> None:
 
 @pytest.mark.parametrize("code", [429, 500, 503])
 def test_what_passes_by_itself_gets_no_advice(code: int) -> None:
-    assert about_refusal(Status(code, "x"), PODS, "list") == ""
+    assert hint_for_read_error(Status(code, "x"), PODS, "list") == ""
 
 
 def test_nginx_says_in_its_own_words_that_it_wants_https() -> None:
     page = "<html><head><title>400 The plain HTTP request was sent to HTTPS port</title></head>"
 
-    assert is_tls_only(Status(400, "", page))
-    assert not is_tls_only(Status(400, "BadRequest", "unable to parse requirement"))
+    assert requires_tls(Status(400, "", page))
+    assert not requires_tls(Status(400, "BadRequest", "unable to parse requirement"))
 
 
 # -- connections -------------------------------------------------------------------------------
 
 
 def test_a_network_that_is_unreachable_may_be_the_wrong_one() -> None:
-    assert about_network(OSError(errno.ENETUNREACH, "")) == (
+    assert hint_for_network_error(OSError(errno.ENETUNREACH, "")) == (
         "is this machine on the right network, or VPN?"
     )
-    assert about_network(OSError(errno.EPIPE, "")) == ""
+    assert hint_for_network_error(OSError(errno.EPIPE, "")) == ""
 
 
 def verification(code: int, message: str) -> ssl.SSLCertVerificationError:
@@ -150,16 +152,16 @@ def verification(code: int, message: str) -> ssl.SSLCertVerificationError:
 
 
 def test_a_certificate_of_tomorrow_makes_the_clock_suspect() -> None:
-    assert about_certificate(verification(9, "certificate is not yet valid")).endswith(
+    assert describe_certificate_error(verification(9, "certificate is not yet valid")).endswith(
         "not yet valid; is the clock of this machine right?"
     )
 
 
 def test_another_fault_of_a_certificate_is_told_as_openssl_does() -> None:
-    assert about_certificate(verification(26, "unsuitable certificate purpose")) == (
+    assert describe_certificate_error(verification(26, "unsuitable certificate purpose")) == (
         "its certificate was not accepted: unsuitable certificate purpose"
     )
-    assert about_certificate(ssl.SSLCertVerificationError(1, "odd")) == (
+    assert describe_certificate_error(ssl.SSLCertVerificationError(1, "odd")) == (
         "its certificate was not accepted: odd"
     )
 
@@ -168,5 +170,5 @@ def test_another_alert_is_told_as_openssl_does() -> None:
     error = ssl.SSLError(1, "handshake")
     error.reason = "TLSV1_ALERT_PROTOCOL_VERSION"
 
-    assert about_tls(error) == "the TLS handshake failed: protocol version"
-    assert about_tls(OSError("odd")) == "the TLS handshake failed: odd"
+    assert describe_tls_error(error) == "the TLS handshake failed: protocol version"
+    assert describe_tls_error(OSError("odd")) == "the TLS handshake failed: odd"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer._client.http.hints import about_refused_write
+from aioinformer._client.http.hints import hint_for_write_error
 from aioinformer._core.writing.write_requests import Method
 from aioinformer.errors import Status
 
@@ -27,13 +27,13 @@ FOO = "/apis/example.com/v1/namespaces/web/foos/a"
     ],
 )
 def test_who_may_not_write_is_told_how_to_check(path: str, method: Method, command: str) -> None:
-    said = about_refused_write(Status(403, "Forbidden"), path, method)
+    said = hint_for_write_error(Status(403, "Forbidden"), path, method)
     assert f"`kubectl auth can-i {command}`" in said
 
 
 def test_names_are_quoted_for_a_shell() -> None:
     path = "/api/v1/namespaces/web/pods/$(rm)"
-    said = about_refused_write(Status(403, "Forbidden"), path, "PUT", "a b")
+    said = hint_for_write_error(Status(403, "Forbidden"), path, "PUT", "a b")
     assert "'pods/$(rm)' -n web --as='a b'" in said
 
 
@@ -55,7 +55,7 @@ def test_names_are_quoted_for_a_shell() -> None:
     ],
 )
 def test_what_can_be_done_is_said(status: Status, path: str, said: str) -> None:
-    assert said in about_refused_write(status, path, "PUT")
+    assert said in hint_for_write_error(status, path, "PUT")
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,12 @@ def test_what_can_be_done_is_said(status: Status, path: str, said: str) -> None:
     ],
 )
 def test_where_there_is_nothing_to_say_nothing_is_said(status: Status) -> None:
-    assert about_refused_write(status, POD, "PUT") in ("", "5")
+    assert hint_for_write_error(status, POD, "PUT") in ("", "5")
 
 
 def test_causes_that_the_sentence_has_are_not_told_again_and_few_of_the_others() -> None:
     causes: list[dict[str, Any]] = [{"field": "a", "message": "bad"}]
     causes += [{"field": f"f{n}", "message": f"m{n}"} for n in range(8)]
     status = Status(422, "Invalid", "it is invalid: a: bad", {"causes": causes})
-    said = about_refused_write(status, POD, "PUT")
+    said = hint_for_write_error(status, POD, "PUT")
     assert said == "f0: m0, f1: m1, f2: m2, f3: m3, f4: m4, and 3 more"

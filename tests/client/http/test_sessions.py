@@ -8,19 +8,19 @@ from aiohttp import web
 
 from aioinformer._client.http.sessions import Sessions
 from tests.client.conftest import Certificates
-from tests.client.exchanges import LIST, WATCH, read, transport_to
-from tests.client.servers import serving, streamed
+from tests.client.servers import http_server, start_response
+from tests.client.transports import LIST, WATCH, read, running_transport
 
 
 def opened() -> Sessions:
-    return Sessions(None, connect=1, silence=1)
+    return Sessions(None, connect=1, read_timeout=1)
 
 
 async def test_retired_sessions_that_nobody_uses_close_at_once() -> None:
     sessions = opened()
     assert repr(sessions) == "<Sessions open, 0 in use>"
 
-    await sessions.retire()
+    await sessions.close_when_unused()
 
     assert sessions.closed
     assert repr(sessions) == "<Sessions closed, 0 in use>"
@@ -28,21 +28,21 @@ async def test_retired_sessions_that_nobody_uses_close_at_once() -> None:
 
 async def test_retired_sessions_close_when_the_last_one_gives_them_back() -> None:
     sessions = opened()
-    sessions.borrow()
-    sessions.borrow()
+    sessions.acquire()
+    sessions.acquire()
 
-    await sessions.retire()
+    await sessions.close_when_unused()
     assert repr(sessions) == "<Sessions retired, 2 in use>"
-    await sessions.give_back()
+    await sessions.release()
     assert not sessions.closed
-    await sessions.give_back()
+    await sessions.release()
     assert sessions.closed
 
 
 async def test_sessions_in_use_stay_open_when_nobody_uses_them_for_a_while() -> None:
     sessions = opened()
-    sessions.borrow()
-    await sessions.give_back()
+    sessions.acquire()
+    await sessions.release()
 
     assert not sessions.closed
     await sessions.close()
@@ -69,12 +69,12 @@ async def test_a_new_context_means_new_connections_and_the_old_ones_end_with_the
         peers.append(request.get_extra_info("peername"))
         if "watch" not in request.query:
             return web.Response()
-        return await streamed(request, b"one")
+        return await start_response(request, b"one")
 
     tls = Turning(certificates.client_context(), certificates.client_context())
     async with (
-        serving(answer, tls=certificates.server_context()) as server,
-        transport_to(server, tls=tls) as transport,
+        http_server(answer, tls=certificates.server_context()) as server,
+        running_transport(server, tls=tls) as transport,
     ):
         await read(transport, LIST)
         await read(transport, LIST)

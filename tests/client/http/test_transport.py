@@ -12,28 +12,28 @@ from aiohttp import web
 from yarl import URL
 
 from aioinformer._client.http.sessions import READ_BUFFER, open_socket
-from aioinformer._client.http.transport import Call
-from tests.client.exchanges import (
+from aioinformer._client.http.transport import ApiRequest
+from tests.client.servers import http_server, start_response
+from tests.client.transports import (
     CANARY,
     LIST,
     WATCH,
     read,
-    sockets_of_the_system,
-    transport_to,
+    running_transport,
+    system_sockets,
 )
-from tests.client.servers import serving, streamed
 
 # -- what is sent ------------------------------------------------------------------------------
 
 
-async def headers_of(call: Call) -> dict[str, str]:
+async def headers_of(call: ApiRequest) -> dict[str, str]:
     seen: dict[str, str] = {}
 
     async def answer(request: web.Request) -> web.Response:
         seen.update(request.headers)
         return web.Response()
 
-    async with serving(answer) as server, transport_to(server) as transport:
+    async with http_server(answer) as server, running_transport(server) as transport:
         await read(transport, call)
     return seen
 
@@ -55,7 +55,10 @@ async def test_a_path_in_the_server_url_goes_before_every_path() -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(text=str(request.rel_url))
 
-    async with serving(answer) as server, transport_to(f"{server}/k8s/clusters/c-1") as transport:
+    async with (
+        http_server(answer) as server,
+        running_transport(f"{server}/k8s/clusters/c-1") as transport,
+    ):
         assert await read(transport) == b"/k8s/clusters/c-1/api/v1/pods?limit=500"
 
 
@@ -66,8 +69,8 @@ async def test_a_query_arrives_as_it_was_meant() -> None:
         assert dict(request.query) == query
         return web.Response()
 
-    async with serving(answer) as server, transport_to(server) as transport:
-        await read(transport, Call("list", "/api/v1/pods", query))
+    async with http_server(answer) as server, running_transport(server) as transport:
+        await read(transport, ApiRequest("list", "/api/v1/pods", query))
 
 
 async def test_cookies_are_not_kept() -> None:
@@ -80,8 +83,8 @@ async def test_cookies_are_not_kept() -> None:
         return response
 
     async with (
-        serving(answer) as server,
-        transport_to(server.replace("127.0.0.1", "localhost")) as transport,
+        http_server(answer) as server,
+        running_transport(server.replace("127.0.0.1", "localhost")) as transport,
     ):
         await read(transport)
         await read(transport)
@@ -94,14 +97,14 @@ async def test_chunks_are_handed_out_as_they_arrive() -> None:
     handed = asyncio.Event()
 
     async def answer(request: web.Request) -> web.StreamResponse:
-        response = await streamed(request, b"one")
+        response = await start_response(request, b"one")
         await handed.wait()
         await response.write(b"two")
         return response
 
     async with (
-        serving(answer) as server,
-        transport_to(server) as transport,
+        http_server(answer) as server,
+        running_transport(server) as transport,
         transport.request(WATCH) as body,
     ):
         assert await anext(body) == b"one"
@@ -115,7 +118,7 @@ async def test_a_compressed_list_arrives_decompressed() -> None:
             body=gzip.compress(b"item " * 50_000), headers={"Content-Encoding": "gzip"}
         )
 
-    async with serving(answer) as server, transport_to(server) as transport:
+    async with http_server(answer) as server, running_transport(server) as transport:
         assert await read(transport) == b"item " * 50_000
 
 
@@ -125,7 +128,7 @@ async def test_a_line_far_longer_than_the_buffer_arrives_whole() -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(body=line)
 
-    async with serving(answer) as server, transport_to(server) as transport:
+    async with http_server(answer) as server, running_transport(server) as transport:
         assert await read(transport) == line
 
 
@@ -137,7 +140,7 @@ async def test_a_list_read_to_its_end_gives_its_connection_to_the_next() -> None
         peers.add(request.transport.get_extra_info("peername"))
         return web.Response(text="all")
 
-    async with serving(answer) as server, transport_to(server) as transport:
+    async with http_server(answer) as server, running_transport(server) as transport:
         await read(transport)
         await read(transport)
 
@@ -148,11 +151,11 @@ async def test_150_watches_are_open_at_once() -> None:
     """Aiohttp's default limit of 100 connections would let the 101st wait for ever."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
-        response = await streamed(request, b"event\n")
+        response = await start_response(request, b"event\n")
         await asyncio.Event().wait()
         return response
 
-    async with serving(answer) as server, transport_to(server) as transport:
+    async with http_server(answer) as server, running_transport(server) as transport:
         all_open = asyncio.Barrier(151)
 
         async def watch() -> None:
@@ -177,7 +180,7 @@ async def test_lists_beyond_the_limit_wait_for_their_turn() -> None:
         open_now -= 1
         return web.Response()
 
-    async with serving(answer) as server, transport_to(server) as transport:
+    async with http_server(answer) as server, running_transport(server) as transport:
         await asyncio.gather(*(read(transport) for _ in range(130)))
 
     assert most <= 100
@@ -206,17 +209,17 @@ async def test_the_connection_of_a_watch_is_probed() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         assert request.transport is not None
         ports.append(request.transport.get_extra_info("peername")[1])
-        response = await streamed(request, b"event\n")
+        response = await start_response(request, b"event\n")
         await asyncio.Event().wait()
         return response
 
     async with (
-        serving(answer) as server,
-        transport_to(server) as transport,
+        http_server(answer) as server,
+        running_transport(server) as transport,
         transport.request(WATCH) as body,
     ):
         await anext(body)
-        table = sockets_of_the_system()
+        table = system_sockets()
 
     here, there = (f":{port:04X}" for port in (ports[0], URL(server).port or 0))
     (found,) = (line for line in table if line[1].endswith(here) and line[2].endswith(there))
@@ -224,6 +227,6 @@ async def test_the_connection_of_a_watch_is_probed() -> None:
 
 
 async def test_a_transport_shows_where_it_goes_to_and_no_secret() -> None:
-    async with transport_to("https://10.0.0.1:6443/") as transport:
+    async with running_transport("https://10.0.0.1:6443/") as transport:
         assert repr(transport) == "<Transport to https://10.0.0.1:6443, 0 answers open>"
     assert repr(transport) == "<Transport to https://10.0.0.1:6443, closed>"

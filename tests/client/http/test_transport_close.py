@@ -13,9 +13,9 @@ from aiohttp import web
 from yarl import URL
 
 from aioinformer._client.auth.credentials import Credentials
-from aioinformer._client.auth.token_refresh import Grant, RenewedAuthorization
+from aioinformer._client.auth.token_refresh import RefreshingAuthorization, TokenGrant
 from aioinformer._client.http.transport import (
-    Call,
+    ApiRequest,
     Timeouts,
     Transport,
 )
@@ -23,15 +23,15 @@ from aioinformer.errors import (
     NotRunning,
 )
 from tests.client.conftest import Certificates
-from tests.client.exchanges import (
+from tests.client.servers import http_server, start_response, tcp_server
+from tests.client.transports import (
     LIST,
     WATCH,
-    established,
-    eventually_closed,
+    is_established,
     read,
-    transport_to,
+    running_transport,
+    wait_closed,
 )
-from tests.client.servers import serving, streamed, talking
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
@@ -43,13 +43,13 @@ async def test_a_watch_that_is_left_takes_its_connection_with_it(
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n")
-        await eventually_closed(reader)
+        await wait_closed(reader)
         hung_up.set()
 
     tls = certificates.server_context() if secure else None
-    async with talking(talk, tls=tls) as address:
+    async with tcp_server(talk, tls=tls) as address:
         scheme, trust = ("https", certificates.client_context()) if secure else ("http", None)
-        async with transport_to(f"{scheme}://{address}", tls=trust) as transport:
+        async with running_transport(f"{scheme}://{address}", tls=trust) as transport:
             async with transport.request(WATCH) as body:
                 assert await anext(body) == b"one"
             async with asyncio.timeout(5):
@@ -73,20 +73,20 @@ async def test_a_watch_that_is_left_does_not_wait_for_the_servers_farewell(
         await asyncio.Event().wait()
 
     tls = certificates.server_context() if secure else None
-    async with talking(talk, tls=tls) as address:
+    async with tcp_server(talk, tls=tls) as address:
         scheme, trust = ("https", certificates.client_context()) if secure else ("http", None)
-        async with transport_to(f"{scheme}://{address}", tls=trust) as transport:
+        async with running_transport(f"{scheme}://{address}", tls=trust) as transport:
             async with transport.request(WATCH) as body:
                 assert await anext(body) == b"one"
-                assert established(*ports)
-            assert not established(*ports)
+                assert is_established(*ports)
+            assert not is_established(*ports)
 
 
 async def test_the_exception_of_the_reader_passes_through() -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(text="all")
 
-    async with serving(answer) as server, transport_to(server) as transport:
+    async with http_server(answer) as server, running_transport(server) as transport:
         with pytest.raises(ZeroDivisionError):
             async with transport.request(LIST):
                 raise ZeroDivisionError
@@ -95,7 +95,7 @@ async def test_the_exception_of_the_reader_passes_through() -> None:
 @pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
 @pytest.mark.parametrize("after", ["nothing", "half a head", "a head", "a chunk"])
 async def test_a_cancellation_at_any_point_leaves_no_socket_and_no_task(
-    call: Call, after: str
+    call: ApiRequest, after: str
 ) -> None:
     said = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n"
     said = {"nothing": b"", "half a head": said[:10], "a head": said[:45], "a chunk": said}[after]
@@ -106,10 +106,10 @@ async def test_a_cancellation_at_any_point_leaves_no_socket_and_no_task(
         writer.write(said)
         await writer.drain()
         asked.set()
-        await eventually_closed(reader)
+        await wait_closed(reader)
         hung_up.set()
 
-    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
+    async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
         before = asyncio.all_tasks()
         reading = asyncio.create_task(read(transport, call))
         await asked.wait()
@@ -131,12 +131,12 @@ async def test_a_cancellation_during_the_tls_handshake_leaves_no_socket(
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         connected.set()
-        await eventually_closed(reader)
+        await wait_closed(reader)
         hung_up.set()
 
-    async with talking(talk) as address:
+    async with tcp_server(talk) as address:
         trust = certificates.client_context()
-        async with transport_to(f"https://{address}", tls=trust) as transport:
+        async with running_transport(f"https://{address}", tls=trust) as transport:
             reading = asyncio.create_task(read(transport))
             await connected.wait()
             reading.cancel()
@@ -148,11 +148,11 @@ async def test_a_cancellation_during_the_tls_handshake_leaves_no_socket(
 
 async def test_closing_the_transport_ends_what_is_being_read() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
-        response = await streamed(request, b"event\n")
+        response = await start_response(request, b"event\n")
         await asyncio.Event().wait()
         return response
 
-    async with serving(answer) as server, transport_to(server) as transport:
+    async with http_server(answer) as server, running_transport(server) as transport:
         started = asyncio.Event()
 
         async def watch() -> None:
@@ -170,12 +170,12 @@ async def test_closing_the_transport_ends_what_is_being_read() -> None:
 async def test_a_request_that_waited_while_the_transport_was_closed_is_not_sent() -> None:
     renewing, let = asyncio.Event(), asyncio.Event()
 
-    async def renew() -> Grant:
+    async def renew() -> TokenGrant:
         renewing.set()
         await let.wait()
-        return Grant("Bearer late")
+        return TokenGrant("Bearer late")
 
-    credentials = Credentials(URL("http://127.0.0.1:1"), RenewedAuthorization(renew))
+    credentials = Credentials(URL("http://127.0.0.1:1"), RefreshingAuthorization(renew))
     transport = Transport(credentials, headers={}, timeouts=Timeouts())
     reading = asyncio.create_task(read(transport))
     await renewing.wait()
@@ -203,7 +203,7 @@ class Slow:
 
 
 @pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
-async def test_what_waits_for_a_token_when_all_is_closed_is_not_sent(call: Call) -> None:
+async def test_what_waits_for_a_token_when_all_is_closed_is_not_sent(call: ApiRequest) -> None:
     """New connections would be opened, which nobody closes any more."""
     asked: list[str] = []
 
@@ -212,7 +212,10 @@ async def test_what_waits_for_a_token_when_all_is_closed_is_not_sent(call: Call)
         return web.Response(text="all")
 
     token = Slow()
-    async with serving(answer) as server, transport_to(server, authorization=token) as transport:
+    async with (
+        http_server(answer) as server,
+        running_transport(server, authorization=token) as transport,
+    ):
         waiting = asyncio.create_task(read(transport, call))
         await token.asked.wait()
         await transport.close()
@@ -227,12 +230,12 @@ async def test_a_cancelled_scope_of_anyio_leaves_no_session_open() -> None:
     """It cancels again at each await: closing the one session must not keep the other open."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
-        return await streamed(request, b"{}\n")
+        return await start_response(request, b"{}\n")
 
     left: Transport | None = None
-    async with serving(answer) as server:
+    async with http_server(answer) as server:
         with anyio.CancelScope() as scope:
-            async with transport_to(server) as left:
+            async with running_transport(server) as left:
                 for call in (LIST, WATCH):
                     await read(left, call)  # a connection to close in each of the sessions
                 scope.cancel()

@@ -11,9 +11,9 @@ import pytest
 from aiohttp import web
 
 from aioinformer._client.auth.credentials import FixedAuthorization
-from aioinformer._client.auth.token_refresh import Grant, RenewedAuthorization
-from aioinformer._client.http.error_responses import ERROR_CAP
-from aioinformer._client.http.transport import Call
+from aioinformer._client.auth.token_refresh import RefreshingAuthorization, TokenGrant
+from aioinformer._client.http.error_responses import MAX_ERROR_BYTES
+from aioinformer._client.http.transport import ApiRequest
 from aioinformer.errors import (
     BadRequest,
     ConnectionFailed,
@@ -26,29 +26,35 @@ from aioinformer.errors import (
     ServerFailure,
 )
 from tests.client.conftest import Certificates
-from tests.client.exchanges import (
-    BRISK,
+from tests.client.recordings import read_recording
+from tests.client.servers import (
+    free_address,
+    http_server,
+    replay_response,
+    start_response,
+    tcp_server,
+)
+from tests.client.transports import (
     CANARY,
     LIST,
+    SHORT_TIMEOUTS,
     WATCH,
-    eventually_closed,
-    everything_said,
+    error_texts,
     read,
-    refused,
-    transport_to,
+    read_error,
+    running_transport,
+    wait_closed,
 )
-from tests.client.recordings import recorded
-from tests.client.servers import free_address, replay, serving, streamed, talking
 
 # -- refusals ----------------------------------------------------------------------------------
 
 
 async def test_a_refusal_has_the_servers_status_and_what_was_asked() -> None:
     async def answer(request: web.Request) -> web.Response:
-        return replay(recorded("25-list-forbidden"))
+        return replay_response(read_recording("25-list-forbidden"))
 
-    async with serving(answer) as server, transport_to(server) as transport:
-        error = await refused(transport, WATCH)
+    async with http_server(answer) as server, running_transport(server) as transport:
+        error = await read_error(transport, WATCH)
 
     assert isinstance(error, Forbidden)
     assert error.phase == "watch"
@@ -64,15 +70,15 @@ async def test_an_endless_refusal_is_read_up_to_a_cap() -> None:
         response = web.StreamResponse(status=500)
         await response.prepare(request)
         while True:
-            await response.write(b"x" * ERROR_CAP)
-            sent += ERROR_CAP
+            await response.write(b"x" * MAX_ERROR_BYTES)
+            sent += MAX_ERROR_BYTES
 
-    async with serving(answer) as server, transport_to(server) as transport:
-        error = await refused(transport)
+    async with http_server(answer) as server, running_transport(server) as transport:
+        error = await read_error(transport)
 
     assert isinstance(error, ServerFailure)
     assert error.status.message.startswith("xxx")
-    assert sent < 1000 * ERROR_CAP  # what the sockets between them hold, and no more
+    assert sent < 1000 * MAX_ERROR_BYTES  # what the sockets between them hold, and no more
 
 
 async def test_a_refusal_that_breaks_off_is_still_that_refusal() -> None:
@@ -82,8 +88,8 @@ async def test_a_refusal_that_breaks_off_is_still_that_refusal() -> None:
         await writer.drain()
         writer.write_eof()
 
-    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
-        error = await refused(transport)
+    async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
+        error = await read_error(transport)
 
     assert isinstance(error, BadRequest)
     assert error.status.message == "the sel"
@@ -96,8 +102,8 @@ async def test_a_redirection_is_an_error_and_is_not_followed() -> None:
         asked.append(request.path)
         raise web.HTTPFound("https://login.example.com/?next=/api")
 
-    async with serving(answer) as server, transport_to(server) as transport:
-        error = await refused(transport)
+    async with http_server(answer) as server, running_transport(server) as transport:
+        error = await read_error(transport)
 
     assert isinstance(error, ServerError)
     assert error.status.code == 302
@@ -111,8 +117,8 @@ async def test_a_success_other_than_200_makes_no_sense() -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(status=204)
 
-    async with serving(answer) as server, transport_to(server) as transport:
-        error = await refused(transport)
+    async with http_server(answer) as server, running_transport(server) as transport:
+        error = await read_error(transport)
 
     assert type(error) is ProtocolError
     assert "204" in str(error)
@@ -124,8 +130,8 @@ async def test_a_success_other_than_200_makes_no_sense() -> None:
 async def test_a_refused_connection_names_host_and_reason() -> None:
     address = await free_address()
 
-    async with transport_to(f"http://{address}") as transport:
-        error = await refused(transport)
+    async with running_transport(f"http://{address}") as transport:
+        error = await read_error(transport)
 
     assert type(error) is ConnectionFailed
     assert str(error).startswith(f"{address}: Connection refused; nothing listens there")
@@ -134,8 +140,8 @@ async def test_a_refused_connection_names_host_and_reason() -> None:
 
 
 async def test_an_unknown_host_is_called_unknown() -> None:
-    async with transport_to("http://no-such-host.invalid:6443") as transport:
-        error = await refused(transport)
+    async with running_transport("http://no-such-host.invalid:6443") as transport:
+        error = await read_error(transport)
 
     assert type(error) is ConnectionFailed
     assert str(error).startswith("no-such-host.invalid:6443: the name is not known: ")
@@ -145,8 +151,8 @@ async def test_a_server_that_hangs_up_without_an_answer_lost_the_connection() ->
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
 
-    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
-        assert type(await refused(transport)) is ConnectionLost
+    async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
+        assert type(await read_error(transport)) is ConnectionLost
 
 
 async def test_a_list_that_breaks_off_lost_the_connection() -> None:
@@ -156,8 +162,8 @@ async def test_a_list_that_breaks_off_lost_the_connection() -> None:
         await writer.drain()
         writer.write_eof()
 
-    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
-        error = await refused(transport)
+    async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
+        error = await read_error(transport)
 
     assert type(error) is ConnectionLost
     assert str(error).endswith(
@@ -172,10 +178,10 @@ async def test_a_body_that_can_not_be_decompressed_is_called_so() -> None:
             b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 8\r\n\r\nnot gzip"
         )
         await writer.drain()
-        await eventually_closed(reader)
+        await wait_closed(reader)
 
-    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
-        error = await refused(transport)
+    async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
+        error = await read_error(transport)
 
     assert type(error) is ConnectionLost
     assert str(error).endswith("the answer broke off: it can't be decompressed")
@@ -187,8 +193,8 @@ async def test_a_reset_in_the_middle_of_a_watch_lost_the_connection() -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n")
         await writer.drain()
 
-    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
-        error = await refused(transport, WATCH)
+    async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
+        error = await read_error(transport, WATCH)
 
     assert type(error) is ConnectionLost
     assert str(error).endswith("the connection broke in the middle of it")
@@ -206,18 +212,18 @@ async def test_a_body_that_makes_no_sense_ends_in_one_of_our_errors(body: bytes)
         await writer.drain()
         writer.write_eof()
 
-    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
-        assert isinstance(await refused(transport), ProtocolError | ConnectionLost)
+    async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
+        assert isinstance(await read_error(transport), ProtocolError | ConnectionLost)
 
 
 async def test_bytes_that_are_no_http_are_called_so() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.6\r\n")
         await writer.drain()
-        await eventually_closed(reader)
+        await wait_closed(reader)
 
-    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
-        error = await refused(transport)
+    async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
+        error = await read_error(transport)
 
     assert type(error) is ProtocolError
     assert "is not HTTP" in str(error)
@@ -228,25 +234,30 @@ async def test_bytes_that_are_no_http_are_called_so() -> None:
 
 async def test_a_handshake_that_stalls_is_a_timeout(certificates: Certificates) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await eventually_closed(reader)
+        await wait_closed(reader)
 
-    async with talking(talk) as address:
+    async with tcp_server(talk) as address:
         trust = certificates.client_context()
-        async with transport_to(f"https://{address}", tls=trust, timeouts=BRISK) as transport:
-            error = await refused(transport)
+        async with running_transport(
+            f"https://{address}", tls=trust, timeouts=SHORT_TIMEOUTS
+        ) as transport:
+            error = await read_error(transport)
 
     assert type(error) is RequestTimedOut
     assert str(error).startswith(f"{address}: no connection in the time allowed; ")
 
 
 @pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
-async def test_a_server_that_says_nothing_is_a_timeout(call: Call) -> None:
+async def test_a_server_that_says_nothing_is_a_timeout(call: ApiRequest) -> None:
     async def answer(request: web.Request) -> web.Response:
         await asyncio.Event().wait()
         return web.Response()
 
-    async with serving(answer) as server, transport_to(server, timeouts=BRISK) as transport:
-        error = await refused(transport, call)
+    async with (
+        http_server(answer) as server,
+        running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
+    ):
+        error = await read_error(transport, call)
 
     assert type(error) is RequestTimedOut
     assert error.phase == call.phase
@@ -254,12 +265,15 @@ async def test_a_server_that_says_nothing_is_a_timeout(call: Call) -> None:
 
 async def test_a_list_that_stops_coming_is_a_timeout() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
-        response = await streamed(request, b"half")
+        response = await start_response(request, b"half")
         await asyncio.Event().wait()
         return response
 
-    async with serving(answer) as server, transport_to(server, timeouts=BRISK) as transport:
-        error = await refused(transport)
+    async with (
+        http_server(answer) as server,
+        running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
+    ):
+        error = await read_error(transport)
 
     assert type(error) is RequestTimedOut
     assert "stopped coming" in str(error)
@@ -269,13 +283,16 @@ async def test_a_silent_watch_is_ended_at_its_own_time_and_the_grace() -> None:
     """It may be silent that long: what bookmarks promise is the reflector's to judge."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
-        response = await streamed(request)
+        response = await start_response(request)
         await asyncio.Event().wait()
         return response
 
-    short = Call("watch", "/api/v1/pods", watch=0)
-    async with serving(answer) as server, transport_to(server, timeouts=BRISK) as transport:
-        error = await refused(transport, short)
+    short = ApiRequest("watch", "/api/v1/pods", watch_timeout=0)
+    async with (
+        http_server(answer) as server,
+        running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
+    ):
+        error = await read_error(transport, short)
 
     assert type(error) is RequestTimedOut
     assert "outlived its 0 s by 0.05 s" in str(error)
@@ -285,10 +302,10 @@ async def test_what_had_arrived_before_the_deadline_is_still_read() -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(body=b"x" * 1000)
 
-    short = Call("watch", "/api/v1/pods", watch=0)
+    short = ApiRequest("watch", "/api/v1/pods", watch_timeout=0)
     async with (
-        serving(answer) as server,
-        transport_to(server, timeouts=BRISK) as transport,
+        http_server(answer) as server,
+        running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
         transport.request(short) as body,
     ):
         await asyncio.sleep(0.08)
@@ -297,26 +314,33 @@ async def test_what_had_arrived_before_the_deadline_is_still_read() -> None:
 
 async def test_a_watch_outlives_the_silence_allowed_to_a_list() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
-        response = await streamed(request, b"one")
+        response = await start_response(request, b"one")
         await asyncio.sleep(0.08)
         await response.write(b"two")
         return response
 
-    async with serving(answer) as server, transport_to(server, timeouts=BRISK) as transport:
+    async with (
+        http_server(answer) as server,
+        running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
+    ):
         assert await read(transport, WATCH) == b"onetwo"
 
 
 @pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
-async def test_credentials_that_are_never_renewed_are_a_timeout(call: Call) -> None:
+async def test_credentials_that_are_never_renewed_are_a_timeout(call: ApiRequest) -> None:
     """A token on a file system that hangs: the informer must not list for ever."""
 
-    async def renew() -> Grant:
+    async def renew() -> TokenGrant:
         await asyncio.Event().wait()
-        return Grant()
+        return TokenGrant()
 
-    hanging = RenewedAuthorization(renew)
-    async with transport_to("http://10.0.0.1", timeouts=BRISK, authorization=hanging) as transport:
-        first, second = await asyncio.gather(refused(transport, call), refused(transport, call))
+    hanging = RefreshingAuthorization(renew)
+    async with running_transport(
+        "http://10.0.0.1", timeouts=SHORT_TIMEOUTS, authorization=hanging
+    ) as transport:
+        first, second = await asyncio.gather(
+            read_error(transport, call), read_error(transport, call)
+        )
 
     assert type(first) is type(second) is RequestTimedOut
     assert first.phase == "credentials"
@@ -337,20 +361,20 @@ async def test_no_token_in_any_exception_repr_or_log(
 
     async def nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"nonsense\r\n\r\n")
-        await eventually_closed(reader)
+        await wait_closed(reader)
 
-    async with serving(echo) as echoing, talking(nonsense) as talker:
+    async with http_server(echo) as echoing, tcp_server(nonsense) as talker:
         tls = certificates.client_context()
         https = echoing.replace("http://", "https://")
         gone = f"http://{await free_address()}"
         for server in (echoing, https, f"http://{talker}", gone):
-            async with transport_to(server, tls=tls) as transport:
-                errors.append(await refused(transport))
-                errors.append(await refused(transport, WATCH))
+            async with running_transport(server, tls=tls) as transport:
+                errors.append(await read_error(transport))
+                errors.append(await read_error(transport, WATCH))
                 assert CANARY not in repr(vars(transport)["_credentials"])
 
     assert "you sent Bearer [credential]" in str(errors[0])
-    assert not any(CANARY in said for error in errors for said in everything_said(error))
+    assert not any(CANARY in said for error in errors for said in error_texts(error))
     assert CANARY not in caplog.text
 
 
@@ -391,13 +415,15 @@ async def test_no_header_that_was_sent_is_in_an_exception(echo: Echo, own: str) 
         return web.Response(status=403, text=echo(dict(request.headers)))
 
     async with (
-        serving(answer) as server,
-        transport_to(server, authorization=FixedAuthorization(own), headers=SECRETS) as transport,
+        http_server(answer) as server,
+        running_transport(
+            server, authorization=FixedAuthorization(own), headers=SECRETS
+        ) as transport,
     ):
-        error = await refused(transport)
+        error = await read_error(transport)
 
     assert isinstance(error, Forbidden)
-    said = " ".join([*everything_said(error), repr(error.status)])
+    said = " ".join([*error_texts(error), repr(error.status)])
     assert not any(secret in said for secret in ("c4n", "7q"))
     assert "[credential]" in said
     assert "X-Api-Key" in said
@@ -409,25 +435,25 @@ async def test_what_a_plain_proxy_is_told_is_in_no_exception() -> None:
         return web.Response(status=403, text=as_text(dict(request.headers)))
 
     async with (
-        serving(echo) as proxy,
-        transport_to(
+        http_server(echo) as proxy,
+        running_transport(
             "http://10.0.0.1", proxy=proxy, proxy_authorization="Basic c4nary"
         ) as transport,
     ):
-        error = await refused(transport)
+        error = await read_error(transport)
 
     assert "Proxy-Authorization: Basic [credential]" in str(error)
-    assert not any("c4nary" in said for said in everything_said(error))
+    assert not any("c4nary" in said for said in error_texts(error))
 
 
-@pytest.mark.parametrize("before", range(ERROR_CAP - len(CANARY) - 1, ERROR_CAP + 1))
+@pytest.mark.parametrize("before", range(MAX_ERROR_BYTES - len(CANARY) - 1, MAX_ERROR_BYTES + 1))
 async def test_a_credential_across_the_cap_is_in_no_exception(before: int) -> None:
     async def echo(request: web.Request) -> web.Response:
         credential = request.headers["Authorization"].split()[1]
         return web.Response(status=403, text=f"sent:{credential}".rjust(before + len(credential)))
 
-    async with serving(echo) as server, transport_to(server) as transport:
-        error = await refused(transport)
+    async with http_server(echo) as server, running_transport(server) as transport:
+        error = await read_error(transport)
 
     assert isinstance(error, Forbidden)
     said = error.status.message
@@ -442,7 +468,7 @@ async def test_a_credential_that_breaks_off_is_in_no_exception() -> None:
         await writer.drain()
         writer.write_eof()
 
-    async with talking(talk) as address, transport_to(f"http://{address}") as transport:
-        error = await refused(transport)
+    async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
+        error = await read_error(transport)
 
     assert str(error).endswith("403: sent:")

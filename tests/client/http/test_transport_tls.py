@@ -12,35 +12,35 @@ from aioinformer.errors import (
     ConnectionFailed,
 )
 from tests.client.conftest import Certificates
-from tests.client.exchanges import (
+from tests.client.servers import free_address, http_server, tcp_server
+from tests.client.transports import (
     CANARY,
     WATCH,
-    eventually_closed,
-    everything_said,
+    error_texts,
     pong,
     read,
-    refused,
-    transport_to,
+    read_error,
+    running_transport,
+    wait_closed,
 )
-from tests.client.servers import free_address, serving, talking
 
 # -- TLS ---------------------------------------------------------------------------------------
 
 
 async def test_a_trusted_server_is_spoken_to(certificates: Certificates) -> None:
     async with (
-        serving(pong, tls=certificates.server_context()) as server,
-        transport_to(server, tls=certificates.client_context()) as transport,
+        http_server(pong, tls=certificates.server_context()) as server,
+        running_transport(server, tls=certificates.client_context()) as transport,
     ):
         assert await read(transport) == b"pong"
 
 
 async def test_an_untrusted_certificate_names_the_failed_check(certificates: Certificates) -> None:
     async with (
-        serving(pong, tls=certificates.server_context()) as server,
-        transport_to(server, tls=ssl.create_default_context()) as transport,
+        http_server(pong, tls=certificates.server_context()) as server,
+        running_transport(server, tls=ssl.create_default_context()) as transport,
     ):
-        error = await refused(transport)
+        error = await read_error(transport)
 
     assert type(error) is ConnectionFailed
     assert "its certificate was not accepted: " in str(error)
@@ -50,17 +50,17 @@ async def test_an_untrusted_certificate_names_the_failed_check(certificates: Cer
 async def test_a_certificate_of_another_name_says_so(certificates: Certificates) -> None:
     other = certificates.authority.issue_cert("kubernetes.example")
     async with (
-        serving(pong, tls=certificates.server_context(other)) as server,
-        transport_to(server, tls=certificates.client_context()) as transport,
+        http_server(pong, tls=certificates.server_context(other)) as server,
+        running_transport(server, tls=certificates.client_context()) as transport,
     ):
-        assert "not valid for '127.0.0.1'" in str(await refused(transport))
+        assert "not valid for '127.0.0.1'" in str(await read_error(transport))
 
 
 async def test_the_certificate_may_be_checked_for_another_name(certificates: Certificates) -> None:
     other = certificates.authority.issue_cert("kubernetes.example")
     async with (
-        serving(pong, tls=certificates.server_context(other)) as server,
-        transport_to(
+        http_server(pong, tls=certificates.server_context(other)) as server,
+        running_transport(
             server, tls=certificates.client_context(), tls_server_name="kubernetes.example"
         ) as transport,
     ):
@@ -68,10 +68,10 @@ async def test_the_certificate_may_be_checked_for_another_name(certificates: Cer
 
 
 async def test_tls_to_a_plain_http_port_says_what_is_wrong(certificates: Certificates) -> None:
-    async with serving(pong) as server:
+    async with http_server(pong) as server:
         https = server.replace("http://", "https://")
-        async with transport_to(https, tls=certificates.client_context()) as transport:
-            error = await refused(transport)
+        async with running_transport(https, tls=certificates.client_context()) as transport:
+            error = await read_error(transport)
 
     assert type(error) is ConnectionFailed
     assert "plain HTTP, not TLS: is the server's URL meant to be http://?" in str(error)
@@ -81,10 +81,10 @@ async def test_plain_http_to_a_tls_port_asks_whether_https_is_meant(
     certificates: Certificates,
 ) -> None:
     async with (
-        serving(pong, tls=certificates.server_context()) as server,
-        transport_to(server.replace("https://", "http://")) as transport,
+        http_server(pong, tls=certificates.server_context()) as server,
+        running_transport(server.replace("https://", "http://")) as transport,
     ):
-        error = await refused(transport)
+        error = await read_error(transport)
 
     assert "is the server's URL meant to be https://?" in str(error)
 
@@ -106,8 +106,8 @@ async def test_a_proxy_carries_plain_requests_with_its_own_credentials() -> None
         return web.Response(text="through")
 
     async with (
-        serving(answer) as proxy,
-        transport_to(
+        http_server(answer) as proxy,
+        running_transport(
             "http://kubernetes.example", proxy=proxy, proxy_authorization="Basic abc"
         ) as transport,
     ):
@@ -131,9 +131,9 @@ async def test_a_proxy_carries_tls_through_a_tunnel(certificates: Certificates) 
             onward_writer.transport.abort()
 
     async with (
-        serving(pong, tls=certificates.server_context()) as server,
-        talking(talk) as address,
-        transport_to(
+        http_server(pong, tls=certificates.server_context()) as server,
+        tcp_server(talk) as address,
+        running_transport(
             server, tls=certificates.client_context(), proxy=f"http://{address}"
         ) as transport,
     ):
@@ -149,29 +149,31 @@ async def test_a_proxy_that_refuses_a_tunnel_is_named(certificates: Certificates
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heads.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
-        await eventually_closed(reader)
+        await wait_closed(reader)
 
     async with (
-        talking(talk) as address,
-        transport_to(
+        tcp_server(talk) as address,
+        running_transport(
             "https://kubernetes.example",
             tls=certificates.client_context(),
             proxy=f"http://{address}",
             proxy_authorization=f"Basic {CANARY}",
         ) as transport,
     ):
-        error = await refused(transport)
+        error = await read_error(transport)
 
     assert type(error) is ConnectionFailed
     assert f"the proxy {address} answered 407" in str(error)
     assert f"Proxy-Authorization: Basic {CANARY}".encode() in heads[0]
-    assert not any(CANARY in said for said in everything_said(error))
+    assert not any(CANARY in said for said in error_texts(error))
 
 
 async def test_a_proxy_that_is_not_there_is_named() -> None:
     address = await free_address()
-    async with transport_to("http://kubernetes.example", proxy=f"http://{address}") as transport:
-        error = await refused(transport)
+    async with running_transport(
+        "http://kubernetes.example", proxy=f"http://{address}"
+    ) as transport:
+        error = await read_error(transport)
 
     assert type(error) is ConnectionFailed
     assert str(error).endswith(
@@ -183,8 +185,8 @@ async def test_a_proxy_that_is_not_there_is_named() -> None:
 async def test_a_proxy_whose_name_is_not_known_is_named(certificates: Certificates) -> None:
     proxy = "http://no-such-proxy.invalid:3128"
     tls = certificates.client_context()
-    async with transport_to("https://kubernetes.example", tls=tls, proxy=proxy) as transport:
-        error = await refused(transport)
+    async with running_transport("https://kubernetes.example", tls=tls, proxy=proxy) as transport:
+        error = await read_error(transport)
 
     assert type(error) is ConnectionFailed
     assert "kubernetes.example:443: the proxy no-such-proxy.invalid:3128 can't be" in str(error)

@@ -24,24 +24,26 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from aioinformer._client.auth.credentials import Credentials
-from aioinformer._client.http.transport import Call, Timeouts, Transport
+from aioinformer._client.http.transport import ApiRequest, Timeouts, Transport
 from aioinformer._client.kubeconfig.source import Kubeconfig
 from tests.client.conftest import Certificates
 from tests.client.kubeconfigs import (
     CANARY,
-    document,
-    encoded,
-    load,
-    refusal,
-    written,
+    encode_base64,
+    load_credentials,
+    load_error,
+    make_kubeconfig,
+    write_kubeconfig,
 )
-from tests.client.servers import serving
+from tests.client.servers import http_server
 
 # -- who asks ----------------------------------------------------------------------------------
 
 
 async def header(folder: Path, user: Mapping[str, Any]) -> str:
-    return await (await load(written(folder, document(user=user)))).authorization.header()
+    return await (
+        await load_credentials(write_kubeconfig(folder, make_kubeconfig(user=user)))
+    ).authorization.header()
 
 
 async def test_a_token_is_a_bearer_token(tmp_path: Path) -> None:
@@ -59,9 +61,9 @@ async def test_a_user_and_password_are_basic_authorization(tmp_path: Path) -> No
 
 
 async def test_a_token_of_two_lines_is_refused(tmp_path: Path) -> None:
-    path = written(tmp_path, document(user={"token": f"{CANARY}\nX-Evil: 1"}))
+    path = write_kubeconfig(tmp_path, make_kubeconfig(user={"token": f"{CANARY}\nX-Evil: 1"}))
 
-    message = await refusal(Kubeconfig(path))
+    message = await load_error(Kubeconfig(path))
 
     assert message == (
         f"{path}: context 'main': the token has a space, newline or control character in it"
@@ -85,9 +87,9 @@ async def test_an_exec_plugin_yields_a_token(tmp_path: Path, command: str) -> No
 
 async def test_an_exec_plugin_that_fails_says_so(tmp_path: Path) -> None:
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "false"}}
-    path = written(tmp_path, document(user=user))
+    path = write_kubeconfig(tmp_path, make_kubeconfig(user=user))
 
-    assert await refusal(Kubeconfig(path)) == (
+    assert await load_error(Kubeconfig(path)) == (
         f"{path}: context 'main': the exec plugin 'false' failed with code 1; run it in a "
         "terminal to see what is wrong: perhaps a login has ended"
     )
@@ -96,12 +98,14 @@ async def test_an_exec_plugin_that_fails_says_so(tmp_path: Path) -> None:
 async def test_an_exec_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-tool"}}
 
-    assert "no-such-tool" in await refusal(Kubeconfig(written(tmp_path, document(user=user))))
+    assert "no-such-tool" in await load_error(
+        Kubeconfig(write_kubeconfig(tmp_path, make_kubeconfig(user=user)))
+    )
 
 
 def identity(expires: dt.datetime, issuer: str = "") -> dict[str, Any]:
     """A user with an id-token of OpenID Connect."""
-    claims = encoded(json.dumps({"exp": int(expires.timestamp())}).encode()).rstrip("=")
+    claims = encode_base64(json.dumps({"exp": int(expires.timestamp())}).encode()).rstrip("=")
     config = {
         "client-id": "me",
         "client-secret": CANARY,
@@ -128,10 +132,10 @@ async def test_an_id_token_that_has_expired_is_not_renewed_over_unchecked_tls(
         asked.append(request.path)
         return web.Response()
 
-    async with serving(answer) as issuer:
+    async with http_server(answer) as issuer:
         yesterday = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
-        path = written(tmp_path, document(user=identity(yesterday, issuer)))
-        message = await refusal(Kubeconfig(path))
+        path = write_kubeconfig(tmp_path, make_kubeconfig(user=identity(yesterday, issuer)))
+        message = await load_error(Kubeconfig(path))
 
     assert f"its id-token expired at {yesterday:%Y-%m-%d %H:%M:%S} UTC" in message
     assert "run kubectl once" in message
@@ -151,7 +155,7 @@ async def whoami(request: web.Request) -> web.Response:
 async def ask(credentials: Credentials) -> bytes:
     transport = Transport(credentials, headers={}, timeouts=Timeouts())
     try:
-        async with transport.request(Call("list", "/")) as body:
+        async with transport.request(ApiRequest("list", "/")) as body:
             return b"".join([chunk async for chunk in body])
     finally:
         await transport.close()
@@ -180,16 +184,18 @@ async def test_certificates_inside_the_file_are_used_and_left_nowhere(
     tmp_path: Path, certificates: Certificates
 ) -> None:
     before = temporary_folders()
-    async with serving(whoami, tls=asking_for_certificates(certificates)) as server:
+    async with http_server(whoami, tls=asking_for_certificates(certificates)) as server:
         cluster = {
             "server": server,
-            "certificate-authority-data": encoded(certificates.authority_pem),
+            "certificate-authority-data": encode_base64(certificates.authority_pem),
         }
         user = {
-            "client-certificate-data": encoded(chain_of(certificates.user)),
-            "client-key-data": encoded(key_of(certificates.user)),
+            "client-certificate-data": encode_base64(chain_of(certificates.user)),
+            "client-key-data": encode_base64(key_of(certificates.user)),
         }
-        credentials = await load(written(tmp_path, document(cluster=cluster, user=user)))
+        credentials = await load_credentials(
+            write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster, user=user))
+        )
 
         assert await ask(credentials) == b"user@example.com"
     assert temporary_folders() <= before
@@ -205,13 +211,13 @@ async def test_paths_of_certificates_are_meant_from_the_file_that_names_them(
     certificates.write_authority(clusters)
     (users / "me.crt").write_bytes(chain_of(certificates.user))
     (users / "me.key").write_bytes(key_of(certificates.user))
-    async with serving(whoami, tls=asking_for_certificates(certificates)) as server:
-        content = document(
+    async with http_server(whoami, tls=asking_for_certificates(certificates)) as server:
+        content = make_kubeconfig(
             cluster={"server": server, "certificate-authority": "ca.crt"},
             user={"client-certificate": "me.crt", "client-key": "me.key"},
         )
         user = {"users": content.pop("users")}
-        first, second = written(clusters, content), written(users, user)
+        first, second = write_kubeconfig(clusters, content), write_kubeconfig(users, user)
         listed = f"{first}{os.pathsep}{second}"
 
         assert await ask(await Kubeconfig(environment={"KUBECONFIG": listed}).load())
@@ -224,37 +230,47 @@ async def test_an_exec_plugin_may_yield_a_certificate_more_than_once(
         "clientCertificateData": chain_of(certificates.user).decode(),
         "clientKeyData": key_of(certificates.user).decode(),
     }
-    async with serving(whoami, tls=asking_for_certificates(certificates)) as server:
+    async with http_server(whoami, tls=asking_for_certificates(certificates)) as server:
         authority = str(certificates.write_authority(tmp_path))
         cluster = {"server": server, "certificate-authority": authority}
-        content = document(cluster=cluster, user=plugin(tmp_path, status))
-        path = written(tmp_path, content)
+        content = make_kubeconfig(cluster=cluster, user=plugin(tmp_path, status))
+        path = write_kubeconfig(tmp_path, content)
 
-        assert await ask(await load(path)) == b"user@example.com"
-        assert await ask(await load(path)) == b"user@example.com"
+        assert await ask(await load_credentials(path)) == b"user@example.com"
+        assert await ask(await load_credentials(path)) == b"user@example.com"
 
 
 async def test_insecure_skip_tls_verify_trusts_anybody(
     tmp_path: Path, certificates: Certificates
 ) -> None:
-    async with serving(whoami, tls=certificates.server_context()) as server:
+    async with http_server(whoami, tls=certificates.server_context()) as server:
         cluster = {"server": server, "insecure-skip-tls-verify": True}
 
-        assert await ask(await load(written(tmp_path, document(cluster=cluster)))) == b""
+        assert (
+            await ask(
+                await load_credentials(write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster)))
+            )
+            == b""
+        )
 
 
 async def test_a_tls_server_name_is_what_the_certificate_is_checked_for(
     tmp_path: Path, certificates: Certificates
 ) -> None:
     other = certificates.authority.issue_cert("kubernetes.example")
-    async with serving(whoami, tls=certificates.server_context(other)) as server:
+    async with http_server(whoami, tls=certificates.server_context(other)) as server:
         cluster = {
             "server": server,
             "tls-server-name": "kubernetes.example",
-            "certificate-authority-data": encoded(certificates.authority_pem),
+            "certificate-authority-data": encode_base64(certificates.authority_pem),
         }
 
-        assert await ask(await load(written(tmp_path, document(cluster=cluster)))) == b""
+        assert (
+            await ask(
+                await load_credentials(write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster)))
+            )
+            == b""
+        )
 
 
 async def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_password(
@@ -265,22 +281,24 @@ async def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_password(
         Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"password")
     )
     user = {
-        "client-certificate-data": encoded(chain_of(certificates.user)),
-        "client-key-data": encoded(encrypted),
+        "client-certificate-data": encode_base64(chain_of(certificates.user)),
+        "client-key-data": encode_base64(encrypted),
     }
     cluster = {
         "server": "https://10.0.0.1",
-        "certificate-authority-data": encoded(certificates.authority_pem),
+        "certificate-authority-data": encode_base64(certificates.authority_pem),
     }
-    path = written(tmp_path, document(cluster=cluster, user=user))
+    path = write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster, user=user))
 
-    assert "the client key is encrypted" in await refusal(Kubeconfig(path))
+    assert "the client key is encrypted" in await load_error(Kubeconfig(path))
 
 
 async def test_a_proxy_is_taken_with_its_password_apart(tmp_path: Path) -> None:
     cluster = {"proxy-url": f"http://me:{CANARY}@proxy.example:3128"}
 
-    credentials = await load(written(tmp_path, document(cluster=cluster)))
+    credentials = await load_credentials(
+        write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster))
+    )
 
     assert str(credentials.proxy) == "http://proxy.example:3128"
     assert credentials.proxy_authorization.startswith("Basic ")

@@ -20,20 +20,20 @@ from tests.client.conftest import Certificates
 from tests.client.kubeconfigs import (
     CANARY,
     NO_POD,
-    chain_of_errors,
-    document,
-    encoded,
-    load,
-    refusal,
-    written,
+    encode_base64,
+    error_chain_text,
+    load_credentials,
+    load_error,
+    make_kubeconfig,
+    write_kubeconfig,
 )
 
 # -- which file --------------------------------------------------------------------------------
 
 
 async def test_a_path_wins_over_the_environment(tmp_path: Path) -> None:
-    named = written(tmp_path, document(cluster={"server": "http://named"}))
-    other = written(tmp_path, document(), "other")
+    named = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"server": "http://named"}))
+    other = write_kubeconfig(tmp_path, make_kubeconfig(), "other")
 
     source = Kubeconfig(named, environment={"KUBECONFIG": str(other)})
 
@@ -41,14 +41,14 @@ async def test_a_path_wins_over_the_environment(tmp_path: Path) -> None:
 
 
 async def test_the_environment_may_list_files_of_which_some_are_missing(tmp_path: Path) -> None:
-    first = written(tmp_path, document(name="first"), "first")
-    second = written(tmp_path, document(name="second"), "second")
+    first = write_kubeconfig(tmp_path, make_kubeconfig(name="first"), "first")
+    second = write_kubeconfig(tmp_path, make_kubeconfig(name="second"), "second")
     listed = os.pathsep.join([str(tmp_path / "missing"), str(first), "", str(second)])
     source = Kubeconfig(environment={"KUBECONFIG": listed})
 
     assert str((await source.load()).server) == "http://10.0.0.1"
     assert str((await replace(source, context="second").load()).server) == "http://10.0.0.1"
-    assert await refusal(replace(source, context="third")) == (
+    assert await load_error(replace(source, context="third")) == (
         f"{first}, {second} has no context 'third'; it has first, second: see "
         "`kubectl config get-contexts`"
     )
@@ -58,8 +58,8 @@ def test_the_environment_is_read_when_it_is_needed_and_home_is_the_default(tmp_p
     """kubernetes_asyncio reads ``$KUBECONFIG`` once, when it is imported."""
     folder = tmp_path / ".kube"
     folder.mkdir()
-    written(folder, document(cluster={"server": "http://home"}))
-    named = written(tmp_path, document(cluster={"server": "http://named"}), "named")
+    write_kubeconfig(folder, make_kubeconfig(cluster={"server": "http://home"}))
+    named = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"server": "http://named"}), "named")
     program = f"""
 import asyncio, os
 import kubernetes_asyncio.config
@@ -89,7 +89,7 @@ asyncio.run(main())
 async def test_a_path_that_does_not_exist_is_named(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
 
-    said = await refusal(Kubeconfig(missing))
+    said = await load_error(Kubeconfig(missing))
 
     assert said.startswith(f"kubeconfig {missing} does not exist: is the path right?")
 
@@ -98,22 +98,22 @@ async def test_when_nothing_is_found_everything_tried_is_named(tmp_path: Path) -
     missing, mount = tmp_path / "missing", tmp_path / "mount"
     source = Kubeconfig(environment={"KUBECONFIG": str(missing)}, mount=mount)
 
-    assert await refusal(source) == (
+    assert await load_error(source) == (
         f"no cluster is configured: $KUBECONFIG names no file that exists ({missing}), and this "
         f"is no pod; put your cluster's kubeconfig into ~/.kube/config, or name its file in "
         f"$KUBECONFIG"
     )
     at_home = replace(source, environment={"HOME": str(tmp_path)})
-    assert (await refusal(at_home)).startswith(
+    assert (await load_error(at_home)).startswith(
         f"no cluster is configured: $KUBECONFIG is not set, {tmp_path}/.kube/config does not "
         f"exist, and this is no pod"
     )
     homeless = replace(source, environment=NO_POD)
-    assert "~/.kube/config does not exist" in await refusal(homeless)
+    assert "~/.kube/config does not exist" in await load_error(homeless)
 
 
 async def test_a_path_may_begin_at_home(tmp_path: Path) -> None:
-    written(tmp_path, document())
+    write_kubeconfig(tmp_path, make_kubeconfig())
 
     credentials = await Kubeconfig("~/config", environment={"HOME": str(tmp_path)}).load()
 
@@ -123,37 +123,41 @@ async def test_a_path_may_begin_at_home(tmp_path: Path) -> None:
 async def test_a_context_is_not_silently_ignored_in_a_pod(tmp_path: Path) -> None:
     source = Kubeconfig(None, "staging", {"KUBECONFIG": str(tmp_path / "missing")}, tmp_path)
 
-    assert (await refusal(source)).startswith("there is no context 'staging': $KUBECONFIG names")
+    assert (await load_error(source)).startswith("there is no context 'staging': $KUBECONFIG names")
 
 
 # -- which context -----------------------------------------------------------------------------
 
 
 async def test_a_context_is_chosen_by_name(tmp_path: Path) -> None:
-    both = document(name="one")
-    for part, items in document(name="two", cluster={"server": "http://two"}).items():
+    both = make_kubeconfig(name="one")
+    for part, items in make_kubeconfig(name="two", cluster={"server": "http://two"}).items():
         if isinstance(items, list):
             both[part] += items
-    path = written(tmp_path, both)
+    path = write_kubeconfig(tmp_path, both)
 
-    assert str((await load(path)).server) == "http://10.0.0.1"
-    assert str((await load(path, "two")).server) == "http://two"
+    assert str((await load_credentials(path)).server) == "http://10.0.0.1"
+    assert str((await load_credentials(path, "two")).server) == "http://two"
 
 
 async def test_the_namespace_is_the_chosen_contexts(tmp_path: Path) -> None:
-    content = document()
+    content = make_kubeconfig()
     content["contexts"][0]["context"]["namespace"] = "web"
     content["contexts"].append({"name": "bare", "context": {"cluster": "main", "user": "main"}})
-    path = written(tmp_path, content)
+    path = write_kubeconfig(tmp_path, content)
 
-    assert (await load(path)).namespace == "web"
-    assert (await load(path, "bare")).namespace == ""
+    assert (await load_credentials(path)).namespace == "web"
+    assert (await load_credentials(path, "bare")).namespace == ""
 
 
 async def test_the_first_file_that_sets_a_current_context_wins(tmp_path: Path) -> None:
     """As for kubectl; for kubernetes_asyncio the last one does."""
-    first = written(tmp_path, document(name="a", cluster={"server": "http://a"}), "a")
-    second = written(tmp_path, document(name="b", cluster={"server": "http://b"}), "b")
+    first = write_kubeconfig(
+        tmp_path, make_kubeconfig(name="a", cluster={"server": "http://a"}), "a"
+    )
+    second = write_kubeconfig(
+        tmp_path, make_kubeconfig(name="b", cluster={"server": "http://b"}), "b"
+    )
     source = Kubeconfig(environment={"KUBECONFIG": f"{first}{os.pathsep}{second}"})
 
     assert str((await source.load()).server) == "http://a"
@@ -161,19 +165,21 @@ async def test_the_first_file_that_sets_a_current_context_wins(tmp_path: Path) -
 
 async def test_the_first_file_that_has_a_part_wins_whole(tmp_path: Path) -> None:
     """As kubectl's rules have it: what a second file adds to the same user is not taken."""
-    first = written(tmp_path, document(user={"username": "me"}), "a")
-    second = written(tmp_path, document(user={"password": "pw", "token": CANARY}), "b")
+    first = write_kubeconfig(tmp_path, make_kubeconfig(user={"username": "me"}), "a")
+    second = write_kubeconfig(
+        tmp_path, make_kubeconfig(user={"password": "pw", "token": CANARY}), "b"
+    )
     source = Kubeconfig(environment={"KUBECONFIG": f"{first}{os.pathsep}{second}"})
 
     assert await (await source.load()).authorization.header() == ""
 
 
 async def test_a_cluster_may_be_in_one_file_and_its_user_in_another(tmp_path: Path) -> None:
-    content = document()
-    users = {"users": document(user={"token": "abc"})["users"]}
+    content = make_kubeconfig()
+    users = {"users": make_kubeconfig(user={"token": "abc"})["users"]}
     content["users"] = None
-    first, empty = written(tmp_path, content, "a"), written(tmp_path, "", "b")
-    second = written(tmp_path, users, "c")
+    first, empty = write_kubeconfig(tmp_path, content, "a"), write_kubeconfig(tmp_path, "", "b")
+    second = write_kubeconfig(tmp_path, users, "c")
     listed = os.pathsep.join(map(str, [empty, first, second]))
 
     credentials = await Kubeconfig(environment={"KUBECONFIG": listed}).load()
@@ -182,24 +188,24 @@ async def test_a_cluster_may_be_in_one_file_and_its_user_in_another(tmp_path: Pa
 
 
 async def test_without_a_current_context_one_must_be_chosen(tmp_path: Path) -> None:
-    content = document()
+    content = make_kubeconfig()
     del content["current-context"]
-    path = written(tmp_path, content)
+    path = write_kubeconfig(tmp_path, content)
 
-    assert await refusal(Kubeconfig(path)) == (
+    assert await load_error(Kubeconfig(path)) == (
         f"{path} has no current context; it has main: see `kubectl config get-contexts "
         f"--kubeconfig={path}`"
     )
-    assert str((await load(path, "main")).server) == "http://10.0.0.1"
+    assert str((await load_credentials(path, "main")).server) == "http://10.0.0.1"
 
 
 @pytest.mark.parametrize("part", ["cluster", "user"])
 async def test_a_context_that_names_what_is_not_there_says_so(tmp_path: Path, part: str) -> None:
-    content = document()
+    content = make_kubeconfig()
     content["contexts"][0]["context"][part] = "nobody"
-    path = written(tmp_path, content)
+    path = write_kubeconfig(tmp_path, content)
 
-    assert await refusal(Kubeconfig(path)) == (
+    assert await load_error(Kubeconfig(path)) == (
         f"{path}: context 'main' names {part} 'nobody', which is not there"
     )
 
@@ -209,12 +215,12 @@ async def test_a_context_without_a_user_is_anonymous(
 ) -> None:
     """kubernetes_asyncio fails with a TypeError here."""
     authority = certificates.write_authority(tmp_path)
-    content = document(
+    content = make_kubeconfig(
         cluster={"server": "https://10.0.0.1", "certificate-authority": str(authority)}
     )
     del content["contexts"][0]["context"]["user"]
 
-    credentials = await load(written(tmp_path, content))
+    credentials = await load_credentials(write_kubeconfig(tmp_path, content))
 
     assert await credentials.authorization.header() == ""
 
@@ -248,51 +254,54 @@ async def test_a_context_without_a_user_is_anonymous(
 async def test_a_file_that_is_no_kubeconfig_is_named_and_not_quoted(
     tmp_path: Path, content: str, said: str
 ) -> None:
-    path = written(tmp_path, content)
+    path = write_kubeconfig(tmp_path, content)
 
     with pytest.raises(ConfigurationError) as caught:
         await Kubeconfig(path).load()
 
     assert str(caught.value).startswith(f"{path} {said}")
-    assert CANARY not in chain_of_errors(caught.value)
+    assert CANARY not in error_chain_text(caught.value)
 
 
 async def test_a_cluster_without_a_server_is_no_cluster(tmp_path: Path) -> None:
-    path = written(tmp_path, document(cluster={"server": ""}))
+    path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"server": ""}))
 
-    assert await refusal(Kubeconfig(path)) == f"{path}: cluster 'main' has no server"
-    path = written(tmp_path, document(cluster={"server": "10.0.0.1"}))
-    assert (await refusal(Kubeconfig(path))).startswith(f"{path}: context 'main': a server is")
+    assert await load_error(Kubeconfig(path)) == f"{path}: cluster 'main' has no server"
+    path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"server": "10.0.0.1"}))
+    assert (await load_error(Kubeconfig(path))).startswith(f"{path}: context 'main': a server is")
 
 
 async def test_what_is_missing_in_a_user_is_told_without_the_rest_of_it(tmp_path: Path) -> None:
     """The names that kubernetes_asyncio gives to parts of a file quote them, tokens included."""
     user = {"password": CANARY, "auth-provider": {"name": "oidc", "config": {"id-token": None}}}
-    source = Kubeconfig(written(tmp_path, document(user=user)))
+    source = Kubeconfig(write_kubeconfig(tmp_path, make_kubeconfig(user=user)))
 
     with pytest.raises(ConfigurationError, match="context 'main'") as caught:
         await source.load()
 
-    assert CANARY not in chain_of_errors(caught.value)
+    assert CANARY not in error_chain_text(caught.value)
 
 
 @pytest.mark.parametrize("key", ["certificate-authority", "client-certificate", "client-key"])
 async def test_data_that_is_not_base64_is_named(tmp_path: Path, key: str) -> None:
-    content = document(cluster={"server": "https://10.0.0.1"})
+    content = make_kubeconfig(cluster={"server": "https://10.0.0.1"})
     owner = content["clusters"][0]["cluster"] if "auth" in key else content["users"][0]["user"]
     owner[f"{key}-data"] = "-----BEGIN"
-    path = written(tmp_path, content)
+    path = write_kubeconfig(tmp_path, content)
 
-    assert await refusal(Kubeconfig(path)) == (
+    assert await load_error(Kubeconfig(path)) == (
         f"{path}: context 'main': a certificate or its key can't be used: {key}-data is not base64"
     )
 
 
 async def test_a_certificate_that_is_none_is_named(tmp_path: Path) -> None:
-    cluster = {"server": "https://10.0.0.1", "certificate-authority-data": encoded(b"nonsense")}
-    path = written(tmp_path, document(cluster=cluster))
+    cluster = {
+        "server": "https://10.0.0.1",
+        "certificate-authority-data": encode_base64(b"nonsense"),
+    }
+    path = write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster))
 
-    assert "a certificate or its key can't be used" in await refusal(Kubeconfig(path))
+    assert "a certificate or its key can't be used" in await load_error(Kubeconfig(path))
 
 
 # -- a pod -------------------------------------------------------------------------------------
@@ -329,7 +338,7 @@ async def test_a_mount_without_a_token_is_told(tmp_path: Path, certificates: Cer
     source = mounted(tmp_path, certificates)
     (tmp_path / "token").unlink()
 
-    assert "): Service token file does not exist; " in await refusal(source)
+    assert "): Service token file does not exist; " in await load_error(source)
 
 
 async def test_a_token_that_is_no_text_is_told_unseen(
@@ -341,7 +350,7 @@ async def test_a_token_that_is_no_text_is_told_unseen(
 
     with pytest.raises(ConfigurationError, match="the token is no text") as caught:
         await source.load()
-    assert CANARY not in chain_of_errors(caught.value)
+    assert CANARY not in error_chain_text(caught.value)
 
 
 async def test_nothing_of_it_shows_a_secret(tmp_path: Path, certificates: Certificates) -> None:
@@ -373,7 +382,7 @@ async def test_a_kubeconfig_that_can_not_be_read_in_time_is_named(
     tmp_path: Path, context: str | None
 ) -> None:
     with hanging(tmp_path / "config") as path:
-        said = await refusal(Kubeconfig(path, context, environment=NO_POD, patience=0.02))
+        said = await load_error(Kubeconfig(path, context, environment=NO_POD, timeout=0.02))
 
     where = f"{path}: context 'prod'" if context else f"{path}"
     assert said.startswith(f"{where}: the files were not read in 0.02 s: does the file system hang")
@@ -386,8 +395,10 @@ async def test_a_file_that_a_kubeconfig_names_is_not_waited_for_for_ever(
 ) -> None:
     with hanging(tmp_path / "secret") as secret:
         user = {"client-certificate": __file__, "client-key": __file__, key: str(secret)}
-        path = written(tmp_path, document(cluster={"server": "https://10.0.0.1"}, user=user))
-        said = await refusal(Kubeconfig(path, environment=NO_POD, patience=0.5))
+        path = write_kubeconfig(
+            tmp_path, make_kubeconfig(cluster={"server": "https://10.0.0.1"}, user=user)
+        )
+        said = await load_error(Kubeconfig(path, environment=NO_POD, timeout=0.5))
 
     assert said.startswith(f"{path}: context 'main': the files were not read in 0.5 s")
 

@@ -11,37 +11,37 @@ import pytest
 from aioinformer._client.kubeconfig.source import Kubeconfig
 from aioinformer.errors import ConfigurationError, FetchError
 from tests.client.conftest import Certificates
+from tests.client.fake_exec_plugin import FakePlugin, in_seconds
 from tests.client.kubeconfigs import (
     CANARY,
-    chain_of_errors,
-    document,
-    encoded,
-    load,
-    refusal,
-    written,
+    encode_base64,
+    error_chain_text,
+    load_credentials,
+    load_error,
+    make_kubeconfig,
+    write_kubeconfig,
 )
-from tests.client.plugins import FakePlugin, in_seconds
 
 # -- read again --------------------------------------------------------------------------------
 
 
 async def refused(folder: Path, *, before: Any, after: Any) -> str:
     """What is said when a token was refused and the file has been rewritten."""
-    credentials = await load(written(folder, before))
+    credentials = await load_credentials(write_kubeconfig(folder, before))
     header = await credentials.authorization.header()
-    written(folder, after)
+    write_kubeconfig(folder, after)
     with pytest.raises(FetchError) as caught:
         await credentials.authorization.header(refused=header)
     assert caught.value.phase == "credentials"
-    assert CANARY not in chain_of_errors(caught.value)
+    assert CANARY not in error_chain_text(caught.value)
     return str(caught.value)
 
 
 async def test_a_token_is_never_sent_to_another_server(tmp_path: Path) -> None:
     said = await refused(
         tmp_path,
-        before=document(user={"token": CANARY}),
-        after=document(cluster={"server": "http://10.9.9.9"}, user={"token": "other"}),
+        before=make_kubeconfig(user={"token": CANARY}),
+        after=make_kubeconfig(cluster={"server": "http://10.9.9.9"}, user={"token": "other"}),
     )
 
     assert said == (
@@ -50,19 +50,21 @@ async def test_a_token_is_never_sent_to_another_server(tmp_path: Path) -> None:
 
 
 async def test_a_switched_context_does_not_move_a_client(tmp_path: Path) -> None:
-    both = document(user={"token": "one"})
-    for part, items in document(name="two", user={"token": "two"}).items():
+    both = make_kubeconfig(user={"token": "one"})
+    for part, items in make_kubeconfig(name="two", user={"token": "two"}).items():
         if isinstance(items, list):
             both[part] += items
-    credentials = await load(written(tmp_path, both))
-    written(tmp_path, {**both, "current-context": "two"})
+    credentials = await load_credentials(write_kubeconfig(tmp_path, both))
+    write_kubeconfig(tmp_path, {**both, "current-context": "two"})
 
     assert await credentials.authorization.header(refused="Bearer one") == "Bearer one"
 
 
 async def test_a_context_that_was_removed_is_missed(tmp_path: Path) -> None:
     said = await refused(
-        tmp_path, before=document(user={"token": CANARY}), after=document(name="other")
+        tmp_path,
+        before=make_kubeconfig(user={"token": CANARY}),
+        after=make_kubeconfig(name="other"),
     )
 
     assert said.startswith(f"{tmp_path}/config has no context 'main'; it has other: see ")
@@ -70,12 +72,14 @@ async def test_a_context_that_was_removed_is_missed(tmp_path: Path) -> None:
 
 async def test_an_id_token_that_has_expired_meanwhile_says_what_to_do(tmp_path: Path) -> None:
     def user(expires: int) -> dict[str, Any]:
-        claims = encoded(f'{{"exp": {expires}}}'.encode()).rstrip("=")
+        claims = encode_base64(f'{{"exp": {expires}}}'.encode()).rstrip("=")
         config = {"id-token": f"head.{claims}.{CANARY}"}
         return {"auth-provider": {"name": "oidc", "config": config}}
 
     said = await refused(
-        tmp_path, before=document(user=user(2**32)), after=document(user=user(1_700_000_000))
+        tmp_path,
+        before=make_kubeconfig(user=user(2**32)),
+        after=make_kubeconfig(user=user(1_700_000_000)),
     )
 
     assert "its id-token expired at 2023-11-14 22:13:20 UTC and is not renewed here" in said
@@ -94,18 +98,18 @@ async def test_an_id_token_that_has_expired_meanwhile_says_what_to_do(tmp_path: 
     ids=["a list", "exec", "command", "provider", "certificate", "token"],
 )
 async def test_a_user_that_is_no_user_is_a_wrong_configuration(tmp_path: Path, user: Any) -> None:
-    content = document(cluster={"server": "https://10.0.0.1"})
+    content = make_kubeconfig(cluster={"server": "https://10.0.0.1"})
     content["users"][0]["user"] = user
 
     with pytest.raises(ConfigurationError, match="context 'main'") as caught:
-        await load(written(tmp_path, content))
+        await load_credentials(write_kubeconfig(tmp_path, content))
 
-    assert CANARY not in chain_of_errors(caught.value)
+    assert CANARY not in error_chain_text(caught.value)
 
 
 async def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
-    path = written(tmp_path, document(user={"token": CANARY}))
-    credentials = await load(path)
+    path = write_kubeconfig(tmp_path, make_kubeconfig(user={"token": CANARY}))
+    credentials = await load_credentials(path)
     path.rename(tmp_path / "elsewhere")
 
     with pytest.raises(FetchError, match=r"config: No such file or directory$"):
@@ -119,41 +123,42 @@ async def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
 async def test_auth_providers_that_kubernetes_removed_are_not_taken_for_anonymous(
     tmp_path: Path, name: str
 ) -> None:
-    path = written(tmp_path, document(user={"auth-provider": {"name": name}}))
+    path = write_kubeconfig(tmp_path, make_kubeconfig(user={"auth-provider": {"name": name}}))
 
-    assert await refusal(Kubeconfig(path)) == (
+    assert await load_error(Kubeconfig(path)) == (
         f"{path}: context 'main': the auth-provider {name!r} was removed from Kubernetes in 1.26; "
         f"use the exec plugin of your cloud"
     )
 
 
 async def test_an_oidc_provider_without_a_token_says_so(tmp_path: Path) -> None:
-    path = written(tmp_path, document(user={"auth-provider": {"name": "oidc"}}))
+    path = write_kubeconfig(tmp_path, make_kubeconfig(user={"auth-provider": {"name": "oidc"}}))
 
-    assert (await refusal(Kubeconfig(path))).endswith("its oidc auth-provider has no id-token")
+    assert (await load_error(Kubeconfig(path))).endswith("its oidc auth-provider has no id-token")
 
 
 async def test_a_token_file_goes_before_a_token(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("file")
-    path = written(tmp_path, document(user={"token": "word", "tokenFile": "token"}))
+    path = write_kubeconfig(tmp_path, make_kubeconfig(user={"token": "word", "tokenFile": "token"}))
 
-    assert await (await load(path)).authorization.header() == "Bearer file"
+    assert await (await load_credentials(path)).authorization.header() == "Bearer file"
 
 
 async def test_a_token_goes_before_a_plugin(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
-    path = written(tmp_path, document(user={"token": "word", **fake.user()}))
+    path = write_kubeconfig(tmp_path, make_kubeconfig(user={"token": "word", **fake.user()}))
 
-    assert await (await load(path)).authorization.header() == "Bearer word"
+    assert await (await load_credentials(path)).authorization.header() == "Bearer word"
     assert fake.runs == 0
 
 
 async def test_a_certificate_without_a_key_is_refused(tmp_path: Path) -> None:
-    content = document(
-        cluster={"server": "https://10.0.0.1"}, user={"client-certificate-data": encoded(b"x")}
+    content = make_kubeconfig(
+        cluster={"server": "https://10.0.0.1"},
+        user={"client-certificate-data": encode_base64(b"x")},
     )
 
-    assert (await refusal(Kubeconfig(written(tmp_path, content)))).endswith(
+    assert (await load_error(Kubeconfig(write_kubeconfig(tmp_path, content)))).endswith(
         "client-certificate and client-key are not there both"
     )
 
@@ -166,7 +171,7 @@ async def test_a_plugin_is_told_of_the_cluster_as_kubectl_tells_it(
 ) -> None:
     certificates.write_authority(tmp_path)
     fake = FakePlugin(tmp_path)
-    fake.yields(token="abc")
+    fake.set_status(token="abc")
     extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
     cluster = {
         "server": "https://10.0.0.1",
@@ -176,12 +181,12 @@ async def test_a_plugin_is_told_of_the_cluster_as_kubectl_tells_it(
     }
     user = fake.user(provideClusterInfo=True)
 
-    await load(written(tmp_path, document(cluster=cluster, user=user)))
+    await load_credentials(write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster, user=user)))
 
-    assert fake.told["spec"]["cluster"] == {
+    assert fake.last_exec_info["spec"]["cluster"] == {
         "server": "https://10.0.0.1",
         "tls-server-name": "kubernetes.example",
-        "certificate-authority-data": encoded(certificates.authority_pem),
+        "certificate-authority-data": encode_base64(certificates.authority_pem),
         "config": {"audience": "x"},
     }
 
@@ -190,9 +195,11 @@ async def test_a_plugin_is_run_once_for_all_requests_until_what_it_yielded_ends(
     tmp_path: Path,
 ) -> None:
     fake = FakePlugin(tmp_path)
-    fake.yields(token="one", expirationTimestamp=in_seconds(0.05))
-    credentials = await load(written(tmp_path, document(user=fake.user())))
-    fake.yields(token="two")
+    fake.set_status(token="one", expirationTimestamp=in_seconds(0.05))
+    credentials = await load_credentials(
+        write_kubeconfig(tmp_path, make_kubeconfig(user=fake.user()))
+    )
+    fake.set_status(token="two")
     await asyncio.sleep(0.06)
 
     headers = await asyncio.gather(*(credentials.authorization.header() for _ in range(10)))
@@ -203,8 +210,10 @@ async def test_a_plugin_is_run_once_for_all_requests_until_what_it_yielded_ends(
 
 async def test_a_load_that_is_cancelled_kills_its_plugin(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
-    fake.script("exec sleep 60")
-    loading = asyncio.create_task(load(written(tmp_path, document(user=fake.user()))))
+    fake.write_script("exec sleep 60")
+    loading = asyncio.create_task(
+        load_credentials(write_kubeconfig(tmp_path, make_kubeconfig(user=fake.user())))
+    )
     while not fake.runs:  # noqa: ASYNC110  # a program has no event
         await asyncio.sleep(0.001)
 
@@ -215,7 +224,7 @@ async def test_a_load_that_is_cancelled_kills_its_plugin(tmp_path: Path) -> None
 
 async def test_a_plugin_that_fails_at_first_is_a_wrong_configuration(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
-    fake.script("echo not logged in >&2; exit 1")
+    fake.write_script("echo not logged in >&2; exit 1")
 
     with pytest.raises(ConfigurationError, match=r"failed with code 1: not logged in$"):
-        await load(written(tmp_path, document(user=fake.user())))
+        await load_credentials(write_kubeconfig(tmp_path, make_kubeconfig(user=fake.user())))

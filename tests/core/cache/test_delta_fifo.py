@@ -9,15 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
-from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind, Entry, Replaced, Resync
+from aioinformer._core.objects.deltas import (
+    Bookmark,
+    Delta,
+    DeltaKind,
+    QueueEntry,
+    Replaced,
+    Resync,
+)
 from aioinformer._core.objects.kube_object import ObjectKey
 from tests.core import strategies
 from tests.core.builders import added, deleted, delta, key, pod, updated
 
 
-def drained(fifo: DeltaFIFO) -> list[Entry]:
+def drained(fifo: DeltaFIFO) -> list[QueueEntry]:
     """Everything that can be popped."""
-    entries: list[Entry] = []
+    entries: list[QueueEntry] = []
     while (entry := fifo.pop()) is not None:
         entries.append(entry)
     return entries
@@ -323,11 +330,11 @@ class Model:
     """The queue as a plain list, its rules spelt out by walking it."""
 
     def __init__(self, known: Container[ObjectKey] | None) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[QueueEntry] = []
         self.known = known
         self.applying = False
 
-    def pop(self) -> Entry | None:
+    def pop(self) -> QueueEntry | None:
         entry = self.entries.pop(0) if self.entries else None
         self.applying = isinstance(entry, Replaced)
         return entry

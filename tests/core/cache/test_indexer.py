@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
-from aioinformer._core.cache.indexer import Indexer, Replacement
+from aioinformer._core.cache.indexer import Indexer, StagedReplacement
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind, Replaced
 from aioinformer._core.objects.kube_object import (
     Added,
@@ -26,11 +26,11 @@ from tests.core.builders import (
     PODS,
     WIDGETS,
     added,
-    cached,
     deleted,
     delta,
     encode,
     key,
+    make_object,
     pod,
     pod_body,
     replaced,
@@ -63,7 +63,7 @@ def relisted(indexer: Indexer, objects: Iterable[KubeObject], rv: str = "100") -
     return events
 
 
-def finish(replacement: Replacement) -> None:
+def finish(replacement: StagedReplacement) -> None:
     """Step until done."""
     while not replacement.step(1):
         pass
@@ -653,7 +653,7 @@ def test_after_a_restored_backup_equal_versions_don_t_hide_a_change() -> None:
 
 def test_after_a_restored_backup_what_is_the_same_is_told_no_more_than_else() -> None:
     """The items of a list lack the kind and apiVersion that a watch sends."""
-    watched = cached({"kind": "Pod", "apiVersion": "v1", **pod_body("a", rv="5")})
+    watched = make_object({"kind": "Pod", "apiVersion": "v1", **pod_body("a", rv="5")})
     indexer = holding(watched)
 
     assert restored(indexer, [pod("a", rv="5")]) == []
@@ -706,14 +706,14 @@ def test_of_the_same_version_the_object_in_memory_is_known() -> None:
     held_ = pod("a", rv="5")
     indexer = holding(held_)
 
-    assert indexer.known(pod("a", rv="5")) is held_
+    assert indexer.deduplicate(pod("a", rv="5")) is held_
 
 
 @pytest.mark.parametrize(
     "other", [pod("a", rv="6"), pod("a", rv="5", uid="another"), pod("b", rv="5"), pod("a", rv="")]
 )
 def test_anything_else_is_itself(other: KubeObject) -> None:
-    assert holding(pod("a", rv="5")).known(other) is other
+    assert holding(pod("a", rv="5")).deduplicate(other) is other
 
 
 def test_an_index_function_is_not_async() -> None:

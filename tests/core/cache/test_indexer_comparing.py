@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec import Struct
 
-from aioinformer._core.cache.indexer import append_change, parted, same, same_content, untraced
+from aioinformer._core.cache.indexer import (
+    append_change,
+    is_same_content,
+    is_same_version,
+    removal_reason,
+    without_traceback,
+)
 from aioinformer._core.objects.kube_object import (
     Added,
     Deleted,
@@ -14,42 +20,42 @@ from aioinformer._core.objects.kube_object import (
     KubeObject,
     Updated,
 )
-from aioinformer._core.objects.stored import Modelled, Withheld
-from tests.core.builders import PODS, cached, key, pod, pod_body, unreadable
+from aioinformer._core.objects.stored import ExcludedObject, ModelObject
+from tests.core.builders import PODS, key, make_object, pod, pod_body, undecodable_pod
 from tests.core.models import Metadata, Pod, Spec
 
 
-def held(node: str) -> Modelled:
+def held(node: str) -> ModelObject:
     model = Pod(Metadata("a"), Spec(node))
-    return Modelled(key("a"), "uid-a", "1", b"", PODS, model=model)
+    return ModelObject(key("a"), "uid-a", "1", b"", PODS, model=model)
 
 
 def test_equal_versions_are_equal_objects() -> None:
-    assert same(pod("a"), pod("a", node="node-2"))
-    assert not same(pod("a"), pod("a", rv="2"))
-    assert not same(pod("a"), pod("a", uid="another"))
-    assert not same(pod("a", rv=""), pod("a", rv=""))
+    assert is_same_version(pod("a"), pod("a", node="node-2"))
+    assert not is_same_version(pod("a"), pod("a", rv="2"))
+    assert not is_same_version(pod("a"), pod("a", uid="another"))
+    assert not is_same_version(pod("a", rv=""), pod("a", rv=""))
 
 
 @pytest.mark.parametrize(
     ("new", "expected"),
     [
         (pod("a"), True),
-        (cached(pod_body("a") | {"kind": "Pod", "apiVersion": "v1"}), True),
+        (make_object(pod_body("a") | {"kind": "Pod", "apiVersion": "v1"}), True),
         (pod("a", node="node-2"), False),
         (pod("a", rv="2"), False),
-        (Withheld.of(pod("a")), False),
+        (ExcludedObject.of(pod("a")), False),
     ],
 )
 def test_where_versions_prove_nothing_contents_are_compared(
     new: KubeObject, expected: bool
 ) -> None:
-    assert same_content(pod("a"), new) is expected
+    assert is_same_content(pod("a"), new) is expected
 
 
 def test_models_are_compared_with_each_other() -> None:
-    assert same_content(held("node-1"), held("node-1"))
-    assert not same_content(held("node-1"), held("node-2"))
+    assert is_same_content(held("node-1"), held("node-1"))
+    assert not is_same_content(held("node-1"), held("node-2"))
 
 
 class Touchy(Struct):
@@ -60,28 +66,28 @@ class Touchy(Struct):
 
 
 def test_models_that_can_not_be_compared_are_taken_to_differ() -> None:
-    one, two = (Modelled(key("a"), "uid-a", "1", b"", PODS, model=Touchy()) for _ in "12")
+    one, two = (ModelObject(key("a"), "uid-a", "1", b"", PODS, model=Touchy()) for _ in "12")
 
-    assert not same_content(one, two)
+    assert not is_same_content(one, two)
 
 
 def test_what_can_not_be_opened_is_compared_by_its_bytes() -> None:
-    assert same_content(unreadable(), unreadable())
+    assert is_same_content(undecodable_pod(), undecodable_pod())
 
 
 @pytest.mark.parametrize(
     ("withheld", "reason"),
     [
-        (Withheld.of(pod("a", rv="2"), ValueError()), None),
-        (Withheld.of(pod("a", rv="2")), "dropped"),
-        (Withheld.of(pod("a", uid="another"), ValueError()), "vanished"),
-        (Withheld.of(pod("a", uid="another")), "vanished"),
+        (ExcludedObject.of(pod("a", rv="2"), ValueError()), None),
+        (ExcludedObject.of(pod("a", rv="2")), "dropped"),
+        (ExcludedObject.of(pod("a", uid="another"), ValueError()), "vanished"),
+        (ExcludedObject.of(pod("a", uid="another")), "vanished"),
     ],
 )
 def test_what_was_held_stays_if_a_newer_version_of_it_is_rejected(
-    withheld: Withheld, reason: DeleteReason | None
+    withheld: ExcludedObject, reason: DeleteReason | None
 ) -> None:
-    assert parted(pod("a"), withheld) == reason
+    assert removal_reason(pod("a"), withheld) == reason
 
 
 def test_another_object_is_no_update() -> None:
@@ -102,7 +108,7 @@ def test_an_error_without_its_tracebacks_keeps_nothing_alive() -> None:
 
     with pytest.raises(TypeError) as caught:
         fail()
-    error = untraced(caught.value)
+    error = without_traceback(caught.value)
 
     assert error.__traceback__ is None
     assert error.__cause__ is not None

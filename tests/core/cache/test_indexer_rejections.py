@@ -13,7 +13,7 @@ from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.verification import Comparison
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.codec.shape import Shape
-from aioinformer._core.codec.watch_decoder import InitialState, Intake
+from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
 from aioinformer._core.objects.deltas import Delta, Replaced
 from aioinformer._core.objects.kube_object import (
     Added,
@@ -23,7 +23,7 @@ from aioinformer._core.objects.kube_object import (
     ObjectKey,
     Updated,
 )
-from aioinformer._core.objects.stored import Modelled, Withheld
+from aioinformer._core.objects.stored import ExcludedObject, ModelObject
 from aioinformer._core.selectors.projections import field
 from aioinformer.errors import UsageError
 from tests.core.builders import (
@@ -44,12 +44,12 @@ NO = ValueError("no")
 END = {"metadata": {"resourceVersion": "3", "annotations": {"k8s.io/initial-events-end": "true"}}}
 
 
-def misfit(name: str, *, rv: str, uid: str | None = None) -> Withheld:
-    return Withheld.of(pod(name, rv=rv, uid=uid), NO)
+def misfit(name: str, *, rv: str, uid: str | None = None) -> ExcludedObject:
+    return ExcludedObject.of(pod(name, rv=rv, uid=uid), NO)
 
 
-def dropped(name: str, *, rv: str) -> Withheld:
-    return Withheld.of(pod(name, rv=rv))
+def dropped(name: str, *, rv: str) -> ExcludedObject:
+    return ExcludedObject.of(pod(name, rv=rv))
 
 
 def holding(*objects: KubeObject) -> Indexer:
@@ -226,7 +226,7 @@ def test_only_the_first_rejection_of_a_list_has_its_traceback() -> None:
         except ValueError as error:
             errors.append(error)
     indexer = holding()
-    relist(indexer, [Withheld.of(pod(name), e) for name, e in zip("ab", errors, strict=True)])
+    relist(indexer, [ExcludedObject.of(pod(name), e) for name, e in zip("ab", errors, strict=True)])
 
     assert errors[0].__traceback__ is not None
     assert errors[1].__traceback__ is None
@@ -279,7 +279,7 @@ def test_listeners_and_the_cache_agree_whatever_fits(history: list[tuple[str, st
                 del told[event.key]
             else:
                 told[event.key] = event.obj.resource_version
-        rejected = {n for n, each in server.items() if type(each) is Withheld and each.error}
+        rejected = {n for n, each in server.items() if type(each) is ExcludedObject and each.error}
 
         assert held(indexer) == good
         assert told == {key(name): version for name, version in good.items()}
@@ -315,8 +315,8 @@ def test_a_transform_is_asked_once_for_each_event_of_any_kind() -> None:
         asked.append(obj.resource_version)
         return obj
 
-    initial = InitialState(lambda obj: obj)
-    intake = Intake(PODS, initial=initial, keep=Shape.of(transform=transform).keep())
+    initial = InitialList(lambda obj: obj)
+    intake = WatchDecoder(PODS, initial=initial, converter=Shape.of(transform=transform).keep())
     lines = [
         line("ADDED", pod_body("a", rv="2")),
         line("BOOKMARK", END),
@@ -327,15 +327,15 @@ def test_a_transform_is_asked_once_for_each_event_of_any_kind() -> None:
     intake.feed(b"\n".join(lines) + b"\n")
 
     assert asked == ["2", "4", "5"]
-    state = intake.take_state()
+    state = intake.take_initial_list()
     assert state is not None
     assert [obj.name for obj in state[0]] == ["a"]
-    assert len(intake.take()[0]) == 3
+    assert len(intake.take_entries()[0]) == 3
 
 
 def test_an_initial_state_has_its_misfits_in_it() -> None:
-    initial = InitialState(lambda obj: obj)
-    intake = Intake(PODS, initial=initial, keep=Shape.of(model=Pod).keep())
+    initial = InitialList(lambda obj: obj)
+    intake = WatchDecoder(PODS, initial=initial, converter=Shape.of(model=Pod).keep())
     bad = pod_body("a", rv="2") | {"spec": {"nodeName": 7}}
     lines = [
         line("ADDED", bad),
@@ -343,10 +343,10 @@ def test_an_initial_state_has_its_misfits_in_it() -> None:
         line("BOOKMARK", END),
     ]
     intake.feed(b"\n".join(lines) + b"\n")
-    state = intake.take_state()
+    state = intake.take_initial_list()
 
     assert state is not None
-    assert [type(obj) for obj in state[0]] == [Withheld, Modelled]
+    assert [type(obj) for obj in state[0]] == [ExcludedObject, ModelObject]
 
 
 # -- proofs ------------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ def compared(indexer: Indexer, *server: KubeObject) -> str:
         indexer.state.objects.copy(), "100", rejected=frozenset(indexer.rejected), contents=True
     )
     for obj in server:
-        comparison.saw(obj)
+        comparison.add_server_object(obj)
     while not comparison.step(10):
         pass
     return str(comparison.close())
@@ -443,4 +443,4 @@ def test_items_of_a_list_fit_where_their_watch_events_do() -> None:
     keep = Shape.of(model=Pod).keep()
 
     assert keep is not None
-    assert type(keep(obj)) is Modelled
+    assert type(keep(obj)) is ModelObject

@@ -6,7 +6,7 @@ import pytest
 
 from aioinformer import label_index
 from aioinformer.errors import ObjectDecodeError
-from tests.core.builders import cached, pod, pod_body
+from tests.core.builders import make_object, pod, pod_body
 
 POD = pod("a", labels={"app": "shop", "tier": "web", "example.com/x": ""})
 
@@ -36,7 +36,7 @@ def test_the_same_labels_are_the_same_function() -> None:
 
 def test_labels_that_cannot_be_read_are_an_error_of_the_object() -> None:
     with pytest.raises(ObjectDecodeError):
-        label_index("app")(cached(pod_body("a") | {"metadata": {"name": "a", "labels": 7}}))
+        label_index("app")(make_object(pod_body("a") | {"metadata": {"name": "a", "labels": 7}}))
 
 
 def test_the_repr_is_how_it_was_made() -> None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer import Delta, Event, Indexer, IndexFunction, KubeObject
-from aioinformer._core.cache.indexer import Replacement
-from aioinformer._core.cache.indexes import IndexBuilding
+from aioinformer._core.cache.indexer import StagedReplacement
+from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer.errors import IndexFailed, UsageError
 from tests.core.builders import added, deleted, key, pod, replaced, updated
 
@@ -28,7 +28,7 @@ def holding(*objects: KubeObject) -> Indexer:
     return indexer
 
 
-def relist(indexer: Indexer, objects: Sequence[KubeObject], rv: str = "10") -> Replacement:
+def relist(indexer: Indexer, objects: Sequence[KubeObject], rv: str = "10") -> StagedReplacement:
     """Staged and swapped in, but what was held before is not freed yet."""
     replacement = indexer.replace(replaced(objects, rv))
     finish(replacement)
@@ -36,12 +36,12 @@ def relist(indexer: Indexer, objects: Sequence[KubeObject], rv: str = "10") -> R
     return replacement
 
 
-def finish(work: IndexBuilding | Replacement) -> None:
+def finish(work: IndexBuild | StagedReplacement) -> None:
     while not work.step(1):
         pass
 
 
-def building(indexer: Indexer, function: IndexFunction = by_node) -> IndexBuilding:
+def building(indexer: Indexer, function: IndexFunction = by_node) -> IndexBuild:
     made = indexer.build_index("node", function)
     assert made is not None
     return made
@@ -289,4 +289,4 @@ def test_of_two_that_are_the_same_one_is_enough() -> None:
 def test_the_repr_shows_how_far_it_is() -> None:
     work = building(holding(*PODS))
     work.step(2)
-    assert repr(work) == "<IndexBuilding node filed=2>"
+    assert repr(work) == "<IndexBuild node filed=2>"

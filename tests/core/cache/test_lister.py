@@ -22,9 +22,9 @@ from tests.core.builders import (
     NODES,
     PODS,
     added,
-    cached,
     deleted,
     key,
+    make_object,
     pod,
     pod_body,
     replaced,
@@ -85,7 +85,7 @@ def test_a_name_alone_is_enough_where_one_namespace_is_cached() -> None:
 
 
 def test_a_name_alone_is_enough_for_a_cluster_scoped_resource() -> None:
-    node = cached({"metadata": {"name": "node-1", "uid": "u", "resourceVersion": "1"}})
+    node = make_object({"metadata": {"name": "node-1", "uid": "u", "resourceVersion": "1"}})
 
     assert Lister(holding(node, indexer=Indexer()), NODES).get("node-1") is node
 
@@ -225,7 +225,7 @@ def test_objects_that_share_a_value_with_another_one_are_found_once_each() -> No
 
 def test_an_object_that_the_index_function_raises_at_is_named() -> None:
     with pytest.raises(IndexFailed, match=r"'node'.*pods web/x: KeyError") as caught:
-        pods().index("node", cached(pod_body("x") | {"spec": {}}))
+        pods().index("node", make_object(pod_body("x") | {"spec": {}}))
     assert isinstance(caught.value.__cause__, KeyError)
 
 
@@ -358,7 +358,7 @@ def test_the_repr_shows_size_and_whether_it_is_synced() -> None:
 def odd() -> KubeObject:
     """A pod with labels that are none."""
     body = pod_body("odd")
-    return cached(body | {"metadata": body["metadata"] | {"labels": {"app": 7}}})
+    return make_object(body | {"metadata": body["metadata"] | {"labels": {"app": 7}}})
 
 
 def test_an_object_of_which_nobody_knows_whether_it_is_meant_is_not_left_out() -> None:

@@ -162,7 +162,7 @@ def test_a_conversion_can_not_cancel_who_reads() -> None:
 
 def told(passing: Filter[Any], shape: Shape[Any], event: Event) -> Event | None:
     failures: list[BaseException] = []
-    result = EventFilter(passing, lambda _, error: failures.append(error), view=shape.view()).one(
+    result = EventFilter(passing, lambda _, error: failures.append(error), view=shape.view()).apply(
         event
     )
     assert not failures

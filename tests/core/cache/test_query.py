@@ -8,20 +8,20 @@ from hypothesis import strategies as st
 
 from aioinformer import FieldSelector, IndexFunction, KubeObject, LabelSelector, field, label_index
 from aioinformer._core.cache.query import Query
-from aioinformer._core.cache.store import Index, State
+from aioinformer._core.cache.store import CacheState, Index
 from aioinformer.errors import InvalidPath, InvalidSelector
-from tests.core.builders import cached, pod, pod_body
+from tests.core.builders import make_object, pod, pod_body
 
 
-def state(objects: list[KubeObject], **functions: IndexFunction) -> State:
+def state(objects: list[KubeObject], **functions: IndexFunction) -> CacheState:
     """One that holds these, with these indexes."""
-    made = State(indexes={name: Index(name, function) for name, function in functions.items()})
+    made = CacheState(indexes={name: Index(name, function) for name, function in functions.items()})
     for obj in objects:
         made.put(obj, None)
     return made
 
 
-def found(query: Query, held: State) -> list[str]:
+def found(query: Query, held: CacheState) -> list[str]:
     return sorted(obj.name for obj in query.search(held).all())
 
 
@@ -108,7 +108,7 @@ def test_an_index_by_some_labels_never_changes_an_answer(
     ids=repr,
 )
 def test_fields_are_compared_as_a_server_prints_them(value: object, text: str) -> None:
-    obj = cached(pod_body("a") | {"spec": {"it": value}})
+    obj = make_object(pod_body("a") | {"spec": {"it": value}})
     for function in (field("spec.other"), field("metadata.name")):
         held = state([obj], some=function)
         assert found(Query.of(fields=f"spec.it={text}"), held) == ["a"]
@@ -150,7 +150,7 @@ def test_only_what_an_index_has_filed_is_looked_at(query: Query, count: int) -> 
 def test_what_the_index_has_answered_is_not_asked_again() -> None:
     """The labels of a body that can't be read would be an error."""
     held = state([A], labels=label_index("app"))
-    held.indexes["labels"].buckets["app=shop"][A.key] = broken = cached(pod_body("a"))
+    held.indexes["labels"].buckets["app=shop"][A.key] = broken = make_object(pod_body("a"))
     assert Query.of(labels="app=shop").search(held).all() == [broken]
     assert Query.of(labels="app=shop,tier=web").search(held).all() == []
 

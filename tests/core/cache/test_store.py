@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer._core.cache.store import FULL, GROWING, Index, State, Values
+from aioinformer._core.cache.store import (
+    DICT_RESIZE_POINTS,
+    RESIZE_COST,
+    CacheState,
+    Index,
+    IndexValues,
+)
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer.errors import UsageError
 from tests.core import strategies
@@ -30,10 +36,10 @@ def by_labels(obj: KubeObject) -> Iterable[str]:
     return (f"{name}={value}" for name, value in obj.labels.items())
 
 
-def indexed(*names: str) -> State:
+def indexed(*names: str) -> CacheState:
     """An empty state with these indexes."""
     functions = {"node": by_node, "labels": by_labels}
-    return State(indexes={name: Index(name, functions[name]) for name in names})
+    return CacheState(indexes={name: Index(name, functions[name]) for name in names})
 
 
 def held(index: Index) -> dict[str, list[KubeObject]]:
@@ -44,7 +50,7 @@ def held(index: Index) -> dict[str, list[KubeObject]]:
     return {value: list(bucket.values()) for value, bucket in index.buckets.items()}
 
 
-def keys(state: State, index: str) -> dict[str, set[ObjectKey]]:
+def keys(state: CacheState, index: str) -> dict[str, set[ObjectKey]]:
     """The keys that an index holds, whose objects are those that are held."""
     found = held(state.indexes[index])
     assert all(state.objects[obj.key] is obj for objects in found.values() for obj in objects)
@@ -68,7 +74,7 @@ def keys(state: State, index: str) -> dict[str, set[ObjectKey]]:
     ids=["none", "text", "empty text", "empty", "list", "tuple", "iterator"],
 )
 def test_an_index_function_gives_several_values_one_or_none(
-    found: Iterable[str] | str | None, values: Values
+    found: Iterable[str] | str | None, values: IndexValues
 ) -> None:
     assert Index("x", lambda _: found).values(pod("a")) == values
 
@@ -125,7 +131,7 @@ def test_taking_an_object_from_a_value_that_it_never_had_is_no_error() -> None:
 def test_an_empty_index_has_the_same_name_and_function() -> None:
     index, obj = Index("x", by_node), pod("a")
     index.move(obj, (), ("1",))
-    empty = index.empty()
+    empty = index.empty_copy()
 
     assert (empty.name, empty.function, empty.buckets) == ("x", by_node, {})
     assert held(index) == {"1": [obj]}
@@ -197,7 +203,7 @@ def test_an_index_function_can_not_cancel_who_files_an_object() -> None:
 
 def test_nothing_has_changed_when_an_index_function_raises() -> None:
     """client-go's store is left inconsistent here."""
-    state = State(indexes={"node": Index("node", by_node), "moody": Index("moody", moody)})
+    state = CacheState(indexes={"node": Index("node", by_node), "moody": Index("moody", moody)})
     old = pod("a", node="n1")
     state.put(old, None)
 
@@ -216,7 +222,7 @@ def test_a_function_that_raises_later_for_what_it_once_filed_leaves_no_trace() -
             raise RuntimeError("fickle")
         return by_node(obj)
 
-    state = State(indexes={"node": Index("node", fickle)})
+    state = CacheState(indexes={"node": Index("node", fickle)})
     old, other = pod("a", node="n1"), pod("b", node="n1")
     state.put(old, None)
     state.put(other, None)
@@ -231,7 +237,7 @@ def test_an_empty_state_has_the_same_indexes_over_nothing() -> None:
     state = indexed("node", "labels")
     state.put(pod("a"), None)
     state.resource_version, state.synced = "5", True
-    empty = state.empty()
+    empty = state.empty_copy()
 
     assert (empty.objects, empty.resource_version, empty.synced) == ({}, "", False)
     assert {name: held(index) for name, index in empty.indexes.items()} == {
@@ -248,7 +254,7 @@ def test_the_residue_is_all_that_dropping_the_state_would_free() -> None:
     for obj in objects:
         state.put(obj, None)
 
-    held_, keys_, buckets, containers = state.residue()
+    held_, keys_, buckets, containers = state.batches_to_free()
     assert (held_, keys_) == (objects, [key("a"), key("b")])
     assert buckets == [{key("a"): objects[0]}, {key("b"): objects[1]}]
     assert containers == [state.objects, state.indexes["node"].buckets]
@@ -267,8 +273,8 @@ def test_an_index_that_is_being_built_hears_of_every_change_and_cannot_be_read()
     state.remove(new)
     assert held(growing) == {"n=1": [other]}
     assert list(state.indexes) == ["node"]
-    assert list(state.empty().building) == []
-    assert [{key("b"): other}] in list(state.residue())
+    assert list(state.empty_copy().building) == []
+    assert [{key("b"): other}] in list(state.batches_to_free())
 
 
 CHANGES = st.lists(
@@ -301,17 +307,19 @@ def test_indexes_are_always_what_a_new_index_would_be(
 
 def test_what_is_full_grows_before_the_next_object_and_one_after_the_other() -> None:
     """An object with a label that every object has would make two large dicts grow at once."""
-    obj, count = pod("a"), min(FULL)
-    state = State(indexes={"all": Index("all", lambda _: "x"), "few": Index("few", lambda _: None)})
+    obj, count = pod("a"), min(DICT_RESIZE_POINTS)
+    state = CacheState(
+        indexes={"all": Index("all", lambda _: "x"), "few": Index("few", lambda _: None)}
+    )
     state.objects = {key(str(number)): obj for number in range(count)}
     state.indexes["all"].buckets["x"] = bucket = dict(state.objects)
     sizes = [sys.getsizeof(each) for each in (state.objects, bucket)]
 
-    work = state.grow()
-    assert sum(1 for _ in islice(work, GROWING)) == GROWING
+    work = state.resize_dicts()
+    assert sum(1 for _ in islice(work, RESIZE_COST)) == RESIZE_COST
     assert sys.getsizeof(state.objects) > sizes[0]
     assert sys.getsizeof(bucket) == sizes[1], "not in the same step"
-    assert sum(1 for _ in work) == GROWING
+    assert sum(1 for _ in work) == RESIZE_COST
     grown = [sys.getsizeof(each) for each in (state.objects, bucket)]
     state.put(pod("next"), None)
 
@@ -321,7 +329,7 @@ def test_what_is_full_grows_before_the_next_object_and_one_after_the_other() -> 
 
 
 def test_nothing_grows_that_is_not_full() -> None:
-    state = State(indexes={"all": Index("all", lambda _: "x")})
+    state = CacheState(indexes={"all": Index("all", lambda _: "x")})
     state.put(pod("a"), None)
 
-    assert list(state.grow()) == []
+    assert list(state.resize_dicts()) == []

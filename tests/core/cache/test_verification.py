@@ -6,7 +6,7 @@ import pytest
 
 from aioinformer import KubeObject
 from aioinformer._core.cache.verification import Comparison, Verification
-from tests.core.builders import cached, key, pod, pod_body
+from tests.core.builders import key, make_object, pod, pod_body
 
 A, B, C = pod("a", rv="1"), pod("b", rv="2"), pod("c", rv="3")
 
@@ -21,7 +21,7 @@ def comparing(
 
 def result(comparison: Comparison, *objects: KubeObject) -> Verification:
     for obj in objects:
-        comparison.saw(obj)
+        comparison.add_server_object(obj)
     while not comparison.step(1):
         pass
     return comparison.close()
@@ -66,7 +66,7 @@ def test_contents_are_compared_if_asked_for() -> None:
 
 def test_the_kind_that_items_of_a_list_lack_is_no_difference() -> None:
     """Recordings 10 and 30: events of a watch have it."""
-    watched = cached({"kind": "Pod", "apiVersion": "v1"} | pod_body("a"))
+    watched = make_object({"kind": "Pod", "apiVersion": "v1"} | pod_body("a"))
     assert result(comparing(watched, contents=True), pod("a"))
 
 
@@ -89,5 +89,5 @@ def test_of_many_differences_a_few_are_written_out() -> None:
 def test_the_repr_shows_how_far_it_is(seen: int) -> None:
     comparison = comparing(A, B, C)
     for obj in (A, B)[:seen]:
-        comparison.saw(obj)
+        comparison.add_server_object(obj)
     assert repr(comparison) == f"<Comparison rv=10 seen={seen} left={3 - seen}>"

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer._core.codec.list_decoder import HEAD_CAP, ITEM_CAP, ListDecoder, ListFrame
+from aioinformer._core.codec.list_decoder import HEAD_CAP, ITEM_CAP, ListDecoder, ListEnvelope
 from aioinformer._core.codec.watch_decoder import LINE_CAP
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ProtocolError
-from tests.client.recordings import recorded
+from tests.client.recordings import read_recording
 from tests.core import strategies
 from tests.core.builders import PODS, WIDGETS, encode, pod_body, pod_list
-from tests.core.strategies import Spelling
+from tests.core.strategies import JsonStyle
 
 RECORDED: dict[str, tuple[Resource, int, bool]] = {
     # recording: what is listed, items, whether there are more pages
@@ -50,7 +50,7 @@ ALL_LISTS = pytest.mark.parametrize("name", RECORDED)
 
 def decoded(
     pieces: list[bytes], resource: Resource = PODS, *, managed_fields: bool = True
-) -> tuple[list[KubeObject], ListFrame]:
+) -> tuple[list[KubeObject], ListEnvelope]:
     """What comes out of a response that arrives in ``pieces``."""
     decoder = ListDecoder(resource, managed_fields=managed_fields)
     objects = [obj for piece in pieces for obj in decoder.feed(piece)]
@@ -82,9 +82,9 @@ def held(decoder: ListDecoder) -> int:
 @ALL_LISTS
 def test_a_recorded_list_is_decoded(name: str) -> None:
     resource, count, more = RECORDED[name]
-    sent = json.loads(recorded(name).body)
+    sent = json.loads(read_recording(name).body)
 
-    objects, frame = decoded([recorded(name).body], resource)
+    objects, frame = decoded([read_recording(name).body], resource)
 
     assert bodies(objects) == sent["items"]
     assert len(objects) == count
@@ -97,11 +97,11 @@ def test_a_recorded_list_is_decoded(name: str) -> None:
 @ALL_LISTS
 def test_a_recorded_list_loses_its_managed_fields(name: str) -> None:
     resource = RECORDED[name][0]
-    items = copy.deepcopy(json.loads(recorded(name).body)["items"])
+    items = copy.deepcopy(json.loads(read_recording(name).body)["items"])
     for item in items:
         item["metadata"].pop("managedFields", None)
 
-    objects, _ = decoded([recorded(name).body], resource, managed_fields=False)
+    objects, _ = decoded([read_recording(name).body], resource, managed_fields=False)
 
     assert bodies(objects) == items
 
@@ -110,7 +110,7 @@ def test_a_recorded_list_loses_its_managed_fields(name: str) -> None:
 @given(data=st.data())
 @settings(deadline=None, max_examples=25)
 def test_a_recorded_list_says_the_same_however_it_is_cut(name: str, data: st.DataObject) -> None:
-    resource, body = RECORDED[name][0], recorded(name).body
+    resource, body = RECORDED[name][0], read_recording(name).body
 
     objects, frame = decoded(data.draw(strategies.chunks(body)), resource)
 
@@ -119,14 +119,14 @@ def test_a_recorded_list_says_the_same_however_it_is_cut(name: str, data: st.Dat
 
 @ALL_LISTS
 def test_a_recorded_list_byte_by_byte_says_the_same(name: str) -> None:
-    resource, body = RECORDED[name][0], recorded(name).body
+    resource, body = RECORDED[name][0], read_recording(name).body
 
     assert decoded(cut(body, 1), resource) == decoded([body], resource)
 
 
 def test_objects_come_as_soon_as_the_next_one_begins() -> None:
     """The response is never held whole."""
-    body = recorded("13-list-rv0").body
+    body = read_recording("13-list-rv0").body
     decoder = ListDecoder(PODS)
 
     arrived: list[int] = []
@@ -143,9 +143,9 @@ def test_objects_come_as_soon_as_the_next_one_begins() -> None:
 # -- any list ------------------------------------------------------------------------------------
 
 
-@given(strategies.lists(), strategies.spellings, st.data())
+@given(strategies.lists(), strategies.json_styles, st.data())
 def test_any_list_in_any_spelling_and_any_pieces_is_decoded(
-    body: dict[str, Any], spelling: Spelling, data: st.DataObject
+    body: dict[str, Any], spelling: JsonStyle, data: st.DataObject
 ) -> None:
     """Key order, separators, look-alikes of both inside, chunks of any size."""
     objects, frame = decoded(data.draw(strategies.chunks(spelling(body))))
@@ -158,12 +158,12 @@ def test_any_list_in_any_spelling_and_any_pieces_is_decoded(
 @given(
     strategies.lists(),
     st.lists(strategies.objects_full_of_managed_fields(), max_size=4),
-    strategies.spellings,
+    strategies.json_styles,
     st.data(),
 )
 @settings(deadline=None, max_examples=60)
 def test_a_list_loses_the_managed_fields_of_its_items_and_nothing_that_looks_like_them(
-    body: dict[str, Any], items: list[dict[str, Any]], spelling: Spelling, data: st.DataObject
+    body: dict[str, Any], items: list[dict[str, Any]], spelling: JsonStyle, data: st.DataObject
 ) -> None:
     """Those of data, nested metadata and texts stay; and wherever they are, the cuts are right."""
     body["items"] = items
@@ -177,8 +177,8 @@ def test_a_list_loses_the_managed_fields_of_its_items_and_nothing_that_looks_lik
     assert frame.resource_version == body["metadata"]["resourceVersion"]
 
 
-@given(strategies.lists(), strategies.spellings)
-def test_each_object_has_exactly_its_own_bytes(body: dict[str, Any], spelling: Spelling) -> None:
+@given(strategies.lists(), strategies.json_styles)
+def test_each_object_has_exactly_its_own_bytes(body: dict[str, Any], spelling: JsonStyle) -> None:
     """Nothing refers to the buffer: one object kept would keep the whole response alive."""
     written = spelling(body)
 
@@ -192,9 +192,9 @@ def test_each_object_has_exactly_its_own_bytes(body: dict[str, Any], spelling: S
         at = written.index(obj.raw, at) + len(obj.raw)
 
 
-@given(strategies.lists(), strategies.spellings, st.data())
+@given(strategies.lists(), strategies.json_styles, st.data())
 def test_a_list_that_breaks_off_is_a_protocol_error(
-    body: dict[str, Any], spelling: Spelling, data: st.DataObject
+    body: dict[str, Any], spelling: JsonStyle, data: st.DataObject
 ) -> None:
     written = spelling(body)
     end = data.draw(st.integers(0, len(written) - 1))
@@ -350,7 +350,7 @@ def test_what_is_no_list_is_a_protocol_error(body: bytes, size: int) -> None:
 def test_a_table_is_a_protocol_error_that_says_so() -> None:
     """What kubectl asks for; a client that asked for it by mistake would cache nothing."""
     with pytest.raises(ProtocolError, match="it is a Table without items"):
-        decoded([recorded("28-list-table").body])
+        decoded([read_recording("28-list-table").body])
 
 
 def test_a_table_with_items_is_none_the_less_a_table() -> None:
@@ -360,7 +360,7 @@ def test_a_table_with_items_is_none_the_less_a_table() -> None:
 
 def test_a_status_is_a_protocol_error() -> None:
     with pytest.raises(ProtocolError, match="it is a Status without items"):
-        decoded([recorded("25-list-forbidden").body])
+        decoded([read_recording("25-list-forbidden").body])
 
 
 @pytest.mark.parametrize("item", [b"1", b'"x"', b"null", b"[]"])

@@ -10,18 +10,22 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from aioinformer._core.codec.object_decoder import build, read_body, without_managed_fields
+from aioinformer._core.codec.object_decoder import (
+    decode_envelope,
+    decode_object,
+    remove_managed_fields,
+)
 from aioinformer._core.objects.kube_object import KubeObject
 from tests.core import strategies
 from tests.core.builders import PODS, encode, key
-from tests.core.strategies import Spelling
+from tests.core.strategies import JsonStyle
 
 MANAGED: list[Any] = [{"manager": "kubectl", "fieldsV1": {"f:metadata": {"f:labels": {}}}}]
 
 
 def built(raw: bytes, *, keep: bool = False) -> KubeObject:
     """The object in ``raw``."""
-    return build(PODS, read_body(raw).metadata, raw, 0, len(raw), keep=keep)
+    return decode_object(PODS, decode_envelope(raw).metadata, raw, 0, len(raw), managed_fields=keep)
 
 
 def unmanaged(body: dict[str, Any]) -> dict[str, Any]:
@@ -31,16 +35,16 @@ def unmanaged(body: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@given(strategies.objects_full_of_managed_fields(), strategies.spellings)
+@given(strategies.objects_full_of_managed_fields(), strategies.json_styles)
 def test_the_managed_fields_of_metadata_are_cut_and_no_other(
-    body: dict[str, Any], spelling: Spelling
+    body: dict[str, Any], spelling: JsonStyle
 ) -> None:
     assert json.loads(built(spelling(body)).raw) == unmanaged(body)
 
 
-@given(strategies.objects_full_of_managed_fields(), strategies.spellings)
+@given(strategies.objects_full_of_managed_fields(), strategies.json_styles)
 @settings(deadline=None, max_examples=60)
-def test_the_rest_of_the_bytes_is_not_touched(body: dict[str, Any], spelling: Spelling) -> None:
+def test_the_rest_of_the_bytes_is_not_touched(body: dict[str, Any], spelling: JsonStyle) -> None:
     """What is left is the bytes before and behind the cut."""
     whole, cut = spelling(body), built(spelling(body)).raw
 
@@ -48,18 +52,18 @@ def test_the_rest_of_the_bytes_is_not_touched(body: dict[str, Any], spelling: Sp
     assert whole.endswith(cut[at:])
 
 
-@given(strategies.objects_full_of_managed_fields(), strategies.spellings)
+@given(strategies.objects_full_of_managed_fields(), strategies.json_styles)
 @settings(deadline=None, max_examples=60)
 def test_managed_fields_that_are_kept_leave_the_bytes_identical(
-    body: dict[str, Any], spelling: Spelling
+    body: dict[str, Any], spelling: JsonStyle
 ) -> None:
     assert built(spelling(body), keep=True).raw == spelling(body)
 
 
-@given(strategies.objects(), strategies.spellings)
+@given(strategies.objects(), strategies.json_styles)
 @settings(deadline=None, max_examples=60)
 def test_an_object_without_managed_fields_is_left_as_it_is(
-    body: dict[str, Any], spelling: Spelling
+    body: dict[str, Any], spelling: JsonStyle
 ) -> None:
     assert built(spelling(body)).raw == spelling(body)
 
@@ -95,7 +99,7 @@ def test_one_comma_goes_with_them(metadata: bytes, left: bytes) -> None:
 def test_managed_fields_are_cut_wherever_they_stand() -> None:
     raw = b'{"metadata":{"managedFields":[{}],"name":"a"}}'
 
-    assert without_managed_fields(raw, b"[{}]") == b'{"metadata":{"name":"a"}}'
+    assert remove_managed_fields(raw, b"[{}]") == b'{"metadata":{"name":"a"}}'
 
 
 @pytest.mark.parametrize(
@@ -177,7 +181,9 @@ def test_only_the_given_stretch_of_the_source_counts() -> None:
     source = b'[{"metadata":{"name":"a","managedFields":[]}},{"metadata":{"name":"b"}}]'
     end = source.index(b"}},") + 2
 
-    obj = build(PODS, read_body(source[1:end]).metadata, source, 1, end, keep=False)
+    obj = decode_object(
+        PODS, decode_envelope(source[1:end]).metadata, source, 1, end, managed_fields=False
+    )
 
     assert obj.raw == b'{"metadata":{"name":"a"}}'
 
@@ -186,7 +192,9 @@ def test_what_follows_in_the_source_does_not_pass_for_the_opening_of_metadata() 
     raw = b'{"a":1,"managedFields":[1],"metadata":{"name":"a","managedFields":[1]}}'
     source = raw + b',{"metadata":{'
 
-    obj = build(PODS, read_body(raw).metadata, source, 0, len(raw), keep=False)
+    obj = decode_object(
+        PODS, decode_envelope(raw).metadata, source, 0, len(raw), managed_fields=False
+    )
 
     assert obj.raw == b'{"a":1,"managedFields":[1],"metadata":{"name":"a"}}'
 
@@ -195,7 +203,9 @@ def test_the_object_has_bytes_of_its_own() -> None:
     """A view kept for one object would keep a whole response alive."""
     source = b"x" * 1000 + b'{"metadata":{"name":"a"}}' + b"x" * 1000
 
-    obj = build(PODS, read_body(source[1000:1025]).metadata, source, 1000, 1025, keep=False)
+    obj = decode_object(
+        PODS, decode_envelope(source[1000:1025]).metadata, source, 1000, 1025, managed_fields=False
+    )
 
     assert type(obj.raw) is bytes
     assert obj.raw == source[1000:1025]
@@ -225,7 +235,7 @@ def test_objects_of_a_namespace_share_one_string_for_it() -> None:
 def test_the_metadata_pass_takes_exactly_one_object_with_a_name(raw: bytes) -> None:
     """``list_wire`` lets it decide where an item ends."""
     with pytest.raises(msgspec.DecodeError):
-        read_body(raw)
+        decode_envelope(raw)
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,15 @@ import pydantic
 import pytest
 from msgspec import Struct
 
-from aioinformer._core.codec.shape import Keep, Shape, stamped
+from aioinformer._core.codec.shape import Converter, Shape, with_type_meta
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._core.objects.stored import Modelled, Withheld
+from aioinformer._core.objects.stored import ExcludedObject, ModelObject
 from aioinformer.errors import ModelMismatch, TransformFailed, UsageError
-from tests.core.builders import WIDGETS, cached, pod, pod_body
-from tests.core.models import AttrsPod, DataPod, Metadata, Picky, Pod, PodDict
+from tests.core.builders import WIDGETS, make_object, pod, pod_body
+from tests.core.models import AttrsPod, DataPod, Metadata, Pod, PodDict, RaisingModel
 
 
-def keeping(shape: Shape[Any]) -> Keep:
+def keeping(shape: Shape[Any]) -> Converter:
     keep = shape.keep()
     assert keep is not None
     return keep
@@ -30,13 +30,13 @@ def model_of(model: type[Any], obj: KubeObject) -> Any:
     shape = Shape.of(model=model)
     kept, view = keeping(shape)(obj), shape.view()
     assert view is not None
-    assert isinstance(kept, Modelled), kept
-    return view.of(kept)
+    assert isinstance(kept, ModelObject), kept
+    return view.convert(kept)
 
 
 def misfit(model: type[Any], obj: KubeObject) -> Exception:
     kept = keeping(Shape.of(model=model))(obj)
-    assert isinstance(kept, Withheld)
+    assert isinstance(kept, ExcludedObject)
     assert kept.error is not None
     return kept.error
 
@@ -66,25 +66,25 @@ def test_of_an_object_with_a_model_no_bytes_are_kept() -> None:
     obj = pod("a")
     kept = keeping(Shape.of(model=Pod))(obj)
 
-    assert isinstance(kept, Modelled)
+    assert isinstance(kept, ModelObject)
     assert (kept.raw, kept.size) == (b"", len(obj.raw))
     assert (kept.key, kept.uid, kept.resource_version) == (obj.key, obj.uid, "1")
 
 
 def test_a_model_may_declare_the_kind_which_items_of_a_list_lack() -> None:
-    listed, watched = pod("a"), cached(pod_body("a") | {"kind": "Other", "apiVersion": "v7"})
+    listed, watched = pod("a"), make_object(pod_body("a") | {"kind": "Other", "apiVersion": "v7"})
 
     assert model_of(DataPod, listed).kind == "Pod"
     assert model_of(DataPod, watched).kind == "Other"
-    assert model_of(AttrsPod, cached(pod_body("w"), resource=WIDGETS)).apiVersion == (
+    assert model_of(AttrsPod, make_object(pod_body("w"), resource=WIDGETS)).apiVersion == (
         "example.com/v1"
     )
     assert model_of(PodDict, listed)["kind"] == "Pod"
-    assert stamped(listed).startswith(b'{"apiVersion":"v1","kind":"Pod","metadata":')
+    assert with_type_meta(listed).startswith(b'{"apiVersion":"v1","kind":"Pod","metadata":')
 
 
 def test_what_does_not_fit_is_withheld_and_says_why() -> None:
-    error = misfit(Pod, cached(pod_body("a", rv="7") | {"spec": {"nodeName": 7}}))
+    error = misfit(Pod, make_object(pod_body("a", rv="7") | {"spec": {"nodeName": 7}}))
 
     assert isinstance(error, ModelMismatch)
     assert (error.key, error.resource_version) == ("web/a", "7")
@@ -99,11 +99,11 @@ def test_what_does_not_fit_is_withheld_and_says_why() -> None:
     ("obj", "what"),
     [
         (pod("a", node="raise"), "RuntimeError: not on this node"),
-        (cached(pod_body("a") | {"spec": None}), "ValidationError"),
+        (make_object(pod_body("a") | {"spec": None}), "ValidationError"),
     ],
 )
 def test_whatever_a_model_raises_is_a_misfit(obj: KubeObject, what: str) -> None:
-    assert what in str(misfit(Picky, obj))
+    assert what in str(misfit(RaisingModel, obj))
 
 
 class Cancelling(Struct):
@@ -160,12 +160,12 @@ def test_an_object_that_is_converted_keeps_its_bytes() -> None:
 
     assert shape.keep() is None
     assert view is not None
-    assert view.of(pod("a")) == "a"
+    assert view.convert(pod("a")) == "a"
 
 
 def test_an_object_has_one_form() -> None:
     with pytest.raises(UsageError, match="exclude each other"):
-        Shape.asked(Pod, named, None)
+        Shape.checked(Pod, named, None)
 
 
 # -- transforms --------------------------------------------------------------------------------
@@ -179,9 +179,9 @@ def test_a_transform_comes_before_a_model() -> None:
     keep = keeping(Shape.of(model=Pod, transform=no_node))
     misfit, dropped = keep(pod("a")), keep(pod("drop"))
 
-    assert isinstance(misfit, Withheld)
+    assert isinstance(misfit, ExcludedObject)
     assert isinstance(misfit.error, ModelMismatch)
-    assert isinstance(dropped, Withheld)
+    assert isinstance(dropped, ExcludedObject)
     assert dropped.error is None
 
 
@@ -191,7 +191,7 @@ def test_a_transform_that_raises_does_not_reach_the_model() -> None:
 
     kept = keeping(Shape.of(model=Pod, transform=clumsy))(pod("a"))
 
-    assert isinstance(kept, Withheld)
+    assert isinstance(kept, ExcludedObject)
     assert isinstance(kept.error, TransformFailed)
 
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from aioinformer._core.codec.shape import Transforming
+from aioinformer._core.codec.shape import Transformer
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._core.objects.stored import Withheld
+from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer.errors import TransformFailed
-from tests.core.builders import cached, pod, pod_body
+from tests.core.builders import make_object, pod, pod_body
 
 
 def failed(made: object, obj: KubeObject) -> str:
     """What is wrong with a transform that returns this."""
-    kept = Transforming(lambda _: made)(obj)  # type: ignore[arg-type,return-value] # pyright: ignore[reportArgumentType] # whatever a program returns
-    assert isinstance(kept, Withheld)
+    kept = Transformer(lambda _: made)(obj)  # type: ignore[arg-type,return-value] # pyright: ignore[reportArgumentType] # whatever a program returns
+    assert isinstance(kept, ExcludedObject)
     assert isinstance(kept.error, TransformFailed)
     return str(kept.error)
 
@@ -26,7 +26,7 @@ def failed(made: object, obj: KubeObject) -> str:
 def test_the_object_itself_stays_as_it_is() -> None:
     obj = pod("a")
 
-    assert Transforming(lambda obj: obj)(obj) is obj
+    assert Transformer(lambda obj: obj)(obj) is obj
 
 
 def test_a_mapping_is_another_body() -> None:
@@ -36,7 +36,7 @@ def test_a_mapping_is_another_body() -> None:
         return body
 
     obj = pod("a", labels={"app": "shop"})
-    made = Transforming(without_spec)(obj)
+    made = Transformer(without_spec)(obj)
 
     assert "spec" not in made
     assert made.labels == {"app": "shop"}
@@ -45,23 +45,23 @@ def test_a_mapping_is_another_body() -> None:
 
 
 def test_parts_of_the_object_may_be_in_it() -> None:
-    obj = cached(pod_body("a") | {"status": {"ips": [{"ip": "10.0.0.1"}]}})
-    made = Transforming(lambda obj: {"metadata": obj["metadata"], "status": obj["status"]})(obj)
+    obj = make_object(pod_body("a") | {"status": {"ips": [{"ip": "10.0.0.1"}]}})
+    made = Transformer(lambda obj: {"metadata": obj["metadata"], "status": obj["status"]})(obj)
 
     assert made["status"] == {"ips": [{"ip": "10.0.0.1"}]}
 
 
 def test_another_cached_object_of_the_same_version_is_another_body() -> None:
-    other = cached(pod_body("a") | {"spec": {}})
-    made = Transforming(lambda _: other)(pod("a"))
+    other = make_object(pod_body("a") | {"spec": {}})
+    made = Transformer(lambda _: other)(pod("a"))
 
     assert made["spec"] == {}
 
 
 def test_none_drops_the_object() -> None:
-    kept = Transforming(lambda _: None)(pod("a"))
+    kept = Transformer(lambda _: None)(pod("a"))
 
-    assert isinstance(kept, Withheld)
+    assert isinstance(kept, ExcludedObject)
     assert kept.error is None
 
 
@@ -99,9 +99,9 @@ def test_whatever_it_raises_rejects_the_object(error: BaseException) -> None:
     def clumsy(_: KubeObject) -> None:
         raise error
 
-    kept = Transforming(clumsy)(pod("a"))
+    kept = Transformer(clumsy)(pod("a"))
 
-    assert isinstance(kept, Withheld)
+    assert isinstance(kept, ExcludedObject)
     assert isinstance(kept.error, TransformFailed)
     assert kept.error.__cause__ is error
 
@@ -112,4 +112,4 @@ def test_the_end_of_the_program_is_its_end(error: BaseException) -> None:
         raise error
 
     with pytest.raises(type(error)):
-        Transforming(quit_)(pod("a"))
+        Transformer(quit_)(pod("a"))

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._core.codec.status_decoder import read_status
+from aioinformer._core.codec.status_decoder import decode_status
 from aioinformer._core.listwatch.outcomes import Outcome, classify
 from aioinformer.errors import Expired, Status, server_error
-from tests.client.recordings import recorded
+from tests.client.recordings import read_recording
 from tests.core.builders import encode
 
 
 def test_code_reason_message_and_details_are_read() -> None:
-    status = read_status(recorded("25-list-forbidden").body, code=500)
+    status = decode_status(read_recording("25-list-forbidden").body, code=500)
 
     assert (status.code, status.reason) == (403, "Forbidden")
     assert status.message.startswith("pods is forbidden")
@@ -26,7 +26,7 @@ def test_code_reason_message_and_details_are_read() -> None:
 
 
 def test_a_too_large_version_says_for_how_long_to_wait() -> None:
-    status = read_status(recorded("20-list-too-large-resource-version").body)
+    status = decode_status(read_recording("20-list-too-large-resource-version").body)
 
     assert status.code == 504
     assert status.retry_after == 1.0
@@ -34,7 +34,7 @@ def test_a_too_large_version_says_for_how_long_to_wait() -> None:
 
 
 def test_an_expired_list_has_a_fresh_token_for_the_rest() -> None:
-    status = read_status(recorded("62-list-expired-continue").body)
+    status = decode_status(read_recording("62-list-expired-continue").body)
 
     assert status.reason == "Expired"
     assert status.continue_token.startswith("eyJ2")
@@ -42,22 +42,22 @@ def test_an_expired_list_has_a_fresh_token_for_the_rest() -> None:
 
 @pytest.mark.parametrize("code", [410, 500])
 def test_a_body_without_a_code_has_the_one_assumed(code: int) -> None:
-    assert read_status(b'{"kind":"Status"}', code=code) == Status(code)
+    assert decode_status(b'{"kind":"Status"}', code=code) == Status(code)
 
 
 def test_a_code_in_the_body_wins() -> None:
-    assert read_status(b'{"code":410}', code=200).code == 410
+    assert decode_status(b'{"code":410}', code=200).code == 410
 
 
 @pytest.mark.parametrize("sent", ['"soon"', "null", "[]", "0"])
 def test_a_wait_that_is_no_number_or_none_at_all_is_none(sent: str) -> None:
-    status = read_status(b'{"details":{"retryAfterSeconds":%s}}' % sent.encode())
+    status = decode_status(b'{"details":{"retryAfterSeconds":%s}}' % sent.encode())
 
     assert status.retry_after is None
 
 
 def test_a_body_with_null_parts_is_read() -> None:
-    status = read_status(encode({"code": 409, "details": None, "metadata": None}))
+    status = decode_status(encode({"code": 409, "details": None, "metadata": None}))
 
     assert status == Status(409)
 
@@ -75,36 +75,38 @@ def test_a_body_with_null_parts_is_read() -> None:
 )
 def test_what_is_no_status_is_an_error(body: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
-        read_status(body)
+        decode_status(body)
 
 
 def test_an_expired_status_becomes_expired() -> None:
-    assert isinstance(server_error(read_status(b'{"reason":"Gone"}')), Expired)
+    assert isinstance(server_error(decode_status(b'{"reason":"Gone"}')), Expired)
 
 
 @pytest.mark.parametrize("sent", ["-5", "true", "1.5", "9" * 25, "9" * 400])
 def test_a_wait_that_no_server_can_mean_is_none(sent: str) -> None:
     """An int32 in Kubernetes. 400 digits are an int in Python, and no float."""
-    status = read_status(b'{"details":{"retryAfterSeconds":%s}}' % sent.encode())
+    status = decode_status(b'{"details":{"retryAfterSeconds":%s}}' % sent.encode())
 
     assert status.retry_after is None
 
 
 @pytest.mark.parametrize("details", ["5", "true", "[]", '"x"'])
 def test_details_of_another_shape_do_not_hide_the_rest(details: str) -> None:
-    status = read_status(b'{"kind":"Status","reason":"Expired","details":%s}' % details.encode())
+    status = decode_status(b'{"kind":"Status","reason":"Expired","details":%s}' % details.encode())
 
     assert (status.reason, status.details) == ("Expired", {})
 
 
 @pytest.mark.parametrize("code", [-1, 0, 1000, 10**300])
 def test_a_code_that_can_not_be_is_none(code: int) -> None:
-    assert read_status(json.dumps({"kind": "Status", "code": code}).encode(), code=503).code == 503
+    assert (
+        decode_status(json.dumps({"kind": "Status", "code": code}).encode(), code=503).code == 503
+    )
 
 
 def test_a_body_nested_too_deeply_is_no_status() -> None:
     with pytest.raises(msgspec.DecodeError, match="nested too deeply"):
-        read_status(b'{"details":{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}}")
+        decode_status(b'{"details":{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}}")
 
 
 json_values = st.recursive(
@@ -139,7 +141,7 @@ def test_any_status_is_read_or_no_status_and_what_is_read_means_something(
     """Only a ``FetchError`` is expected of a request: another exception would end the informer."""
     body = json.dumps(sent).encode()
     try:
-        status = read_status(body)
+        status = decode_status(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return
 
@@ -158,7 +160,7 @@ def test_what_a_server_says_is_kept_short_in_one_line_and_harmless() -> None:
     message = "no\n\x1b[2Jsuch\tpod " + "x" * 100_000
     body = json.dumps({"kind": "Status", "code": 404, "reason": "Not\nFound", "message": message})
 
-    status = read_status(body.encode())
+    status = decode_status(body.encode())
 
     assert status.reason == "Not Found"
     assert status.message.startswith("no [2Jsuch pod xxx")

@@ -15,10 +15,10 @@ from aioinformer._core.objects.deltas import Bookmark, Delta
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import Expired, LineTooLong, ProtocolError, ServerError, ServerFailure
-from tests.client.recordings import recorded
+from tests.client.recordings import read_recording
 from tests.core import strategies
 from tests.core.builders import PODS, WIDGETS, EventType, encode, line, pod_body
-from tests.core.strategies import Spelling
+from tests.core.strategies import JsonStyle
 
 KINDS = {"ADDED": "Added", "MODIFIED": "Updated", "DELETED": "Deleted"}
 
@@ -73,7 +73,7 @@ def test_lines_end_at_newlines() -> None:
 
     assert splitter.feed(b"one\ntwo\nthr") == [b"one\n", b"two\n"]
     assert splitter.feed(b"ee\n") == [b"three\n"]
-    assert splitter.pending == 0
+    assert splitter.buffered == 0
 
 
 def test_a_whole_line_in_a_chunk_is_not_copied() -> None:
@@ -89,7 +89,7 @@ def test_empty_lines_are_left_out() -> None:
     assert splitter.feed(b"\n") == []
     assert splitter.feed(b"\n\none\n\n\ntwo\n\n") == [b"one\n", b"two\n"]
     assert splitter.feed(b"") == []
-    assert splitter.pending == 0
+    assert splitter.buffered == 0
 
 
 def test_a_line_may_come_byte_by_byte() -> None:
@@ -108,7 +108,7 @@ def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], data: st.Da
     got = [each for piece in data.draw(strategies.chunks(whole)) for each in splitter.feed(piece)]
 
     assert [each.removesuffix(b"\n") for each in got] == [each for each in lines if each]
-    assert splitter.pending == len(b"tail")
+    assert splitter.buffered == len(b"tail")
 
 
 @pytest.mark.parametrize("separator", ["\u0085", "\u2028", "\u2029", "\x0b", "\x0c", "\x1c", "\r"])
@@ -121,9 +121,9 @@ def test_only_a_newline_ends_a_line(separator: str) -> None:
 def test_pending_counts_the_bytes_of_the_line_under_way() -> None:
     splitter = LineSplitter()
     splitter.feed(b"one\ntw")
-    assert splitter.pending == 2
+    assert splitter.buffered == 2
     splitter.feed(b"o")
-    assert splitter.pending == 3
+    assert splitter.buffered == 3
     assert repr(splitter) == "<LineSplitter pending=3 B>"
 
 
@@ -166,7 +166,7 @@ def test_a_line_of_megabytes_in_small_chunks_takes_time_in_proportion() -> None:
 @ALL_STREAMS
 def test_a_recorded_stream_is_decoded(name: str) -> None:
     resource, changes, bookmarks = STREAMS[name]
-    body = recorded(name).body
+    body = read_recording(name).body
 
     entries = decoded([body], resource)
 
@@ -180,7 +180,7 @@ def test_a_recorded_stream_is_decoded(name: str) -> None:
 @ALL_STREAMS
 def test_a_recorded_stream_keeps_managed_fields_if_asked_to(name: str) -> None:
     resource = STREAMS[name][0]
-    body = recorded(name).body
+    body = read_recording(name).body
 
     entries = decoded([body], resource, managed_fields=True)
 
@@ -195,7 +195,7 @@ def test_a_recorded_stream_keeps_managed_fields_if_asked_to(name: str) -> None:
 @settings(deadline=None, max_examples=40)
 def test_a_recorded_stream_says_the_same_however_it_is_cut(name: str, data: st.DataObject) -> None:
     resource = STREAMS[name][0]
-    body = recorded(name).body
+    body = read_recording(name).body
 
     assert decoded(data.draw(strategies.chunks(body)), resource) == decoded([body], resource)
 
@@ -203,7 +203,7 @@ def test_a_recorded_stream_says_the_same_however_it_is_cut(name: str, data: st.D
 @ALL_STREAMS
 def test_a_recorded_stream_byte_by_byte_says_the_same(name: str) -> None:
     resource = STREAMS[name][0]
-    body = recorded(name).body
+    body = read_recording(name).body
 
     assert decoded([body[at : at + 1] for at in range(len(body))], resource) == decoded(
         [body], resource
@@ -213,14 +213,14 @@ def test_a_recorded_stream_byte_by_byte_says_the_same(name: str) -> None:
 @given(data=st.data())
 @settings(deadline=None, max_examples=60)
 def test_half_an_event_at_the_end_of_a_stream_is_no_event(data: st.DataObject) -> None:
-    body = recorded("30-watch-from-rv").body
+    body = read_recording("30-watch-from-rv").body
     end = data.draw(st.integers(0, len(body)))
     splitter, decoder = LineSplitter(), EventDecoder(PODS)
 
     entries = [decoder.decode(each) for each in splitter.feed(body[:end])]
 
     assert entries == decoded([body])[: body[:end].count(b"\n")]
-    assert splitter.pending == end - (body.rfind(b"\n", 0, end) + 1)
+    assert splitter.buffered == end - (body.rfind(b"\n", 0, end) + 1)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_half_an_event_at_the_end_of_a_stream_is_no_event(data: st.DataObject) -
 def test_a_recorded_error_event_is_raised_with_the_servers_status(
     name: str, kind: type[ServerError], code: int, words: str
 ) -> None:
-    body = recorded(name).body
+    body = read_recording(name).body
 
     with pytest.raises(kind, match=words) as caught:
         decoded([body])
@@ -246,7 +246,7 @@ def test_a_recorded_error_event_is_raised_with_the_servers_status(
 
 
 def test_what_came_before_an_error_event_was_decoded() -> None:
-    body = recorded("30-watch-from-rv").body + recorded("61-watch-expired-rv").body
+    body = read_recording("30-watch-from-rv").body + read_recording("61-watch-expired-rv").body
     splitter, decoder = LineSplitter(), EventDecoder(PODS)
     lines = splitter.feed(body)
 
@@ -281,10 +281,10 @@ def test_any_object_comes_out_as_it_was_sent(
 
 
 @pytest.mark.parametrize("sent", [*KINDS, "BOOKMARK"])
-@given(body=strategies.objects(managed=[{"manager": "x"}]), spelling=strategies.spellings)
+@given(body=strategies.objects(managed=[{"manager": "x"}]), spelling=strategies.json_styles)
 @settings(deadline=None, max_examples=60)
 def test_another_spelling_of_the_envelope_says_the_same(
-    sent: str, body: dict[str, Any], spelling: Spelling
+    sent: str, body: dict[str, Any], spelling: JsonStyle
 ) -> None:
     """Whitespace, the other key order, further keys: none of this is ruled out by the API."""
     event: dict[str, Any] = {"type": sent, "object": body}

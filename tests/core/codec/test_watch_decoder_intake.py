@@ -7,12 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer import BUILT_IN, Bookmark, Delta, KubeObject, ObjectKey, Resource
-from aioinformer._core.codec.watch_decoder import InitialState, Intake
+from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import ProtocolError, ServerError
-from tests.client.recordings import recorded
+from tests.client.recordings import read_recording
 from tests.core import strategies
-from tests.runtime.sources import added, bookmark, deleted, error_event, line, modified, pod
+from tests.runtime.scripted_source import (
+    added,
+    bookmark,
+    deleted,
+    error_event,
+    event_line,
+    modified,
+    pod,
+)
 
 PODS = find_built_in("pods")
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
@@ -22,15 +30,15 @@ def mark(version: int, said: str = "true") -> bytes:
     """The mark behind an initial state."""
     annotations = f'{{"k8s.io/initial-events-end":"{said}"}}'
     metadata = f'{{"resourceVersion":"{version}","annotations":{annotations}}}'
-    return line("BOOKMARK", f'{{"metadata":{metadata}}}')
+    return event_line("BOOKMARK", f'{{"metadata":{metadata}}}')
 
 
 def itself(obj: KubeObject) -> KubeObject:
     return obj
 
 
-def watch_list() -> Intake:
-    return Intake(PODS, initial=InitialState(itself))
+def watch_list() -> WatchDecoder:
+    return WatchDecoder(PODS, initial=InitialList(itself))
 
 
 def shown(entries: list[Delta | Bookmark]) -> list[str]:
@@ -42,9 +50,9 @@ def shown(entries: list[Delta | Bookmark]) -> list[str]:
     ]
 
 
-def state(intake: Intake) -> tuple[list[str], str] | None:
+def state(intake: WatchDecoder) -> tuple[list[str], str] | None:
     """The names and versions of the initial state, and its own version."""
-    taken = intake.take_state()
+    taken = intake.take_initial_list()
     if taken is None:
         return None
     objects, version = taken
@@ -55,42 +63,42 @@ def state(intake: Intake) -> tuple[list[str], str] | None:
 
 
 def test_what_came_is_taken_once() -> None:
-    intake = Intake(PODS)
+    intake = WatchDecoder(PODS)
     intake.feed(added("a", 1) + modified("a", 2) + bookmark(3))
 
-    entries, bookmarks = intake.take()
+    entries, bookmarks = intake.take_entries()
 
     assert shown(entries) == ["Added a 1", "Updated a 2", "bookmark 3"]
     assert bookmarks == 1
-    assert intake.events() == 3
-    assert intake.take() == ([], 0)
-    assert intake.events() == 0
+    assert intake.take_event_count() == 3
+    assert intake.take_entries() == ([], 0)
+    assert intake.take_event_count() == 0
 
 
 @pytest.mark.parametrize("bad", [error_event(500, "InternalError"), b"no event\n"])
 def test_what_came_before_something_bad_counts(bad: bytes) -> None:
-    intake = Intake(PODS)
+    intake = WatchDecoder(PODS)
 
     with pytest.raises((ServerError, ProtocolError)):
         intake.feed(added("a", 1) + bad + added("b", 2))
 
-    assert shown(intake.take()[0]) == ["Added a 1"]
+    assert shown(intake.take_entries()[0]) == ["Added a 1"]
 
 
 def test_half_an_event_is_none() -> None:
-    intake = Intake(PODS)
+    intake = WatchDecoder(PODS)
     intake.feed(added("a", 1)[:-5])
 
-    assert intake.take() == ([], 0)
-    assert intake.pending > 0
+    assert intake.take_entries() == ([], 0)
+    assert intake.buffered > 0
 
 
 def test_a_plain_watch_has_no_initial_state() -> None:
-    intake = Intake(PODS)
+    intake = WatchDecoder(PODS)
     intake.feed(added("a", 1) + mark(5))
 
-    assert intake.take_state() is None
-    assert shown(intake.take()[0]) == ["Added a 1", "bookmark 5"]
+    assert intake.take_initial_list() is None
+    assert shown(intake.take_entries()[0]) == ["Added a 1", "bookmark 5"]
 
 
 # -- WatchLists ----------------------------------------------------------------------------------
@@ -105,7 +113,7 @@ def test_the_initial_state_is_what_is_there_at_the_mark() -> None:
     intake.feed(mark(9))
 
     assert state(intake) == (["a 8", "c 5"], "9")
-    assert intake.take() == ([], 0), "none of it is live, and neither is the mark"
+    assert intake.take_entries() == ([], 0), "none of it is live, and neither is the mark"
     assert state(intake) is None, "once"
 
 
@@ -114,7 +122,7 @@ def test_what_follows_the_mark_is_live() -> None:
     intake.feed(added("a", 1) + mark(5) + modified("a", 6) + bookmark(7))
 
     assert state(intake) == (["a 1"], "5")
-    entries, bookmarks = intake.take()
+    entries, bookmarks = intake.take_entries()
     assert shown(entries) == ["Updated a 6", "bookmark 7"]
     assert bookmarks == 1
 
@@ -140,11 +148,11 @@ def test_a_bookmark_that_says_anything_but_true_is_no_end(said: str) -> None:
 def test_bookmarks_before_the_mark_say_nothing() -> None:
     intake = watch_list()
     intake.feed(bookmark(3) + added("a", 1) + bookmark(4))
-    assert intake.take() == ([], 0)
+    assert intake.take_entries() == ([], 0)
     intake.feed(mark(5))
 
     assert state(intake) == (["a 1"], "5")
-    assert intake.take() == ([], 0)
+    assert intake.take_entries() == ([], 0)
 
 
 def test_something_bad_before_the_mark_leaves_no_state() -> None:
@@ -153,7 +161,7 @@ def test_something_bad_before_the_mark_leaves_no_state() -> None:
         intake.feed(added("a", 1) + error_event(500, "InternalError"))
 
     assert state(intake) is None
-    assert intake.take() == ([], 0)
+    assert intake.take_entries() == ([], 0)
 
 
 def test_something_bad_behind_the_mark_leaves_the_state() -> None:
@@ -162,17 +170,17 @@ def test_something_bad_behind_the_mark_leaves_the_state() -> None:
         intake.feed(added("a", 1) + mark(2) + added("b", 3) + error_event(410, "Expired"))
 
     assert state(intake) == (["a 1"], "2")
-    assert shown(intake.take()[0]) == ["Added b 3"]
+    assert shown(intake.take_entries()[0]) == ["Added b 3"]
 
 
 def test_an_object_that_is_in_memory_already_is_not_held_twice() -> None:
     held = pod("a", 1)
     known = {(held.key, held.resource_version): held}
-    initial = InitialState(lambda obj: known.get((obj.key, obj.resource_version), obj))
-    intake = Intake(PODS, initial=initial)
+    initial = InitialList(lambda obj: known.get((obj.key, obj.resource_version), obj))
+    intake = WatchDecoder(PODS, initial=initial)
     intake.feed(added("a", 1) + added("b", 2) + mark(3))
 
-    taken = intake.take_state()
+    taken = intake.take_initial_list()
 
     assert taken is not None
     assert next(obj for obj in taken[0] if obj.key == ObjectKey("web", "a")) is held
@@ -188,7 +196,7 @@ def test_the_state_is_the_same_however_its_bytes_are_cut(data: st.DataObject) ->
         intake.feed(chunk)
 
     assert state(intake) == (["a 8"], "9")
-    assert shown(intake.take()[0]) == ["Updated a 10", "bookmark 11"]
+    assert shown(intake.take_entries()[0]) == ["Updated a 10", "bookmark 11"]
 
 
 @pytest.mark.parametrize(
@@ -202,17 +210,17 @@ def test_the_state_is_the_same_however_its_bytes_are_cut(data: st.DataObject) ->
 def test_a_recorded_watch_list_is_read(
     name: str, resource: Resource, objects: int, live: int
 ) -> None:
-    intake = Intake(resource, initial=InitialState(itself))
-    intake.feed(recorded(name).body)
+    intake = WatchDecoder(resource, initial=InitialList(itself))
+    intake.feed(read_recording(name).body)
 
-    taken = intake.take_state()
+    taken = intake.take_initial_list()
 
     assert taken is not None
-    assert (len(taken[0]), len(intake.take()[0])) == (objects, live)
+    assert (len(taken[0]), len(intake.take_entries()[0])) == (objects, live)
 
 
 def test_the_reprs_say_how_far_it_is() -> None:
     intake = watch_list()
     intake.feed(added("a", 1))
-    assert repr(intake) == "<Intake waiting=0 <InitialState objects=1>>"
+    assert repr(intake) == "<WatchDecoder waiting=0 <InitialList objects=1>>"
     assert PODS in BUILT_IN

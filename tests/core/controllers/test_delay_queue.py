@@ -7,13 +7,13 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._core.controllers.delay_queue import FEW, Delays
+from aioinformer._core.controllers.delay_queue import MIN_STALE, DelayQueue
 from aioinformer._core.controllers.queue_items import Priority
 
 LOW, NORMAL = Priority.LOW, Priority.NORMAL
 
 
-def popped(delays: Delays[str], now: float) -> list[str]:
+def popped(delays: DelayQueue[str], now: float) -> list[str]:
     found: list[str] = []
     while (ready := delays.pop(now)) is not None:
         found.append(ready[0])
@@ -21,18 +21,18 @@ def popped(delays: Delays[str], now: float) -> list[str]:
 
 
 def test_keys_come_in_the_order_of_their_times_and_never_before() -> None:
-    delays = Delays[str]()
+    delays = DelayQueue[str]()
     for key, ready in (("c", 3.0), ("a", 1.0), ("b", 2.0)):
         delays.add(key, ready, NORMAL)
-    assert delays.due == 1.0
+    assert delays.next_due == 1.0
     assert popped(delays, 0.999) == []
     assert popped(delays, 2.0) == ["a", "b"]
     assert popped(delays, 9.0) == ["c"]
-    assert delays.due is None
+    assert delays.next_due is None
 
 
 def test_those_of_one_time_come_in_the_order_in_which_they_were_delayed() -> None:
-    delays = Delays[object]()
+    delays = DelayQueue[object]()
     first, second = object(), object()  # not to be compared
     delays.add(second, 1.0, NORMAL)
     delays.add(first, 1.0, NORMAL)
@@ -41,19 +41,19 @@ def test_those_of_one_time_come_in_the_order_in_which_they_were_delayed() -> Non
 
 
 def test_the_earliest_of_two_times_wins_whichever_comes_first() -> None:
-    delays = Delays[str]()
+    delays = DelayQueue[str]()
     delays.add("a", 5.0, NORMAL)
     delays.add("a", 2.0, NORMAL)
     delays.add("b", 2.5, NORMAL)
     delays.add("b", 5.0, NORMAL)
     assert len(delays) == 2
     assert popped(delays, 3.0) == ["a", "b"]
-    assert delays.due is None
+    assert delays.next_due is None
     assert popped(delays, 9.0) == []
 
 
 def test_the_highest_of_two_priorities_wins_and_the_time_is_another_matter() -> None:
-    delays = Delays[str]()
+    delays = DelayQueue[str]()
     delays.add("a", 2.0, LOW)
     delays.add("a", 5.0, NORMAL)
     delays.add("b", 5.0, NORMAL)
@@ -63,20 +63,20 @@ def test_the_highest_of_two_priorities_wins_and_the_time_is_another_matter() -> 
 
 
 def test_a_key_that_becomes_earlier_again_and_again_leaves_no_heap_behind() -> None:
-    delays = Delays[str]()
+    delays = DelayQueue[str]()
     delays.add("b", 1e6, NORMAL)
     tracemalloc.start()
     for ready in range(50_000, 0, -1):
         delays.add("a", float(ready), NORMAL)
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert held < 100 * (FEW + 100)
+    assert held < 100 * (MIN_STALE + 100)
     assert popped(delays, 1.0) == ["a"]
     assert popped(delays, 1e6) == ["b"]
 
 
 def test_keys_come_in_order_while_the_heap_moves_over() -> None:
-    delays = Delays[int]()
+    delays = DelayQueue[int]()
     keys = range(1000)
     for key in keys:
         delays.add(key, 10_000.0 - key, NORMAL)
@@ -109,7 +109,7 @@ class Counted(float):
 
 
 def test_no_add_moves_more_than_a_few_of_thousands() -> None:
-    delays, most = Delays[int](), 0
+    delays, most = DelayQueue[int](), 0
     for _ in range(4):  # the second time they are left, in the third they move over
         for key in range(5000):
             before = Counted.comparisons
@@ -120,7 +120,7 @@ def test_no_add_moves_more_than_a_few_of_thousands() -> None:
 
 
 def test_they_are_forgotten_a_few_at_a_time() -> None:
-    delays = Delays[int]()
+    delays = DelayQueue[int]()
     for key in range(10):
         delays.add(key, 2.0 + key, NORMAL)
         delays.add(key, 1.0 + key, NORMAL)
@@ -128,22 +128,22 @@ def test_they_are_forgotten_a_few_at_a_time() -> None:
     while delays.drop(3):
         steps += 1
     assert steps == 7
-    assert (len(delays), delays.due, delays.pop(99.0)) == (0, None, None)
+    assert (len(delays), delays.next_due, delays.pop(99.0)) == (0, None, None)
     assert not delays.drop(3)
 
 
 def test_its_repr_says_how_many_and_when() -> None:
-    delays = Delays[str]()
-    assert repr(delays) == "<Delays 0 keys, the next at None>"
+    delays = DelayQueue[str]()
+    assert repr(delays) == "<DelayQueue 0 keys, the next at None>"
     delays.add("a", 2.0, NORMAL)
-    assert repr(delays) == "<Delays 1 keys, the next at 2.0>"
+    assert repr(delays) == "<DelayQueue 1 keys, the next at 2.0>"
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 50)), max_size=400))
 def test_whatever_is_added_each_key_comes_once_at_its_earliest_time(
     adds: list[tuple[str, int]],
 ) -> None:
-    delays, earliest = Delays[str](), dict[str, int]()
+    delays, earliest = DelayQueue[str](), dict[str, int]()
     for key, ready in adds:
         delays.add(key, ready, NORMAL)
         earliest[key] = min(ready, earliest.get(key, ready))

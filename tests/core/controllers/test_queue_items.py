@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioinformer._core.controllers.queue_items import Item, Priority
+from aioinformer._core.controllers.queue_items import Priority, QueueItem
 
 
 def test_normal_is_more_urgent_than_low() -> None:
@@ -10,9 +10,9 @@ def test_normal_is_more_urgent_than_low() -> None:
 
 
 def test_its_repr_says_where_it_is() -> None:
-    item = Item("a", Priority.LOW, 1.0)
-    assert repr(item) == "<Item 'a' LOW waiting>"
-    item.started = 2.0
-    assert repr(item) == "<Item 'a' LOW at work>"
-    item.again = Item("a", Priority.NORMAL, 3.0)
-    assert repr(item) == "<Item 'a' LOW again>"
+    item = QueueItem("a", Priority.LOW, 1.0)
+    assert repr(item) == "<QueueItem 'a' LOW waiting>"
+    item.started_at = 2.0
+    assert repr(item) == "<QueueItem 'a' LOW at work>"
+    item.rerun = QueueItem("a", Priority.NORMAL, 3.0)
+    assert repr(item) == "<QueueItem 'a' LOW again>"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aioinformer import Added, Deleted, Event, ObjectKey, Priority, Reason, Result, Updated
-from aioinformer._core.controllers.reconcile import ReconcileContext, Summons, cause_of
-from tests.runtime.sources import pod
+from aioinformer._core.controllers.reconcile import PendingReconciles, ReconcileContext, cause_of
+from tests.runtime.scripted_source import pod
 
 A, B = ObjectKey("web", "a"), ObjectKey("web", "b")
 OLD, NEW = pod("a", 1), pod("a", 2)
@@ -30,11 +30,11 @@ def test_every_event_is_a_cause(event: Event, cause: str) -> None:
 
 
 def test_reasons_of_one_key_are_merged_and_taken_once() -> None:
-    summons = Summons()
-    summons.now(A, INITIAL, Priority.LOW)
-    summons.now(A, UPDATED, Priority.NORMAL)
-    summons.now(A, UPDATED, Priority.NORMAL)
-    summons.now(B, INITIAL, Priority.LOW)
+    summons = PendingReconciles()
+    summons.add(A, INITIAL, Priority.LOW)
+    summons.add(A, UPDATED, Priority.NORMAL)
+    summons.add(A, UPDATED, Priority.NORMAL)
+    summons.add(B, INITIAL, Priority.LOW)
 
     assert summons.take(A, 0.0) == ((INITIAL, UPDATED), Priority.NORMAL)
     assert summons.take(B, 0.0) == ((INITIAL,), Priority.LOW)
@@ -43,9 +43,9 @@ def test_reasons_of_one_key_are_merged_and_taken_once() -> None:
 
 
 def test_what_is_planned_is_a_reason_only_from_then_on() -> None:
-    summons = Summons()
-    summons.later(A, RETRY, Priority.NORMAL, 10.0)
-    summons.now(A, UPDATED, Priority.NORMAL)
+    summons = PendingReconciles()
+    summons.schedule(A, RETRY, Priority.NORMAL, 10.0)
+    summons.add(A, UPDATED, Priority.NORMAL)
 
     assert summons.take(A, 5.0)[0] == (UPDATED,)
     assert summons.counts == (0, 1)
@@ -54,31 +54,31 @@ def test_what_is_planned_is_a_reason_only_from_then_on() -> None:
 
 
 def test_of_several_plans_the_earliest_counts() -> None:
-    summons = Summons()
+    summons = PendingReconciles()
     for due in (30.0, 10.0, 20.0):
-        summons.later(A, RETRY, Priority.NORMAL, due)
-    summons.now(A, UPDATED, Priority.NORMAL)
+        summons.schedule(A, RETRY, Priority.NORMAL, due)
+    summons.add(A, UPDATED, Priority.NORMAL)
 
     assert set(summons.take(A, 10.0)[0]) == {RETRY, UPDATED}
     assert len(summons) == 0
 
 
 def test_a_timer_that_is_early_by_a_tick_still_runs_for_what_was_planned() -> None:
-    summons = Summons()
-    summons.later(A, RETRY, Priority.LOW, 10.0)
+    summons = PendingReconciles()
+    summons.schedule(A, RETRY, Priority.LOW, 10.0)
 
     assert summons.take(A, 9.999_999) == ((RETRY,), Priority.LOW)
     assert len(summons) == 0
 
 
 def test_a_key_that_waits_for_both_counts_once() -> None:
-    summons = Summons()
-    summons.later(A, RETRY, Priority.LOW, 10.0)
-    summons.now(A, UPDATED, Priority.LOW)
-    summons.now(B, UPDATED, Priority.LOW)
+    summons = PendingReconciles()
+    summons.schedule(A, RETRY, Priority.LOW, 10.0)
+    summons.add(A, UPDATED, Priority.LOW)
+    summons.add(B, UPDATED, Priority.LOW)
 
     assert (len(summons), summons.counts) == (2, (2, 1))
-    assert repr(summons) == "<Summons now=2 later=1>"
+    assert repr(summons) == "<PendingReconciles now=2 later=1>"
 
 
 @pytest.mark.parametrize("after", [-1.0, float("inf"), float("nan")])

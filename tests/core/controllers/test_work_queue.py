@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from aioinformer._core.controllers.queue_items import Priority
-from aioinformer._core.controllers.work_queue import PASSES, KeyQueue
+from aioinformer._core.controllers.work_queue import NORMAL_PER_LOW, KeyQueue
 from aioinformer.errors import UsageError
 
 LOW, NORMAL = Priority.LOW, Priority.NORMAL
@@ -54,7 +54,7 @@ def test_many_adds_while_a_key_is_worked_on_are_exactly_one_run_more() -> None:
         queue.add("a", 0.0)
     assert queue.waiting == 0  # not while it is worked on
 
-    assert queue.done("a", 0.0).again is not None
+    assert queue.done("a", 0.0).rerun is not None
 
     assert emptied(queue) == ["a"]
     assert (queue.adds, queue.merged) == (2, 99)
@@ -137,10 +137,10 @@ def test_a_low_key_is_passed_nine_times_and_then_comes() -> None:
     """controller-runtime's queue lets it wait for ever while normal ones keep coming."""
     queue = filled("low-1", "low-2", priority=LOW)
     order: list[str] = []
-    for number in range(2 * PASSES + 2):
+    for number in range(2 * NORMAL_PER_LOW + 2):
         queue.add(f"n{number}", 0.0)
         order.append(queue.take(0.0))
-    assert [order.index("low-1"), order.index("low-2")] == [PASSES, 2 * PASSES + 1]
+    assert [order.index("low-1"), order.index("low-2")] == [NORMAL_PER_LOW, 2 * NORMAL_PER_LOW + 1]
 
 
 def test_an_unknown_key_has_no_priority() -> None:
@@ -155,7 +155,7 @@ def test_delayed_keys_are_put_in_line_when_their_time_has_come() -> None:
     queue.add_at("b", 2.0)
     queue.add_at("a", 1.0)
     queue.add_at("c", 9.0)
-    queue.collect(5.0, 10)
+    queue.collect_ready(5.0, 10)
     assert emptied(queue) == ["a", "b"]
     assert len(queue.delays) == 1
 
@@ -164,7 +164,7 @@ def test_no_more_keys_are_put_in_line_at_once_than_is_asked_for() -> None:
     queue = KeyQueue[str]()
     for number in range(10):
         queue.add_at(f"k{number}", 1.0)
-    queue.collect(5.0, 4)
+    queue.collect_ready(5.0, 4)
     assert (queue.waiting, len(queue.delays)) == (4, 6)
 
 
@@ -174,7 +174,7 @@ def test_an_add_does_not_replace_a_delayed_one() -> None:
     queue.add_at("a", 5.0)
     queue.add("a", 0.0)
     assert emptied(queue) == ["a"]
-    queue.collect(5.0, 10)
+    queue.collect_ready(5.0, 10)
     assert emptied(queue) == ["a"]
 
 
@@ -183,7 +183,7 @@ def test_a_delayed_key_whose_time_comes_while_it_waits_or_is_worked_on_is_an_add
     assert queue.take(0.0) == "waits"
     queue.add_at("waits", 1.0)
     queue.add_at("runs", 1.0)
-    queue.collect(1.0, 10)
+    queue.collect_ready(1.0, 10)
     assert (queue.reruns, queue.merged) == (1, 1)
 
 
@@ -197,9 +197,9 @@ def test_a_queue_that_is_shut_down_hands_out_what_it_has_and_takes_nothing() -> 
     assert not queue.add("c", 0.0)
     assert not queue.add("a", 0.0)
     assert not queue.add_at("d", 1.0)
-    assert not queue.over
+    assert not queue.finished
     assert emptied(queue) == ["a", "b"]
-    assert (queue.over, queue.idle, queue.dropped) == (True, True, 4)
+    assert (queue.finished, queue.idle, queue.dropped) == (True, True, 4)
 
 
 def test_what_a_shutdown_drops_is_freed_a_few_keys_at_a_time() -> None:
@@ -222,9 +222,9 @@ def test_what_waits_can_be_dropped_and_nobody_has_worked_on_it() -> None:
     queue.shut_down(drop=True)
 
     assert (queue.waiting, queue.reruns, queue.dropped) == (0, 0, 5)
-    assert (queue.over, queue.idle) == (True, False)
+    assert (queue.finished, queue.idle) == (True, False)
     assert queue.priority("b") is None
-    assert queue.done("a", 0.0).again is None
+    assert queue.done("a", 0.0).rerun is None
     found = queue.statistics(9.0)
     assert (found.done, found.depth, found.processing, found.waiting_longest) == (1, 0, 0, 0)
     assert queue.idle
@@ -242,17 +242,17 @@ def test_a_run_that_was_asked_for_before_the_end_still_comes() -> None:
     queue.take(0.0)
     queue.add("a", 0.0)
     queue.shut_down()
-    assert not queue.over  # it will be handed out again
+    assert not queue.finished  # it will be handed out again
     queue.done("a", 0.0)
     assert emptied(queue) == ["a"]
-    assert queue.over
+    assert queue.finished
 
 
 def test_a_queue_is_over_before_it_is_idle() -> None:
     queue = filled("a")
     queue.take(0.0)
     queue.shut_down()
-    assert (queue.over, queue.idle) == (True, False)
+    assert (queue.finished, queue.idle) == (True, False)
     queue.done("a", 0.0)
     assert queue.idle
 
@@ -305,7 +305,7 @@ def test_thousands_of_keys_leave_nothing_behind() -> None:
         queue.add(key, 0.0, Priority(key % 2))
         queue.add_at(key, 1.0)
     full, _ = tracemalloc.get_traced_memory()
-    queue.collect(1.0, 20_000)
+    queue.collect_ready(1.0, 20_000)
     while queue.waiting:
         queue.done(queue.take(0.0), 0.0)
     left, _ = tracemalloc.get_traced_memory()
@@ -393,7 +393,7 @@ class Model:
 
     def take(self) -> str:
         low, normal = self.lines[LOW], self.lines[NORMAL]
-        if low and normal and self.passed < PASSES:
+        if low and normal and self.passed < NORMAL_PER_LOW:
             self.passed += 1
             key = normal.pop(0)
         elif low:
@@ -451,8 +451,8 @@ class Machine(RuleBasedStateMachine):
     def pass_time(self, seconds: int) -> None:
         self.model.now += seconds
         self.model.collect()
-        while (due := self.queue.delays.due) is not None and due <= self.model.now:
-            self.queue.collect(self.model.now, 2)
+        while (due := self.queue.delays.next_due) is not None and due <= self.model.now:
+            self.queue.collect_ready(self.model.now, 2)
 
     @precondition(lambda self: self.model.waiting)
     @rule()
@@ -463,7 +463,7 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data())
     def done(self, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(sorted(self.model.working)))
-        again = self.queue.done(key, self.model.now).again
+        again = self.queue.done(key, self.model.now).rerun
         assert (again and again.priority) == self.model.working[key]
         self.model.done(key)
 
@@ -495,10 +495,12 @@ class Machine(RuleBasedStateMachine):
         assert (found.low, found.normal) == tuple(len(line) for line in model.lines.values())
         assert len(queue) == queue.waiting == found.depth
         assert (found.processing, found.delayed) == (len(model.working), len(model.delayed))
-        assert queue.delays.due == min((each[0] for each in model.delayed.values()), default=None)
+        assert queue.delays.next_due == min(
+            (each[0] for each in model.delayed.values()), default=None
+        )
         reruns = sum(again is not None for again in model.working.values())
         assert queue.reruns == reruns
-        assert queue.over == (model.closed and not model.waiting and not reruns)
+        assert queue.finished == (model.closed and not model.waiting and not reruns)
         assert queue.idle == (not model.waiting and not model.working)
 
 

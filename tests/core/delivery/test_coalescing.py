@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer._core.delivery.coalescing import Change, Coalesced
+from aioinformer._core.delivery.coalescing import CoalescedEvents, PendingChange
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, Updated
 from tests.core.builders import pod
 
@@ -13,15 +13,15 @@ B1, B2 = (pod("b", rv=rv) for rv in "56")
 REBORN, REBORN2 = (pod("a", rv=rv, uid="another") for rv in "78")
 
 
-def coalesced(*events: Event) -> Coalesced:
+def coalesced(*events: Event) -> CoalescedEvents:
     """These happened, a second after the other."""
-    pending = Coalesced()
+    pending = CoalescedEvents()
     for at, event in enumerate(events):
         pending.add(event, float(at))
     return pending
 
 
-def drained(pending: Coalesced) -> list[Event]:
+def drained(pending: CoalescedEvents) -> list[Event]:
     """Everything that is pending."""
     events: list[Event] = []
     while (event := pending.pop()) is not None:
@@ -128,7 +128,7 @@ def test_a_mark_is_popped_in_its_place() -> None:
 
 
 def test_a_mark_is_no_pending_change() -> None:
-    pending = Coalesced()
+    pending = CoalescedEvents()
     pending.mark()
 
     assert (pending.count, pending.oldest, bool(pending)) == (0, None, True)
@@ -137,22 +137,22 @@ def test_a_mark_is_no_pending_change() -> None:
 def test_what_nobody_was_told_of_is_struck_up_to_its_deletion() -> None:
     pending = coalesced(Deleted(A1), Added(REBORN))
 
-    assert pending.strike(A1), "its deletion was among it"
+    assert pending.discard(A1), "its deletion was among it"
     assert drained(pending) == [Added(REBORN)]
 
 
 def test_what_nobody_was_told_of_is_struck_before_its_deletion() -> None:
     pending = coalesced(Updated(A1, A2), Added(B1))
 
-    assert not pending.strike(A1), "its deletion is still to come"
+    assert not pending.discard(A1), "its deletion is still to come"
     assert drained(pending) == [Added(B1)]
 
 
 def test_what_is_of_another_object_is_not_struck() -> None:
     pending = coalesced(Updated(REBORN, REBORN2))
 
-    assert not pending.strike(A1)
-    assert not pending.strike(B1)
+    assert not pending.discard(A1)
+    assert not pending.discard(B1)
     assert drained(pending) == [Updated(REBORN, REBORN2)]
 
 
@@ -166,12 +166,12 @@ def test_much_is_dropped_in_steps() -> None:
 
 
 def test_its_repr_counts() -> None:
-    assert repr(coalesced(Added(A1), Updated(A1, A2))) == "<Coalesced pending=1 merged=1>"
+    assert repr(coalesced(Added(A1), Updated(A1, A2))) == "<CoalescedEvents pending=1 merged=1>"
 
 
 def test_a_change_counts_its_events() -> None:
-    change = Change(0.0)
+    change = PendingChange(0.0)
     assert change.size == 0
-    change.absorb(Deleted(A1))
-    change.absorb(Added(REBORN))
+    change.merge(Deleted(A1))
+    change.merge(Added(REBORN))
     assert change.size == 2

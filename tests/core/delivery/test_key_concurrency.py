@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._core.delivery.key_concurrency import WINDOW, Lanes
+from aioinformer._core.delivery.key_concurrency import LOOKAHEAD, KeyConcurrency
 from aioinformer._core.objects.kube_object import Added, Event
 from tests.core.builders import pod
 
@@ -17,70 +17,70 @@ B1, C1 = Added(pod("b")), Added(pod("c"))
 
 
 def test_a_key_that_is_busy_has_its_next_event_wait() -> None:
-    lanes = Lanes(2)
+    lanes = KeyConcurrency(2)
 
-    assert [lanes.enter(A1), lanes.enter(A2)] == [True, False]
+    assert [lanes.start(A1), lanes.start(A2)] == [True, False]
     assert (lanes.full, lanes.waiting) == (False, 1)
-    assert [lanes.enter(B1), lanes.full] == [True, True]
-    assert lanes.leave(A1) is A2
+    assert [lanes.start(B1), lanes.full] == [True, True]
+    assert lanes.finish(A1) is A2
     assert (lanes.full, lanes.waiting) == (True, 0)
-    assert lanes.leave(A2) is None
-    assert [lanes.full, lanes.enter(A3)] == [False, True]
+    assert lanes.finish(A2) is None
+    assert [lanes.full, lanes.start(A3)] == [False, True]
 
 
 def test_what_waits_for_one_key_is_bounded() -> None:
-    lanes = Lanes(2)
-    lanes.enter(A1)
+    lanes = KeyConcurrency(2)
+    lanes.start(A1)
 
-    full = [lanes.full for _ in range(2 * WINDOW) if not lanes.enter(A2)]
+    full = [lanes.full for _ in range(2 * LOOKAHEAD) if not lanes.start(A2)]
 
-    assert full == [False] * (2 * WINDOW - 1) + [True]
+    assert full == [False] * (2 * LOOKAHEAD - 1) + [True]
     lanes.clear()
     assert (lanes.full, lanes.waiting) == (False, 0)
-    assert lanes.leave(A1) is None
+    assert lanes.finish(A1) is None
 
 
 def test_a_mark_is_passed_when_all_that_was_there_has_left() -> None:
-    lanes = Lanes(3)
+    lanes = KeyConcurrency(3)
     marked = [lanes.marked]
     for event in (A1, A2, B1):
-        lanes.enter(event)
+        lanes.start(event)
 
     lanes.mark()
     for event in (C1, A3):
-        lanes.enter(event)
+        lanes.start(event)
 
     for event in (B1, C1, A1, A2):
         marked.append(lanes.marked)
-        lanes.leave(event)
+        lanes.finish(event)
     marked.append(lanes.marked)
 
     assert marked == [False, True, True, True, True, False]
 
 
 def test_what_is_dropped_is_not_waited_for() -> None:
-    lanes = Lanes(2)
-    lanes.enter(A1)
-    lanes.enter(A2)
+    lanes = KeyConcurrency(2)
+    lanes.start(A1)
+    lanes.start(A2)
     lanes.mark()
 
     lanes.clear()
-    lanes.leave(A1)
+    lanes.finish(A1)
 
     assert not lanes.marked
 
 
 def test_there_is_at_least_one() -> None:
     with pytest.raises(ValueError, match="concurrency must be at least 1, not 0"):
-        Lanes(0)
+        KeyConcurrency(0)
 
 
 def test_it_shows_what_it_is_busy_with() -> None:
-    lanes = Lanes(2)
-    lanes.enter(A1)
-    lanes.enter(A2)
+    lanes = KeyConcurrency(2)
+    lanes.start(A1)
+    lanes.start(A2)
 
-    assert repr(lanes) == "<Lanes 1/2 busy, 1 waiting>"
+    assert repr(lanes) == "<KeyConcurrency 1/2 busy, 1 waiting>"
 
 
 @given(st.integers(1, 4), st.lists(st.sampled_from("abcdef"), max_size=40), st.randoms())
@@ -89,19 +89,19 @@ def test_every_event_is_dealt_with_in_the_order_of_its_key(
 ) -> None:
     pending: list[Event] = [Added(pod(name, rv=str(at))) for at, name in enumerate(story)]
     told = list(pending)
-    lanes, at_work, done = Lanes(count), list[Event](), list[Event]()
+    lanes, at_work, done = KeyConcurrency(count), list[Event](), list[Event]()
 
     while pending or at_work:
         if pending and not lanes.full and chance.randrange(2):
             event = pending.pop(0)
-            at_work += [event] if lanes.enter(event) else []
+            at_work += [event] if lanes.start(event) else []
         elif at_work:
             event = at_work.pop(chance.randrange(len(at_work)))
-            following = lanes.leave(event)
+            following = lanes.finish(event)
             at_work += [following] if following else []
             done.append(event)
         assert len({each.obj.key for each in at_work}) == len(at_work) <= count
-        assert lanes.waiting <= count * WINDOW
+        assert lanes.waiting <= count * LOOKAHEAD
 
     for name in set(story):
         in_order = [each for each in done if each.obj.name == name]

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._core.delivery.batch_queue import FILTERED
-from aioinformer._core.delivery.mailbox import FOLDS, LIMIT, SKIPS, Mailbox, Overflow
+from aioinformer._core.delivery.batch_queue import FILTER_BATCH
+from aioinformer._core.delivery.mailbox import LIMIT, MAX_MERGED, MAX_SKIPPED, Mailbox, Overflow
 from aioinformer._core.objects.kube_object import (
     Added,
     Deleted,
@@ -64,8 +64,8 @@ REBORN = pod("a", rv="9", uid="another")
 def test_events_are_popped_in_the_order_they_came() -> None:
     box = mailbox()
     events: list[Event] = [Added(A1), Updated(A1, A2), Deleted(A2)]
-    box.extend(events[:2])
-    box.extend(events[2:])
+    box.put(events[:2])
+    box.put(events[2:])
 
     assert [box.pop(), box.pop(), box.pop(), box.pop()] == [*events, None]
     assert box.delivered == 3
@@ -73,39 +73,39 @@ def test_events_are_popped_in_the_order_they_came() -> None:
 
 def test_room_is_what_is_left_of_the_limit() -> None:
     box = mailbox(limit=3)
-    assert (box.room, box.pending) == (3, 0)
-    box.extend([Added(A1), Added(B1)])
-    assert (box.room, box.pending) == (1, 2)
+    assert (box.free, box.pending) == (3, 0)
+    box.put([Added(A1), Added(B1)])
+    assert (box.free, box.pending) == (1, 2)
     box.pop()
-    assert (box.room, box.pending) == (2, 1)
+    assert (box.free, box.pending) == (2, 1)
 
 
 def test_nothing_is_refused_beyond_the_limit() -> None:
     """Who fills looks at the room first; a re-created object is two events where one had room."""
     box = mailbox(limit=1)
-    box.extend([Deleted(A1), Added(REBORN)])
+    box.put([Deleted(A1), Added(REBORN)])
 
-    assert box.room == -1
+    assert box.free == -1
     assert len(drained(box)) == 2
 
 
 def test_a_mailbox_is_drained_when_half_of_it_is_free() -> None:
     """Waking the pump for each single event would cost more than the event."""
     box = mailbox(limit=4)
-    box.extend([Added(A1), Updated(A1, A2), Updated(A2, A3), Deleted(A3)])
+    box.put([Added(A1), Updated(A1, A2), Updated(A2, A3), Deleted(A3)])
     seen: list[tuple[int, bool]] = []
     while box.pop():
-        seen.append((box.room, box.drained))
+        seen.append((box.free, box.half_empty))
 
     assert seen == [(1, False), (2, True), (3, True), (4, True)]
 
 
 def test_a_mailbox_for_one_event_is_drained_when_it_is_empty() -> None:
     box = mailbox(limit=1)
-    box.extend([Added(A1)])
-    assert not box.drained
+    box.put([Added(A1)])
+    assert not box.half_empty
     box.pop()
-    assert box.drained
+    assert box.half_empty
 
 
 def test_the_limit_is_client_gos_first_buffer_by_default() -> None:
@@ -138,7 +138,7 @@ def test_a_late_listener_is_told_of_each_object_as_initial() -> None:
 def test_live_events_come_behind_the_state_that_was_found() -> None:
     box = mailbox()
     box.replay([A1, B1])
-    box.extend([Updated(A1, A2)])
+    box.put([Updated(A1, A2)])
 
     assert drained(box) == [Added(A1, True), Added(B1, True), Updated(A1, A2)]
 
@@ -146,12 +146,12 @@ def test_live_events_come_behind_the_state_that_was_found() -> None:
 def test_the_state_that_was_found_does_not_count_against_the_limit() -> None:
     box = mailbox(limit=1)
     box.replay([A1, B1])
-    box.tell([[Deleted(A1, "vanished")]])
+    box.put_relist([[Deleted(A1, "vanished")]])
     box.resync([B1], always)
 
-    assert (box.room, box.pending, box.drained) == (1, 0, False)
+    assert (box.free, box.pending, box.half_empty) == (1, 0, False)
     assert len(drained(box)) == 4
-    assert (box.room, box.drained) == (1, True)
+    assert (box.free, box.half_empty) == (1, True)
 
 
 def test_the_shared_state_is_not_copied() -> None:
@@ -172,17 +172,17 @@ def test_the_shared_state_is_not_copied() -> None:
 def test_what_went_meanwhile_is_not_told_of_nor_is_what_happened_to_it() -> None:
     box = mailbox(holds=never)
     box.replay([A1])
-    box.extend([Updated(A1, A2), Deleted(A2), Added(B1)])
+    box.put([Updated(A1, A2), Deleted(A2), Added(B1)])
 
     assert drained(box) == [Added(B1)]
     assert box.delivered == 1
-    assert (box.room, box.pending) == (4, 0), "what is dropped makes room"
+    assert (box.free, box.pending) == (4, 0), "what is dropped makes room"
 
 
 def test_what_was_re_created_meanwhile_is_told_of_as_new() -> None:
     box = mailbox(holds=lambda obj: obj.uid == "another")
     box.replay([A1])
-    box.extend([Updated(A1, A2), Deleted(A2), Added(REBORN), Updated(REBORN, REBORN)])
+    box.put([Updated(A1, A2), Deleted(A2), Added(REBORN), Updated(REBORN, REBORN)])
 
     assert drained(box) == [Added(REBORN), Updated(REBORN, REBORN)]
 
@@ -191,7 +191,7 @@ def test_what_left_a_selector_and_came_back_is_told_of_again() -> None:
     """The same uid: only up to its first deletion is what happened to it dropped."""
     box = mailbox(holds=never)
     box.replay([A1])
-    box.extend([Deleted(A1), Added(A2), Deleted(A3)])
+    box.put([Deleted(A1), Added(A2), Deleted(A3)])
 
     assert drained(box) == [Added(A2), Deleted(A3)]
 
@@ -202,7 +202,7 @@ def test_what_goes_after_it_was_told_of_is_told_to_have_gone() -> None:
     box.replay([A1, B1])
     assert box.pop() == Added(A1, True)
     gone.update("ab")
-    box.extend([Deleted(A1), Deleted(B1)])
+    box.put([Deleted(A1), Deleted(B1)])
 
     assert drained(box) == [Deleted(A1)]
 
@@ -210,7 +210,7 @@ def test_what_goes_after_it_was_told_of_is_told_to_have_gone() -> None:
 def test_what_a_relist_no_longer_had_is_dropped_too() -> None:
     box = mailbox(holds=lambda obj: obj.name != "a")
     box.replay([A1, B1])
-    box.tell([[Deleted(A1, "vanished"), Updated(B1, B1)]])
+    box.put_relist([[Deleted(A1, "vanished"), Updated(B1, B1)]])
 
     assert drained(box) == [Added(B1, True), Updated(B1, B1)]
 
@@ -219,15 +219,15 @@ def test_a_resync_of_what_went_meanwhile_is_dropped_too() -> None:
     box = mailbox(holds=lambda obj: obj.name != "a")
     box.replay([A1, B1])
     box.resync([A1, B1], lambda obj: obj.name != "a")
-    box.extend([Deleted(A1)])
+    box.put([Deleted(A1)])
 
     assert drained(box) == [Added(B1, True), Updated(B1, B1, resync=True)]
 
 
 def test_the_first_state_is_what_an_early_listener_finds() -> None:
     box = mailbox(holds=lambda obj: obj.name != "a")
-    box.tell([[Added(A1, True), Added(B1, True)]], initial=True)
-    box.extend([Deleted(A1)])
+    box.put_relist([[Added(A1, True), Added(B1, True)]], initial=True)
+    box.put([Deleted(A1)])
 
     assert drained(box) == [Added(B1, True)]
     assert box.synced
@@ -239,7 +239,7 @@ def test_the_first_state_is_what_an_early_listener_finds() -> None:
 def test_the_diff_of_a_relist_is_told_as_it_is() -> None:
     box = mailbox()
     diff: list[Event] = [Deleted(B1, "vanished"), Updated(A1, A2), Added(B1)]
-    box.tell([diff])
+    box.put_relist([diff])
 
     assert drained(box) == diff
     assert not box.synced, "this is not what the listener found"
@@ -282,9 +282,9 @@ def test_a_resync_goes_behind_everything_else() -> None:
     box = mailbox()
     box.resync([B1], always)
     box.replay([A1])
-    box.extend([Updated(A1, A2)])
-    box.tell([[Updated(A2, A3)]])
-    box.extend([Added(B1)])
+    box.put([Updated(A1, A2)])
+    box.put_relist([[Updated(A2, A3)]])
+    box.put([Added(B1)])
 
     assert drained(box) == [
         Added(A1, True),
@@ -298,7 +298,7 @@ def test_a_resync_goes_behind_everything_else() -> None:
 def test_a_first_state_behind_a_resync_is_still_one_that_is_found() -> None:
     box = mailbox(holds=lambda obj: obj is not A1)
     box.resync([], always)
-    box.tell([[Added(A1, initial=True), Added(B1, initial=True)]], initial=True)
+    box.put_relist([[Added(A1, initial=True), Added(B1, initial=True)]], initial=True)
     assert drained(box) == [Added(B1, initial=True)], "what went before it was told isn't told"
 
 
@@ -306,7 +306,7 @@ def test_what_has_changed_since_a_resync_began_is_not_told_again() -> None:
     """It was told as what it is: real and resync are real."""
     box = mailbox()
     box.resync([A1, B1], lambda obj: obj is not A1)
-    box.extend([Updated(A1, A2)])
+    box.put([Updated(A1, A2)])
 
     assert drained(box) == [Updated(A1, A2), Updated(B1, B1, True)]
 
@@ -314,10 +314,10 @@ def test_what_has_changed_since_a_resync_began_is_not_told_again() -> None:
 def test_nothing_else_overtakes() -> None:
     box = mailbox()
     box.replay([A1])
-    box.extend([Updated(A1, A2)])
-    box.tell([[Updated(A2, A3)]])
-    box.extend([Added(B1)])
-    box.extend([Deleted(A3)])
+    box.put([Updated(A1, A2)])
+    box.put_relist([[Updated(A2, A3)]])
+    box.put([Added(B1)])
+    box.put([Deleted(A3)])
 
     assert drained(box) == [
         Added(A1, True),
@@ -330,27 +330,27 @@ def test_nothing_else_overtakes() -> None:
 
 def test_a_relist_is_being_told_until_its_last_event_is_taken() -> None:
     box = mailbox()
-    assert not box.telling
-    box.tell([[Added(A1)], [Added(B1)]])
+    assert not box.relist_pending
+    box.put_relist([[Added(A1)], [Added(B1)]])
     seen: list[bool] = []
     while box.pop():
-        seen.append(box.telling)
+        seen.append(box.relist_pending)
 
     assert seen == [True, False]
 
 
 def test_a_relist_without_a_difference_is_nothing() -> None:
     box = mailbox()
-    box.tell([])
+    box.put_relist([])
 
-    assert (box.telling, box.empty) == (False, True)
+    assert (box.relist_pending, box.empty) == (False, True)
 
 
 def test_a_first_state_behind_live_events_waits_for_them() -> None:
     """Of a queue that was fed by hand before its first list."""
     box = mailbox()
-    box.extend([Added(A1)])
-    box.tell([[Added(B1, True)]], initial=True)
+    box.put([Added(A1)])
+    box.put_relist([[Added(B1, True)]], initial=True)
 
     assert [box.pop(), box.synced, box.pop(), box.synced] == [
         Added(A1),
@@ -376,7 +376,7 @@ def test_events_are_merged_by_default() -> None:
 def test_below_the_limit_every_event_is_told() -> None:
     box = coalescing(3)
     events: list[Event] = [Added(A1), Updated(A1, A2), Deleted(A2)]
-    box.extend(events)
+    box.put(events)
 
     assert drained(box) == events
     assert box.merged == 0
@@ -384,40 +384,40 @@ def test_below_the_limit_every_event_is_told() -> None:
 
 def test_beyond_the_limit_the_oldest_are_merged() -> None:
     box = coalescing(2)
-    box.extend([Added(A1), Updated(A1, A2)])
-    box.extend([Updated(A2, A3)])
+    box.put([Added(A1), Updated(A1, A2)])
+    box.put([Updated(A2, A3)])
 
-    assert (box.pending, box.high, box.merged) == (2, 2, 1)
+    assert (box.pending, box.max_pending, box.merged) == (2, 2, 1)
     assert drained(box) == [Added(A2), Updated(A2, A3)], "the newest are as they came"
 
 
 def test_it_never_keeps_anybody_waiting() -> None:
     box = coalescing(1)
-    box.extend([Added(pod(str(n))) for n in range(10)])
+    box.put([Added(pod(str(n))) for n in range(10)])
 
-    assert box.room > 1000
+    assert box.free > 1000
     assert box.pending == 10, "two a key at most, and these are ten keys"
 
 
 def test_what_is_told_lately_follows_what_was_merged() -> None:
     box = coalescing(2)
-    box.extend([Updated(A1, A2), Updated(A2, A3), Added(B1)])
+    box.put([Updated(A1, A2), Updated(A2, A3), Added(B1)])
     box.pop()
-    box.extend([Deleted(A3)])
+    box.put([Deleted(A3)])
 
     assert drained(box) == [Added(B1), Deleted(A3)]
 
 
 def test_a_batch_that_somebody_is_in_the_middle_of_is_merged_too() -> None:
     box = coalescing(2)
-    box.extend([Added(A1), Added(B1)])
-    run = box.run()
+    box.put([Added(A1), Added(B1)])
+    run = box.borrow_batch()
     assert run is not None
     assert next(run) == Added(A1)
-    box.extend([Updated(A1, A2), Updated(A2, A3)])
+    box.put([Updated(A1, A2), Updated(A2, A3)])
 
     assert list(run) == [], "it has ended early"
-    assert box.run() is None, "now they have to be popped"
+    assert box.borrow_batch() is None, "now they have to be popped"
     assert drained(box) == [Added(B1), Updated(A1, A3)]
     assert box.delivered == 3
 
@@ -429,11 +429,11 @@ def test_what_was_merged_of_a_batch_comes_before_the_rest_of_it() -> None:
     box = coalescing(4)
     states = [pod("a", rv=str(number)) for number in range(7)]
     updates = [Updated(old, new) for old, new in pairwise(states)]
-    box.extend(updates[:4])
-    run = box.run()
+    box.put(updates[:4])
+    run = box.borrow_batch()
     assert run is not None
     heard = [next(run)]
-    box.extend(updates[4:])
+    box.put(updates[4:])
     heard += [*run, *drained(box)]
 
     assert box.merged > 0
@@ -444,9 +444,9 @@ def test_what_went_before_it_was_told_of_takes_its_merged_changes_along() -> Non
     cached = {"a"}
     box = coalescing(1, lambda obj: obj.name in cached)
     box.replay([A1])
-    box.extend([Updated(A1, A2), Updated(A2, A3)])
+    box.put([Updated(A1, A2), Updated(A2, A3)])
     cached.clear()
-    box.extend([Deleted(A3)])
+    box.put([Deleted(A3)])
 
     assert drained(box) == []
     assert (box.synced, box.delivered, box.pending) == (True, 0, 0)
@@ -457,10 +457,10 @@ def test_what_left_a_selector_and_came_back_is_told_of_as_new_when_it_was_skippe
     cached: set[str] = set()
     box = coalescing(1, lambda obj: obj.name in cached)
     box.replay([A1])
-    box.extend([Updated(A1, A2), Deleted(A2)])
+    box.put([Updated(A1, A2), Deleted(A2)])
     assert box.pop() is None
     cached.add("a")
-    box.extend([Added(A3)])
+    box.put([Added(A3)])
 
     assert drained(box) == [Added(A3)]
 
@@ -469,19 +469,19 @@ def test_what_is_struck_while_its_deletion_is_to_come_is_not_held_against_it_lat
     cached: set[str] = set()
     box = coalescing(3, lambda obj: obj.name in cached)
     box.replay([A1])
-    box.extend([Updated(A1, A2), Updated(A2, A2, True), Updated(A2, A2, True), Deleted(A2)])
+    box.put([Updated(A1, A2), Updated(A2, A2, True), Updated(A2, A2, True), Deleted(A2)])
     assert box.pop() is None
-    box.extend([Added(A3), Added(B1), Deleted(B1)])
+    box.put([Added(A3), Added(B1), Deleted(B1)])
 
     assert drained(box) == [Added(A3), Added(B1), Deleted(B1)]
 
 
 def test_a_relist_is_merged_when_another_comes() -> None:
     box = coalescing(1)
-    box.tell([[Updated(A1, A2), Added(B1)]])
-    while box.telling:
-        box.fold(1)
-    box.tell([[Updated(A2, A3), Deleted(B1, "vanished")]])
+    box.put_relist([[Updated(A1, A2), Added(B1)]])
+    while box.relist_pending:
+        box.merge_oldest(1)
+    box.put_relist([[Updated(A2, A3), Deleted(B1, "vanished")]])
 
     assert drained(box) == [Updated(A1, A2), Added(B1), Updated(A2, A3), Deleted(B1, "vanished")]
 
@@ -490,9 +490,9 @@ def test_a_listener_that_is_stuck_over_many_relists_holds_its_bound() -> None:
     box = coalescing(1)
     states = [A1, A2, A3]
     for number in range(100):
-        while box.telling:
-            box.fold(10)
-        box.tell([[Updated(states[number % 3], states[(number + 1) % 3])]])
+        while box.relist_pending:
+            box.merge_oldest(10)
+        box.put_relist([[Updated(states[number % 3], states[(number + 1) % 3])]])
         assert box.pending <= 2
 
     assert len(drained(box)) == 2
@@ -500,9 +500,9 @@ def test_a_listener_that_is_stuck_over_many_relists_holds_its_bound() -> None:
 
 def test_the_mark_behind_a_first_state_survives_merging() -> None:
     box = coalescing(1)
-    box.extend([Added(B1)])
-    box.tell([[Added(A1, True)]], initial=True)
-    box.extend([Updated(A1, A2), Updated(A2, A3)])
+    box.put([Added(B1)])
+    box.put_relist([[Added(A1, True)]], initial=True)
+    box.put([Updated(A1, A2), Updated(A2, A3)])
 
     assert (box.pop(), box.synced) == (Added(B1), False)
     assert (box.pop(), box.synced) == (Added(A3, True), False)
@@ -511,9 +511,9 @@ def test_the_mark_behind_a_first_state_survives_merging() -> None:
 
 def test_an_initial_addition_that_is_annihilated_counts_as_told() -> None:
     box = coalescing(1)
-    box.extend([Added(B1)])
-    box.tell([[Added(A1, True)]], initial=True)
-    box.extend([Updated(A1, A2), Deleted(A2)])
+    box.put([Added(B1)])
+    box.put_relist([[Added(A1, True)]], initial=True)
+    box.put([Updated(A1, A2), Deleted(A2)])
 
     assert drained(box) == [Added(B1)]
     assert box.synced
@@ -522,17 +522,17 @@ def test_an_initial_addition_that_is_annihilated_counts_as_told() -> None:
 def test_a_step_merges_so_many_and_says_when_there_is_more_to_do() -> None:
     """A limit above that, or a relist of thousands in front, takes several."""
     box = coalescing(1)
-    many = [Added(pod(str(number), uid=str(number))) for number in range(FOLDS + 10)]
-    box.tell([many])
-    steps, before = 0, box.behind
-    box.extend([Added(A1), Added(B1)])
-    while box.behind:
-        box.fold(4)
+    many = [Added(pod(str(number), uid=str(number))) for number in range(MAX_MERGED + 10)]
+    box.put_relist([many])
+    steps, before = 0, box.needs_merge
+    box.put([Added(A1), Added(B1)])
+    while box.needs_merge:
+        box.merge_oldest(4)
         steps += 1
 
     assert not before
     assert 1 <= steps <= 4
-    assert len(drained(box)) == FOLDS + 12
+    assert len(drained(box)) == MAX_MERGED + 12
 
 
 # -- error ---------------------------------------------------------------------------------------
@@ -540,17 +540,17 @@ def test_a_step_merges_so_many_and_says_when_there_is_more_to_do() -> None:
 
 def test_a_mailbox_may_overflow_with_an_error() -> None:
     box = mailbox(limit=2, overflow="error")
-    box.extend([Added(A1), Updated(A1, A2)])
+    box.put([Added(A1), Updated(A1, A2)])
     assert not box.overflowed
-    box.extend([Updated(A2, A3)])
+    box.put([Updated(A2, A3)])
 
     assert box.overflowed
 
 
 def test_two_relists_at_once_are_an_overflow_too() -> None:
     box = mailbox(overflow="error")
-    box.tell([[Added(A1)]])
-    box.tell([[Updated(A1, A2)]])
+    box.put_relist([[Added(A1)]])
+    box.put_relist([[Updated(A1, A2)]])
 
     assert box.overflowed
 
@@ -560,11 +560,11 @@ def test_two_relists_at_once_are_an_overflow_too() -> None:
 
 def test_the_rest_of_a_batch_is_had_as_one_run() -> None:
     box = mailbox()
-    box.extend((Added(A1), Updated(A1, A2)))
-    box.extend((Added(B1),))
+    box.put((Added(A1), Updated(A1, A2)))
+    box.put((Added(B1),))
     assert box.pop() == Added(A1)
 
-    runs = [list(box.run() or []) for _ in range(3)]
+    runs = [list(box.borrow_batch() or []) for _ in range(3)]
 
     assert runs == [[Updated(A1, A2)], [Added(B1)], []]
     assert (box.delivered, box.pending) == (3, 0)
@@ -572,20 +572,20 @@ def test_the_rest_of_a_batch_is_had_as_one_run() -> None:
 
 def test_an_event_is_popped_as_it_is_taken_from_a_run() -> None:
     box = mailbox()
-    box.extend((Added(A1), Updated(A1, A2), Updated(A2, A3)))
-    run = box.run()
+    box.put((Added(A1), Updated(A1, A2), Updated(A2, A3)))
+    run = box.borrow_batch()
     assert run is not None
     next(run)
 
-    assert (box.delivered, box.pending, box.room) == (1, 2, 2)
+    assert (box.delivered, box.pending, box.free) == (1, 2, 2)
     assert box.pop() == Updated(A1, A2)
     assert list(run) == [Updated(A2, A3)]
 
 
 def test_clearing_ends_a_run() -> None:
     box = mailbox()
-    box.extend((Added(A1), Updated(A1, A2)))
-    run = box.run()
+    box.put((Added(A1), Updated(A1, A2)))
+    run = box.borrow_batch()
     assert run is not None
     next(run)
     box.clear()
@@ -596,13 +596,13 @@ def test_clearing_ends_a_run() -> None:
 
 def test_what_has_to_be_looked_at_one_by_one_is_no_run() -> None:
     box = mailbox(holds=never)
-    assert box.run() is None
+    assert box.borrow_batch() is None
     box.replay([A1])
-    box.extend([Deleted(A1), Added(B1)])
-    assert box.run() is None, "the state that was found"
+    box.put([Deleted(A1), Added(B1)])
+    assert box.borrow_batch() is None, "the state that was found"
     assert box.pop() == Added(B1)
     box.resync([B1], always)
-    assert box.run() is None, "a resync"
+    assert box.borrow_batch() is None, "a resync"
 
 
 # -- a filter ------------------------------------------------------------------------------------
@@ -614,18 +614,18 @@ def without_b(event: Event) -> Event | None:
 
 
 def test_what_a_filter_keeps_back_never_enters() -> None:
-    box = Mailbox(limit=4, holds=always, each=without_b)
+    box = Mailbox(limit=4, holds=always, event_map=without_b)
 
-    assert not box.extend([Added(B1)])
+    assert not box.put([Added(B1)])
     assert box.empty
-    assert box.extend([Added(B1), Added(A1)])
+    assert box.put([Added(B1), Added(A1)])
     assert box.pending == 1
 
 
 def test_every_kind_of_event_goes_through_the_filter() -> None:
-    box = Mailbox(limit=4, holds=always, each=without_b)
+    box = Mailbox(limit=4, holds=always, event_map=without_b)
     box.replay([B1, A1])
-    box.tell([[Deleted(B1), Updated(A1, A2)]])
+    box.put_relist([[Deleted(B1), Updated(A1, A2)]])
     box.resync([A2, B1], always)
 
     assert drained(box) == [Added(A1, True), Updated(A1, A2), Updated(A2, A2, True)]
@@ -636,13 +636,13 @@ def test_every_kind_of_event_goes_through_the_filter() -> None:
 def test_a_filter_that_keeps_back_a_whole_relist_gives_way_in_between() -> None:
     """It is asked as the listener gets there, so many times in one go and no more."""
     asked: list[Event] = []
-    box = Mailbox(limit=4, holds=always, each=asked.append)
-    box.tell([[Added(A1)] * 100] * 10)
+    box = Mailbox(limit=4, holds=always, event_map=asked.append)
+    box.put_relist([[Added(A1)] * 100] * 10)
 
-    assert box.run() is None
+    assert box.borrow_batch() is None
     assert box.pop() is None
-    assert (box.skipping, len(asked), box.telling) == (True, FILTERED, True)
-    while box.skipping:
+    assert (box.should_yield, len(asked), box.relist_pending) == (True, FILTER_BATCH, True)
+    while box.should_yield:
         assert box.pop() is None
     assert (len(asked), box.empty) == (1000, True)
 
@@ -650,8 +650,8 @@ def test_a_filter_that_keeps_back_a_whole_relist_gives_way_in_between() -> None:
 def test_live_events_of_none_are_nothing() -> None:
     box = mailbox()
 
-    assert not box.extend([])
-    assert (box.empty, box.telling) == (True, False)
+    assert not box.put([])
+    assert (box.empty, box.relist_pending) == (True, False)
 
 
 # -- numbers -------------------------------------------------------------------------------------
@@ -661,8 +661,8 @@ def test_the_oldest_pending_event_says_when_it_came() -> None:
     box = coalescing(2)
     seen = [box.oldest]
     box.replay([A1], 1.0)
-    box.extend([Updated(A1, A2)], 2.0)
-    box.extend([Updated(A2, A3), Added(B1)], 3.0)
+    box.put([Updated(A1, A2)], 2.0)
+    box.put([Updated(A2, A3), Added(B1)], 3.0)
     while box.pop():
         seen.append(box.oldest)
 
@@ -671,15 +671,15 @@ def test_the_oldest_pending_event_says_when_it_came() -> None:
 
 def test_of_merged_events_the_first_one_says_when_they_came() -> None:
     box = coalescing(1)
-    box.extend([Updated(A1, A2)], 2.0)
-    box.extend([Updated(A2, A3)], 3.0)
+    box.put([Updated(A1, A2)], 2.0)
+    box.put([Updated(A2, A3)], 3.0)
 
     assert box.oldest == 2.0
 
 
 def test_every_event_is_delivered_merged_or_pending() -> None:
     box = coalescing(2)
-    box.extend([Added(A1), Updated(A1, A2), Updated(A2, A3), Added(B1), Deleted(A3)])
+    box.put([Added(A1), Updated(A1, A2), Updated(A2, A3), Added(B1), Deleted(A3)])
     box.pop()
 
     assert box.delivered + box.merged + box.pending == 5
@@ -688,22 +688,22 @@ def test_every_event_is_delivered_merged_or_pending() -> None:
 def test_the_high_mark_is_within_the_bound() -> None:
     """It is taken when what is too much was merged, in however many steps."""
     box = coalescing(2)
-    states = [pod("a", rv=str(number)) for number in range(4 * FOLDS)]
-    box.extend([Updated(old, new) for old, new in pairwise(states)])
-    highs = [box.high]
-    while box.behind:
-        box.fold(1)
-    highs.append(box.high)
+    states = [pod("a", rv=str(number)) for number in range(4 * MAX_MERGED)]
+    box.put([Updated(old, new) for old, new in pairwise(states)])
+    highs = [box.max_pending]
+    while box.needs_merge:
+        box.merge_oldest(1)
+    highs.append(box.max_pending)
 
     assert highs == [0, 2]
 
 
 def test_so_much_that_is_told_no_more_takes_several_looks() -> None:
     box = mailbox(holds=never)
-    box.replay([pod(str(number)) for number in range(2 * SKIPS)])
+    box.replay([pod(str(number)) for number in range(2 * MAX_SKIPPED)])
 
     looks = 1
-    while box.pop() is None and box.skipping:
+    while box.pop() is None and box.should_yield:
         looks += 1
     assert looks == 3
     assert box.synced
@@ -726,7 +726,7 @@ def test_a_listener_is_synced_once_it_asks_for_more_behind_the_state_it_found() 
 def test_a_live_event_behind_the_state_shows_that_it_is_synced() -> None:
     box = mailbox()
     box.replay([A1])
-    box.extend([Updated(A1, A2)])
+    box.put([Updated(A1, A2)])
     box.pop()
     assert not box.synced
     assert box.pop() == Updated(A1, A2)
@@ -746,7 +746,7 @@ def test_half_a_state_does_not_sync() -> None:
     box = mailbox()
     box.replay([A1], full=False)
     assert (box.pop(), box.pop(), box.synced) == (Added(A1, True), None, False)
-    box.tell([[Added(B1, True)]], initial=True)
+    box.put_relist([[Added(B1, True)]], initial=True)
     assert (box.pop(), box.pop(), box.synced) == (Added(B1, True), None, True)
 
 
@@ -760,7 +760,7 @@ def test_a_state_that_went_as_a_whole_syncs_too() -> None:
 
 def test_a_listener_that_was_told_nothing_is_not_synced() -> None:
     box = mailbox()
-    box.extend([Added(A1)])
+    box.put([Added(A1)])
     drained(box)
 
     assert not box.synced
@@ -771,7 +771,7 @@ def test_once_synced_is_always_synced() -> None:
     box.replay([])
     box.pop()
     box.replay([A1])
-    box.tell([[Added(B1)]])
+    box.put_relist([[Added(B1)]])
 
     assert box.synced
 
@@ -782,13 +782,13 @@ def test_once_synced_is_always_synced() -> None:
 def test_clearing_drops_everything_that_is_pending() -> None:
     box = mailbox(holds=never)
     box.replay([A1])
-    box.extend([Added(B1)])
+    box.put([Added(B1)])
     box.pop()
-    box.extend([Deleted(B1)])
+    box.put([Deleted(B1)])
     box.clear()
 
     assert (box.pop(), box.pending, box.empty, box.synced) == (None, 0, True, True)
-    box.extend([Added(A1)])
+    box.put([Added(A1)])
     assert box.pop() == Added(A1), "nothing is held against it any more"
 
 
@@ -797,10 +797,10 @@ def test_what_was_pending_is_let_go_of_in_steps() -> None:
     box = coalescing(1)
     many = [pod(str(number)) for number in range(600)]
     box.replay(iter(many))
-    box.extend([Added(obj) for obj in many])
-    while box.behind:
-        box.fold(64)
-    box.tell([[Added(A1)], [Added(B1)]])
+    box.put([Added(obj) for obj in many])
+    while box.needs_merge:
+        box.merge_oldest(64)
+    box.put_relist([[Added(A1)], [Added(B1)]])
     box.resync(iter(many), always)
     rest = box.clear()
 
@@ -810,7 +810,7 @@ def test_what_was_pending_is_let_go_of_in_steps() -> None:
 
 def test_a_resync_that_is_dropped_is_let_go_of_in_steps_too() -> None:
     box = mailbox()
-    box.extend([Added(A1)])
+    box.put([Added(A1)])
     box.resync([pod(str(number)) for number in range(600)], always)
     rest = box.drop_resync()
 
@@ -825,7 +825,7 @@ def test_a_mailbox_is_empty_when_nothing_is_pending_live_or_not() -> None:
     seen.append(box.empty)
     drained(box)
     seen.append(box.empty)
-    box.extend([Added(B1)])
+    box.put([Added(B1)])
     seen.append(box.empty)
 
     assert seen == [True, False, True, False]
@@ -833,7 +833,7 @@ def test_a_mailbox_is_empty_when_nothing_is_pending_live_or_not() -> None:
 
 def test_the_repr_shows_how_full_it_is() -> None:
     box = mailbox()
-    box.extend([Added(A1)])
+    box.put([Added(A1)])
 
     assert repr(box) == "<Mailbox pending=1/4 block synced=False>"
 
@@ -872,8 +872,10 @@ class World:
     """A run that the consumer is in the middle of, as an async handler, whatever happens."""
 
     def __post_init__(self) -> None:
-        each = EventFilter(wanted, never_raises).one if self.picky else None
-        self.box = Mailbox(limit=self.limit, overflow=self.overflow, holds=self.holds, each=each)
+        each = EventFilter(wanted, never_raises).apply if self.picky else None
+        self.box = Mailbox(
+            limit=self.limit, overflow=self.overflow, holds=self.holds, event_map=each
+        )
 
     def holds(self, obj: KubeObject) -> bool:
         held = self.cache.get(obj.key)
@@ -901,41 +903,41 @@ class World:
         """Some changes arrive in one batch, as far as there is room."""
         events: list[Event] = []
         for name, uid, gone in changes:
-            if self.box.room <= len(events):
+            if self.box.free <= len(events):
                 break
             events += self.change(name, uid, gone=gone)
         self.given += events
-        self.box.extend(tuple(events))
-        while self.box.behind:
-            self.box.fold(1)
+        self.box.put(tuple(events))
+        while self.box.needs_merge:
+            self.box.merge_oldest(1)
             self.take(1)  # the consumer doesn't wait for that
 
     def fold(self, count: int) -> None:
         """Some of what is pending is merged."""
         if self.overflow == "coalesce":
-            self.box.fold(count)
-        while self.box.behind:
-            self.box.fold(1)
+            self.box.merge_oldest(count)
+        while self.box.needs_merge:
+            self.box.merge_oldest(1)
 
     def relist(self, changes: list[tuple[str, str, bool]]) -> None:
         """A list brings some changes at once."""
-        while self.overflow == "coalesce" and (self.box.telling or self.box.behind):
-            self.box.fold(2)
-        while self.box.telling and self.overflow == "block":
+        while self.overflow == "coalesce" and (self.box.relist_pending or self.box.needs_merge):
+            self.box.merge_oldest(2)
+        while self.box.relist_pending and self.overflow == "block":
             self.take(1)
         after = {name: (uid, gone) for name, uid, gone in changes}
         events = [
             e for name, (uid, gone) in after.items() for e in self.change(name, uid, gone=gone)
         ]
         self.given += events
-        self.box.tell([(event,) for event in events])
+        self.box.put_relist([(event,) for event in events])
 
     def join(self, *, early: bool) -> None:
         """The listener finds what is cached."""
         self.keys |= self.cache.keys()
         found = list(self.cache.values())
         if early:
-            self.box.tell([[Added(obj, True)] for obj in found], initial=True)
+            self.box.put_relist([[Added(obj, True)] for obj in found], initial=True)
         else:
             self.box.replay(found)
 
@@ -944,7 +946,7 @@ class World:
     def take(self, count: int) -> None:
         """Take some events, as ``Listener.take`` does: from a run until it has ended."""
         for _ in range(count):
-            self.taking = self.taking or self.box.run()
+            self.taking = self.taking or self.box.borrow_batch()
             event = next(self.taking, None) if self.taking else self.box.pop()
             if event is None:
                 self.taking = None
@@ -975,8 +977,8 @@ class World:
         slack = self.overflow == "block"  # a re-created object may be one too many
         bound = max(self.limit + slack, 2 * keys)
         assert self.box.pending <= bound
-        assert self.box.high <= max(self.limit + slack, 2 * NAMES)
-        assert not self.box.behind
+        assert self.box.max_pending <= max(self.limit + slack, 2 * NAMES)
+        assert not self.box.needs_merge
         if self.box.empty:
             assert self.box.pending == 0
             self.keys.clear()
@@ -1085,34 +1087,34 @@ def test_a_filter_that_has_everything_dropped_lets_nothing_through(what: str) ->
     def closing(event: Event) -> Event:
         asked.append(event)
         if len(asked) == 2:
-            box.shut = True
+            box.closed = True
             for _ in box.clear():
                 pass
         return event
 
-    box = Mailbox(holds=always, each=closing)
+    box = Mailbox(holds=always, event_map=closing)
     if what == "found":
         box.replay(pods)
     elif what == "live":
-        assert not box.extend([Added(each) for each in pods])
+        assert not box.put([Added(each) for each in pods])
     elif what == "relist":
-        box.tell([[Added(each) for each in pods]])
+        box.put_relist([[Added(each) for each in pods]])
     else:
         box.resync(pods, always)
 
     told = drained(box)
 
     assert [event.obj.name for event in told] == (["p-0"] if what in ("found", "resync") else [])
-    assert (box.empty, box.whole) == (True, False)
+    assert (box.empty, box.state_pending) == (True, False)
 
 
 def test_what_is_put_into_a_mailbox_that_is_shut_is_dropped() -> None:
     box = mailbox()
-    box.extend([Added(pod("a"))])
-    box.shut = True
+    box.put([Added(pod("a"))])
+    box.closed = True
 
-    box.extend([Added(pod("b"))])
-    box.tell([[Added(pod("c"))]])
+    box.put([Added(pod("b"))])
+    box.put_relist([[Added(pod("c"))]])
     assert not box.resync([pod("d")], always)
 
     assert drained(box) == [Added(pod("a"))]

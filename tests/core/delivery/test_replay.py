@@ -6,12 +6,12 @@ import gc
 import weakref
 
 from aioinformer._core.delivery.replay import (
-    Gone,
-    additions,
-    filtered,
-    found,
-    one_by_one,
-    told_again,
+    UnseenDeletions,
+    addition_events,
+    drain_batches,
+    initial_events,
+    map_events,
+    resync_events,
 )
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, Updated
 from tests.core.builders import pod
@@ -25,12 +25,14 @@ def only_a(event: Event) -> Event | None:
 
 
 def test_each_object_is_an_initial_addition() -> None:
-    assert list(additions([A1, B1])) == [Added(A1, True), Added(B1, True)]
+    assert list(addition_events([A1, B1])) == [Added(A1, True), Added(B1, True)]
 
 
 def test_what_is_no_longer_cached_is_skipped_as_its_turn_comes() -> None:
     cached, skipped = {"a", "b"}, list[KubeObject]()
-    told = found(additions([A1, B1]), None, lambda obj: obj.name in cached, skipped.append)
+    told = initial_events(
+        addition_events([A1, B1]), None, lambda obj: obj.name in cached, skipped.append
+    )
 
     assert next(told) == Added(A1, True)
     cached.clear()
@@ -41,18 +43,23 @@ def test_what_a_filter_keeps_back_is_not_looked_for() -> None:
     """Whether it is cached doesn't matter: nothing of it is pending that would have to go."""
     skipped: list[KubeObject] = []
 
-    assert list(found(additions([B1]), only_a, lambda _: False, skipped.append)) == [None]
+    assert list(initial_events(addition_events([B1]), only_a, lambda _: False, skipped.append)) == [
+        None
+    ]
     assert skipped == []
 
 
 def test_a_first_list_behind_changes_is_told_with_its_deletions() -> None:
     events: list[Event] = [Deleted(A1, "vanished"), Updated(A1, A2), Added(B1, True)]
 
-    assert list(found(events, None, lambda _: False, lambda _: None)) == [*events[:2], None]
+    assert list(initial_events(events, None, lambda _: False, lambda _: None)) == [
+        *events[:2],
+        None,
+    ]
 
 
 def test_a_resync_leaves_out_what_has_changed_and_what_the_filter_keeps_back() -> None:
-    again = told_again(iter([A1, B1, A2]), only_a, lambda obj: obj is not A1)
+    again = resync_events(iter([A1, B1, A2]), only_a, lambda obj: obj is not A1)
 
     assert list(again.events) == [None, None, Updated(A2, A2, True)]
 
@@ -60,23 +67,23 @@ def test_a_resync_leaves_out_what_has_changed_and_what_the_filter_keeps_back() -
 def test_a_filter_may_make_another_event_of_one() -> None:
     events: list[Event] = [Updated(A1, A2), Added(B1)]
 
-    assert filtered(events, None) is events
-    assert list(filtered(events, lambda event: Deleted(event.obj))) == [Deleted(A2), Deleted(B1)]
-    assert list(filtered(events, only_a)) == [Updated(A1, A2)]
+    assert map_events(events, None) is events
+    assert list(map_events(events, lambda event: Deleted(event.obj))) == [Deleted(A2), Deleted(B1)]
+    assert list(map_events(events, only_a)) == [Updated(A1, A2)]
 
 
 def test_what_happens_to_what_is_gone_is_dropped_up_to_its_deletion() -> None:
-    gone = Gone()
+    gone = UnseenDeletions()
     assert not gone
     gone.add(A1)
 
-    assert [gone.annihilates(each) for each in (Updated(A1, A2), Added(B1), Deleted(A2))] == [
+    assert [gone.discard_event(each) for each in (Updated(A1, A2), Added(B1), Deleted(A2))] == [
         True,
         False,
         True,
     ]
-    assert not gone.annihilates(Added(A1)), "it came back"
-    assert repr(gone) == "<Gone 0>"
+    assert not gone.discard_event(Added(A1)), "it came back"
+    assert repr(gone) == "<UnseenDeletions 0>"
 
 
 class Thing:
@@ -87,7 +94,7 @@ def test_shared_batches_fall_away_one_by_one_behind_the_last_reader() -> None:
     things = [Thing() for _ in range(3)]
     seen = [weakref.ref(thing) for thing in things]
     batches = [(thing,) for thing in things]
-    readers = [one_by_one(batches), one_by_one(batches)]
+    readers = [drain_batches(batches), drain_batches(batches)]
     del things, batches
 
     for read, left in enumerate([3, 2, 1, 0]):

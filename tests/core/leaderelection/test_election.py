@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from aioinformer import Fencing, ObjectKey
 from aioinformer._core.leaderelection.election import (
-    Action,
-    Create,
+    CreateLease,
     Election,
+    ElectionAction,
+    ElectionEnded,
     ElectionTimes,
-    Ended,
-    Lost,
-    Read,
-    Update,
-    Wait,
+    LeaseLost,
+    ReadLease,
+    SleepUntil,
+    UpdateLease,
 )
 from aioinformer._core.leaderelection.lease import LeaseRecord
 from aioinformer.errors import Conflict, NotFound
@@ -51,16 +51,16 @@ class Server:
         self.lease: dict[str, Any] | None = None
         self.version = 100
 
-    def step(self, now: float) -> Action:
+    def step(self, now: float) -> ElectionAction:
         """Ask once, and answer at once."""
         action = self.election.step(now, WALL + dt.timedelta(seconds=now))
         match action:
-            case Read():
-                self.election.read(self.lease, now, 0.0)
-            case Create(body) | Update(body):
+            case ReadLease():
+                self.election.record_read(self.lease, now, 0.0)
+            case CreateLease(body) | UpdateLease(body):
                 self.store(body)
                 assert self.lease is not None
-                self.election.stored(self.lease, now, 0.0)
+                self.election.record_write(self.lease, now, 0.0)
             case _:
                 pass
         return action
@@ -70,9 +70,9 @@ class Server:
         self.version += 1
         self.lease = body | {"metadata": body["metadata"] | {"resourceVersion": str(self.version)}}
 
-    def run(self, now: float) -> Action:
+    def run(self, now: float) -> ElectionAction:
         """Do all there is to do at a time; what remains."""
-        while isinstance(action := self.step(now), Read | Create | Update):
+        while isinstance(action := self.step(now), ReadLease | CreateLease | UpdateLease):
             pass
         return action
 
@@ -102,8 +102,8 @@ def leader(now: float = 0.0) -> Server:
 
 def test_a_lease_that_is_not_there_is_created() -> None:
     server = candidate()
-    assert server.step(0.0) == Read()
-    assert isinstance(server.step(0.0), Create)
+    assert server.step(0.0) == ReadLease()
+    assert isinstance(server.step(0.0), CreateLease)
     assert server.election.leads(0.0)
     assert server.election.fencing == Fencing(0, "a")
     assert server.record == LeaseRecord(
@@ -122,13 +122,13 @@ def test_a_lease_without_a_holder_is_taken_at_once() -> None:
 def test_a_lease_of_another_is_over_when_it_has_not_changed_for_as_long_as_it_says() -> None:
     server = candidate()
     server.lease = lease_of("b", leaseDurationSeconds=30)
-    assert server.run(100.0) == Wait(102.0)
-    assert server.run(102.0) == Wait(104.0)
+    assert server.run(100.0) == SleepUntil(102.0)
+    assert server.run(102.0) == SleepUntil(104.0)
     server.lease = lease_of("b", version=2, renewed=9, leaseDurationSeconds=30)
-    assert server.run(104.0) == Wait(106.0), "it was renewed"
+    assert server.run(104.0) == SleepUntil(106.0), "it was renewed"
     server.run(133.0)
     assert not server.election.leads(133.0)
-    assert server.run(133.5) == Wait(134.0), "not after the retry: when it is over"
+    assert server.run(133.5) == SleepUntil(134.0), "not after the retry: when it is over"
     server.run(134.0)
     assert server.election.fencing == Fencing(5, "a")
     assert server.election.leader == "a"
@@ -169,9 +169,9 @@ def test_a_lease_that_does_not_say_how_long_it_lasts_lasts_as_long_as_ours() -> 
 def test_waiting_for_another_is_stretched_by_chance(jitter: float, wait: float) -> None:
     election = candidate().election
     election.step(0.0, WALL)
-    election.read(lease_of("b"), 0.0, jitter)
+    election.record_read(lease_of("b"), 0.0, jitter)
     action = election.step(0.0, WALL)
-    assert isinstance(action, Wait)
+    assert isinstance(action, SleepUntil)
     assert action.until == pytest.approx(wait, abs=0.01)
 
 
@@ -192,118 +192,118 @@ def test_our_name_on_a_lease_that_we_did_not_write_is_not_us() -> None:
 def test_a_leader_renews_each_retry_period_and_keeps_the_rest() -> None:
     server = leader()
     before = server.record
-    assert server.step(1.9) == Wait(2.0)
-    assert isinstance(server.step(2.0), Update)
+    assert server.step(1.9) == SleepUntil(2.0)
+    assert isinstance(server.step(2.0), UpdateLease)
     after = server.record
     assert after.renewed > before.renewed
     assert (after.acquired, after.transitions) == (before.acquired, before.transitions)
-    assert server.election.until == 12.0
+    assert server.election.leads_until == 12.0
 
 
 def test_leading_lasts_from_when_the_renewal_was_sent() -> None:
     server = leader()
     action = server.election.step(2.0, WALL + dt.timedelta(seconds=2))
-    assert isinstance(action, Update)
+    assert isinstance(action, UpdateLease)
     server.store(action.body)
     assert server.lease is not None
-    server.election.stored(server.lease, 5.0, 0.0)
-    assert server.election.until == 12.0, "client-go: 15"
-    assert server.election.step(5.0, WALL) == Wait(7.0)
+    server.election.record_write(server.lease, 5.0, 0.0)
+    assert server.election.leads_until == 12.0, "client-go: 15"
+    assert server.election.step(5.0, WALL) == SleepUntil(7.0)
 
 
 def test_a_renewal_that_failed_is_looked_after_at_once_and_then_in_peace() -> None:
     server = leader()
     election = server.election
-    assert isinstance(election.step(2.0, WALL), Update)
-    election.failed(3.0, 0.0)
-    assert election.step(3.0, WALL) == Read()
-    election.failed(3.5, 0.0)
-    assert election.step(3.5, WALL) == Wait(5.5)
-    assert election.step(5.5, WALL) == Read()
-    election.read(server.lease, 5.6, 0.0)
-    assert isinstance(election.step(5.6, WALL), Update), "nobody has touched it"
+    assert isinstance(election.step(2.0, WALL), UpdateLease)
+    election.record_failure(3.0, 0.0)
+    assert election.step(3.0, WALL) == ReadLease()
+    election.record_failure(3.5, 0.0)
+    assert election.step(3.5, WALL) == SleepUntil(5.5)
+    assert election.step(5.5, WALL) == ReadLease()
+    election.record_read(server.lease, 5.6, 0.0)
+    assert isinstance(election.step(5.6, WALL), UpdateLease), "nobody has touched it"
 
 
 def test_two_conflicts_in_a_row_make_it_wait() -> None:
     server = leader()
     election = server.election
     for _ in range(2):
-        assert isinstance(election.step(2.0, WALL), Update)
-        election.failed(2.0, 0.0)
-        if isinstance(election.step(2.0, WALL), Read):
-            election.read(server.lease, 2.0, 0.0)
-    assert election.step(2.0, WALL) == Wait(4.0)
+        assert isinstance(election.step(2.0, WALL), UpdateLease)
+        election.record_failure(2.0, 0.0)
+        if isinstance(election.step(2.0, WALL), ReadLease):
+            election.record_read(server.lease, 2.0, 0.0)
+    assert election.step(2.0, WALL) == SleepUntil(4.0)
 
 
 def test_a_renewal_whose_answer_was_lost_counts_from_when_it_was_sent() -> None:
     server = leader()
     election = server.election
     action = election.step(2.0, WALL + dt.timedelta(seconds=2))
-    assert isinstance(action, Update)
+    assert isinstance(action, UpdateLease)
     server.store(action.body)  # it was done
-    election.failed(7.0, 0.0)
-    assert election.step(7.0, WALL) == Read()
-    election.read(server.lease, 8.0, 0.0)
-    assert election.until == 12.0
-    assert isinstance(election.step(8.0, WALL), Update), "and is renewed once more"
+    election.record_failure(7.0, 0.0)
+    assert election.step(7.0, WALL) == ReadLease()
+    election.record_read(server.lease, 8.0, 0.0)
+    assert election.leads_until == 12.0
+    assert isinstance(election.step(8.0, WALL), UpdateLease), "and is renewed once more"
 
 
 def test_a_takeover_whose_answer_was_lost_is_ours_but_may_be_too_old_to_lead_by() -> None:
     server = candidate()
     election = server.election
     election.step(0.0, WALL)
-    election.read(None, 0.0, 0.0)
+    election.record_read(None, 0.0, 0.0)
     action = election.step(0.0, WALL)
-    assert isinstance(action, Create)
-    election.failed(5.0, 0.0)
+    assert isinstance(action, CreateLease)
+    election.record_failure(5.0, 0.0)
     server.store(action.body)
     election.step(5.0, WALL)
-    election.read(server.lease, 11.0, 0.0)
+    election.record_read(server.lease, 11.0, 0.0)
     assert not election.leads(11.0)
     assert election.phase == "seeking"
     server.run(11.0)
     assert election.leads(11.0)
     assert election.fencing == Fencing(0, "a")
-    assert election.until == 21.0
+    assert election.leads_until == 21.0
 
 
 def test_time_alone_ends_it() -> None:
     server = leader()
     server.election.step(2.0, WALL)
-    server.election.failed(2.0, 0.0)
+    server.election.record_failure(2.0, 0.0)
     server.election.step(2.0, WALL)
-    server.election.failed(7.0, 0.0)
-    assert server.election.step(7.0, WALL) == Wait(9.0)
+    server.election.record_failure(7.0, 0.0)
+    assert server.election.step(7.0, WALL) == SleepUntil(9.0)
     assert server.election.leads(9.999)
     assert not server.election.leads(10.0)
-    assert server.election.step(10.0, WALL) == Lost("it was not renewed for 10 s")
+    assert server.election.step(10.0, WALL) == LeaseLost("it was not renewed for 10 s")
     server.lease = None
-    assert isinstance(server.step(99.0), Lost)
+    assert isinstance(server.step(99.0), LeaseLost)
 
 
 def test_a_leader_that_sees_another_has_lost() -> None:
     server = leader()
     server.election.step(2.0, WALL)
-    server.election.failed(2.0, 0.0)
+    server.election.record_failure(2.0, 0.0)
     server.lease = lease_of("b", version=500)
     server.step(2.0)
-    assert server.step(2.0) == Lost("b holds it")
+    assert server.step(2.0) == LeaseLost("b holds it")
     assert server.election.fencing is None
 
 
 def test_a_leader_whose_lease_somebody_emptied_has_lost() -> None:
     server = leader()
     server.election.step(2.0, WALL)
-    server.election.failed(2.0, 0.0)
+    server.election.record_failure(2.0, 0.0)
     server.lease = lease_of("", version=500)
-    assert server.run(2.0) == Lost("it was released by somebody else")
+    assert server.run(2.0) == LeaseLost("it was released by somebody else")
 
 
 def test_a_renewal_may_take_half_the_renew_deadline_and_no_longer_than_there_is() -> None:
     server = leader()
-    assert server.election.patience(0.0) == 5.0
-    assert server.election.patience(8.0) == 2.0
-    assert server.election.patience(11.0) == 0.0
+    assert server.election.request_timeout(0.0) == 5.0
+    assert server.election.request_timeout(8.0) == 2.0
+    assert server.election.request_timeout(11.0) == 0.0
 
 
 @pytest.mark.parametrize(("asked", "until"), [(0.0, 4.0), (3.0, 5.0), (60.0, 6.0)])
@@ -312,35 +312,35 @@ def test_a_leader_waits_as_long_as_the_server_asks_but_tries_once_more(
 ) -> None:
     election = leader().election
     election.step(2.0, WALL)
-    election.failed(2.0, 0.0, least=asked)
+    election.record_failure(2.0, 0.0, minimum=asked)
     if not asked:
         election.step(2.0, WALL)
-        election.failed(2.0, 0.0)
-    assert election.step(2.0, WALL) == Wait(until)
+        election.record_failure(2.0, 0.0)
+    assert election.step(2.0, WALL) == SleepUntil(until)
 
 
 def test_a_candidate_waits_as_long_as_the_server_asks_within_reason() -> None:
     election = candidate().election
     election.step(0.0, WALL)
-    election.failed(0.0, 0.0, least=60.0)
-    assert election.step(0.0, WALL) == Wait(60.0)
+    election.record_failure(0.0, 0.0, minimum=60.0)
+    assert election.step(0.0, WALL) == SleepUntil(60.0)
     election.step(60.0, WALL)
-    election.failed(60.0, 0.0, least=1e9)
-    assert election.step(60.0, WALL) == Wait(360.0)
+    election.record_failure(60.0, 0.0, minimum=1e9)
+    assert election.step(60.0, WALL) == SleepUntil(360.0)
 
 
 def test_a_webhook_that_changes_what_we_write_does_not_make_it_another_s() -> None:
     server = candidate()
     server.step(0.0)
     action = server.election.step(0.0, WALL)
-    assert isinstance(action, Create)
+    assert isinstance(action, CreateLease)
     body = action.body | {"spec": action.body["spec"] | {"renewTime": "2026-01-01T00:00:00Z"}}
     server.store(body)
     assert server.lease is not None
-    server.election.stored(server.lease, 0.0, 0.0)
+    server.election.record_write(server.lease, 0.0, 0.0)
     assert server.election.leads(0.0)
     server.election.step(2.0, WALL)
-    server.election.failed(2.0, 0.0)
+    server.election.record_failure(2.0, 0.0)
     server.step(2.0)
     assert server.election.leads(2.0), "seen again, it is still ours"
 
@@ -351,9 +351,9 @@ def test_a_webhook_that_changes_what_we_write_does_not_make_it_another_s() -> No
 def test_what_is_given_up_is_read_first_and_released_if_it_is_ours() -> None:
     server = leader()
     server.election.release(5.0)
-    assert server.step(5.0) == Read()
-    assert isinstance(server.step(5.0), Update)
-    assert server.step(5.0) == Ended(released=True)
+    assert server.step(5.0) == ReadLease()
+    assert isinstance(server.step(5.0), UpdateLease)
+    assert server.step(5.0) == ElectionEnded(released=True)
     assert (server.record.holder, server.record.duration, server.record.transitions) == ("", 1, 0)
 
 
@@ -362,8 +362,8 @@ def test_what_is_somebody_else_s_or_gone_is_not_released(found: dict[str, Any] |
     server = leader()
     server.election.release(5.0)
     server.lease = found
-    assert server.step(5.0) == Read()
-    assert server.step(5.0) == Ended(released=False)
+    assert server.step(5.0) == ReadLease()
+    assert server.step(5.0) == ElectionEnded(released=False)
 
 
 def test_who_has_written_nothing_has_nothing_to_release() -> None:
@@ -371,17 +371,17 @@ def test_who_has_written_nothing_has_nothing_to_release() -> None:
     server.lease = lease_of("b")
     server.run(0.0)
     server.election.release(1.0)
-    assert server.step(1.0) == Ended(released=False)
+    assert server.step(1.0) == ElectionEnded(released=False)
 
 
 def test_who_may_have_written_looks() -> None:
     server = candidate()
     server.step(0.0)
     action = server.election.step(0.0, WALL)
-    assert isinstance(action, Create)
+    assert isinstance(action, CreateLease)
     server.store(action.body)
     server.election.release(1.0)  # it was cancelled as it waited for the answer
-    assert server.run(1.0) == Ended(released=True)
+    assert server.run(1.0) == ElectionEnded(released=True)
 
 
 def test_a_release_whose_answer_was_lost_is_recognised() -> None:
@@ -389,32 +389,32 @@ def test_a_release_whose_answer_was_lost_is_recognised() -> None:
     server.election.release(5.0)
     server.step(5.0)
     action = server.election.step(5.0, WALL)
-    assert isinstance(action, Update)
+    assert isinstance(action, UpdateLease)
     server.store(action.body)
-    server.election.failed(6.0, 0.0)
-    assert server.run(6.0) == Ended(released=True)
+    server.election.record_failure(6.0, 0.0)
+    assert server.run(6.0) == ElectionEnded(released=True)
 
 
 def test_releasing_is_tried_no_longer_than_it_is_of_use() -> None:
     server = leader()
     server.election.release(8.0)
     for now in (8.0, 10.0, 12.0, 14.0):
-        assert server.election.step(now, WALL) == Read()
-        server.election.failed(now, 0.0)
-    assert server.election.step(14.0, WALL) == Wait(15.0), "then the lease is over anyway"
-    assert server.election.step(15.0, WALL) == Ended(released=False)
+        assert server.election.step(now, WALL) == ReadLease()
+        server.election.record_failure(now, 0.0)
+    assert server.election.step(14.0, WALL) == SleepUntil(15.0), "then the lease is over anyway"
+    assert server.election.step(15.0, WALL) == ElectionEnded(released=False)
 
 
 def test_after_a_loss_nothing_is_written() -> None:
     server = leader()
-    server.election.check(10.0)
+    server.election.check_deadline(10.0)
     server.election.release(10.0)
-    assert isinstance(server.step(10.0), Lost)
+    assert isinstance(server.step(10.0), LeaseLost)
 
 
 def test_a_new_term_of_the_same_candidate_is_a_new_term() -> None:
     server = leader()
-    server.election.check(10.0)
+    server.election.check_deadline(10.0)
     assert not server.election.leads(10.0)
     server.election.seek(10.0)
     server.run(10.0)
@@ -461,7 +461,9 @@ def test_a_candidate_needs_an_identity() -> None:
 
 def test_the_state_shows_in_the_repr() -> None:
     assert repr(leader().election) == "<Election of web/controller by a leading leader='a'>"
-    assert Election(KEY, identity="a", times=ElectionTimes()).step(0.0, WALL) == Ended(False)
+    assert Election(KEY, identity="a", times=ElectionTimes()).step(0.0, WALL) == ElectionEnded(
+        False
+    )
 
 
 # -- any order ----------------------------------------------------------------------------------
@@ -483,13 +485,13 @@ def test_no_two_ever_lead_and_no_term_is_counted_twice(
         if election.phase == "lost":
             election.seek(now)
         action = election.step(now, FAR_AWAY + dt.timedelta(seconds=who * 7777 + now))
-        if isinstance(action, Read | Create | Update):
+        if isinstance(action, ReadLease | CreateLease | UpdateLease):
             answer = None if what == "refused" else done(cluster, action)
-            now += min(takes, election.patience(now))
+            now += min(takes, election.request_timeout(now))
             if what == "done":
                 tell(election, action, answer, now)
             else:
-                election.failed(now, 0.5)
+                election.record_failure(now, 0.5)
         leading = [each for each in both if each.leads(now)]
         assert len(leading) < 2
         for each in leading:
@@ -499,25 +501,28 @@ def test_no_two_ever_lead_and_no_term_is_counted_twice(
                 terms.append(each.fencing)
 
 
-def done(cluster: Cluster, action: Read | Create | Update) -> dict[str, Any] | None:
+def done(cluster: Cluster, action: ReadLease | CreateLease | UpdateLease) -> dict[str, Any] | None:
     try:
         match action:
-            case Read():
+            case ReadLease():
                 return cluster.get("leases", KEY.name, namespace=KEY.namespace)
-            case Create(body):
+            case CreateLease(body):
                 return cluster.create("leases", body, namespace=KEY.namespace)
-            case Update(body):
+            case UpdateLease(body):
                 return cluster.update("leases", body, namespace=KEY.namespace)
     except (NotFound, Conflict):
         return None
 
 
 def tell(
-    election: Election, action: Read | Create | Update, answer: dict[str, Any] | None, now: float
+    election: Election,
+    action: ReadLease | CreateLease | UpdateLease,
+    answer: dict[str, Any] | None,
+    now: float,
 ) -> None:
-    if isinstance(action, Read):
-        election.read(answer, now, 0.5)
+    if isinstance(action, ReadLease):
+        election.record_read(answer, now, 0.5)
     elif answer is None:
-        election.failed(now, 0.5)
+        election.record_failure(now, 0.5)
     else:
-        election.stored(answer, now, 0.5)
+        election.record_write(answer, now, 0.5)

@@ -8,20 +8,26 @@ from typing import Any
 import pytest
 
 from aioinformer import Fencing, ObjectKey
-from aioinformer._core.leaderelection.lease import LeaseRecord, changed, created, microtime, version
+from aioinformer._core.leaderelection.lease import (
+    LeaseRecord,
+    build_lease,
+    format_micro_time,
+    resource_version,
+    update_lease,
+)
 
 RECORD = LeaseRecord("a", 15, 3, "2026-01-01T00:00:00.000001Z", "2026-01-01T00:00:02.000000Z")
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
-    lease = created(ObjectKey("web", "controller"), RECORD)
+    lease = build_lease(ObjectKey("web", "controller"), RECORD)
     assert LeaseRecord.of(lease) == RECORD
     assert lease["metadata"] == {"name": "controller", "namespace": "web"}
     assert (lease["apiVersion"], lease["kind"]) == ("coordination.k8s.io/v1", "Lease")
 
 
 def test_a_writer_with_a_namespace_of_its_own_needs_none_in_the_lease() -> None:
-    assert created(ObjectKey("", "controller"), RECORD)["metadata"] == {"name": "controller"}
+    assert build_lease(ObjectKey("", "controller"), RECORD)["metadata"] == {"name": "controller"}
 
 
 @pytest.mark.parametrize(
@@ -37,7 +43,7 @@ def test_a_writer_with_a_namespace_of_its_own_needs_none_in_the_lease() -> None:
 )
 def test_what_a_lease_does_not_say_is_empty(lease: dict[str, Any]) -> None:
     assert LeaseRecord.of(lease) == LeaseRecord("", 0, 0, "", "")
-    assert version(lease) == ""
+    assert resource_version(lease) == ""
 
 
 def test_numbers_that_no_lease_can_have_are_the_largest_that_it_can() -> None:
@@ -54,21 +60,24 @@ def test_an_update_keeps_whatever_else_there_is() -> None:
         "spec": {"strategy": "OldestEmulationVersion", "holderIdentity": "old"},
         "future": {"x": 1},
     }
-    body = changed(lease, RECORD)
+    body = update_lease(lease, RECORD)
     assert LeaseRecord.of(body) == RECORD
     assert body["metadata"] == lease["metadata"]
     assert body["future"] == {"x": 1}
     assert body["spec"]["strategy"] == "OldestEmulationVersion"
-    assert version(body) == "7"
+    assert resource_version(body) == "7"
     assert lease["spec"] == {"strategy": "OldestEmulationVersion", "holderIdentity": "old"}
 
 
 def test_times_are_written_as_micro_times_in_utc() -> None:
     berlin = dt.timezone(dt.timedelta(hours=2))
-    assert microtime(dt.datetime(2006, 1, 2, 15, 4, 5, tzinfo=dt.UTC)) == (
+    assert format_micro_time(dt.datetime(2006, 1, 2, 15, 4, 5, tzinfo=dt.UTC)) == (
         "2006-01-02T15:04:05.000000Z"
     )
-    assert microtime(dt.datetime(2006, 1, 2, 17, 4, 5, 42, berlin)) == "2006-01-02T15:04:05.000042Z"
+    assert (
+        format_micro_time(dt.datetime(2006, 1, 2, 17, 4, 5, 42, berlin))
+        == "2006-01-02T15:04:05.000042Z"
+    )
 
 
 def test_a_later_term_is_greater() -> None:

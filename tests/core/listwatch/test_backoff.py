@@ -40,8 +40,8 @@ def test_after_a_quiet_time_the_next_failure_counts_as_the_first() -> None:
     backoff.next(0.0, 0.0)
     ended = backoff.next(0.8, 0.0) + 0.8
 
-    assert not backoff.first(ended + 119.9)
-    assert backoff.first(ended + 120.0)
+    assert not backoff.is_first(ended + 119.9)
+    assert backoff.is_first(ended + 120.0)
     assert backoff.next(ended + 120.0, 0.0) == 0.8
     assert backoff.failures == 1
 
@@ -51,8 +51,8 @@ def test_the_quiet_time_begins_when_the_wait_ends() -> None:
     backoff = Backoff(BackoffPolicy(initial=100.0, maximum=100.0, jitter=0.0))
     backoff.next(0.0, 0.0)
 
-    assert not backoff.first(150.0)
-    assert backoff.first(220.0)
+    assert not backoff.is_first(150.0)
+    assert backoff.is_first(220.0)
 
 
 def test_a_continuous_outage_is_never_forgotten() -> None:
@@ -74,9 +74,9 @@ def test_days_of_outage_do_not_overflow() -> None:
 def test_a_skip_counts_as_a_failure_without_a_wait() -> None:
     backoff = Backoff(EXACT)
 
-    assert backoff.first(0.0)
+    assert backoff.is_first(0.0)
     assert backoff.skip(0.0) == 0.0
-    assert not backoff.first(1.0)
+    assert not backoff.is_first(1.0)
     assert backoff.next(1.0, 0.0) == 1.6
     assert backoff.failures == 2
 
@@ -99,7 +99,7 @@ def test_a_skip_in_the_middle_of_an_outage_is_one_more() -> None:
     assert backoff.next(1.0, 0.0) == 3.2
 
 
-@given(st.lists(st.tuples(strategies.seconds, strategies.chance), max_size=40))
+@given(st.lists(st.tuples(strategies.seconds, strategies.unit_floats), max_size=40))
 @settings(deadline=None)
 def test_waits_never_shrink_while_failures_follow_each_other(
     failures: list[tuple[float, float]],
@@ -138,4 +138,4 @@ def test_the_extremes_that_make_sense_are_allowed() -> None:
 
 
 def test_an_absurd_retry_after_is_not_taken_at_its_word() -> None:
-    assert Backoff(BackoffPolicy(jitter=0.0)).next(0.0, 0.0, least=1e9) == 300.0
+    assert Backoff(BackoffPolicy(jitter=0.0)).next(0.0, 0.0, minimum=1e9) == 300.0

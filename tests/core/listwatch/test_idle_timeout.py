@@ -4,32 +4,37 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer._core.listwatch.idle_timeout import LEAST, OVERSTAY, Liveness, LivenessPolicy
-from aioinformer._core.listwatch.server_profile import Habits
+from aioinformer._core.listwatch.idle_timeout import (
+    DEADLINE_GRACE,
+    MIN_TIMEOUT,
+    IdleTimeout,
+    LivenessPolicy,
+)
+from aioinformer._core.listwatch.server_profile import ServerProfile
 
 NEVER = float("inf")
-AT_LAST = 1600.0 + OVERSTAY
+AT_LAST = 1600.0 + DEADLINE_GRACE
 """When a watch of 600 s that began at 1,000 s is given up in any case."""
 
 
 def opened(
-    habits: Habits | None = None,
+    habits: ServerProfile | None = None,
     *,
     initial: bool = False,
     policy: LivenessPolicy | None = None,
-) -> Liveness:
+) -> IdleTimeout:
     """A watch of 600 s that is answered at 1,000 s."""
-    return Liveness(
+    return IdleTimeout(
         policy or LivenessPolicy(),
-        habits or Habits(),
+        habits or ServerProfile(),
         now=1000.0,
         timeout=600.0,
         initial=initial,
     )
 
 
-def once_a_minute() -> Habits:
-    return Habits(cadence=60.0)
+def once_a_minute() -> ServerProfile:
+    return ServerProfile(bookmark_interval=60.0)
 
 
 # -- watches -------------------------------------------------------------------------------------
@@ -37,86 +42,86 @@ def once_a_minute() -> Habits:
 
 def test_where_no_bookmark_was_seen_silence_means_nothing() -> None:
     liveness = opened()
-    liveness.heard(1200.0)
+    liveness.data_received(1200.0)
 
-    assert liveness.due == AT_LAST
-    assert not liveness.overstayed(AT_LAST - 1.0)
-    assert liveness.overstayed(AT_LAST)
+    assert liveness.deadline == AT_LAST
+    assert not liveness.past_deadline(AT_LAST - 1.0)
+    assert liveness.past_deadline(AT_LAST)
 
 
 def test_a_minute_s_bookmarks_make_it_75_seconds() -> None:
     liveness = opened()
-    liveness.heard(1060.0)
-    liveness.bookmark(1060.0)
+    liveness.data_received(1060.0)
+    liveness.record_bookmark(1060.0)
 
-    assert liveness.due == 1060.0 + 75.0
+    assert liveness.deadline == 1060.0 + 75.0
 
 
 def test_it_is_remembered_across_reconnects() -> None:
-    assert opened(once_a_minute()).due == 1000.0 + 75.0
+    assert opened(once_a_minute()).deadline == 1000.0 + 75.0
 
 
 def test_whatever_comes_puts_it_off() -> None:
     liveness = opened(once_a_minute())
-    liveness.heard(1050.0)
+    liveness.data_received(1050.0)
 
-    assert liveness.due == 1125.0
+    assert liveness.deadline == 1125.0
 
 
 @pytest.mark.parametrize("before_the_end", [0.5, 2.0, 4.9])
 def test_bookmarks_just_before_the_deadline_say_nothing(before_the_end: float) -> None:
     """Every server sends one there, however often it sends others (recording 39)."""
-    habits = Habits()
-    opened(habits).bookmark(1600.0 - before_the_end)
+    habits = ServerProfile()
+    opened(habits).record_bookmark(1600.0 - before_the_end)
 
-    assert habits.cadence is None
+    assert habits.bookmark_interval is None
 
 
 def test_bookmarks_that_come_very_often_don_t_make_it_impatient() -> None:
-    habits = Habits()
+    habits = ServerProfile()
     liveness = opened(habits)
     for at in range(1001, 1021):
-        liveness.heard(float(at))
-        liveness.bookmark(float(at))
+        liveness.data_received(float(at))
+        liveness.record_bookmark(float(at))
 
-    assert habits.cadence is not None
-    assert habits.cadence < 2.0
-    assert liveness.limit == LEAST
+    assert habits.bookmark_interval is not None
+    assert habits.bookmark_interval < 2.0
+    assert liveness.timeout == MIN_TIMEOUT
 
 
 def test_a_factor_of_zero_waits_for_the_deadline() -> None:
-    assert opened(once_a_minute(), policy=LivenessPolicy(idle_factor=0)).due == AT_LAST
+    assert opened(once_a_minute(), policy=LivenessPolicy(idle_factor=0)).deadline == AT_LAST
 
 
 def test_what_a_slow_consumer_takes_is_not_the_server_s_silence() -> None:
     liveness = opened(once_a_minute())
-    liveness.hold()
-    assert liveness.due == NEVER
+    liveness.pause()
+    assert liveness.deadline == NEVER
 
     liveness.resume(1500.0)
 
-    assert liveness.due == 1575.0
+    assert liveness.deadline == 1575.0
 
 
 def test_a_consumer_that_is_slow_beyond_the_deadline_leaves_time_for_the_rest() -> None:
     liveness = opened()
-    liveness.hold()
+    liveness.pause()
     liveness.resume(5000.0)
 
-    assert liveness.due == 5000.0 + OVERSTAY
+    assert liveness.deadline == 5000.0 + DEADLINE_GRACE
 
 
 def test_bookmarks_that_waited_in_the_socket_don_t_count() -> None:
     habits = once_a_minute()
     liveness = opened(habits)
-    liveness.hold()
+    liveness.pause()
     liveness.resume(1500.0)
-    liveness.bookmark(1500.0)
-    assert habits.cadence == 60.0
+    liveness.record_bookmark(1500.0)
+    assert habits.bookmark_interval == 60.0
 
-    liveness.bookmark(1560.0)
+    liveness.record_bookmark(1560.0)
 
-    assert habits.cadence == 60.0
+    assert habits.bookmark_interval == 60.0
 
 
 # -- WatchLists ----------------------------------------------------------------------------------
@@ -124,39 +129,39 @@ def test_bookmarks_that_waited_in_the_socket_don_t_count() -> None:
 
 def test_an_initial_state_may_not_pause_for_long() -> None:
     liveness = opened(initial=True)
-    assert liveness.due == 1030.0
+    assert liveness.deadline == 1030.0
 
-    liveness.heard(1010.0)
+    liveness.data_received(1010.0)
 
-    assert liveness.due == 1040.0
+    assert liveness.deadline == 1040.0
 
 
 def test_nor_may_it_go_on_for_ever() -> None:
     """A server that ignores sendInitialEvents sends its objects, then what changes."""
     liveness = opened(initial=True)
-    liveness.heard(1299.0)
+    liveness.data_received(1299.0)
 
-    assert liveness.due == 1300.0
+    assert liveness.deadline == 1300.0
 
 
 def test_behind_the_end_mark_it_is_a_watch() -> None:
     liveness = opened(initial=True)
-    liveness.heard(1020.0)
-    liveness.settle(1020.0)
-    assert liveness.due == AT_LAST
+    liveness.data_received(1020.0)
+    liveness.complete_initial_list(1020.0)
+    assert liveness.deadline == AT_LAST
 
-    liveness.heard(1080.0)
-    liveness.bookmark(1080.0)
+    liveness.data_received(1080.0)
+    liveness.record_bookmark(1080.0)
 
-    assert liveness.due == 1080.0 + 75.0
+    assert liveness.deadline == 1080.0 + 75.0
 
 
 def test_a_consumer_that_is_slow_meanwhile_leaves_time_for_the_rest() -> None:
     liveness = opened(initial=True)
-    liveness.hold()
+    liveness.pause()
     liveness.resume(2000.0)
 
-    assert liveness.due == 2030.0
+    assert liveness.deadline == 2030.0
 
 
 # -- the numbers ---------------------------------------------------------------------------------
@@ -177,5 +182,5 @@ def test_an_initial_state_must_have_some_time(seconds: float) -> None:
 
 
 def test_its_repr_says_how_patient_it_is() -> None:
-    assert repr(opened(once_a_minute())) == "<Liveness settled limit=75 s>"
-    assert repr(opened(initial=True)) == "<Liveness initial limit=30 s>"
+    assert repr(opened(once_a_minute())) == "<IdleTimeout settled limit=75 s>"
+    assert repr(opened(initial=True)) == "<IdleTimeout initial limit=30 s>"

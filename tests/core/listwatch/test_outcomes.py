@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer._core.codec.status_decoder import read_status
+from aioinformer._core.codec.status_decoder import decode_status
 from aioinformer._core.listwatch.outcomes import Outcome, classify
 from aioinformer.errors import (
     ConnectionFailed,
@@ -18,54 +18,54 @@ from aioinformer.errors import (
     Status,
     server_error,
 )
-from tests.client.recordings import recorded
-from tests.core.builders import failure
+from tests.client.recordings import read_recording
+from tests.core.builders import make_server_error
 
 TOO_LARGE = "Too large resource version: 9, current: 8"
 
 ANSWERS = [
-    (400, "BadRequest", Outcome.REJECTED),
-    (401, "Unauthorized", Outcome.DENIED),
-    (403, "Forbidden", Outcome.DENIED),
-    (404, "NotFound", Outcome.MISSING),
-    (405, "MethodNotAllowed", Outcome.REJECTED),
-    (409, "Conflict", Outcome.REJECTED),
+    (400, "BadRequest", Outcome.BAD_REQUEST),
+    (401, "Unauthorized", Outcome.ACCESS_DENIED),
+    (403, "Forbidden", Outcome.ACCESS_DENIED),
+    (404, "NotFound", Outcome.NOT_FOUND),
+    (405, "MethodNotAllowed", Outcome.BAD_REQUEST),
+    (409, "Conflict", Outcome.BAD_REQUEST),
     (410, "Expired", Outcome.EXPIRED),
     (410, "Gone", Outcome.EXPIRED),
     (410, "", Outcome.EXPIRED),
     (500, "Expired", Outcome.EXPIRED),
-    (422, "Invalid", Outcome.REJECTED),
-    (429, "TooManyRequests", Outcome.BUSY),
-    (302, "", Outcome.REJECTED),
-    (500, "InternalError", Outcome.FAILED),
-    (503, "ServiceUnavailable", Outcome.BUSY),
-    (504, "Timeout", Outcome.FAILED),
+    (422, "Invalid", Outcome.BAD_REQUEST),
+    (429, "TooManyRequests", Outcome.THROTTLED),
+    (302, "", Outcome.BAD_REQUEST),
+    (500, "InternalError", Outcome.SERVER_ERROR),
+    (503, "ServiceUnavailable", Outcome.THROTTLED),
+    (504, "Timeout", Outcome.SERVER_ERROR),
 ]
 
 IN_STREAM = [
     (410, "Expired", Outcome.EXPIRED),
     (410, "Gone", Outcome.EXPIRED),
     (410, "", Outcome.EXPIRED),
-    (429, "TooManyRequests", Outcome.BUSY),
-    (503, "ServiceUnavailable", Outcome.BUSY),
-    (401, "Unauthorized", Outcome.DENIED),
-    (403, "Forbidden", Outcome.DENIED),
-    (404, "NotFound", Outcome.MISSING),
-    (500, "InternalError", Outcome.ERRED),
-    (504, "Timeout", Outcome.ERRED),
-    (400, "BadRequest", Outcome.ERRED),
+    (429, "TooManyRequests", Outcome.THROTTLED),
+    (503, "ServiceUnavailable", Outcome.THROTTLED),
+    (401, "Unauthorized", Outcome.ACCESS_DENIED),
+    (403, "Forbidden", Outcome.ACCESS_DENIED),
+    (404, "NotFound", Outcome.NOT_FOUND),
+    (500, "InternalError", Outcome.ERROR_EVENT),
+    (504, "Timeout", Outcome.ERROR_EVENT),
+    (400, "BadRequest", Outcome.ERROR_EVENT),
 ]
 
 
 @pytest.mark.parametrize(("code", "reason", "outcome"), ANSWERS)
 def test_an_answer_means(code: int, reason: str, outcome: Outcome) -> None:
-    assert classify(failure(code, reason)) is outcome
+    assert classify(make_server_error(code, reason)) is outcome
 
 
 @pytest.mark.parametrize(("code", "reason", "outcome"), IN_STREAM)
 def test_an_error_event_means(code: int, reason: str, outcome: Outcome) -> None:
     """What says nothing of versions, patience or rights leaves unknown what was missed."""
-    assert classify(failure(code, reason, phase="watch"), opened=True) is outcome
+    assert classify(make_server_error(code, reason, phase="watch"), opened=True) is outcome
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_an_error_event_means(code: int, reason: str, outcome: Outcome) -> None:
         (ConnectionFailed("refused"), Outcome.UNREACHABLE),
         (ConnectionLost("reset"), Outcome.UNREACHABLE),
         (RequestTimedOut("silence"), Outcome.UNREACHABLE),
-        (ProtocolError("no JSON"), Outcome.BROKEN),
-        (LineTooLong("long"), Outcome.BROKEN),
-        (FetchError("anything else"), Outcome.REJECTED),
+        (ProtocolError("no JSON"), Outcome.PROTOCOL_ERROR),
+        (LineTooLong("long"), Outcome.PROTOCOL_ERROR),
+        (FetchError("anything else"), Outcome.BAD_REQUEST),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -88,7 +88,7 @@ def test_a_failure_without_an_answer_means(error: FetchError, outcome: Outcome) 
 def test_a_network_that_breaks_in_the_middle_of_an_answer_is_told_apart(
     error: FetchError,
 ) -> None:
-    assert classify(error, opened=True) is Outcome.SEVERED
+    assert classify(error, opened=True) is Outcome.CONNECTION_LOST
 
 
 @pytest.mark.parametrize("opened", [False, True], ids=["answer", "event"])
@@ -106,33 +106,36 @@ def test_a_version_from_the_future_is_known_in_every_dialect(
     code: int, reason: str, details: dict[str, Any], message: str, *, opened: bool
 ) -> None:
     """client-go's isTooLargeResourceVersionError: three generations of servers."""
-    error = failure(code, reason, details=details, message=message)
+    error = make_server_error(code, reason, details=details, message=message)
 
-    assert classify(error, opened=opened) is Outcome.AHEAD
+    assert classify(error, opened=opened) is Outcome.VERSION_TOO_LARGE
 
 
 def test_the_words_alone_do_not_make_a_version_from_the_future() -> None:
-    error = failure(500, "InternalError", message=TOO_LARGE)
+    error = make_server_error(500, "InternalError", message=TOO_LARGE)
 
-    assert classify(error) is Outcome.FAILED
+    assert classify(error) is Outcome.SERVER_ERROR
 
 
 def test_causes_that_are_null_are_none() -> None:
-    assert classify(failure(504, "Timeout", details={"causes": None})) is Outcome.FAILED
+    assert (
+        classify(make_server_error(504, "Timeout", details={"causes": None}))
+        is Outcome.SERVER_ERROR
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "outcome"),
     [
-        ("20-list-too-large-resource-version", Outcome.AHEAD),
-        ("25-list-forbidden", Outcome.DENIED),
+        ("20-list-too-large-resource-version", Outcome.VERSION_TOO_LARGE),
+        ("25-list-forbidden", Outcome.ACCESS_DENIED),
         ("62-list-expired-continue", Outcome.EXPIRED),
     ],
 )
 def test_a_recorded_answer_means(name: str, outcome: Outcome) -> None:
-    recording = recorded(name)
+    recording = read_recording(name)
 
-    error = server_error(read_status(recording.body, code=recording.status))
+    error = server_error(decode_status(recording.body, code=recording.status))
 
     assert classify(error) is outcome
 
@@ -142,4 +145,4 @@ def test_a_recorded_answer_means(name: str, outcome: Outcome) -> None:
 )
 def test_causes_of_another_shape_say_nothing(causes: object) -> None:
     error = server_error(Status(504, "Timeout", details={"causes": causes}))
-    assert classify(error) is Outcome.FAILED
+    assert classify(error) is Outcome.SERVER_ERROR

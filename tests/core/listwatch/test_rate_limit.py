@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._core.listwatch.rate_limit import Bucket, Limits, Rates
+from aioinformer._core.listwatch.rate_limit import Bucket, Limits, ServerLimiter
 from aioinformer.errors import (
     ConnectionFailed,
     ConnectionLost,
@@ -30,7 +30,7 @@ def taken(bucket: Bucket, arrivals: list[float]) -> list[float]:
     """When those who arrive then, in this order, get their tokens."""
     now, moments = 0.0, list[float]()
     for arrival in arrivals:
-        now = max(now, arrival, bucket.ready)
+        now = max(now, arrival, bucket.ready_at)
         bucket.take(now)
         moments.append(now)
     return moments
@@ -73,9 +73,9 @@ def test_a_token_is_there_at_the_moment_that_was_named(now: float, rate: float, 
     taken(bucket, [now] * takes)
     slept = now
     for _ in range(3):  # rounding may cost a second look, and not a third
-        if bucket.ready > slept:
-            slept += bucket.ready - slept
-    assert bucket.ready <= slept
+        if bucket.ready_at > slept:
+            slept += bucket.ready_at - slept
+    assert bucket.ready_at <= slept
 
 
 # -- trouble -----------------------------------------------------------------------------------
@@ -96,28 +96,28 @@ def test_a_token_is_there_at_the_moment_that_was_named(now: float, rate: float, 
 def test_what_a_server_in_trouble_does_is_trouble_until_something_succeeds(
     error: FetchError,
 ) -> None:
-    rates = Rates(Limits())
-    rates.failed(error, 0.0)
-    before = rates.troubled
-    rates.succeeded()
-    assert (before, rates.troubled) == (True, False)
+    rates = ServerLimiter(Limits())
+    rates.record_failure(error, 0.0)
+    before = rates.failing
+    rates.record_success()
+    assert (before, rates.failing) == (True, False)
     assert rates.failures == 1
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 410, 422])
 def test_a_refusal_that_is_meant_is_neither_trouble_nor_its_end(code: int) -> None:
-    rates = Rates(Limits())
-    rates.failed(refused(code), 0.0)
-    before = rates.troubled
-    rates.failed(refused(500), 0.0)
-    rates.failed(refused(code), 0.0)
-    assert (before, rates.troubled) == (False, True)
+    rates = ServerLimiter(Limits())
+    rates.record_failure(refused(code), 0.0)
+    before = rates.failing
+    rates.record_failure(refused(500), 0.0)
+    rates.record_failure(refused(code), 0.0)
+    assert (before, rates.failing) == (False, True)
 
 
 def test_bytes_that_make_no_sense_are_no_trouble_of_the_server() -> None:
-    rates = Rates(Limits())
-    rates.failed(ProtocolError("not JSON"), 0.0)
-    assert not rates.troubled
+    rates = ServerLimiter(Limits())
+    rates.record_failure(ProtocolError("not JSON"), 0.0)
+    assert not rates.failing
 
 
 # -- the gate ----------------------------------------------------------------------------------
@@ -125,31 +125,31 @@ def test_bytes_that_make_no_sense_are_no_trouble_of_the_server() -> None:
 
 @pytest.mark.parametrize("code", [429, 503])
 def test_a_retry_after_closes_the_gate(code: int) -> None:
-    rates = Rates(Limits())
-    rates.failed(refused(code, 7.0), 100.0)
-    assert rates.opens == 107.0
-    assert rates.ready == 107.0
+    rates = ServerLimiter(Limits())
+    rates.record_failure(refused(code, 7.0), 100.0)
+    assert rates.blocked_until == 107.0
+    assert rates.ready_at == 107.0
 
 
 def test_a_retry_after_closes_the_gate_for_half_a_minute_at_most() -> None:
-    rates = Rates(Limits())
-    rates.failed(refused(429, 86400.0), 100.0)
-    assert rates.opens == 130.0
+    rates = ServerLimiter(Limits())
+    rates.record_failure(refused(429, 86400.0), 100.0)
+    assert rates.blocked_until == 130.0
 
 
 def test_a_short_retry_after_does_not_open_what_a_long_one_closed() -> None:
-    rates = Rates(Limits())
-    rates.failed(refused(429, 20.0), 100.0)
-    rates.failed(refused(429, 1.0), 101.0)
-    assert rates.opens == 120.0
+    rates = ServerLimiter(Limits())
+    rates.record_failure(refused(429, 20.0), 100.0)
+    rates.record_failure(refused(429, 1.0), 101.0)
+    assert rates.blocked_until == 120.0
 
 
 def test_a_success_does_not_open_the_gate() -> None:
     """It was on its way when the server began to refuse."""
-    rates = Rates(Limits())
-    rates.failed(refused(429, 20.0), 100.0)
-    rates.succeeded()
-    assert rates.opens == 120.0
+    rates = ServerLimiter(Limits())
+    rates.record_failure(refused(429, 20.0), 100.0)
+    rates.record_success()
+    assert rates.blocked_until == 120.0
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def test_a_success_does_not_open_the_gate() -> None:
     ids=["none", "0", "-5", "nan", "504", "403"],
 )
 def test_nothing_else_closes_the_gate(error: FetchError) -> None:
-    rates = Rates(Limits())
-    rates.failed(error, 100.0)
-    assert rates.opens < 100.0
+    rates = ServerLimiter(Limits())
+    rates.record_failure(error, 100.0)
+    assert rates.blocked_until < 100.0
 
 
 def test_the_errors_above_are_those_of_these_codes() -> None:
@@ -202,8 +202,8 @@ def test_one_follow_up_for_each_restart_stays_below_fifty_a_second() -> None:
 
 
 def test_the_state_shows_in_the_repr() -> None:
-    rates = Rates(Limits())
-    rates.failed(refused(429, 7.0), 100.0)
+    rates = ServerLimiter(Limits())
+    rates.record_failure(refused(429, 7.0), 100.0)
     assert repr(rates) == (
-        "<Rates in trouble failures=1 opens at 107.000 <Bucket 20/s burst=5 ready at -inf>>"
+        "<ServerLimiter in trouble failures=1 opens at 107.000 <Bucket 20/s burst=5 ready at -inf>>"
     )

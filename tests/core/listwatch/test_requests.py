@@ -6,8 +6,8 @@ import pytest
 
 from aioinformer._core.listwatch.requests import (
     AnyRequest,
+    DiscoveryRequest,
     ListRequest,
-    LookupRequest,
     Request,
     Verb,
     WatchRequest,
@@ -53,7 +53,7 @@ from aioinformer._core.listwatch.requests import (
                 "timeoutSeconds": "301",
             },
         ),
-        (ListRequest("", 1, probe=True), {"limit": "1"}),
+        (ListRequest("", 1, freshness_check=True), {"limit": "1"}),
     ],
     ids=str,
 )
@@ -66,10 +66,10 @@ def test_a_request_asks_with(request_: Request, query: dict[str, str]) -> None:
     ("request_", "verb"),
     [
         (ListRequest(), "list"),
-        (ListRequest("", 1, probe=True), "probe"),
+        (ListRequest("", 1, freshness_check=True), "probe"),
         (WatchRequest("10", 300), "watch"),
         (WatchRequest("", 300, initial=True), "watchlist"),
-        (LookupRequest(), "lookup"),
+        (DiscoveryRequest(), "lookup"),
     ],
     ids=str,
 )

@@ -8,23 +8,37 @@ from hypothesis import strategies as st
 
 from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.outcomes import Outcome
-from aioinformer._core.listwatch.requests import PAGE_SIZE, ListRequest, LookupRequest, WatchRequest
-from aioinformer._core.listwatch.server_profile import STREAMLESS, UNLUCKY, Habits
-from aioinformer._core.listwatch.state_machine import BRIEF_WATCH, STUBBORN, WATCH_SECONDS, Cursor
-from aioinformer._core.listwatch.transitions import UNFIT, Phase
+from aioinformer._core.listwatch.requests import (
+    PAGE_SIZE,
+    DiscoveryRequest,
+    ListRequest,
+    WatchRequest,
+)
+from aioinformer._core.listwatch.server_profile import (
+    WATCHLIST_FAILED_PAUSE,
+    WATCHLIST_UNSUPPORTED_PAUSE,
+    ServerProfile,
+)
+from aioinformer._core.listwatch.state_machine import (
+    MAX_CONSECUTIVE_FAILURES,
+    SHORT_WATCH_SECONDS,
+    WATCH_SECONDS,
+    ListWatchState,
+)
+from aioinformer._core.listwatch.transitions import STRATEGY_FAILURES, Phase
 from aioinformer.errors import ProtocolError
 from tests.core import strategies
-from tests.core.cursors import (
-    EXACT,
-    STREAMED,
-    ended,
-    fresh,
-    looking,
-    paging,
-    plain,
-    probing,
-    streaming,
-    watching,
+from tests.core.list_watch_states import (
+    NO_JITTER,
+    WATCHLIST_PREFIX,
+    advance,
+    discovery_state,
+    freshness_check_state,
+    listing_state,
+    paging_state,
+    summarize,
+    watching_state,
+    watchlist_state,
 )
 
 # -- lists ---------------------------------------------------------------------------------------
@@ -32,7 +46,7 @@ from tests.core.cursors import (
 
 def test_the_first_list_is_asked_for_at_any_version() -> None:
     """client-go: "0", from the server's cache."""
-    cursor = Cursor()
+    cursor = ListWatchState()
 
     assert cursor.request == ListRequest("0", PAGE_SIZE)
     assert cursor.resource_version == ""
@@ -40,45 +54,50 @@ def test_the_first_list_is_asked_for_at_any_version() -> None:
 
 def test_a_later_list_is_asked_for_at_the_last_version_and_without_a_limit() -> None:
     """A limit would bypass the server's cache; an older state would go back in time."""
-    cursor = watching("10")
-    cursor.saw("15")
+    cursor = watching_state("10")
+    cursor.observe_version("15")
 
-    assert ended(cursor, Outcome.BROKEN).request == ListRequest("15", 0)
+    assert advance(cursor, Outcome.PROTOCOL_ERROR).request == ListRequest("15", 0)
 
 
 def test_a_list_by_consistent_read_is_asked_for_until_one_succeeds() -> None:
     """client-go's isLastSyncResourceVersionUnavailable."""
-    cursor = watching("10")
-    ended(cursor, Outcome.AHEAD)
+    cursor = watching_state("10")
+    advance(cursor, Outcome.VERSION_TOO_LARGE)
 
-    for outcome in (Outcome.UNREACHABLE, Outcome.FAILED, Outcome.DENIED, Outcome.EXPIRED):
-        assert ended(cursor, outcome).request == ListRequest("", PAGE_SIZE)
-    ended(cursor, cursor.page("5", ""))
+    for outcome in (
+        Outcome.UNREACHABLE,
+        Outcome.SERVER_ERROR,
+        Outcome.ACCESS_DENIED,
+        Outcome.EXPIRED,
+    ):
+        assert advance(cursor, outcome).request == ListRequest("", PAGE_SIZE)
+    advance(cursor, cursor.finish_page("5", ""))
     assert cursor.request == WatchRequest("5", 450), "the server was set back; so are we"
-    assert ended(cursor, Outcome.BROKEN).request == ListRequest("5", 0)
+    assert advance(cursor, Outcome.PROTOCOL_ERROR).request == ListRequest("5", 0)
 
 
 def test_a_page_does_not_count_as_success() -> None:
-    cursor = watching("10")
-    ended(cursor, Outcome.AHEAD)
-    ended(cursor, cursor.page("12", "t1"))
+    cursor = watching_state("10")
+    advance(cursor, Outcome.VERSION_TOO_LARGE)
+    advance(cursor, cursor.finish_page("12", "t1"))
 
-    assert ended(cursor, Outcome.REJECTED).request == ListRequest("", PAGE_SIZE)
+    assert advance(cursor, Outcome.BAD_REQUEST).request == ListRequest("", PAGE_SIZE)
 
 
 def test_an_expired_watch_lists_at_its_last_version_first() -> None:
     """client-go: the cache may still have it, and an older state is no answer."""
-    cursor = watching("10")
+    cursor = watching_state("10")
 
-    assert ended(cursor, Outcome.EXPIRED).request == ListRequest("10", 0)
-    assert ended(cursor, Outcome.EXPIRED).request == ListRequest("", PAGE_SIZE)
+    assert advance(cursor, Outcome.EXPIRED).request == ListRequest("10", 0)
+    assert advance(cursor, Outcome.EXPIRED).request == ListRequest("", PAGE_SIZE)
 
 
 def test_pages_follow_their_tokens() -> None:
-    cursor = fresh()
+    cursor = listing_state()
     tokens: list[str] = []
     for token in ("t1", "t2", "t3", ""):
-        ended(cursor, cursor.page("10", token))
+        advance(cursor, cursor.finish_page("10", token))
         if isinstance(cursor.request, ListRequest):
             tokens.append(cursor.request.continue_token)
 
@@ -87,107 +106,107 @@ def test_pages_follow_their_tokens() -> None:
 
 
 def test_a_page_that_failed_is_asked_for_again() -> None:
-    cursor = paging()
+    cursor = paging_state()
 
-    for outcome in (Outcome.BUSY, Outcome.UNREACHABLE, Outcome.FAILED):
-        assert ended(cursor, outcome).request == ListRequest("0", PAGE_SIZE, "t1")
+    for outcome in (Outcome.THROTTLED, Outcome.UNREACHABLE, Outcome.SERVER_ERROR):
+        assert advance(cursor, outcome).request == ListRequest("0", PAGE_SIZE, "t1")
 
 
 def test_an_expired_token_leads_to_the_whole_list_at_the_version_first_asked_for() -> None:
     """client-go's FullListIfExpired: pages that outlive their token would never end."""
-    cursor = watching("10", page_size=50)
-    ended(cursor, Outcome.BROKEN)
-    ended(cursor, cursor.page("12", "t1"))
+    cursor = watching_state("10", page_size=50)
+    advance(cursor, Outcome.PROTOCOL_ERROR)
+    advance(cursor, cursor.finish_page("12", "t1"))
 
-    assert ended(cursor, Outcome.EXPIRED).request == ListRequest("10", 0)
+    assert advance(cursor, Outcome.EXPIRED).request == ListRequest("10", 0)
 
 
 def test_a_whole_list_that_expires_too_is_read_consistently() -> None:
-    cursor = paging()
-    ended(cursor, Outcome.EXPIRED)
+    cursor = paging_state()
+    advance(cursor, Outcome.EXPIRED)
     assert cursor.phase is Phase.LIST
 
-    assert ended(cursor, Outcome.EXPIRED).request == ListRequest("", PAGE_SIZE)
+    assert advance(cursor, Outcome.EXPIRED).request == ListRequest("", PAGE_SIZE)
 
 
 def test_a_list_from_zero_in_pages_means_that_the_server_has_no_cache() -> None:
     """client-go's paginatedResult: then a list without a limit would be one huge read."""
-    cursor = paging()
-    ended(cursor, cursor.page("10", ""))
+    cursor = paging_state()
+    advance(cursor, cursor.finish_page("10", ""))
 
     for token in ("t1", "t2", "t3"):
-        assert ended(cursor, Outcome.BROKEN).request == ListRequest("10", PAGE_SIZE)
-        ended(cursor, cursor.page("10", token))
-        ended(cursor, cursor.page("10", ""))
+        assert advance(cursor, Outcome.PROTOCOL_ERROR).request == ListRequest("10", PAGE_SIZE)
+        advance(cursor, cursor.finish_page("10", token))
+        advance(cursor, cursor.finish_page("10", ""))
 
 
 def test_a_consistent_list_in_pages_says_nothing_of_the_cache() -> None:
     """Those are always cut."""
-    cursor = watching("10")
-    ended(cursor, Outcome.AHEAD)
-    ended(cursor, cursor.page("12", "t1"))
-    ended(cursor, cursor.page("12", ""))
+    cursor = watching_state("10")
+    advance(cursor, Outcome.VERSION_TOO_LARGE)
+    advance(cursor, cursor.finish_page("12", "t1"))
+    advance(cursor, cursor.finish_page("12", ""))
 
-    assert ended(cursor, Outcome.BROKEN).request == ListRequest("12", 0)
+    assert advance(cursor, Outcome.PROTOCOL_ERROR).request == ListRequest("12", 0)
 
 
 def test_a_page_size_of_ones_own_is_used_for_every_list() -> None:
-    cursor = fresh(page_size=50)
+    cursor = listing_state(page_size=50)
     assert cursor.request == ListRequest("0", 50)
-    ended(cursor, cursor.page("10", ""))
+    advance(cursor, cursor.finish_page("10", ""))
 
-    assert ended(cursor, Outcome.BROKEN).request == ListRequest("10", 50)
-    assert ended(cursor, Outcome.AHEAD).request == ListRequest("", 50)
+    assert advance(cursor, Outcome.PROTOCOL_ERROR).request == ListRequest("10", 50)
+    assert advance(cursor, Outcome.VERSION_TOO_LARGE).request == ListRequest("", 50)
 
 
 # -- watches -------------------------------------------------------------------------------------
 
 
 def test_a_watch_starts_where_the_list_was_taken() -> None:
-    cursor = paging()
-    ended(cursor, cursor.page("10", ""))
+    cursor = paging_state()
+    advance(cursor, cursor.finish_page("10", ""))
 
     assert cursor.request == WatchRequest("10", 450)
     assert cursor.resource_version == "10"
 
 
 def test_a_watch_goes_on_behind_the_last_event() -> None:
-    cursor = watching("10")
-    cursor.saw("11")
-    cursor.saw("12")
+    cursor = watching_state("10")
+    cursor.observe_version("11")
+    cursor.observe_version("12")
 
-    assert plain(ended(cursor, Outcome.ENDED).request) == "12"
-    assert plain(ended(cursor, Outcome.UNREACHABLE).request) == "12"
+    assert summarize(advance(cursor, Outcome.ENDED).request) == "12"
+    assert summarize(advance(cursor, Outcome.UNREACHABLE).request) == "12"
 
 
 def test_an_event_without_a_version_moves_nothing() -> None:
     """client-go has no such guard, and would list at "0" next: back in time."""
-    cursor = watching("10")
-    cursor.saw("11")
-    cursor.saw("")
+    cursor = watching_state("10")
+    cursor.observe_version("11")
+    cursor.observe_version("")
 
-    assert plain(ended(cursor, Outcome.ENDED).request) == "11"
+    assert summarize(advance(cursor, Outcome.ENDED).request) == "11"
 
 
 def test_an_older_version_is_no_place_to_go_back_to() -> None:
-    cursor = watching("10")
-    cursor.saw("12")
-    cursor.saw("9")
+    cursor = watching_state("10")
+    cursor.observe_version("12")
+    cursor.observe_version("9")
 
-    assert plain(ended(cursor, Outcome.ENDED).request) == "12"
+    assert summarize(advance(cursor, Outcome.ENDED).request) == "12"
 
 
 def test_versions_that_are_no_numbers_are_taken_as_they_come() -> None:
-    cursor = watching("b-2")
-    cursor.saw("a-1")
+    cursor = watching_state("b-2")
+    cursor.observe_version("a-1")
 
-    assert plain(ended(cursor, Outcome.ENDED).request) == "a-1"
+    assert summarize(advance(cursor, Outcome.ENDED).request) == "a-1"
 
 
-@given(strategies.chance)
+@given(strategies.unit_floats)
 @settings(deadline=None)
 def test_a_watch_is_asked_to_last_between_five_and_ten_minutes(jitter: float) -> None:
-    cursor = watching()
+    cursor = watching_state()
     step = cursor.advance(Outcome.ENDED, now=0.0, jitter=jitter)
 
     assert isinstance(step.request, WatchRequest)
@@ -196,7 +215,7 @@ def test_a_watch_is_asked_to_last_between_five_and_ten_minutes(jitter: float) ->
 
 
 def test_watches_do_not_all_last_as_long() -> None:
-    cursor = watching()
+    cursor = watching_state()
     requests = [
         cursor.advance(Outcome.ENDED, now=0.0, jitter=jitter).request for jitter in (0.0, 0.5, 0.99)
     ]
@@ -204,43 +223,43 @@ def test_watches_do_not_all_last_as_long() -> None:
     assert requests == [WatchRequest("10", seconds) for seconds in (300, 450, 597)]
 
 
-@pytest.mark.parametrize("outcome", [Outcome.UNSERVED, Outcome.FAILED])
+@pytest.mark.parametrize("outcome", [Outcome.EMPTY_WATCH, Outcome.SERVER_ERROR])
 def test_a_watch_that_is_never_served_gives_way_to_a_list(outcome: Outcome) -> None:
     """Some servers close a watch from a stale version without saying 410 (fabric8#7896)."""
-    cursor = watching("10")
-    for _ in range(STUBBORN - 1):
-        assert plain(ended(cursor, outcome).request) == "10"
+    cursor = watching_state("10")
+    for _ in range(MAX_CONSECUTIVE_FAILURES - 1):
+        assert summarize(advance(cursor, outcome).request) == "10"
 
-    assert ended(cursor, outcome).request == ListRequest("10", 0)
-    ended(cursor, cursor.page("11", ""))
-    assert plain(ended(cursor, outcome).request) == "11", "counting starts anew"
+    assert advance(cursor, outcome).request == ListRequest("10", 0)
+    advance(cursor, cursor.finish_page("11", ""))
+    assert summarize(advance(cursor, outcome).request) == "11", "counting starts anew"
 
 
 def test_both_ways_of_not_serving_a_watch_count_together() -> None:
-    cursor = watching("10")
-    ended(cursor, Outcome.UNSERVED)
-    ended(cursor, Outcome.FAILED)
+    cursor = watching_state("10")
+    advance(cursor, Outcome.EMPTY_WATCH)
+    advance(cursor, Outcome.SERVER_ERROR)
 
-    assert ended(cursor, Outcome.UNSERVED).request == ListRequest("10", 0)
+    assert advance(cursor, Outcome.EMPTY_WATCH).request == ListRequest("10", 0)
 
 
 def test_an_event_ends_the_count_of_watches_not_served() -> None:
-    cursor = watching("10")
+    cursor = watching_state("10")
     for rv in ("11", "12", "13", "14"):
-        for _ in range(STUBBORN - 1):
-            ended(cursor, Outcome.UNSERVED)
-        cursor.saw(rv)
+        for _ in range(MAX_CONSECUTIVE_FAILURES - 1):
+            advance(cursor, Outcome.EMPTY_WATCH)
+        cursor.observe_version(rv)
 
     assert cursor.phase is Phase.WATCH
 
 
-@pytest.mark.parametrize("outcome", [Outcome.UNREACHABLE, Outcome.BUSY, Outcome.DENIED])
+@pytest.mark.parametrize("outcome", [Outcome.UNREACHABLE, Outcome.THROTTLED, Outcome.ACCESS_DENIED])
 def test_a_server_that_can_not_be_asked_is_not_listed_instead(outcome: Outcome) -> None:
     """The version is good until the server says otherwise; thousands would list at once."""
-    cursor = watching("10")
+    cursor = watching_state("10")
 
     for _ in range(20):
-        assert plain(ended(cursor, outcome).request) == "10"
+        assert summarize(advance(cursor, outcome).request) == "10"
 
 
 # -- WatchLists ----------------------------------------------------------------------------------
@@ -248,124 +267,126 @@ def test_a_server_that_can_not_be_asked_is_not_listed_instead(outcome: Outcome) 
 
 def test_the_first_watch_list_asks_for_the_newest_state_and_never_for_zero() -> None:
     """client-go: "0" would allow any old state, and the stream could go back in time."""
-    assert streaming().request == WatchRequest("", 450, initial=True)
+    assert watchlist_state().request == WatchRequest("", 450, initial=True)
 
 
 def test_a_later_watch_list_asks_for_a_state_no_older_than_the_last_one_known() -> None:
-    cursor = streaming()
-    cursor.settle("10")
-    cursor.saw("15")
+    cursor = watchlist_state()
+    cursor.complete_initial_list("10")
+    cursor.observe_version("15")
 
-    assert ended(cursor, Outcome.ERRED).request == WatchRequest("15", 450, initial=True)
+    assert advance(cursor, Outcome.ERROR_EVENT).request == WatchRequest("15", 450, initial=True)
 
 
 def test_behind_the_end_mark_the_stream_is_a_watch() -> None:
-    cursor = streaming()
+    cursor = watchlist_state()
     phases = [cursor.phase]
 
-    cursor.settle("10")
+    cursor.complete_initial_list("10")
 
-    assert [*phases, cursor.phase] == [Phase.STREAM, Phase.WATCH]
-    assert ended(cursor, Outcome.ENDED).request == WatchRequest("10", 450)
+    assert [*phases, cursor.phase] == [Phase.WATCHLIST, Phase.WATCH]
+    assert advance(cursor, Outcome.ENDED).request == WatchRequest("10", 450)
 
 
 def test_a_stream_that_ends_before_its_mark_leaves_no_version_behind() -> None:
-    cursor = streaming()
+    cursor = watchlist_state()
 
-    assert ended(cursor, Outcome.SEVERED).request == WatchRequest("", 450, initial=True)
+    assert advance(cursor, Outcome.CONNECTION_LOST).request == WatchRequest("", 450, initial=True)
     assert cursor.resource_version == ""
 
 
 def test_an_end_mark_without_a_version_is_a_protocol_error() -> None:
-    cursor = streaming()
+    cursor = watchlist_state()
     with pytest.raises(ProtocolError, match="no version"):
-        cursor.settle("")
-    assert cursor.phase is Phase.STREAM
+        cursor.complete_initial_list("")
+    assert cursor.phase is Phase.WATCHLIST
 
 
-@pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.ERRED, Outcome.OVERDUE])
+@pytest.mark.parametrize(
+    "outcome", [Outcome.BAD_REQUEST, Outcome.ERROR_EVENT, Outcome.WATCHLIST_TIMEOUT]
+)
 def test_a_server_without_watch_lists_is_listed_for_a_while_and_then_asked_again(
     outcome: Outcome,
 ) -> None:
-    cursor = streaming()
-    ended(cursor, outcome, now=100.0)
-    ended(cursor, cursor.page("10", ""), now=100.0)
+    cursor = watchlist_state()
+    advance(cursor, outcome, now=100.0)
+    advance(cursor, cursor.finish_page("10", ""), now=100.0)
 
-    assert ended(cursor, Outcome.EXPIRED, now=1000.0).request == ListRequest("10", 0)
-    ended(cursor, cursor.page("11", ""), now=1000.0)
-    later = ended(cursor, Outcome.EXPIRED, now=101.0 + STREAMLESS).request
+    assert advance(cursor, Outcome.EXPIRED, now=1000.0).request == ListRequest("10", 0)
+    advance(cursor, cursor.finish_page("11", ""), now=1000.0)
+    later = advance(cursor, Outcome.EXPIRED, now=101.0 + WATCHLIST_UNSUPPORTED_PAUSE).request
     assert later == WatchRequest("11", 450, initial=True)
 
 
 def test_what_one_informer_has_learnt_another_one_of_the_resource_knows() -> None:
-    habits = Habits()
-    first = Cursor(habits=habits, watch_list=True)
+    habits = ServerProfile()
+    first = ListWatchState(profile=habits, watch_list=True)
     first.begin(now=0.0, jitter=0.5)
-    ended(first, Outcome.REJECTED)
-    ended(first, first.page("10", ""))
+    advance(first, Outcome.BAD_REQUEST)
+    advance(first, first.finish_page("10", ""))
 
-    second = Cursor(habits=habits, watch_list=True)
+    second = ListWatchState(profile=habits, watch_list=True)
 
     assert second.begin(now=5.0, jitter=0.5) == ListRequest("0", PAGE_SIZE)
 
 
 def test_what_a_list_is_answered_alike_says_nothing_of_watch_lists() -> None:
     """A selector that one informer gets wrong is a 400 to both."""
-    habits = Habits()
-    cursor = Cursor(habits=habits, watch_list=True)
+    habits = ServerProfile()
+    cursor = ListWatchState(profile=habits, watch_list=True)
     cursor.begin(now=0.0, jitter=0.5)
-    ended(cursor, Outcome.REJECTED)
+    advance(cursor, Outcome.BAD_REQUEST)
 
     for _ in range(5):
-        assert isinstance(ended(cursor, Outcome.REJECTED).request, ListRequest)
+        assert isinstance(advance(cursor, Outcome.BAD_REQUEST).request, ListRequest)
 
-    assert habits.streams(0.0)
+    assert habits.supports_watchlist(0.0)
 
 
 def test_watch_lists_that_broke_off_are_given_another_chance_soon() -> None:
     """Three failures may be one server that starts anew."""
-    cursor = streaming()
-    for _ in range(STUBBORN):
-        ended(cursor, Outcome.SEVERED)
-    ended(cursor, cursor.page("10", ""), now=5.0)
+    cursor = watchlist_state()
+    for _ in range(MAX_CONSECUTIVE_FAILURES):
+        advance(cursor, Outcome.CONNECTION_LOST)
+    advance(cursor, cursor.finish_page("10", ""), now=5.0)
 
-    assert not cursor.habits.streams(5.0)
-    assert cursor.habits.streams(5.0 + UNLUCKY)
+    assert not cursor.profile.supports_watchlist(5.0)
+    assert cursor.profile.supports_watchlist(5.0 + WATCHLIST_FAILED_PAUSE)
 
 
 @pytest.mark.parametrize(
     "outcome",
-    [Outcome.DENIED, Outcome.MISSING, Outcome.BUSY, Outcome.UNREACHABLE],
+    [Outcome.ACCESS_DENIED, Outcome.NOT_FOUND, Outcome.THROTTLED, Outcome.UNREACHABLE],
 )
 def test_what_says_nothing_against_watch_lists_never_leads_to_a_list(outcome: Outcome) -> None:
     """401, 403, 404, 429, 503 and a network that is down would answer a list alike."""
-    cursor = streaming()
+    cursor = watchlist_state()
     for _ in range(20):
-        assert ended(cursor, outcome).request == WatchRequest("", 450, initial=True)
+        assert advance(cursor, outcome).request == WatchRequest("", 450, initial=True)
 
 
-@pytest.mark.parametrize("outcome", sorted(UNFIT[Phase.STREAM], key=str))
+@pytest.mark.parametrize("outcome", sorted(STRATEGY_FAILURES[Phase.WATCHLIST], key=str))
 def test_a_watch_list_that_comes_to_nothing_again_and_again_gives_way_to_a_list(
     outcome: Outcome,
 ) -> None:
-    cursor = streaming()
-    for _ in range(STUBBORN - 1):
-        assert plain(ended(cursor, outcome).request) == STREAMED
+    cursor = watchlist_state()
+    for _ in range(MAX_CONSECUTIVE_FAILURES - 1):
+        assert summarize(advance(cursor, outcome).request) == WATCHLIST_PREFIX
 
-    assert ended(cursor, outcome).request == ListRequest("0", PAGE_SIZE)
+    assert advance(cursor, outcome).request == ListRequest("0", PAGE_SIZE)
 
 
 # -- brief watches -------------------------------------------------------------------------------
 
 
 def test_watches_that_are_cut_soon_begin_twenty_seconds_apart_after_the_first_time() -> None:
-    cursor = watching()
+    cursor = watching_state()
 
     delays: list[float] = []
     now = 0.0
     for _ in range(4):
         now += 4.0  # how long each of them lasts
-        step = ended(cursor, Outcome.BRIEF, now=now)
+        step = advance(cursor, Outcome.SHORT_WATCH, now=now)
         delays.append(step.delay)
         now += step.delay
 
@@ -375,92 +396,92 @@ def test_watches_that_are_cut_soon_begin_twenty_seconds_apart_after_the_first_ti
 @pytest.mark.parametrize(
     ("lasted", "changed", "seen", "outcome"),
     [
-        (0.5, False, "10", Outcome.UNSERVED),
+        (0.5, False, "10", Outcome.EMPTY_WATCH),
         (0.5, True, "11", Outcome.ENDED),
-        (0.5, False, "11", Outcome.UNSERVED),
-        (0.5, True, "10", Outcome.UNSERVED),
-        (5.0, False, "10", Outcome.BRIEF),
+        (0.5, False, "11", Outcome.EMPTY_WATCH),
+        (0.5, True, "10", Outcome.EMPTY_WATCH),
+        (5.0, False, "10", Outcome.SHORT_WATCH),
         (5.0, True, "11", Outcome.ENDED),
-        (BRIEF_WATCH, False, "10", Outcome.ENDED),
+        (SHORT_WATCH_SECONDS, False, "10", Outcome.ENDED),
     ],
 )
 def test_how_a_watch_ended_depends_on_how_long_it_lasted_and_what_it_brought(
     lasted: float, changed: bool, seen: str, outcome: Outcome
 ) -> None:
     """A bookmark alone is no news, and neither is an old event once more."""
-    cursor = watching("10")
-    cursor.saw(seen)
+    cursor = watching_state("10")
+    cursor.observe_version(seen)
 
-    assert cursor.ended(lasted=lasted, changed=changed) is outcome
+    assert cursor.classify_watch_end(lasted=lasted, changed=changed) is outcome
 
 
 # -- silence, and a server that goes back in time ------------------------------------------------
 
 
 def test_a_silent_watch_leads_to_one_look_at_the_newest_version_and_on() -> None:
-    cursor = probing()
-    assert cursor.request == ListRequest("", 1, probe=True)
-    assert cursor.phase is Phase.PROBE
+    cursor = freshness_check_state()
+    assert cursor.request == ListRequest("", 1, freshness_check=True)
+    assert cursor.phase is Phase.FRESHNESS_CHECK
 
-    assert ended(cursor, cursor.page("17", "t")).request == WatchRequest("10", 450)
+    assert advance(cursor, cursor.finish_page("17", "t")).request == WatchRequest("10", 450)
 
 
 def test_a_probe_that_fails_is_not_repeated() -> None:
-    cursor = probing()
+    cursor = freshness_check_state()
 
-    assert ended(cursor, Outcome.UNREACHABLE).request == WatchRequest("10", 450)
+    assert advance(cursor, Outcome.UNREACHABLE).request == WatchRequest("10", 450)
 
 
 def test_an_older_newest_version_means_that_the_server_was_restored() -> None:
-    cursor = probing()
-    outcome = cursor.page("9", "")
+    cursor = freshness_check_state()
+    outcome = cursor.finish_page("9", "")
     assert outcome is Outcome.REWOUND
-    assert ended(cursor, outcome).request == ListRequest("", PAGE_SIZE)
+    assert advance(cursor, outcome).request == ListRequest("", PAGE_SIZE)
 
-    ended(cursor, cursor.page("9", ""))
+    advance(cursor, cursor.finish_page("9", ""))
 
-    assert cursor.rewound
+    assert cursor.version_went_back
     assert cursor.request == WatchRequest("9", 450)
 
 
 def test_a_consistent_list_that_is_older_is_such_evidence_too() -> None:
-    cursor = watching("10")
-    ended(cursor, Outcome.AHEAD)
-    assert not cursor.trusted
+    cursor = watching_state("10")
+    advance(cursor, Outcome.VERSION_TOO_LARGE)
+    assert not cursor.versions_comparable
 
-    ended(cursor, cursor.page("9", ""))
+    advance(cursor, cursor.finish_page("9", ""))
 
-    assert cursor.rewound
+    assert cursor.version_went_back
 
 
 def test_so_is_a_consistent_watch_list() -> None:
-    cursor = streaming("10")
-    ended(cursor, Outcome.AHEAD)
+    cursor = watchlist_state("10")
+    advance(cursor, Outcome.VERSION_TOO_LARGE)
     assert cursor.request == WatchRequest("", 450, initial=True)
 
-    cursor.settle("9")
+    cursor.complete_initial_list("9")
 
-    assert cursor.rewound
+    assert cursor.version_went_back
     assert cursor.resource_version == "9"
 
 
 def test_the_next_state_in_order_ends_the_matter() -> None:
-    cursor = probing()
-    ended(cursor, cursor.page("9", ""))
-    ended(cursor, cursor.page("9", ""))
-    ended(cursor, Outcome.EXPIRED)
-    ended(cursor, cursor.page("12", ""))
+    cursor = freshness_check_state()
+    advance(cursor, cursor.finish_page("9", ""))
+    advance(cursor, cursor.finish_page("9", ""))
+    advance(cursor, Outcome.EXPIRED)
+    advance(cursor, cursor.finish_page("12", ""))
 
-    assert not cursor.rewound
+    assert not cursor.version_went_back
 
 
 def test_a_list_that_may_be_any_old_state_is_no_evidence() -> None:
     """The first list is at "0", and there is nothing to compare it with."""
-    cursor = fresh()
-    assert cursor.trusted
-    ended(cursor, cursor.page("9", ""))
+    cursor = listing_state()
+    assert cursor.versions_comparable
+    advance(cursor, cursor.finish_page("9", ""))
 
-    assert not cursor.rewound
+    assert not cursor.version_went_back
 
 
 # -- a resource that isn't served ------------------------------------------------------------------
@@ -468,49 +489,49 @@ def test_a_list_that_may_be_any_old_state_is_no_evidence() -> None:
 
 @pytest.mark.parametrize("watch_list", [False, True])
 def test_a_404_leads_to_a_look_whether_the_resource_is_served(watch_list: bool) -> None:
-    cursor = Cursor(backoff=Backoff(EXACT), lookup=True, watch_list=watch_list)
+    cursor = ListWatchState(backoff=Backoff(NO_JITTER), discovery=True, watch_list=watch_list)
     first = cursor.begin(now=0.0, jitter=0.5)
 
-    step = ended(cursor, Outcome.MISSING)
+    step = advance(cursor, Outcome.NOT_FOUND)
 
-    assert step.request == LookupRequest()
+    assert step.request == DiscoveryRequest()
     assert step.delay > 0
-    assert ended(cursor, Outcome.ABSENT).request == LookupRequest()
-    step = ended(cursor, Outcome.APPEARED)
+    assert advance(cursor, Outcome.NOT_SERVED).request == DiscoveryRequest()
+    step = advance(cursor, Outcome.APPEARED)
     assert (step.request.verb, step.delay) == (first.verb, 0.0)
 
 
 def test_a_watch_that_lost_its_resource_begins_again_with_the_newest_state() -> None:
-    cursor = Cursor(backoff=Backoff(EXACT), lookup=True)
-    ended(cursor, cursor.page("10", ""))
-    ended(cursor, Outcome.MISSING)
+    cursor = ListWatchState(backoff=Backoff(NO_JITTER), discovery=True)
+    advance(cursor, cursor.finish_page("10", ""))
+    advance(cursor, Outcome.NOT_FOUND)
 
-    assert ended(cursor, Outcome.APPEARED).request == ListRequest("", 500)
+    assert advance(cursor, Outcome.APPEARED).request == ListRequest("", 500)
 
 
 def test_what_is_served_and_answers_404_is_asked_and_looked_up_in_turn() -> None:
     """One request a wait: a broken server is not asked twice as much."""
-    cursor = looking()
+    cursor = discovery_state()
     for _ in range(3):
-        step = ended(cursor, Outcome.SERVED)
+        step = advance(cursor, Outcome.SERVED)
         assert isinstance(step.request, ListRequest)
         assert step.delay > 0
-        step = ended(cursor, Outcome.MISSING)
-        assert isinstance(step.request, LookupRequest)
+        step = advance(cursor, Outcome.NOT_FOUND)
+        assert isinstance(step.request, DiscoveryRequest)
         assert step.delay > 0
 
 
 def test_the_state_of_a_resource_in_another_version_is_compared_by_content() -> None:
-    cursor = looking()
-    cursor.distrust()
-    ended(cursor, Outcome.MOVED)
-    assert not cursor.trusted
+    cursor = discovery_state()
+    cursor.compare_by_content()
+    advance(cursor, Outcome.API_VERSION_CHANGED)
+    assert not cursor.versions_comparable
 
-    ended(cursor, cursor.page("10", ""))
+    advance(cursor, cursor.finish_page("10", ""))
 
     assert cursor.by_content
-    assert not cursor.rewound
-    assert cursor.trusted
+    assert not cursor.version_went_back
+    assert cursor.versions_comparable
 
 
 # -- answers that no server should give ------------------------------------------------------------
@@ -518,124 +539,130 @@ def test_the_state_of_a_resource_in_another_version_is_compared_by_content() -> 
 
 def test_a_page_that_leads_back_to_itself_is_a_protocol_error() -> None:
     """It would be asked for thousands of times a second, and each would be kept."""
-    cursor = paging()
+    cursor = paging_state()
 
     with pytest.raises(ProtocolError, match="goes on with the page that it was on"):
-        cursor.page("10", "t1")
+        cursor.finish_page("10", "t1")
 
 
 def test_a_list_that_is_begun_again_may_come_upon_its_token_of_before() -> None:
-    cursor = paging()
-    ended(cursor, Outcome.DENIED)
+    cursor = paging_state()
+    advance(cursor, Outcome.ACCESS_DENIED)
     assert cursor.phase is Phase.LIST
 
-    assert cursor.page("10", "t1") is Outcome.MORE
+    assert cursor.finish_page("10", "t1") is Outcome.MORE
 
 
 def test_of_pages_at_different_versions_the_first_one_s_is_watched_from() -> None:
     """client-go's pager. Else what happened in between to what was on it would be missed."""
-    cursor = fresh()
-    ended(cursor, cursor.page("100", "t1"))
-    ended(cursor, cursor.page("200", ""))
+    cursor = listing_state()
+    advance(cursor, cursor.finish_page("100", "t1"))
+    advance(cursor, cursor.finish_page("200", ""))
 
     assert cursor.request == WatchRequest("100", 450)
 
 
 def test_a_list_that_is_older_than_it_was_asked_to_be_is_not_believed() -> None:
-    cursor = watching("10")
-    ended(cursor, Outcome.EXPIRED)
+    cursor = watching_state("10")
+    advance(cursor, Outcome.EXPIRED)
 
-    outcome = cursor.page("5", "")
+    outcome = cursor.finish_page("5", "")
 
     assert outcome is Outcome.REWOUND
     assert cursor.resource_version == "10"
-    assert ended(cursor, outcome).request == ListRequest("", PAGE_SIZE)
+    assert advance(cursor, outcome).request == ListRequest("", PAGE_SIZE)
 
 
 def test_a_watch_list_that_is_older_than_it_was_asked_to_be_is_not_believed() -> None:
-    cursor = streaming("10")
+    cursor = watchlist_state("10")
 
     with pytest.raises(ProtocolError, match="older than the one asked for"):
-        cursor.settle("5")
+        cursor.complete_initial_list("5")
     assert cursor.resource_version == "10"
 
 
 def test_a_server_that_brings_one_change_and_hangs_up_is_believed_a_few_times() -> None:
-    cursor = watching("10")
+    cursor = watching_state("10")
     outcomes: list[Outcome] = []
     for version in range(11, 18):
-        cursor.saw(str(version))
-        outcomes.append(cursor.ended(lasted=0.1, changed=True))
-        ended(cursor, outcomes[-1])
+        cursor.observe_version(str(version))
+        outcomes.append(cursor.classify_watch_end(lasted=0.1, changed=True))
+        advance(cursor, outcomes[-1])
 
-    assert outcomes == [*[Outcome.ENDED] * STUBBORN, *[Outcome.BRIEF] * 4]
+    assert outcomes == [*[Outcome.ENDED] * MAX_CONSECUTIVE_FAILURES, *[Outcome.SHORT_WATCH] * 4]
 
 
 # -- restarts ------------------------------------------------------------------------------------
 
 
 def test_what_follows_a_success_is_no_restart() -> None:
-    cursor = fresh()
+    cursor = listing_state()
     assert not cursor.begin(now=0.0, jitter=0.5).restart
-    assert not ended(cursor, cursor.page("10", "t1")).request.restart
-    assert not ended(cursor, cursor.page("10", "")).request.restart
+    assert not advance(cursor, cursor.finish_page("10", "t1")).request.restart
+    assert not advance(cursor, cursor.finish_page("10", "")).request.restart
 
 
 def test_what_follows_anything_else_is_one() -> None:
-    for outcome in (Outcome.ENDED, Outcome.SEVERED, Outcome.SILENT, Outcome.EXPIRED):
-        assert ended(watching(), outcome).request.restart
+    for outcome in (Outcome.ENDED, Outcome.CONNECTION_LOST, Outcome.IDLE_TIMEOUT, Outcome.EXPIRED):
+        assert advance(watching_state(), outcome).request.restart
 
 
 # -- waits ---------------------------------------------------------------------------------------
 
 
 def test_failures_of_all_kinds_share_one_backoff() -> None:
-    cursor = fresh()
-    waits = [ended(cursor, Outcome.UNREACHABLE).delay, ended(cursor, Outcome.DENIED).delay]
-    ended(cursor, cursor.page("10", ""))
-    waits += [ended(cursor, Outcome.UNREACHABLE).delay, ended(cursor, Outcome.BROKEN).delay]
+    cursor = listing_state()
+    waits = [
+        advance(cursor, Outcome.UNREACHABLE).delay,
+        advance(cursor, Outcome.ACCESS_DENIED).delay,
+    ]
+    advance(cursor, cursor.finish_page("10", ""))
+    waits += [
+        advance(cursor, Outcome.UNREACHABLE).delay,
+        advance(cursor, Outcome.PROTOCOL_ERROR).delay,
+    ]
 
     assert waits == [0.8, 1.6, 3.2, 6.4]
 
 
 def test_a_list_and_watch_that_take_turns_in_failing_wait() -> None:
     """client-go loops without a wait where a server answers 410 to each."""
-    cursor = watching("10")
+    cursor = watching_state("10")
     waits: list[float] = []
     for _ in range(4):
-        waits.append(ended(cursor, Outcome.EXPIRED).delay)
-        ended(cursor, cursor.page("10", ""))
+        waits.append(advance(cursor, Outcome.EXPIRED).delay)
+        advance(cursor, cursor.finish_page("10", ""))
 
     assert waits == [0.0, 1.6, 3.2, 6.4]
 
 
 def test_after_a_quiet_time_another_way_is_tried_at_once_again() -> None:
-    cursor = watching("10")
-    assert ended(cursor, Outcome.EXPIRED, now=0.0).delay == 0.0
-    ended(cursor, cursor.page("10", ""), now=0.0)
+    cursor = watching_state("10")
+    assert advance(cursor, Outcome.EXPIRED, now=0.0).delay == 0.0
+    advance(cursor, cursor.finish_page("10", ""), now=0.0)
 
-    assert ended(cursor, Outcome.EXPIRED, now=1000.0).delay == 0.0
+    assert advance(cursor, Outcome.EXPIRED, now=1000.0).delay == 0.0
 
 
 def test_the_repr_shows_the_phase_the_version_and_the_failures() -> None:
-    cursor = Cursor()
-    assert repr(cursor) == "<Cursor LIST rv=none failures=0>"
-    ended(cursor, Outcome.UNREACHABLE)
-    ended(cursor, cursor.page("10", "t1"))
-    assert repr(cursor) == "<Cursor PAGE rv=none failures=1>"
-    ended(cursor, cursor.page("10", ""))
-    assert repr(cursor) == "<Cursor WATCH rv=10 failures=1>"
+    cursor = ListWatchState()
+    assert repr(cursor) == "<ListWatchState LIST rv=none failures=0>"
+    advance(cursor, Outcome.UNREACHABLE)
+    advance(cursor, cursor.finish_page("10", "t1"))
+    assert repr(cursor) == "<ListWatchState PAGE rv=none failures=1>"
+    advance(cursor, cursor.finish_page("10", ""))
+    assert repr(cursor) == "<ListWatchState WATCH rv=10 failures=1>"
 
 
 # -- any sequence --------------------------------------------------------------------------------
 
 PROGRESS = {Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED}
 SLOW = {
-    Outcome.BRIEF,
-    Outcome.SILENT,
+    Outcome.SHORT_WATCH,
+    Outcome.IDLE_TIMEOUT,
     Outcome.REWOUND,
     Outcome.APPEARED,
-    Outcome.MOVED,
+    Outcome.API_VERSION_CHANGED,
 }
 """Outcomes that take their time by themselves, and what follows such a one."""
 
@@ -647,25 +674,25 @@ def test_no_sequence_of_outcomes_leads_astray(
     """It never watches before a state was complete, never forgets its version, and of any two
     failures that follow each other at least one is waited for.
     """
-    cursor = Cursor(page_size=page_size, watch_list=watch_list)
+    cursor = ListWatchState(page_size=page_size, watch_list=watch_list)
     cursor.begin(now=0.0, jitter=0.0)
     now, complete, version, last_wait, failed_at = 0.0, False, 100, 1.0, -1000.0
     for _ in range(data.draw(st.integers(1, 25))):
         version += 1
-        if cursor.phase is Phase.STREAM and data.draw(st.booleans()):
-            cursor.settle(str(version))
+        if cursor.phase is Phase.WATCHLIST and data.draw(st.booleans()):
+            cursor.complete_initial_list(str(version))
             complete = True
         outcome = data.draw(strategies.outcomes(cursor.phase))
         before = cursor.resource_version
         if outcome in (Outcome.MORE, Outcome.COMPLETE):
             token = f"t{version}" if outcome is Outcome.MORE else ""
-            assert cursor.page(str(version), token) is outcome
+            assert cursor.finish_page(str(version), token) is outcome
             complete = complete or outcome is Outcome.COMPLETE
         elif cursor.phase is Phase.WATCH and data.draw(st.booleans()):
-            cursor.saw(str(version))
-            cursor.saw("")
-        early = outcome is Outcome.ENDED and cursor.phase is Phase.STREAM
-        jitter, pause = data.draw(strategies.chance), data.draw(strategies.seconds)
+            cursor.observe_version(str(version))
+            cursor.observe_version("")
+        early = outcome is Outcome.ENDED and cursor.phase is Phase.WATCHLIST
+        jitter, pause = data.draw(strategies.unit_floats), data.draw(strategies.seconds)
 
         step = cursor.advance(outcome, now=now, jitter=jitter)
 
@@ -688,29 +715,29 @@ def test_no_sequence_of_outcomes_leads_astray(
 
 
 def test_a_list_without_a_version_is_a_protocol_error_and_changes_nothing() -> None:
-    cursor = fresh()
-    ended(cursor, cursor.page("10", ""))
+    cursor = listing_state()
+    advance(cursor, cursor.finish_page("10", ""))
     with pytest.raises(ProtocolError, match="no resourceVersion"):
-        cursor.page("", "")
+        cursor.finish_page("", "")
     assert cursor.resource_version == "10"
 
 
 def test_a_watch_that_was_served_starts_the_count_of_unserved_ones_again() -> None:
-    cursor = fresh()
-    ended(cursor, cursor.page("10", ""))
-    for _ in range(STUBBORN + 1):
-        assert isinstance(ended(cursor, Outcome.UNSERVED).request, WatchRequest)
-        assert isinstance(ended(cursor, Outcome.ENDED).request, WatchRequest)
+    cursor = listing_state()
+    advance(cursor, cursor.finish_page("10", ""))
+    for _ in range(MAX_CONSECUTIVE_FAILURES + 1):
+        assert isinstance(advance(cursor, Outcome.EMPTY_WATCH).request, WatchRequest)
+        assert isinstance(advance(cursor, Outcome.ENDED).request, WatchRequest)
 
 
 def test_a_long_retry_after_is_no_quiet_time() -> None:
-    backoff = Backoff(EXACT)
-    assert backoff.next(0.0, 0.0, least=300.0) == 300.0
+    backoff = Backoff(NO_JITTER)
+    assert backoff.next(0.0, 0.0, minimum=300.0) == 300.0
     assert backoff.next(300.0, 0.0) == 1.6
 
 
 def test_a_first_failure_with_a_retry_after_waits_for_it() -> None:
-    cursor = fresh()
-    ended(cursor, cursor.page("10", ""))
+    cursor = listing_state()
+    advance(cursor, cursor.finish_page("10", ""))
     step = cursor.advance(Outcome.EXPIRED, now=0.0, jitter=0.0, retry_after=3.0)
     assert step.delay == 3.0

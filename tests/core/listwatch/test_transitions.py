@@ -8,9 +8,16 @@ from typing import Literal
 import pytest
 
 from aioinformer._core.listwatch.outcomes import Outcome
-from aioinformer._core.listwatch.state_machine import Cursor
-from aioinformer._core.listwatch.transitions import RULES, UNFIT, Phase
-from tests.core.cursors import AT, LOOKUP, STREAMED, ended, plain, watching
+from aioinformer._core.listwatch.state_machine import ListWatchState
+from aioinformer._core.listwatch.transitions import STRATEGY_FAILURES, TRANSITIONS, Phase
+from tests.core.list_watch_states import (
+    DISCOVERY,
+    STATES_BY_PHASE,
+    WATCHLIST_PREFIX,
+    advance,
+    summarize,
+    watching_state,
+)
 
 Waits = Literal["never", "if again", "again", "always"]
 
@@ -30,121 +37,121 @@ class Row:
 
 ROWS = [
     # The first WatchList is asked for at the newest version; a list after it, at "0".
-    Row(Phase.STREAM, Outcome.EXPIRED, STREAMED, "if again"),
-    Row(Phase.STREAM, Outcome.AHEAD, STREAMED, "if again"),
-    Row(Phase.STREAM, Outcome.BUSY, STREAMED, "always"),
-    Row(Phase.STREAM, Outcome.UNREACHABLE, STREAMED, "always"),
-    Row(Phase.STREAM, Outcome.SEVERED, STREAMED, "always"),
-    Row(Phase.STREAM, Outcome.DENIED, STREAMED, "always"),
-    Row(Phase.STREAM, Outcome.MISSING, STREAMED, "always"),
-    Row(Phase.STREAM, Outcome.FAILED, STREAMED, "always"),
-    Row(Phase.STREAM, Outcome.BROKEN, STREAMED, "always"),
-    Row(Phase.STREAM, Outcome.ENDED, STREAMED, "always"),
-    Row(Phase.STREAM, Outcome.BRIEF, STREAMED, "always"),
-    Row(Phase.STREAM, Outcome.UNSERVED, STREAMED, "always"),
-    Row(Phase.STREAM, Outcome.REJECTED, ("0", 500, ""), "if again"),
-    Row(Phase.STREAM, Outcome.ERRED, ("0", 500, ""), "if again"),
-    Row(Phase.STREAM, Outcome.OVERDUE, ("0", 500, ""), "if again"),
+    Row(Phase.WATCHLIST, Outcome.EXPIRED, WATCHLIST_PREFIX, "if again"),
+    Row(Phase.WATCHLIST, Outcome.VERSION_TOO_LARGE, WATCHLIST_PREFIX, "if again"),
+    Row(Phase.WATCHLIST, Outcome.THROTTLED, WATCHLIST_PREFIX, "always"),
+    Row(Phase.WATCHLIST, Outcome.UNREACHABLE, WATCHLIST_PREFIX, "always"),
+    Row(Phase.WATCHLIST, Outcome.CONNECTION_LOST, WATCHLIST_PREFIX, "always"),
+    Row(Phase.WATCHLIST, Outcome.ACCESS_DENIED, WATCHLIST_PREFIX, "always"),
+    Row(Phase.WATCHLIST, Outcome.NOT_FOUND, WATCHLIST_PREFIX, "always"),
+    Row(Phase.WATCHLIST, Outcome.SERVER_ERROR, WATCHLIST_PREFIX, "always"),
+    Row(Phase.WATCHLIST, Outcome.PROTOCOL_ERROR, WATCHLIST_PREFIX, "always"),
+    Row(Phase.WATCHLIST, Outcome.ENDED, WATCHLIST_PREFIX, "always"),
+    Row(Phase.WATCHLIST, Outcome.SHORT_WATCH, WATCHLIST_PREFIX, "always"),
+    Row(Phase.WATCHLIST, Outcome.EMPTY_WATCH, WATCHLIST_PREFIX, "always"),
+    Row(Phase.WATCHLIST, Outcome.BAD_REQUEST, ("0", 500, ""), "if again"),
+    Row(Phase.WATCHLIST, Outcome.ERROR_EVENT, ("0", 500, ""), "if again"),
+    Row(Phase.WATCHLIST, Outcome.WATCHLIST_TIMEOUT, ("0", 500, ""), "if again"),
     # The first list is asked for at "0", 500 items a page.
     Row(Phase.LIST, Outcome.MORE, ("0", 500, "t2"), "never"),
     Row(Phase.LIST, Outcome.COMPLETE, "20", "never"),
     Row(Phase.LIST, Outcome.REWOUND, ("", 50, ""), "if again"),
     Row(Phase.LIST, Outcome.EXPIRED, ("", 500, ""), "if again"),
-    Row(Phase.LIST, Outcome.AHEAD, ("", 500, ""), "if again"),
-    Row(Phase.LIST, Outcome.BUSY, ("0", 500, ""), "always"),
+    Row(Phase.LIST, Outcome.VERSION_TOO_LARGE, ("", 500, ""), "if again"),
+    Row(Phase.LIST, Outcome.THROTTLED, ("0", 500, ""), "always"),
     Row(Phase.LIST, Outcome.UNREACHABLE, ("0", 500, ""), "always"),
-    Row(Phase.LIST, Outcome.SEVERED, ("0", 500, ""), "always"),
-    Row(Phase.LIST, Outcome.DENIED, ("0", 500, ""), "always"),
-    Row(Phase.LIST, Outcome.MISSING, ("0", 500, ""), "always"),
-    Row(Phase.LIST, Outcome.FAILED, ("0", 500, ""), "always"),
-    Row(Phase.LIST, Outcome.REJECTED, ("0", 500, ""), "always"),
-    Row(Phase.LIST, Outcome.BROKEN, ("0", 500, ""), "always"),
+    Row(Phase.LIST, Outcome.CONNECTION_LOST, ("0", 500, ""), "always"),
+    Row(Phase.LIST, Outcome.ACCESS_DENIED, ("0", 500, ""), "always"),
+    Row(Phase.LIST, Outcome.NOT_FOUND, ("0", 500, ""), "always"),
+    Row(Phase.LIST, Outcome.SERVER_ERROR, ("0", 500, ""), "always"),
+    Row(Phase.LIST, Outcome.BAD_REQUEST, ("0", 500, ""), "always"),
+    Row(Phase.LIST, Outcome.PROTOCOL_ERROR, ("0", 500, ""), "always"),
     # Its second page has the token t1.
     Row(Phase.PAGE, Outcome.MORE, ("0", 500, "t2"), "never"),
     Row(Phase.PAGE, Outcome.COMPLETE, "10", "never"),
     Row(Phase.PAGE, Outcome.REWOUND, ("", 50, ""), "if again"),
     Row(Phase.PAGE, Outcome.EXPIRED, ("0", 0, ""), "if again"),
-    Row(Phase.PAGE, Outcome.AHEAD, ("", 500, ""), "if again"),
-    Row(Phase.PAGE, Outcome.BUSY, ("0", 500, "t1"), "always"),
+    Row(Phase.PAGE, Outcome.VERSION_TOO_LARGE, ("", 500, ""), "if again"),
+    Row(Phase.PAGE, Outcome.THROTTLED, ("0", 500, "t1"), "always"),
     Row(Phase.PAGE, Outcome.UNREACHABLE, ("0", 500, "t1"), "always"),
-    Row(Phase.PAGE, Outcome.SEVERED, ("0", 500, "t1"), "always"),
-    Row(Phase.PAGE, Outcome.DENIED, ("0", 500, ""), "always"),
-    Row(Phase.PAGE, Outcome.MISSING, ("0", 500, ""), "always"),
-    Row(Phase.PAGE, Outcome.FAILED, ("0", 500, "t1"), "always"),
-    Row(Phase.PAGE, Outcome.REJECTED, ("0", 500, ""), "always"),
-    Row(Phase.PAGE, Outcome.BROKEN, ("0", 500, ""), "always"),
+    Row(Phase.PAGE, Outcome.CONNECTION_LOST, ("0", 500, "t1"), "always"),
+    Row(Phase.PAGE, Outcome.ACCESS_DENIED, ("0", 500, ""), "always"),
+    Row(Phase.PAGE, Outcome.NOT_FOUND, ("0", 500, ""), "always"),
+    Row(Phase.PAGE, Outcome.SERVER_ERROR, ("0", 500, "t1"), "always"),
+    Row(Phase.PAGE, Outcome.BAD_REQUEST, ("0", 500, ""), "always"),
+    Row(Phase.PAGE, Outcome.PROTOCOL_ERROR, ("0", 500, ""), "always"),
     # The watch starts at 10; a list at 10 has no limit.
     Row(Phase.WATCH, Outcome.ENDED, "10", "never"),
-    Row(Phase.WATCH, Outcome.BRIEF, "10", "again"),
-    Row(Phase.WATCH, Outcome.UNSERVED, "10", "always"),
-    Row(Phase.WATCH, Outcome.SILENT, ("", 1, ""), "never"),
+    Row(Phase.WATCH, Outcome.SHORT_WATCH, "10", "again"),
+    Row(Phase.WATCH, Outcome.EMPTY_WATCH, "10", "always"),
+    Row(Phase.WATCH, Outcome.IDLE_TIMEOUT, ("", 1, ""), "never"),
     Row(Phase.WATCH, Outcome.EXPIRED, ("10", 0, ""), "if again"),
-    Row(Phase.WATCH, Outcome.AHEAD, ("", 500, ""), "if again"),
-    Row(Phase.WATCH, Outcome.BUSY, "10", "always"),
+    Row(Phase.WATCH, Outcome.VERSION_TOO_LARGE, ("", 500, ""), "if again"),
+    Row(Phase.WATCH, Outcome.THROTTLED, "10", "always"),
     Row(Phase.WATCH, Outcome.UNREACHABLE, "10", "always"),
-    Row(Phase.WATCH, Outcome.SEVERED, "10", "always"),
-    Row(Phase.WATCH, Outcome.DENIED, "10", "always"),
-    Row(Phase.WATCH, Outcome.FAILED, "10", "always"),
-    Row(Phase.WATCH, Outcome.MISSING, ("10", 0, ""), "always"),
-    Row(Phase.WATCH, Outcome.REJECTED, ("10", 0, ""), "always"),
-    Row(Phase.WATCH, Outcome.ERRED, ("10", 0, ""), "always"),
-    Row(Phase.WATCH, Outcome.BROKEN, ("10", 0, ""), "always"),
+    Row(Phase.WATCH, Outcome.CONNECTION_LOST, "10", "always"),
+    Row(Phase.WATCH, Outcome.ACCESS_DENIED, "10", "always"),
+    Row(Phase.WATCH, Outcome.SERVER_ERROR, "10", "always"),
+    Row(Phase.WATCH, Outcome.NOT_FOUND, ("10", 0, ""), "always"),
+    Row(Phase.WATCH, Outcome.BAD_REQUEST, ("10", 0, ""), "always"),
+    Row(Phase.WATCH, Outcome.ERROR_EVENT, ("10", 0, ""), "always"),
+    Row(Phase.WATCH, Outcome.PROTOCOL_ERROR, ("10", 0, ""), "always"),
     # The probe comes behind a watch from 10 that was silent.
-    Row(Phase.PROBE, Outcome.COMPLETE, "10", "never"),
-    Row(Phase.PROBE, Outcome.REWOUND, ("", 500, ""), "never"),
-    Row(Phase.PROBE, Outcome.EXPIRED, "10", "always"),
-    Row(Phase.PROBE, Outcome.AHEAD, "10", "always"),
-    Row(Phase.PROBE, Outcome.BUSY, "10", "always"),
-    Row(Phase.PROBE, Outcome.UNREACHABLE, "10", "always"),
-    Row(Phase.PROBE, Outcome.SEVERED, "10", "always"),
-    Row(Phase.PROBE, Outcome.DENIED, "10", "always"),
-    Row(Phase.PROBE, Outcome.MISSING, "10", "always"),
-    Row(Phase.PROBE, Outcome.FAILED, "10", "always"),
-    Row(Phase.PROBE, Outcome.REJECTED, "10", "always"),
-    Row(Phase.PROBE, Outcome.BROKEN, "10", "always"),
+    Row(Phase.FRESHNESS_CHECK, Outcome.COMPLETE, "10", "never"),
+    Row(Phase.FRESHNESS_CHECK, Outcome.REWOUND, ("", 500, ""), "never"),
+    Row(Phase.FRESHNESS_CHECK, Outcome.EXPIRED, "10", "always"),
+    Row(Phase.FRESHNESS_CHECK, Outcome.VERSION_TOO_LARGE, "10", "always"),
+    Row(Phase.FRESHNESS_CHECK, Outcome.THROTTLED, "10", "always"),
+    Row(Phase.FRESHNESS_CHECK, Outcome.UNREACHABLE, "10", "always"),
+    Row(Phase.FRESHNESS_CHECK, Outcome.CONNECTION_LOST, "10", "always"),
+    Row(Phase.FRESHNESS_CHECK, Outcome.ACCESS_DENIED, "10", "always"),
+    Row(Phase.FRESHNESS_CHECK, Outcome.NOT_FOUND, "10", "always"),
+    Row(Phase.FRESHNESS_CHECK, Outcome.SERVER_ERROR, "10", "always"),
+    Row(Phase.FRESHNESS_CHECK, Outcome.BAD_REQUEST, "10", "always"),
+    Row(Phase.FRESHNESS_CHECK, Outcome.PROTOCOL_ERROR, "10", "always"),
     # The look comes behind a first list that was answered with 404.
-    Row(Phase.LOOKUP, Outcome.SERVED, ("0", 500, ""), "always"),
-    Row(Phase.LOOKUP, Outcome.APPEARED, ("", 500, ""), "never"),
-    Row(Phase.LOOKUP, Outcome.MOVED, ("0", 500, ""), "always"),
-    Row(Phase.LOOKUP, Outcome.ABSENT, LOOKUP, "always"),
-    Row(Phase.LOOKUP, Outcome.EXPIRED, ("0", 500, ""), "always"),
-    Row(Phase.LOOKUP, Outcome.AHEAD, ("0", 500, ""), "always"),
-    Row(Phase.LOOKUP, Outcome.BUSY, ("0", 500, ""), "always"),
-    Row(Phase.LOOKUP, Outcome.UNREACHABLE, ("0", 500, ""), "always"),
-    Row(Phase.LOOKUP, Outcome.DENIED, ("0", 500, ""), "always"),
-    Row(Phase.LOOKUP, Outcome.MISSING, ("0", 500, ""), "always"),
-    Row(Phase.LOOKUP, Outcome.FAILED, ("0", 500, ""), "always"),
-    Row(Phase.LOOKUP, Outcome.REJECTED, ("0", 500, ""), "always"),
-    Row(Phase.LOOKUP, Outcome.BROKEN, ("0", 500, ""), "always"),
+    Row(Phase.DISCOVERY, Outcome.SERVED, ("0", 500, ""), "always"),
+    Row(Phase.DISCOVERY, Outcome.APPEARED, ("", 500, ""), "never"),
+    Row(Phase.DISCOVERY, Outcome.API_VERSION_CHANGED, ("0", 500, ""), "always"),
+    Row(Phase.DISCOVERY, Outcome.NOT_SERVED, DISCOVERY, "always"),
+    Row(Phase.DISCOVERY, Outcome.EXPIRED, ("0", 500, ""), "always"),
+    Row(Phase.DISCOVERY, Outcome.VERSION_TOO_LARGE, ("0", 500, ""), "always"),
+    Row(Phase.DISCOVERY, Outcome.THROTTLED, ("0", 500, ""), "always"),
+    Row(Phase.DISCOVERY, Outcome.UNREACHABLE, ("0", 500, ""), "always"),
+    Row(Phase.DISCOVERY, Outcome.ACCESS_DENIED, ("0", 500, ""), "always"),
+    Row(Phase.DISCOVERY, Outcome.NOT_FOUND, ("0", 500, ""), "always"),
+    Row(Phase.DISCOVERY, Outcome.SERVER_ERROR, ("0", 500, ""), "always"),
+    Row(Phase.DISCOVERY, Outcome.BAD_REQUEST, ("0", 500, ""), "always"),
+    Row(Phase.DISCOVERY, Outcome.PROTOCOL_ERROR, ("0", 500, ""), "always"),
 ]
 
 EVERY_ROW = pytest.mark.parametrize("row", ROWS, ids=str)
 
 
-def older(phase: Phase) -> Cursor:
+def older(phase: Phase) -> ListWatchState:
     """A cursor that knows version 10, whose next answer will be older."""
-    if phase is Phase.PROBE:
-        return AT[phase]()
-    cursor = watching("10", page_size=50)
-    ended(cursor, Outcome.ERRED)
+    if phase is Phase.FRESHNESS_CHECK:
+        return STATES_BY_PHASE[phase]()
+    cursor = watching_state("10", page_size=50)
+    advance(cursor, Outcome.ERROR_EVENT)
     cursor.backoff.failures = 0
     if phase is Phase.PAGE:
-        ended(cursor, cursor.page("9", "t1"))
+        advance(cursor, cursor.finish_page("9", "t1"))
     return cursor
 
 
-def at(row: Row, *, failures: int = 0) -> tuple[Cursor, Outcome]:
+def at(row: Row, *, failures: int = 0) -> tuple[ListWatchState, Outcome]:
     """A cursor in the row's phase, its backoff at ``failures``, and the outcome."""
-    cursor = older(row.phase) if row.outcome is Outcome.REWOUND else AT[row.phase]()
+    cursor = older(row.phase) if row.outcome is Outcome.REWOUND else STATES_BY_PHASE[row.phase]()
     for _ in range(failures):
         cursor.backoff.next(0.0, 0.0)
     match row.outcome:
         case Outcome.MORE:
-            return cursor, cursor.page("20", "t2")
+            return cursor, cursor.finish_page("20", "t2")
         case Outcome.COMPLETE:
-            return cursor, cursor.page("20", "")
+            return cursor, cursor.finish_page("20", "")
         case Outcome.REWOUND:
-            return cursor, cursor.page("9", "")
+            return cursor, cursor.finish_page("9", "")
         case _:
             return cursor, row.outcome
 
@@ -153,12 +160,14 @@ def at(row: Row, *, failures: int = 0) -> tuple[Cursor, Outcome]:
 
 
 def test_there_is_a_row_for_each_outcome_of_each_phase() -> None:
-    every = {(phase, outcome) for phase, rules in RULES.items() for outcome in rules}
+    every = {(phase, outcome) for phase, rules in TRANSITIONS.items() for outcome in rules}
 
     assert {(row.phase, row.outcome) for row in ROWS} == every
     assert len(ROWS) == len(every)
     assert {outcome for _, outcome in every} == set(Outcome)
-    assert all(outcomes <= RULES[phase].keys() for phase, outcomes in UNFIT.items())
+    assert all(
+        outcomes <= TRANSITIONS[phase].keys() for phase, outcomes in STRATEGY_FAILURES.items()
+    )
 
 
 @EVERY_ROW
@@ -166,17 +175,17 @@ def test_what_follows(row: Row) -> None:
     cursor, outcome = at(row)
     assert cursor.phase is row.phase
 
-    step = ended(cursor, outcome)
+    step = advance(cursor, outcome)
 
     assert outcome is row.outcome
-    assert plain(step.request) == row.then
+    assert summarize(step.request) == row.then
     assert step.request is cursor.request
 
 
 @EVERY_ROW
 def test_whether_it_waits_first(row: Row) -> None:
-    alone = ended(*at(row)).delay
-    again = ended(*at(row, failures=1)).delay
+    alone = advance(*at(row)).delay
+    again = advance(*at(row, failures=1)).delay
 
     assert (alone > 0, again > 0) == {
         "never": (False, False),
@@ -189,9 +198,9 @@ def test_whether_it_waits_first(row: Row) -> None:
 @EVERY_ROW
 def test_retry_after_is_the_least_wait_of_a_failure(row: Row) -> None:
     cursor, outcome = at(row)
-    asked = ended(cursor, outcome, retry_after=77.0).delay
+    asked = advance(cursor, outcome, retry_after=77.0).delay
     cursor, outcome = at(row, failures=6)
-    longer = ended(cursor, outcome, retry_after=0.5).delay
+    longer = advance(cursor, outcome, retry_after=0.5).delay
 
     assert asked == (0.0 if row.waits in ("never", "again") else 77.0)
     assert longer == (0.0 if row.waits in ("never", "again") else 30.0)
@@ -199,6 +208,6 @@ def test_retry_after_is_the_least_wait_of_a_failure(row: Row) -> None:
 
 @pytest.mark.parametrize("phase", list(Phase))
 def test_an_outcome_that_the_phase_can_not_have_is_a_mistake(phase: Phase) -> None:
-    for outcome in set(Outcome) - set(RULES[phase]):
+    for outcome in set(Outcome) - set(TRANSITIONS[phase]):
         with pytest.raises(KeyError):
-            ended(AT[phase](), outcome)
+            advance(STATES_BY_PHASE[phase](), outcome)

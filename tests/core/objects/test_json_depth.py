@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.codec.watch_decoder import EventDecoder
 from aioinformer._core.objects.deltas import Delta
-from aioinformer._core.objects.json_depth import DEPTH, read_nested, shallow
+from aioinformer._core.objects.json_depth import MAX_DEPTH, decode_nested, truncate_depth
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer.errors import ObjectDecodeError, ProtocolError
 from tests.core import strategies
 from tests.core.builders import PODS
-from tests.core.strategies import Spelling
+from tests.core.strategies import JsonStyle
 
 ABYSS = b"[" * 5_000 + b"]" * 5_000
 DEEP = (
@@ -43,9 +43,9 @@ def listed(*items: bytes) -> list[KubeObject]:
 
 
 @settings(deadline=None, max_examples=60)
-@given(strategies.objects(), strategies.spellings)
-def test_what_is_not_deep_is_left_as_it_is(body: dict[str, Any], spelling: Spelling) -> None:
-    assert shallow(spelling(body)) == spelling(body)
+@given(strategies.objects(), strategies.json_styles)
+def test_what_is_not_deep_is_left_as_it_is(body: dict[str, Any], spelling: JsonStyle) -> None:
+    assert truncate_depth(spelling(body)) == spelling(body)
 
 
 def nested(levels: int, inside: object) -> object:
@@ -55,13 +55,13 @@ def nested(levels: int, inside: object) -> object:
     return inside
 
 
-@pytest.mark.parametrize("levels", [DEPTH - 1, DEPTH, DEPTH + 1, DEPTH + 50])
+@pytest.mark.parametrize("levels", [MAX_DEPTH - 1, MAX_DEPTH, MAX_DEPTH + 1, MAX_DEPTH + 50])
 def test_what_is_deep_becomes_a_zero_where_it_begins(levels: int) -> None:
     whole: dict[str, Any] = {"before": 1, "deep": nested(levels, "x"), "behind": [{}]}
 
-    found = json.loads(shallow(json.dumps(whole).encode()))
+    found = json.loads(truncate_depth(json.dumps(whole).encode()))
 
-    expected = whole["deep"] if levels < DEPTH else _cut(whole["deep"], DEPTH - 1)
+    expected = whole["deep"] if levels < MAX_DEPTH else _cut(whole["deep"], MAX_DEPTH - 1)
     assert found == {"before": 1, "deep": expected, "behind": [{}]}
 
 
@@ -78,7 +78,7 @@ def _cut(value: Any, levels: int) -> Any:
 @pytest.mark.parametrize("data", [b"", b"[" * 200, b"]" * 200, b'{"a":"' + b"[" * 200])
 def test_what_is_no_json_stays_none(data: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
-        read_nested(msgspec.json.decode, shallow(data))
+        decode_nested(msgspec.json.decode, truncate_depth(data))
 
 
 @pytest.mark.parametrize("managed", [b"", MANAGED], ids=["plain", "managed"])

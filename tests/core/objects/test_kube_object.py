@@ -25,7 +25,16 @@ from aioinformer._core.objects.kube_object import (
 )
 from aioinformer.errors import ObjectDecodeError
 from tests.core import strategies
-from tests.core.builders import NODES, WIDGETS, cached, encode, key, pod, pod_body, unreadable
+from tests.core.builders import (
+    NODES,
+    WIDGETS,
+    encode,
+    key,
+    make_object,
+    pod,
+    pod_body,
+    undecodable_pod,
+)
 
 
 class Spec(msgspec.Struct):
@@ -100,7 +109,7 @@ def test_every_object_is_true_in_a_condition() -> None:
 
 
 def test_name_namespace_uid_and_version_are_read_without_the_body() -> None:
-    obj = unreadable("web-3", rv="41")
+    obj = undecodable_pod("web-3", rv="41")
 
     assert (obj.name, obj.namespace, obj.uid, obj.resource_version) == ("web-3", "web", "uid", "41")
     assert (obj.kind, obj.api_version, str(obj.key)) == ("Pod", "v1", "web/web-3")
@@ -108,7 +117,7 @@ def test_name_namespace_uid_and_version_are_read_without_the_body() -> None:
 
 def test_items_of_a_list_get_api_version_and_kind_from_the_resource() -> None:
     """The server leaves them out of the items of a list (recording 10)."""
-    widget = cached(pod_body("w"), resource=WIDGETS)
+    widget = make_object(pod_body("w"), resource=WIDGETS)
 
     assert (widget["apiVersion"], widget["kind"]) == ("example.com/v1", "Widget")
     assert widget.to_dict()["kind"] == "Widget"
@@ -117,8 +126,8 @@ def test_items_of_a_list_get_api_version_and_kind_from_the_resource() -> None:
 def test_what_the_server_says_of_kind_and_api_version_stays() -> None:
     body = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"} | pod_body("web-0")
 
-    assert cached(body)["kind"] == "PartialObjectMetadata"
-    assert cached(body)["apiVersion"] == "meta.k8s.io/v1"
+    assert make_object(body)["kind"] == "PartialObjectMetadata"
+    assert make_object(body)["apiVersion"] == "meta.k8s.io/v1"
 
 
 def test_the_rest_of_metadata_is_read_from_the_body() -> None:
@@ -129,7 +138,7 @@ def test_the_rest_of_metadata_is_read_from_the_body() -> None:
         "creationTimestamp": "2026-07-01T10:00:00Z",
         "deletionTimestamp": "2026-07-01T10:00:30.5Z",
     }
-    obj = cached(body)
+    obj = make_object(body)
 
     assert obj.annotations == {"note": "x"}
     assert obj.labels == {"app": "shop"}
@@ -144,7 +153,7 @@ def test_what_metadata_does_not_have_is_empty(*, null: bool) -> None:
     if null:
         names = ["labels", "annotations", "ownerReferences", "creationTimestamp"]
         body["metadata"] |= dict.fromkeys(names)
-    obj = cached(body)
+    obj = make_object(body)
 
     for _ in range(2):  # with the body closed, and opened
         assert dict(obj.labels) == {}
@@ -173,7 +182,7 @@ def test_reading_labels_alone_does_not_open_the_body() -> None:
 @given(strategies.objects())
 @settings(deadline=None, max_examples=60)
 def test_the_body_is_the_json(body: dict[str, Any]) -> None:
-    obj = cached(body)
+    obj = make_object(body)
     expected = {"apiVersion": "v1", "kind": "Pod"} | body
 
     assert obj.to_dict() == expected
@@ -204,7 +213,7 @@ def test_a_timestamp_is_aware_so_that_it_compares_with_now() -> None:
     body = pod_body("web-0")
     body["metadata"]["creationTimestamp"] = "2026-07-01T10:00:00.123456Z"
 
-    created = cached(body).creation_timestamp
+    created = make_object(body).creation_timestamp
 
     assert created is not None
     assert created.tzinfo is not None
@@ -337,7 +346,7 @@ def test_a_decoded_body_is_kept_while_the_object_was_opened_lately() -> None:
 
 
 def test_only_so_many_bodies_are_kept_open() -> None:
-    many = [pod(f"web-{number}") for number in range(kube_object.OPEN_OBJECTS + 20)]
+    many = [pod(f"web-{number}") for number in range(kube_object.MAX_DECODED + 20)]
     for obj in many:
         assert obj["spec"]
 
@@ -348,7 +357,7 @@ def test_only_so_many_bodies_are_kept_open() -> None:
 
 def test_reading_an_open_body_does_not_push_another_one_out() -> None:
     first, second = pod("web-0"), pod("web-1")
-    for _ in range(kube_object.OPEN_OBJECTS + 1):
+    for _ in range(kube_object.MAX_DECODED + 1):
         assert first["spec"]
         assert second["spec"]
 
@@ -357,8 +366,8 @@ def test_reading_an_open_body_does_not_push_another_one_out() -> None:
 
 
 def test_only_a_few_large_bodies_are_kept_open() -> None:
-    large = "x" * kube_object.LARGE
-    many = [cached({**pod_body(f"web-{i}"), "data": large}) for i in range(20)]
+    large = "x" * kube_object.LARGE_BODY_BYTES
+    many = [make_object({**pod_body(f"web-{i}"), "data": large}) for i in range(20)]
     small = pod("small")
     assert small["spec"]
     for obj in many:
@@ -396,7 +405,7 @@ def test_a_model_that_does_not_fit_and_a_body_that_is_no_json_are_told_apart() -
 
 
 def test_bad_utf_8_that_the_metadata_pass_skipped_is_an_error_where_it_is_opened() -> None:
-    obj = unreadable("web-0", rv="7")
+    obj = undecodable_pod("web-0", rv="7")
 
     with pytest.raises(ObjectDecodeError) as caught:
         obj["data"]
@@ -406,7 +415,7 @@ def test_bad_utf_8_that_the_metadata_pass_skipped_is_an_error_where_it_is_opened
 
 
 def test_an_undecodable_body_is_the_same_error_however_it_is_opened() -> None:
-    obj = unreadable()
+    obj = undecodable_pod()
 
     for read in (obj.to_dict, lambda: obj.annotations, lambda: len(obj), lambda: list(obj)):
         with pytest.raises(ObjectDecodeError):
@@ -415,7 +424,7 @@ def test_an_undecodable_body_is_the_same_error_however_it_is_opened() -> None:
 
 def test_labels_of_a_body_that_is_bad_elsewhere_can_be_read() -> None:
     """A selector must not fail on an object for what it doesn't look at."""
-    assert unreadable().labels == {}
+    assert undecodable_pod().labels == {}
 
 
 @pytest.mark.parametrize("labels", [b'{"a":"\xff"}', b'{"a":1}', b"[]"])

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.readonly import freeze
-from tests.core.builders import PODS, cached, pod_body
+from tests.core.builders import PODS, make_object, pod_body
 
 BODY: dict[str, Any] = pod_body("web-0", labels={"app": "shop"}) | {
     "spec": {
@@ -54,7 +54,7 @@ POD = Pod(
 @pytest.fixture(name="obj", params=["closed", "open"])
 def either_way(request: pytest.FixtureRequest) -> KubeObject:
     """The pod, with its body decoded already or not."""
-    obj = cached(BODY)
+    obj = make_object(BODY)
     if request.param == "open":
         assert obj["spec"]
     return obj
@@ -161,7 +161,7 @@ def test_an_object_survives_every_pickle_protocol(protocol: int, obj: KubeObject
 
 def test_a_pickle_holds_what_makes_an_object_and_nothing_of_the_cache() -> None:
     """Public names and plain values: another version of the library can read it."""
-    obj = cached(BODY)
+    obj = make_object(BODY)
     closed = pickle.dumps(obj)
     assert obj["spec"]
 

@@ -27,7 +27,7 @@ from aioinformer._core.objects.readonly import FrozenMapping, FrozenSequence
 from aioinformer._core.selectors.predicates import changed, labelled, where
 from aioinformer._core.selectors.projections import field, fields
 from aioinformer.errors import IndexFailed, ObjectDecodeError, ProtocolError
-from tests.core.builders import PODS, added, unreadable
+from tests.core.builders import PODS, added, undecodable_pod
 
 
 class Model(msgspec.Struct):
@@ -159,7 +159,7 @@ def hostile(draw: st.DrawFn, *, twice: bool = True) -> bytes:
 @example(pod(rest=b',"spec":' + b"9" * 5_000))
 @example(pod(b',"creationTimestamp":"yesterday"'))
 @example(pod(b',"ownerReferences":[7]'))
-@example(unreadable().raw)
+@example(undecodable_pod().raw)
 def test_an_accepted_object_can_be_read_or_is_an_object_decode_error_at_every_door(
     raw: bytes,
 ) -> None:
@@ -234,7 +234,7 @@ def test_metadata_of_another_type_is_an_error_that_says_where(metadata: bytes, p
 
 def test_the_whole_body_has_no_path() -> None:
     with pytest.raises(ObjectDecodeError, match="its body can't be decoded") as caught:
-        unreadable().to_dict()
+        undecodable_pod().to_dict()
 
     assert caught.value.path == ""
 

@@ -10,53 +10,53 @@ import msgspec
 import pytest
 
 from aioinformer._core.objects.kube_object import (
-    CLOSED,
-    LARGE,
-    OPEN_LARGE_OBJECTS,
-    OPEN_OBJECTS,
-    Body,
+    LARGE_BODY_BYTES,
+    MAX_DECODED,
+    MAX_DECODED_LARGE,
+    NOT_DECODED,
+    DecodedBody,
+    DecodedBodyCache,
     KubeObject,
-    OpenBodies,
 )
 from tests.core.builders import pod
 
 
-def body(obj: KubeObject) -> Body:
+def body(obj: KubeObject) -> DecodedBody:
     """Where ``obj`` has its body."""
-    found: Body = msgspec.structs.asdict(obj)["_body"]
+    found: DecodedBody = msgspec.structs.asdict(obj)["_body"]
     return found
 
 
 def test_the_last_ones_are_kept_and_the_others_closed() -> None:
-    bodies = OpenBodies()
-    many = [pod(f"web-{number}") for number in range(OPEN_OBJECTS + 3)]
+    bodies = DecodedBodyCache()
+    many = [pod(f"web-{number}") for number in range(MAX_DECODED + 3)]
     for number, obj in enumerate(many):
-        bodies.keep(obj, {"number": number}, 100)
+        bodies.add(obj, {"number": number}, 100)
 
-    assert [body(obj) is CLOSED for obj in many] == [True] * 3 + [False] * OPEN_OBJECTS
-    assert body(many[-1]).content == {"number": OPEN_OBJECTS + 2}
+    assert [body(obj) is NOT_DECODED for obj in many] == [True] * 3 + [False] * MAX_DECODED
+    assert body(many[-1]).content == {"number": MAX_DECODED + 2}
 
 
 def test_large_ones_have_fewer_places_of_their_own() -> None:
-    bodies = OpenBodies()
+    bodies = DecodedBodyCache()
     small = pod("small")
-    bodies.keep(small, {}, LARGE - 1)
-    many = [pod(f"web-{number}") for number in range(OPEN_LARGE_OBJECTS + 1)]
+    bodies.add(small, {}, LARGE_BODY_BYTES - 1)
+    many = [pod(f"web-{number}") for number in range(MAX_DECODED_LARGE + 1)]
     for obj in many:
-        bodies.keep(obj, {}, LARGE)
+        bodies.add(obj, {}, LARGE_BODY_BYTES)
 
-    assert [body(obj) is CLOSED for obj in many] == [True] + [False] * OPEN_LARGE_OBJECTS
-    assert body(small) is not CLOSED
+    assert [body(obj) is NOT_DECODED for obj in many] == [True] + [False] * MAX_DECODED_LARGE
+    assert body(small) is not NOT_DECODED
 
 
 def test_what_was_taken_out_of_a_body_outlives_it() -> None:
     """A reader may hold a part while other threads open so many that the object is closed."""
     obj = pod("web-0", node="node-7")
     spec = obj["spec"]
-    for number in range(OPEN_OBJECTS):
+    for number in range(MAX_DECODED):
         assert pod(f"other-{number}")["spec"]
 
-    assert body(obj) is CLOSED
+    assert body(obj) is NOT_DECODED
     assert spec == {"nodeName": "node-7"}
 
 
@@ -71,7 +71,7 @@ def threads_that_take_turns_often() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_hasty")
 def test_threads_that_open_the_same_objects_read_them_all_and_leave_few_open() -> None:
-    many = [pod(f"web-{number}", node=f"node-{number}") for number in range(3 * OPEN_OBJECTS)]
+    many = [pod(f"web-{number}", node=f"node-{number}") for number in range(3 * MAX_DECODED)]
 
     def read(start: int) -> bool:
         turned = many[start:] + many[:start]
@@ -84,11 +84,11 @@ def test_threads_that_open_the_same_objects_read_them_all_and_leave_few_open() -
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(read, range(0, len(many), len(many) // 4)))
     # One that two threads decode at once has two places, so that there may be fewer.
-    assert sum(body(obj) is not CLOSED for obj in many) <= OPEN_OBJECTS
+    assert sum(body(obj) is not NOT_DECODED for obj in many) <= MAX_DECODED
 
 
 def test_the_repr_shows_how_many_there_are() -> None:
-    bodies = OpenBodies()
-    bodies.keep(pod("web-0"), {}, LARGE)
+    bodies = DecodedBodyCache()
+    bodies.add(pod("web-0"), {}, LARGE_BODY_BYTES)
 
-    assert repr(bodies) == "<OpenBodies small=0 large=1>"
+    assert repr(bodies) == "<DecodedBodyCache small=0 large=1>"

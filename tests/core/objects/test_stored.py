@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import gc
 
-from aioinformer._core.objects.stored import Modelled, Withheld, size_of
+from aioinformer._core.objects.stored import ExcludedObject, ModelObject, size_of
 from aioinformer._core.selectors.projections import field, fields
 from tests.core.builders import PODS, key, pod
 from tests.core.models import Metadata, Pod, Spec
 
 
-def modelled(name: str = "a", *, rv: str = "1", node: str = "node-1") -> Modelled:
+def modelled(name: str = "a", *, rv: str = "1", node: str = "node-1") -> ModelObject:
     model = Pod(Metadata(name), Spec(node))
-    return Modelled(key(name), f"uid-{name}", rv, b"", PODS, model=model, size=300)
+    return ModelObject(key(name), f"uid-{name}", rv, b"", PODS, model=model, size=300)
 
 
 def test_an_object_of_which_a_model_is_kept_has_no_bytes() -> None:
@@ -50,8 +50,8 @@ def test_the_garbage_collector_walks_no_object_of_a_model_without_gc() -> None:
 
 
 def test_what_is_withheld_keeps_nothing_of_the_object_but_what_the_cache_needs() -> None:
-    obj = Withheld.of(pod("a", rv="7"), ValueError("no"))
+    obj = ExcludedObject.of(pod("a", rv="7"), ValueError("no"))
 
     assert (obj.key, obj.uid, obj.resource_version, obj.raw) == (key("a"), "uid-a", "7", b"")
     assert repr(obj) == "<Pod web/a rv=7 rejected>"
-    assert repr(Withheld.of(pod("a", rv="7"))) == "<Pod web/a rv=7 dropped>"
+    assert repr(ExcludedObject.of(pod("a", rv="7"))) == "<Pod web/a rv=7 dropped>"

@@ -13,18 +13,18 @@ import pytest
 
 from aioinformer._core.cache.indexes import label_index
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, Updated
-from aioinformer._core.objects.stored import Modelled
+from aioinformer._core.objects.stored import ModelObject
 from aioinformer._core.objects.view import (
-    CONVERTED,
+    MAX_CONVERTED,
     Conversion,
-    Snapshot,
-    View,
-    converted,
-    modelled,
+    ObjectSnapshot,
+    ObjectView,
+    conversion_view,
+    model_view,
 )
 from aioinformer._core.selectors.projections import field
 from aioinformer.errors import ModelMismatch, ObjectDecodeError, UsageError
-from tests.core.builders import PODS, key, pod, unreadable
+from tests.core.builders import PODS, key, pod, undecodable_pod
 from tests.core.models import Metadata, Pod, Spec
 
 
@@ -41,19 +41,19 @@ class Converter:
         return f"{obj.name}@{obj.resource_version}"
 
 
-def held(name: str, *, rv: str = "1") -> Modelled:
+def held(name: str, *, rv: str = "1") -> ModelObject:
     model = Pod(Metadata(name), Spec("node-1"))
-    return Modelled(key(name), f"uid-{name}", rv, b"", PODS, model=model)
+    return ModelObject(key(name), f"uid-{name}", rv, b"", PODS, model=model)
 
 
 # -- events ------------------------------------------------------------------------------------
 
 
 def test_events_have_models_in_them() -> None:
-    view, a, newer = modelled(Pod), held("a"), held("a", rv="2")
+    view, a, newer = model_view(Pod), held("a"), held("a", rv="2")
 
     def told(event: Event) -> tuple[object, ...]:
-        match view.event(event):
+        match view.convert_event(event):
             case Added(obj, initial):
                 return obj, initial
             case Updated(old, new, resync):
@@ -70,7 +70,7 @@ def test_events_have_models_in_them() -> None:
     "event", [Added(held("a")), Updated(held("a"), held("a")), Deleted(held("a"))]
 )
 def test_events_of_models_know_the_key(event: Event) -> None:
-    assert modelled(Pod).event(event).key == key("a")
+    assert model_view(Pod).convert_event(event).key == key("a")
     assert event.key == key("a")
 
 
@@ -82,7 +82,7 @@ def test_the_key_of_an_event_that_a_program_made_is_not_known() -> None:
 def test_events_of_models_are_equal_to_plain_ones_and_shown_like_them() -> None:
     model = held("a").model
     shown: list[Event[Pod]] = [
-        modelled(Pod).event(event)
+        model_view(Pod).convert_event(event)
         for event in (Added(held("a")), Updated(held("a"), held("a")), Deleted(held("a")))
     ]
     plain: list[Event[Pod]] = [Added(model), Updated(model, model), Deleted(model)]
@@ -98,7 +98,7 @@ def test_events_of_models_are_equal_to_plain_ones_and_shown_like_them() -> None:
 
 
 def test_a_hashable_model_makes_hashable_events() -> None:
-    event = converted(Converter()).event(Added(pod("a")))
+    event = conversion_view(Converter()).convert_event(Added(pod("a")))
 
     assert hash(event) == hash(Added("a@1"))
 
@@ -109,7 +109,7 @@ def test_the_collector_finds_a_model_that_leads_back_to_its_event() -> None:
 
     def circle() -> weakref.ref[Mutable]:
         made = Mutable()
-        made.event = View(lambda _: made, "it", bytes_kept=True).event(Added(pod("a")))
+        made.event = ObjectView(lambda _: made, "it", has_json=True).convert_event(Added(pod("a")))
         return weakref.ref(made)
 
     alive = circle()
@@ -120,7 +120,7 @@ def test_the_collector_finds_a_model_that_leads_back_to_its_event() -> None:
 
 def test_a_resync_shows_one_object_twice() -> None:
     converter, obj = Converter(), pod("a")
-    event = converted(converter).event(Updated(obj, obj, True))
+    event = conversion_view(converter).convert_event(Updated(obj, obj, True))
 
     assert isinstance(event, Updated)
     assert event.old is event.new
@@ -135,12 +135,12 @@ def test_an_object_is_converted_once_while_it_is_among_the_last() -> None:
     conversion, a = Conversion(converter), pod("a")
 
     assert conversion(a) is conversion(a)
-    for number in range(CONVERTED):
+    for number in range(MAX_CONVERTED):
         conversion(pod(f"p-{number}"))
     conversion(a)
 
     assert converter.asked.count("a") == 2
-    assert repr(conversion).endswith(f"kept={CONVERTED}>")
+    assert repr(conversion).endswith(f"kept={MAX_CONVERTED}>")
 
 
 def test_another_version_is_another_object() -> None:
@@ -150,10 +150,10 @@ def test_another_version_is_another_object() -> None:
 
 
 def test_what_convert_raises_names_the_object() -> None:
-    view = converted(Converter())
+    view = conversion_view(Converter())
 
     with pytest.raises(ModelMismatch) as caught:
-        view.of(pod("a", rv="7", node="raise"))
+        view.convert(pod("a", rv="7", node="raise"))
     assert str(caught.value).startswith("pods web/a at resourceVersion 7: convert= ")
     assert str(caught.value).endswith(" failed: ValueError: no such node")
     assert isinstance(caught.value.__cause__, ValueError)
@@ -162,22 +162,22 @@ def test_what_convert_raises_names_the_object() -> None:
 
 
 def test_an_object_that_is_no_json_is_no_fault_of_converts() -> None:
-    view = converted(Converter())
+    view = conversion_view(Converter())
 
     with pytest.raises(ObjectDecodeError):
-        view.of(unreadable())
+        view.convert(undecodable_pod())
     assert view.failures == 1
 
 
 def test_an_update_from_what_can_not_be_converted_is_an_addition() -> None:
     bad, good = pod("a", node="raise"), pod("a", rv="2")
-    view = converted(Converter())
+    view = conversion_view(Converter())
 
-    assert view.event(Updated(bad, good)) == Added("a@2")
+    assert view.convert_event(Updated(bad, good)) == Added("a@2")
     with pytest.raises(ModelMismatch):
-        view.event(Updated(good, bad))
+        view.convert_event(Updated(good, bad))
     with pytest.raises(ModelMismatch):
-        view.event(Deleted(bad))
+        view.convert_event(Deleted(bad))
 
 
 def test_an_error_that_can_not_be_printed_is_told_all_the_same() -> None:
@@ -194,7 +194,7 @@ def test_an_error_that_can_not_be_printed_is_told_all_the_same() -> None:
 
 def test_threads_that_convert_at_once_get_what_they_asked_for() -> None:
     conversion = Conversion(Converter())
-    objects = [pod(f"p-{number}") for number in range(CONVERTED * 2)]
+    objects = [pod(f"p-{number}") for number in range(MAX_CONVERTED * 2)]
     wrong: list[str] = []
 
     def read() -> None:
@@ -213,29 +213,29 @@ def test_threads_that_convert_at_once_get_what_they_asked_for() -> None:
 
 
 def test_what_reads_bytes_gets_the_object_itself_and_others_what_it_converts_to() -> None:
-    view = converted(Converter())
+    view = conversion_view(Converter())
 
-    assert view.reading(field("spec.nodeName"), "the index 'x':") is None
-    assert view.reading(label_index(), "the index 'x':") is None
-    assert view.reading(str.upper, "the index 'x':") is view.of
+    assert view.adapter_for(field("spec.nodeName"), "the index 'x':") is None
+    assert view.adapter_for(label_index(), "the index 'x':") is None
+    assert view.adapter_for(str.upper, "the index 'x':") is view.convert
 
 
 def test_an_informer_with_a_model_has_no_bytes_to_read() -> None:
-    view = modelled(Pod)
+    view = model_view(Pod)
 
     with pytest.raises(UsageError) as caught:
-        view.reading(field("spec.nodeName"), "the index 'node':")
+        view.adapter_for(field("spec.nodeName"), "the index 'node':")
     assert str(caught.value) == (
         "the index 'node': field('spec.nodeName') reads an object's JSON, and an informer with "
         "model= keeps none: give a plain function of Pod"
     )
-    assert view.reading(field("metadata.namespace"), "the index 'ns':") is None
-    assert view.reading(str.upper, "the index 'x':") is view.of
+    assert view.adapter_for(field("metadata.namespace"), "the index 'ns':") is None
+    assert view.adapter_for(str.upper, "the index 'x':") is view.convert
 
 
 def test_a_snapshot_shows_objects_as_somebody_looks() -> None:
     converter = Converter()
-    snapshot = Snapshot({key("a"): pod("a"), key("b"): pod("b")}, converted(converter))
+    snapshot = ObjectSnapshot({key("a"): pod("a"), key("b"): pod("b")}, conversion_view(converter))
 
     assert len(snapshot) == 2
     assert key("a") in snapshot

@@ -24,7 +24,7 @@ from aioinformer import (
 )
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.delivery.mailbox import Mailbox
-from aioinformer._core.delivery.replay import filtered
+from aioinformer._core.delivery.replay import map_events
 from aioinformer._core.selectors.event_filter import EventFilter, Filter
 from tests.core.builders import added, deleted, pod, updated
 
@@ -62,8 +62,8 @@ def passing(filter: Filter) -> EventFilter:  # noqa: A002 - what everybody calls
 def test_an_object_comes_as_it_begins_to_pass_and_goes_as_it_ceases_to(
     event: Event, told: Event | None
 ) -> None:
-    assert passing(HERE).one(event) == told
-    assert passing(lambda obj: obj["spec"]["nodeName"] == "here").one(event) == told
+    assert passing(HERE).apply(event) == told
+    assert passing(lambda obj: obj["spec"]["nodeName"] == "here").apply(event) == told
 
 
 @pytest.mark.parametrize(
@@ -78,16 +78,16 @@ def test_an_object_comes_as_it_begins_to_pass_and_goes_as_it_ceases_to(
     ids=repr,
 )
 def test_a_change_predicate_decides_on_updates_alone(event: Event, told: bool) -> None:
-    assert passing(labels_changed).one(event) == (event if told else None)
+    assert passing(labels_changed).apply(event) == (event if told else None)
 
 
 def test_both_together_decide_each_on_its_own() -> None:
     both = passing(HERE & labels_changed)
 
-    assert both.one(Updated(IN_1, IN_2)) is None
-    assert both.one(Updated(IN_1, LABELLED)) == Updated(IN_1, LABELLED)
-    assert both.one(Updated(IN_1, OUT_2)) == Deleted(IN_1, "filtered")
-    assert both.one(Updated(OUT_1, IN_2)) == Added(IN_2)
+    assert both.apply(Updated(IN_1, IN_2)) is None
+    assert both.apply(Updated(IN_1, LABELLED)) == Updated(IN_1, LABELLED)
+    assert both.apply(Updated(IN_1, OUT_2)) == Deleted(IN_1, "filtered")
+    assert both.apply(Updated(OUT_1, IN_2)) == Added(IN_2)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_an_object_at_which_the_filter_raises_passes_and_that_is_reported(event:
     def failed(obj: KubeObject, error: BaseException) -> None:
         failures.append((obj, error))
 
-    assert EventFilter(clumsy, failed).one(event) == event
+    assert EventFilter(clumsy, failed).apply(event) == event
     assert {type(error) for _, error in failures} == {KeyError}
     assert failures[0][0] is event.obj
 
@@ -117,7 +117,7 @@ def test_a_filter_may_raise_anything() -> None:
 
     it = EventFilter(cancels, lambda _, error: failures.append(error))
 
-    assert it.one(Added(IN_1)) == Added(IN_1)
+    assert it.apply(Added(IN_1)) == Added(IN_1)
     assert isinstance(failures[0], CancelledError)
 
 
@@ -125,7 +125,7 @@ def test_a_change_at_which_the_filter_raises_is_told() -> None:
     failures: list[BaseException] = []
     clumsy = EventFilter(_raises(), lambda _, error: failures.append(error))
 
-    assert clumsy.one(Updated(IN_1, IN_2)) == Updated(IN_1, IN_2)
+    assert clumsy.apply(Updated(IN_1, IN_2)) == Updated(IN_1, IN_2)
     assert len(failures) == 1
 
 
@@ -192,8 +192,8 @@ def test_what_a_listener_holds_is_what_passes(story: list[str], raises: bool) ->
         return bool(node == "here")
 
     held: KubeObject | None = None
-    each = EventFilter(wanted, lambda _obj, _error: None).one
-    for event in filtered(_events(story), each):
+    each = EventFilter(wanted, lambda _obj, _error: None).apply
+    for event in map_events(_events(story), each):
         match event:
             case Added(obj):
                 assert held is None
@@ -225,13 +225,13 @@ def _events(story: list[str]) -> list[Event]:
 
 
 def test_an_object_that_left_came_back_and_went_is_told_to_have_gone_for_good() -> None:
-    box = Mailbox(limit=1, holds=lambda _: True, each=passing(HERE).one)
+    box = Mailbox(limit=1, holds=lambda _: True, event_map=passing(HERE).apply)
     story: list[Event] = [Updated(IN_1, OUT_2), Updated(OUT_2, LABELLED), Deleted(LABELLED)]
-    box.extend([Added(IN_1)])
+    box.put([Added(IN_1)])
     assert box.pop() == Added(IN_1)
 
     for event in story:
-        box.extend([event])
+        box.put([event])
 
     assert [box.pop(), box.pop()] == [Deleted(LABELLED), None]
 
@@ -248,7 +248,7 @@ def test_of_an_object_that_an_index_function_refuses_the_deletion_is_told_all_th
     for delta in (added(IN_1), updated(OUT_2), deleted(OUT_2)):
         indexer.apply(delta, events)
 
-    assert filtered(events, passing(HERE).one) == (Added(IN_1), Deleted(IN_1))
+    assert map_events(events, passing(HERE).apply) == (Added(IN_1), Deleted(IN_1))
 
 
 class World:
@@ -258,7 +258,7 @@ class World:
         self.objects: dict[str, KubeObject] = {}
         self.view: dict[str, KubeObject] = {}
         self.version = 0
-        self.box = Mailbox(limit=limit, holds=self.holds, each=passing(HERE).one)
+        self.box = Mailbox(limit=limit, holds=self.holds, event_map=passing(HERE).apply)
 
     def holds(self, obj: KubeObject) -> bool:
         held = self.objects.get(obj.name)
@@ -289,7 +289,7 @@ class World:
             case Deleted(obj):
                 assert self.view.pop(obj.name).uid == obj.uid
             case None:
-                return self.box.skipping
+                return self.box.should_yield
         return True
 
 
@@ -313,9 +313,9 @@ def test_a_filtered_listener_that_is_behind_ends_with_what_passes(
         elif action == "again":
             world.box.resync(list(world.objects.values()), world.current)
         elif action == "gone":
-            world.box.extend(world.delete(name))
+            world.box.put(world.delete(name))
         else:
-            world.box.extend([world.put(name, action)])
+            world.box.put([world.put(name, action)])
 
     while world.take():
         pass

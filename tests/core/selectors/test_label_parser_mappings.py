@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.selectors import LabelSelector
 from aioinformer.errors import InvalidSelector
-from tests.core.builders import cached, pod_body
+from tests.core.builders import make_object, pod_body
 
 KEYS = st.sampled_from(["app", "tier", "in", "matchLabels", "example.com/app"])
 VALUES = st.sampled_from(["", "a", "b", "in", "12", "x.y"])
@@ -111,7 +111,7 @@ def test_the_selector_in_a_cached_object_can_be_handed_on() -> None:
     """``pods.lister.list(labels=deployment["spec"]["selector"])``."""
     expression = {"key": "tier", "operator": "In", "values": ["web", "api"]}
     selector = {"matchLabels": {"app": "shop"}, "matchExpressions": [expression]}
-    deployment = cached(pod_body("shop") | {"spec": {"selector": selector}})
+    deployment = make_object(pod_body("shop") | {"spec": {"selector": selector}})
 
     parsed = LabelSelector.parse(deployment["spec"]["selector"])
 

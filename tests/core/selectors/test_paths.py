@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._core.selectors.paths import Mismatch, Step, parse_path, render_path, walk
+from aioinformer._core.selectors.paths import Step, StepMismatch, parse_path, render_path, walk
 from aioinformer.errors import InvalidPath, UsageError
 from tests.core import strategies
 
@@ -109,7 +109,7 @@ def test_what_is_absent_or_of_another_shape_is_none(path: str, value: object) ->
     ],
 )
 def test_a_strict_walk_says_what_is_of_another_shape(path: str, said: str) -> None:
-    with pytest.raises(Mismatch) as caught:
+    with pytest.raises(StepMismatch) as caught:
         walk(BODY, parse_path(path), strict=True)
 
     assert str(caught.value) == said

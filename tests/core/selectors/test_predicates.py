@@ -22,14 +22,14 @@ from aioinformer import (
     where,
 )
 from aioinformer.errors import InvalidPath, InvalidSelector
-from tests.core.builders import cached
+from tests.core.builders import make_object
 
 
 def pod(**more: Any) -> KubeObject:
     """A pod with these labels, annotations, generation, or spec."""
     metadata = {"name": "a", "namespace": "web", "uid": "u"}
     metadata |= {key: value for key, value in more.items() if key != "spec"}
-    return cached({"metadata": metadata, "spec": more.get("spec", {})})
+    return make_object({"metadata": metadata, "spec": more.get("spec", {})})
 
 
 # -- over objects ------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ HIGH = ObjectPredicate(lambda obj: int(obj.uid) & 2, "high")
 
 
 def numbered(number: int) -> KubeObject:
-    return cached({"metadata": {"name": "a", "uid": str(number)}})
+    return make_object({"metadata": {"name": "a", "uid": str(number)}})
 
 
 @settings(max_examples=20)

@@ -18,9 +18,9 @@ from aioinformer._core.selectors.paths import Step, render_path, walk
 from aioinformer._core.selectors.projections import Field, Fields
 from aioinformer.errors import InvalidPath, ObjectDecodeError, PathMismatch
 from tests.core import strategies
-from tests.core.builders import PODS, added, cached, pod, unreadable
+from tests.core.builders import PODS, added, make_object, pod, undecodable_pod
 
-SHOP = cached(
+SHOP = make_object(
     {
         "metadata": {
             "name": "web-0",
@@ -140,7 +140,7 @@ def test_a_body_that_is_no_json_is_a_decode_error() -> None:
 
 
 def test_the_rest_of_a_body_is_not_looked_at() -> None:
-    assert field("metadata.labels")(unreadable()) is None
+    assert field("metadata.labels")(undecodable_pod()) is None
 
 
 def test_one_path_may_lead_through_another() -> None:
@@ -154,7 +154,7 @@ def test_it_is_an_index_function() -> None:
     held = {"metadata": {"name": "a", "finalizers": ["x", "y"]}, "spec": {"nodeName": "node-1"}}
 
     for body in (held, {"metadata": {"name": "b"}}):
-        assert indexer.apply(added(cached(body)), []) is None
+        assert indexer.apply(added(make_object(body)), []) is None
 
     lister = Lister(indexer, PODS, unsynced=True)
     assert lister.index_values("node") == ["node-1"]
@@ -165,8 +165,8 @@ def test_it_is_an_index_function() -> None:
 @given(st.data())
 def test_a_field_is_what_walking_the_whole_body_finds(data: st.DataObject) -> None:
     body = data.draw(strategies.objects())
-    ways = data.draw(st.lists(strategies.ways(body), min_size=1, max_size=4))
-    _check(cached(body), data.draw(strategies.spellings)(body), ways)
+    ways = data.draw(st.lists(strategies.paths_into(body), min_size=1, max_size=4))
+    _check(make_object(body), data.draw(strategies.json_styles)(body), ways)
 
 
 def _check(obj: KubeObject, raw: bytes, ways: list[tuple[Step, ...]]) -> None:

@@ -7,25 +7,25 @@ from typing import Any
 import pytest
 
 from aioinformer._core.writing.event_objects import (
+    EventRecord,
     EventType,
-    Occurrence,
-    Reference,
-    Reporter,
+    ObjectReference,
+    ReportingController,
     event_name,
-    micro_time,
+    format_stamp,
 )
 from aioinformer.errors import UsageError
 from tests.core.builders import pod
 
 STAMP = 1_767_225_600_123_456_789
-REPORTER = Reporter("example.com/foo", "foo-1")
-POD = Reference("v1", "Pod", "web", "web-0", "u")
-NODE = Reference("v1", "Node", "", "node-1", "u")
+REPORTER = ReportingController("example.com/foo", "foo-1")
+POD = ObjectReference("v1", "Pod", "web", "web-0", "u")
+NODE = ObjectReference("v1", "Node", "", "node-1", "u")
 
 
 def test_an_event_has_what_the_api_asks_for() -> None:
-    event = Occurrence(POD, "Normal", "Created", "made it", "Create", NODE)
-    assert event.body("web-0.1", STAMP, REPORTER) == {
+    event = EventRecord(POD, "Normal", "Created", "made it", "Create", NODE)
+    assert event.to_dict("web-0.1", STAMP, REPORTER) == {
         "metadata": {"name": "web-0.1", "namespace": "web"},
         "eventTime": "2026-01-01T00:00:00.123456Z",
         "reportingController": "example.com/foo",
@@ -46,16 +46,16 @@ def test_an_event_has_what_the_api_asks_for() -> None:
 
 
 def test_events_of_cluster_scoped_objects_are_in_the_default_namespace() -> None:
-    assert Occurrence(NODE, "Normal", "Seen").namespace == "default"
+    assert EventRecord(NODE, "Normal", "Seen").namespace == "default"
 
 
 def test_the_action_is_the_reason_if_nothing_is_said() -> None:
-    assert Occurrence(POD, "Normal", "Seen").body("x", STAMP, REPORTER)["action"] == "Seen"
+    assert EventRecord(POD, "Normal", "Seen").to_dict("x", STAMP, REPORTER)["action"] == "Seen"
 
 
 def test_what_is_too_long_is_cut() -> None:
-    event = Occurrence(POD, "Normal", "R" * 200, "é" * 600, "A" * 200)
-    body = event.body("x", STAMP, Reporter("c", "i" * 200))
+    event = EventRecord(POD, "Normal", "R" * 200, "é" * 600, "A" * 200)
+    body = event.to_dict("x", STAMP, ReportingController("c", "i" * 200))
     assert (len(body["reason"]), len(body["action"])) == (128, 128)
     assert len(body["reportingInstance"]) == 128
     assert body["note"].endswith("é...")
@@ -63,14 +63,14 @@ def test_what_is_too_long_is_cut() -> None:
 
 
 def test_words_are_counted_in_bytes_as_the_server_does() -> None:
-    event = Occurrence(POD, "Normal", "é" * 100, "", "ü" * 100)
-    body = event.body("x", STAMP, Reporter("c", "ä" * 100))
+    event = EventRecord(POD, "Normal", "é" * 100, "", "ü" * 100)
+    body = event.to_dict("x", STAMP, ReportingController("c", "ä" * 100))
     for name in ("reason", "action", "reportingInstance"):
         assert len(body[name].encode()) == 128
 
 
 def test_what_can_not_be_encoded_is_told_as_far_as_it_can() -> None:
-    body = Occurrence(POD, "Warning", "Unreadable", "no \udcff.txt").body("x", STAMP, REPORTER)
+    body = EventRecord(POD, "Warning", "Unreadable", "no \udcff.txt").to_dict("x", STAMP, REPORTER)
     assert body["note"] == "no ?.txt"
 
 
@@ -85,7 +85,7 @@ def test_what_can_not_be_encoded_is_told_as_far_as_it_can() -> None:
 )
 def test_what_is_no_text_is_refused_before_it_can_do_harm(words: Any, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        Occurrence(POD, "Normal", **words)
+        EventRecord(POD, "Normal", **words)
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_objects_that_are_called_as_no_event_may_be_have_events(name: str, start
 
 
 def test_the_note_is_no_part_of_what_makes_two_events_the_same() -> None:
-    one, other = (Occurrence(POD, "Normal", "Seen", note) for note in ("a", "b"))
+    one, other = (EventRecord(POD, "Normal", "Seen", note) for note in ("a", "b"))
     assert one.key == other.key
-    assert one.key != Occurrence(POD, "Warning", "Seen", "a").key
+    assert one.key != EventRecord(POD, "Warning", "Seen", "a").key
 
 
 def test_an_event_is_named_for_its_object_and_its_time() -> None:
@@ -115,12 +115,12 @@ def test_an_event_is_named_for_its_object_and_its_time() -> None:
 
 
 def test_a_time_has_microseconds() -> None:
-    assert micro_time(5_000) == "1970-01-01T00:00:00.000005Z"
+    assert format_stamp(5_000) == "1970-01-01T00:00:00.000005Z"
 
 
 def test_a_cached_object_and_a_dict_are_referred_to_alike() -> None:
     cached = pod("web-0")
-    assert Reference.of(cached) == Reference.of(cached.to_dict())
+    assert ObjectReference.of(cached) == ObjectReference.of(cached.to_dict())
     assert str(POD) == "Pod web/web-0"
     assert str(NODE) == "Node node-1"
 
@@ -130,7 +130,7 @@ def test_a_cached_object_and_a_dict_are_referred_to_alike() -> None:
 )
 def test_an_object_that_does_not_say_what_it_is_has_no_events(obj: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=r"apiVersion, kind and metadata\.name"):
-        Reference.of(obj)
+        ObjectReference.of(obj)
 
 
 @pytest.mark.parametrize(("kind", "reason"), [("Error", "Seen"), ("Normal", "")])
@@ -138,4 +138,4 @@ def test_an_event_of_another_type_or_without_a_reason_is_refused(
     kind: EventType, reason: str
 ) -> None:
     with pytest.raises(UsageError, match="event"):
-        Occurrence(POD, kind, reason)
+        EventRecord(POD, kind, reason)

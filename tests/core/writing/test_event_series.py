@@ -5,45 +5,50 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._core.writing.event_objects import Occurrence, Reference, Reporter, micro_time
+from aioinformer._core.writing.event_objects import (
+    EventRecord,
+    ObjectReference,
+    ReportingController,
+    format_stamp,
+)
 from aioinformer._core.writing.event_series import (
     BURST,
-    FINISH,
-    INTERVAL,
-    REFRESH,
-    Aggregation,
-    Draft,
-    Entry,
+    FINISH_TIME,
+    REFRESH_TIME,
+    TOKEN_INTERVAL,
+    EventSeries,
+    EventSeriesTracker,
+    PendingEvent,
 )
 
-REPORTER = Reporter("foo", "foo-1")
+REPORTER = ReportingController("foo", "foo-1")
 SECOND = 1_000_000_000
 
 
-def event(name: str = "web-0", reason: str = "Seen") -> Occurrence:
-    return Occurrence(Reference("v1", "Pod", "web", name, "u"), "Normal", reason)
+def event(name: str = "web-0", reason: str = "Seen") -> EventRecord:
+    return EventRecord(ObjectReference("v1", "Pod", "web", name, "u"), "Normal", reason)
 
 
 class Server:
     """Sends everything at once; remembers what it was told by name."""
 
     def __init__(self, *, entries: int = 4096) -> None:
-        self.aggregation = Aggregation(entries=entries)
+        self.aggregation = EventSeriesTracker(entries=entries)
         self.told: dict[str, int] = {}
-        self.requests: list[Draft] = []
+        self.requests: list[PendingEvent] = []
 
-    def happens(self, occurrence: Occurrence, now: float) -> list[Draft]:
+    def happens(self, occurrence: EventRecord, now: float) -> list[PendingEvent]:
         return self.send(self.aggregation.observe(occurrence, int(now * SECOND), now))
 
-    def passes(self, now: float) -> list[Draft]:
-        return self.send(self.aggregation.due(now))
+    def passes(self, now: float) -> list[PendingEvent]:
+        return self.send(self.aggregation.take_due(now))
 
-    def send(self, entries: list[Entry]) -> list[Draft]:
-        drafts: list[Draft] = []
+    def send(self, entries: list[EventSeries]) -> list[PendingEvent]:
+        drafts: list[PendingEvent] = []
         for entry in entries:
-            draft = entry.draft(REPORTER)
+            draft = entry.pending_event(REPORTER)
             if draft is not None:
-                entry.sent(draft)
+                entry.record_sent(draft)
                 self.told[draft.name] = draft.count
                 drafts.append(draft)
         self.requests += drafts
@@ -52,7 +57,7 @@ class Server:
 
 def test_the_first_occurrence_is_an_event() -> None:
     (draft,) = Server().happens(event(), 1.0)
-    assert draft.new
+    assert draft.is_new
     assert draft.body["reason"] == "Seen"
     assert "series" not in draft.body
 
@@ -61,8 +66,8 @@ def test_the_second_one_makes_it_a_series_and_later_ones_are_counted() -> None:
     server = Server()
     server.happens(event(), 1.0)
     (draft,) = server.happens(event(), 2.0)
-    series = {"count": 2, "lastObservedTime": micro_time(2 * SECOND)}
-    assert (draft.new, draft.body) == (False, {"series": series})
+    series = {"count": 2, "lastObservedTime": format_stamp(2 * SECOND)}
+    assert (draft.is_new, draft.body) == (False, {"series": series})
     assert [server.happens(event(), 3.0 + n) for n in range(5)] == [[]] * 5
 
 
@@ -70,11 +75,11 @@ def test_another_reason_is_another_event() -> None:
     server = Server()
     server.happens(event(), 1.0)
     (draft,) = server.happens(event(reason="Gone"), 1.0)
-    assert draft.new
+    assert draft.is_new
 
 
 def test_a_series_that_goes_on_is_told_each_half_hour() -> None:
-    server, minutes = Server(), int(REFRESH / 60)
+    server, minutes = Server(), int(REFRESH_TIME / 60)
     for minute in range(minutes + 2):
         server.happens(event(), minute * 60.0)
         server.passes(minute * 60.0)
@@ -85,30 +90,30 @@ def test_a_series_is_over_after_six_minutes_of_silence() -> None:
     server = Server()
     for n in range(4):
         server.happens(event(), float(n))
-    assert server.passes(3 + FINISH - 1) == []
-    (last,) = server.passes(3 + FINISH)
+    assert server.passes(3 + FINISH_TIME - 1) == []
+    (last,) = server.passes(3 + FINISH_TIME)
     assert last.body["series"]["count"] == 4
     assert len(server.aggregation) == 0
-    (draft,) = server.happens(event(), 4 + FINISH)
-    assert draft.new
+    (draft,) = server.happens(event(), 4 + FINISH_TIME)
+    assert draft.is_new
 
 
 def test_an_occurrence_after_the_silence_begins_anew_even_if_nobody_looked() -> None:
     server = Server()
     for n in range(4):
         server.happens(event(), float(n))
-    old, new = server.happens(event(), 3 + FINISH)
-    assert (old.count, old.new) == (4, False)
-    assert (new.count, new.new) == (1, True)
+    old, new = server.happens(event(), 3 + FINISH_TIME)
+    assert (old.count, old.is_new) == (4, False)
+    assert (new.count, new.is_new) == (1, True)
 
 
 def test_what_is_counted_while_an_event_is_on_its_way_goes_with_it() -> None:
-    aggregation = Aggregation()
+    aggregation = EventSeriesTracker()
     (entry,) = aggregation.observe(event(), SECOND, 1.0)
     assert aggregation.observe(event(), 2 * SECOND, 2.0) == []
-    draft = entry.draft(REPORTER)
+    draft = entry.pending_event(REPORTER)
     assert draft is not None
-    assert draft.new
+    assert draft.is_new
     assert draft.body["series"]["count"] == 2
 
 
@@ -116,11 +121,11 @@ def test_an_event_that_has_expired_on_the_server_is_told_whole() -> None:
     server = Server()
     (entry,) = server.aggregation.observe(event(), SECOND, 1.0)
     server.send([entry])
-    entry.repeat(2 * SECOND, 2.0)
-    entry.vanished()
-    draft = entry.draft(REPORTER)
+    entry.add_occurrence(2 * SECOND, 2.0)
+    entry.record_deleted()
+    draft = entry.pending_event(REPORTER)
     assert draft is not None
-    assert (draft.new, draft.body["series"]["count"]) == (True, 2)
+    assert (draft.is_new, draft.body["series"]["count"]) == (True, 2)
 
 
 def test_one_object_has_so_many_events_at_once_and_others_their_own() -> None:
@@ -130,19 +135,19 @@ def test_one_object_has_so_many_events_at_once_and_others_their_own() -> None:
     assert len(server.requests) == BURST
     assert server.aggregation.filtered == 5
     assert server.happens(event("web-1"), 1.0)
-    assert server.happens(event(reason="Late"), 2.0 + INTERVAL)
-    assert not server.happens(event(reason="Later"), 2.0 + INTERVAL)
+    assert server.happens(event(reason="Late"), 2.0 + TOKEN_INTERVAL)
+    assert not server.happens(event(reason="Later"), 2.0 + TOKEN_INTERVAL)
 
 
 def test_a_refused_event_is_forgotten() -> None:
-    aggregation = Aggregation()
+    aggregation = EventSeriesTracker()
     (entry,) = aggregation.observe(event(), SECOND, 1.0)
     aggregation.forget(entry)
     assert aggregation.observe(event(), 2 * SECOND, 2.0) != []
 
 
 def test_names_differ_where_the_clock_stands_still_or_goes_back() -> None:
-    aggregation = Aggregation()
+    aggregation = EventSeriesTracker()
     stamps = (5, 5, 3)
     made = [aggregation.observe(event(reason=f"R{n}"), at, 1.0)[0] for n, at in enumerate(stamps)]
     assert len({entry.name for entry in made}) == 3
@@ -150,7 +155,9 @@ def test_names_differ_where_the_clock_stands_still_or_goes_back() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from("abcd"), st.sampled_from([0.0, 1.0, 100.0, FINISH, REFRESH])),
+        st.tuples(
+            st.sampled_from("abcd"), st.sampled_from([0.0, 1.0, 100.0, FINISH_TIME, REFRESH_TIME])
+        ),
         max_size=60,
     ),
     st.integers(1, 4),
@@ -167,4 +174,4 @@ def test_every_occurrence_is_told_in_the_end_or_filtered(
         assert len(server.aggregation) <= entries
     server.send(server.aggregation.close())
     assert sum(server.told.values()) + server.aggregation.filtered == len(history)
-    assert len({draft.name for draft in server.requests if draft.new}) == len(server.told)
+    assert len({draft.name for draft in server.requests if draft.is_new}) == len(server.told)

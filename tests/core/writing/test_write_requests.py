@@ -9,13 +9,13 @@ import pytest
 
 from aioinformer import KubeObject, ObjectKey, Patch
 from aioinformer._core.objects.resources import find_built_in
-from aioinformer._core.writing.write_requests import WriteRequest, Writes
+from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
 from aioinformer.errors import ProtocolError, UsageError
 
 PODS, NODES = find_built_in("pods"), find_built_in("nodes")
-IN_WEB = Writes(PODS, "web")
-ANYWHERE = Writes(PODS)
-CLUSTER = Writes(NODES)
+IN_WEB = WriteRequestBuilder(PODS, "web")
+ANYWHERE = WriteRequestBuilder(PODS)
+CLUSTER = WriteRequestBuilder(NODES)
 WEB_0: dict[str, Any] = {"metadata": {"name": "web-0"}, "spec": {"nodeName": "n"}}
 ANSWER = (
     b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-0","namespace":"web","uid":"u",'
@@ -95,7 +95,9 @@ def test_a_cached_object_is_sent_as_it_is_with_its_type() -> None:
         (CLUSTER, "node-1", "/api/v1/nodes/node-1"),
     ],
 )
-def test_a_key_leads_to_its_object(writes: Writes, key: ObjectKey | str, path: str) -> None:
+def test_a_key_leads_to_its_object(
+    writes: WriteRequestBuilder, key: ObjectKey | str, path: str
+) -> None:
     assert writes.get(key).path == path
 
 
@@ -123,7 +125,9 @@ def test_a_body_shows_in_no_repr() -> None:
         (ANYWHERE, "Web!/web-0", "DNS label"),
     ],
 )
-def test_a_key_that_leads_nowhere_is_refused(writes: Writes, key: str, said: str) -> None:
+def test_a_key_that_leads_nowhere_is_refused(
+    writes: WriteRequestBuilder, key: str, said: str
+) -> None:
     with pytest.raises(UsageError, match=said.replace("?", r"\?")):
         writes.get(key)
 
@@ -193,7 +197,7 @@ def test_what_is_no_key_is_refused_by_name(key: Any) -> None:
 def test_an_object_in_the_place_of_its_key_is_not_quoted() -> None:
     secret: Any = {"metadata": {"name": "s"}, "data": {"password": "aHVudGVyMg=="}}
     with pytest.raises(UsageError, match="not by a dict") as caught:
-        Writes(find_built_in("secrets"), "web").delete(secret)
+        WriteRequestBuilder(find_built_in("secrets"), "web").delete(secret)
     assert "aHVudGVyMg" not in str(caught.value)
 
 
@@ -205,14 +209,14 @@ def test_a_subresource_leads_nowhere_else(subresource: str) -> None:
 
 def test_a_namespace_that_can_not_be_is_refused_when_the_writer_is_made() -> None:
     with pytest.raises(ValueError, match="cluster-scoped"):
-        Writes(NODES, "web")
+        WriteRequestBuilder(NODES, "web")
 
 
 # -- answers -----------------------------------------------------------------------------------
 
 
 def test_an_answer_is_an_object_as_a_cache_has_it() -> None:
-    obj = IN_WEB.read(ANSWER)
+    obj = IN_WEB.decode(ANSWER)
     assert (obj.key, obj.uid, obj.resource_version) == (ObjectKey("web", "web-0"), "u", "7")
     assert b"managedFields" not in obj.raw
     assert obj.raw.endswith(b"}")
@@ -220,8 +224,8 @@ def test_an_answer_is_an_object_as_a_cache_has_it() -> None:
 
 
 def test_a_deletion_is_answered_by_what_is_left_or_by_nothing() -> None:
-    assert IN_WEB.read_deleted(b'{"kind":"Status","status":"Success"}') is None
-    left = IN_WEB.read_deleted(ANSWER)
+    assert IN_WEB.decode_deleted(b'{"kind":"Status","status":"Success"}') is None
+    left = IN_WEB.decode_deleted(ANSWER)
     assert left is not None
     assert left.name == "web-0"
 
@@ -229,5 +233,5 @@ def test_a_deletion_is_answered_by_what_is_left_or_by_nothing() -> None:
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"metadata":{}}', b"<html>"])
 def test_an_answer_without_an_object_is_an_error(body: bytes) -> None:
     with pytest.raises(ProtocolError, match=r"pods: the answer is no object") as caught:
-        IN_WEB.read_deleted(body)
+        IN_WEB.decode_deleted(body)
     assert caught.value.phase == "write"

@@ -33,21 +33,21 @@ from aioinformer.errors import (
     UsageError,
 )
 from aioinformer.testing import ClusterSource
-from tests.runtime.controllers.controlling import (
+from tests.runtime.controllers.reconcilers import (
     BARS,
     FOOS,
     REALMS,
-    Diary,
-    a_cluster,
-    change,
-    create,
-    foos_of,
-    informing,
+    RecordingReconciler,
+    body_with_owner,
+    create_foo,
+    foo_informer,
     key,
-    now,
-    owned,
-    simulated,
-    until,
+    loop_time,
+    make_cluster,
+    run_simulated,
+    running_factory,
+    update_foo,
+    wait_until,
 )
 
 
@@ -59,27 +59,27 @@ def doubling() -> ItemExponential:
 
 
 def test_every_cached_object_is_reconciled_and_every_change_after_that() -> None:
-    cluster, diary = a_cluster("a", "b"), Diary()
+    cluster, diary = make_cluster("a", "b"), RecordingReconciler()
 
     async def main() -> None:
-        async with foos_of(cluster) as foos, Controller(foos, diary):
+        async with foo_informer(cluster) as foos, Controller(foos, diary):
             await asyncio.sleep(1)
             assert sorted(diary.names) == ["a", "b"]
-            change(cluster, "a", size=2)
+            update_foo(cluster, "a", size=2)
             await asyncio.sleep(1)
-            create(cluster, "c")
+            create_foo(cluster, "c")
             await asyncio.sleep(1)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.names[2:] == ["a", "c"]
     assert diary.causes == [["initial"], ["initial"], ["updated"], ["added"]]
 
 
 def test_the_key_of_a_deleted_object_is_reconciled_and_the_cache_has_none() -> None:
-    cluster, seen = a_cluster("a"), list[object]()
+    cluster, seen = make_cluster("a"), list[object]()
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
 
             async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
                 seen.append((ctx.reasons[0].cause, foos.lister.get(key) is None))
@@ -89,15 +89,15 @@ def test_the_key_of_a_deleted_object_is_reconciled_and_the_cache_has_none() -> N
                 cluster.delete(FOOS, "a")
                 await asyncio.sleep(1)
 
-    simulated(main)
+    run_simulated(main)
     assert seen == [("initial", False), ("deleted", True)]
 
 
 def test_a_run_sees_a_cache_at_least_as_new_as_the_event() -> None:
-    cluster, sizes = a_cluster("a"), list[int]()
+    cluster, sizes = make_cluster("a"), list[int]()
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
 
             async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
                 sizes.append(foos.lister[key]["spec"].get("size", 0))
@@ -105,48 +105,48 @@ def test_a_run_sees_a_cache_at_least_as_new_as_the_event() -> None:
             async with Controller(foos, reconcile):
                 for size in range(1, 20):
                     await asyncio.sleep(1)
-                    change(cluster, "a", size=size)
+                    update_foo(cluster, "a", size=size)
                 await asyncio.sleep(1)
 
-    simulated(main)
+    run_simulated(main)
     assert sizes == list(range(20))
 
 
 def test_only_what_passes_the_filter_is_a_trigger() -> None:
-    cluster, diary = a_cluster("a"), Diary()
+    cluster, diary = make_cluster("a"), RecordingReconciler()
 
     async def main() -> None:
         async with (
-            foos_of(cluster) as foos,
+            foo_informer(cluster) as foos,
             Controller(foos, diary, filter=changed("spec.size")),
         ):
             await asyncio.sleep(1)
-            change(cluster, "a", colour="red")
+            update_foo(cluster, "a", colour="red")
             await asyncio.sleep(1)
-            change(cluster, "a", size=2)
+            update_foo(cluster, "a", size=2)
             await asyncio.sleep(1)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.causes == [["initial"], ["updated"]]
 
 
 def test_owners_are_reconciled_when_what_they_control_changes() -> None:
-    cluster, diary = a_cluster("a", "b"), Diary()
+    cluster, diary = make_cluster("a", "b"), RecordingReconciler()
 
     async def main() -> None:
-        async with informing(cluster) as informers:
+        async with running_factory(cluster) as informers:
             bars = informers.informer(BARS)
             async with Controller(informers.informer(FOOS), diary).owns(bars):
                 await asyncio.sleep(1)
                 del diary.runs[:], diary.contexts[:]
-                cluster.create(BARS, owned("child", "a"))
+                cluster.create(BARS, body_with_owner("child", "a"))
                 await asyncio.sleep(1)
-                cluster.create(BARS, owned("stranger", "a", controller=False))
+                cluster.create(BARS, body_with_owner("stranger", "a", controller=False))
                 await asyncio.sleep(1)
                 cluster.delete(BARS, "child")
                 await asyncio.sleep(1)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.names == ["a", "a"]
     assert [each.reasons for each in diary.contexts] == [
         (Reason("added", "bars.samples.example.com"),),
@@ -155,42 +155,42 @@ def test_owners_are_reconciled_when_what_they_control_changes() -> None:
 
 
 def test_a_child_that_changes_hands_concerns_both_owners() -> None:
-    cluster, diary = a_cluster("a", "b"), Diary()
-    cluster.create(BARS, owned("child", "a"))
+    cluster, diary = make_cluster("a", "b"), RecordingReconciler()
+    cluster.create(BARS, body_with_owner("child", "a"))
 
     async def main() -> None:
-        async with informing(cluster) as informers:
+        async with running_factory(cluster) as informers:
             bars = informers.informer(BARS)
             async with Controller(informers.informer(FOOS), diary).owns(bars):
                 await asyncio.sleep(1)
                 del diary.runs[:]
-                cluster.merge_patch(BARS, "child", owned("child", "b"))
+                cluster.merge_patch(BARS, "child", body_with_owner("child", "b"))
                 await asyncio.sleep(1)
 
-    simulated(main)
+    run_simulated(main)
     assert sorted(diary.names) == ["a", "b"]
 
 
 def test_a_cluster_scoped_owner_is_found_from_any_namespace() -> None:
-    cluster, diary = a_cluster(), Diary()
+    cluster, diary = make_cluster(), RecordingReconciler()
     cluster.create(REALMS, {"metadata": {"name": "r"}})
 
     async def main() -> None:
         async with (
-            informing(cluster) as informers,
+            running_factory(cluster) as informers,
             Controller(informers.informer(REALMS), diary).owns(informers.informer(BARS)),
         ):
             await asyncio.sleep(1)
-            cluster.create(BARS, owned("child", "r", REALMS), namespace="web")
+            cluster.create(BARS, body_with_owner("child", "r", REALMS), namespace="web")
             await asyncio.sleep(1)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.names == ["r", "r"]
 
 
 async def test_a_namespaced_object_can_own_none_that_is_cluster_scoped() -> None:
-    async with informing(a_cluster()) as informers:
-        controller = Controller(informers.informer(FOOS), Diary())
+    async with running_factory(make_cluster()) as informers:
+        controller = Controller(informers.informer(FOOS), RecordingReconciler())
         with pytest.raises(UsageError, match="cluster-scoped"):
             controller.owns(informers.informer(REALMS))
 
@@ -200,24 +200,24 @@ def by_colour(obj: KubeObject) -> Sequence[str]:
 
 
 def test_other_objects_concern_the_keys_that_the_program_names() -> None:
-    cluster, diary = a_cluster(), Diary()
+    cluster, diary = make_cluster(), RecordingReconciler()
     cluster.create(BARS, {"metadata": {"name": "x"}, "spec": {"colour": "red"}})
 
     async def main() -> None:
-        async with informing(cluster) as informers:
+        async with running_factory(cluster) as informers:
             controller = Controller(informers.informer(FOOS), diary)
             async with controller.watches(informers.informer(BARS), by_colour):
                 await asyncio.sleep(1)
                 cluster.merge_patch(BARS, "x", {"spec": {"colour": "blue"}})
                 await asyncio.sleep(1)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.names[0] == "red"
     assert sorted(diary.names[1:]) == ["blue", "red"]
 
 
 def test_a_bare_name_is_enough_where_the_informer_has_one_namespace() -> None:
-    cluster, diary = a_cluster(), Diary()
+    cluster, diary = make_cluster(), RecordingReconciler()
     cluster.create(BARS, {"metadata": {"name": "x"}})
 
     async def main() -> None:
@@ -232,7 +232,7 @@ def test_a_bare_name_is_enough_where_the_informer_has_one_namespace() -> None:
                 it.trigger("y")
                 await asyncio.sleep(1)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.names == ["x", "y"]
     assert diary.causes == [["initial"], ["request"]]
 
@@ -240,7 +240,7 @@ def test_a_bare_name_is_enough_where_the_informer_has_one_namespace() -> None:
 def test_to_keys_that_raises_costs_the_keys_of_that_state_and_nothing_else(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster, diary, told = a_cluster(), Diary(), list[Problem]()
+    cluster, diary, told = make_cluster(), RecordingReconciler(), list[Problem]()
     own = list[Problem]()
     cluster.create(BARS, {"metadata": {"name": "good"}, "spec": {"colour": "red"}})
     cluster.create(BARS, {"metadata": {"name": "bad"}, "spec": {}})
@@ -258,7 +258,7 @@ def test_to_keys_that_raises_costs_the_keys_of_that_state_and_nothing_else(
                 (registration,) = bars.registrations
                 assert registration.statistics().errors == 2
 
-    simulated(main)
+    run_simulated(main)
     assert diary.names == ["red", "blue"]
     assert [type(each.error) for each in told] == [KeyError, KeyError]
     assert [(each.phase, each.cause) for each in own] == [("trigger", "it")] * 2
@@ -268,16 +268,16 @@ def test_to_keys_that_raises_costs_the_keys_of_that_state_and_nothing_else(
 def test_a_string_in_the_place_of_keys_is_not_taken_for_letters(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster, diary = a_cluster(), Diary()
+    cluster, diary = make_cluster(), RecordingReconciler()
     cluster.create(BARS, {"metadata": {"name": "x"}})
 
     async def main() -> None:
-        async with informing(cluster) as informers:
+        async with running_factory(cluster) as informers:
             controller = Controller(informers.informer(FOOS), diary)
             async with controller.watches(informers.informer(BARS), lambda obj: obj.name):
                 await asyncio.sleep(1)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.runs == []
     assert "must return a list of keys, not 'x'" in caplog.text
 
@@ -288,8 +288,8 @@ async def test_what_can_not_work_is_refused_when_it_is_asked_for() -> None:
 
     async def sync(key: ObjectKey) -> None: ...
 
-    async with informing(a_cluster()) as informers:
-        foos, diary = informers.informer(FOOS), Diary()
+    async with running_factory(make_cluster()) as informers:
+        foos, diary = informers.informer(FOOS), RecordingReconciler()
         with pytest.raises(TypeError, match="is async"):
             Controller(foos, diary).watches(foos, later)  # type: ignore[arg-type] # on purpose
         with pytest.raises(TypeError, match="function of an object"):
@@ -330,11 +330,11 @@ def of_its_colour(obj: Coloured) -> list[str]:
 
 
 def test_informers_of_models_trigger_by_key_and_are_asked_as_models() -> None:
-    cluster, diary = a_cluster("a"), Diary()
+    cluster, diary = make_cluster("a"), RecordingReconciler()
     cluster.create(BARS, {"metadata": {"name": "x"}, "spec": {"colour": "red"}})
 
     async def main() -> None:
-        async with informing(cluster) as informers:
+        async with running_factory(cluster) as informers:
             foos = informers.informer(FOOS, model=Coloured)
             bars = informers.informer(BARS, model=Coloured)
             controller = Controller(foos, diary, filter=lambda foo: foo.spec.colour != "dull")
@@ -342,11 +342,11 @@ def test_informers_of_models_trigger_by_key_and_are_asked_as_models() -> None:
                 controller.owns(bars)
             async with controller.watches(bars, of_its_colour):
                 await asyncio.sleep(1)
-                create(cluster, "b", colour="dull")
+                create_foo(cluster, "b", colour="dull")
                 cluster.delete(FOOS, "a")
                 await asyncio.sleep(1)
 
-    simulated(main)
+    run_simulated(main)
     assert sorted(diary.names) == ["a", "a", "red"]
 
 
@@ -360,12 +360,12 @@ def test_a_key_whose_object_can_not_be_converted_is_reconciled_all_the_same() ->
 
     What it owns is found without converting it.
     """
-    cluster = a_cluster("a")
-    cluster.create(BARS, owned("child", "a"))
+    cluster = make_cluster("a")
+    cluster.create(BARS, body_with_owner("child", "a"))
     read = list[str]()
 
     async def main() -> None:
-        async with informing(cluster) as informers:
+        async with running_factory(cluster) as informers:
             foos = informers.informer(FOOS, convert=colour_of)
             bars = informers.informer(BARS, convert=colour_of)
 
@@ -377,24 +377,24 @@ def test_a_key_whose_object_can_not_be_converted_is_reconciled_all_the_same() ->
                 failing = it.failing(key("a"))
                 assert failing is not None
                 assert failing.error.startswith("ModelMismatch")
-                change(cluster, "a", colour="red")
+                update_foo(cluster, "a", colour="red")
                 await asyncio.sleep(5)
                 assert it.failing(key("a")) is None
                 cluster.merge_patch(BARS, "child", {"spec": {"size": 1}})
                 await asyncio.sleep(1)
 
-    simulated(main)
+    run_simulated(main)
     assert read == ["red", "red", "red"]  # the change, the retry that was due, the child
 
 
 def test_a_resync_reconciles_all_again_at_low_priority() -> None:
-    cluster, diary = a_cluster("a"), Diary()
+    cluster, diary = make_cluster("a"), RecordingReconciler()
 
     async def main() -> None:
-        async with foos_of(cluster) as foos, Controller(foos, diary, resync=60):
+        async with foo_informer(cluster) as foos, Controller(foos, diary, resync=60):
             await asyncio.sleep(130)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.causes == [["initial"], ["resync"], ["resync"]]
     assert {each.priority for each in diary.contexts} == {Priority.LOW}
 
@@ -403,46 +403,49 @@ def test_a_resync_reconciles_all_again_at_low_priority() -> None:
 
 
 def test_what_happens_during_a_run_is_followed_by_exactly_one_more() -> None:
-    cluster, diary = a_cluster("a"), Diary(takes=10)
+    cluster, diary = make_cluster("a"), RecordingReconciler(duration=10)
 
     async def main() -> None:
-        async with foos_of(cluster) as foos, Controller(foos, diary):
+        async with foo_informer(cluster) as foos, Controller(foos, diary):
             await asyncio.sleep(1)
             for size in range(5):
-                change(cluster, "a", size=size)
+                update_foo(cluster, "a", size=size)
                 await asyncio.sleep(1)
             await asyncio.sleep(30)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.times == [0.0, 10.0]
-    assert diary.most_at_once == 1
+    assert diary.max_active_runs == 1
 
 
 def test_as_many_keys_as_there_are_workers_are_reconciled_at_once() -> None:
-    cluster, diary = a_cluster(*"abcdef"), Diary(takes=10)
+    cluster, diary = make_cluster(*"abcdef"), RecordingReconciler(duration=10)
 
     async def main() -> None:
-        async with foos_of(cluster) as foos, Controller(foos, diary, workers=2):
+        async with foo_informer(cluster) as foos, Controller(foos, diary, workers=2):
             await asyncio.sleep(100)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.times == [0.0, 0.0, 10.0, 10.0, 20.0, 20.0]
 
 
 def test_a_fresh_event_overtakes_ten_thousand_initial_ones() -> None:
-    cluster, diary = a_cluster(*(f"foo-{i}" for i in range(10_000))), Diary(takes=0.01)
+    cluster, diary = (
+        make_cluster(*(f"foo-{i}" for i in range(10_000))),
+        RecordingReconciler(duration=0.01),
+    )
 
     async def main() -> None:
-        async with foos_of(cluster) as foos, Controller(foos, diary, workers=1) as it:
+        async with foo_informer(cluster) as foos, Controller(foos, diary, workers=1) as it:
             await it.wait_synced(10)
             await asyncio.sleep(1)
-            change(cluster, "foo-9999", size=1)
-            at = now()
-            await until(lambda: "foo-9999" in diary.names)
-            assert now() - at < 0.1
+            update_foo(cluster, "foo-9999", size=1)
+            at = loop_time()
+            await wait_until(lambda: "foo-9999" in diary.names)
+            assert loop_time() - at < 0.1
             it.stop()
 
-    simulated(main)
+    run_simulated(main)
     assert len(diary.runs) < 200
     fresh = diary.contexts[diary.names.index("foo-9999")]
     assert fresh.priority is Priority.NORMAL
@@ -451,12 +454,12 @@ def test_a_fresh_event_overtakes_ten_thousand_initial_ones() -> None:
 
 
 def test_work_starts_when_all_triggers_have_heard_of_what_is_cached() -> None:
-    cluster, seen = a_cluster("a"), list[int]()
+    cluster, seen = make_cluster("a"), list[int]()
     for i in range(1000):
-        cluster.create(BARS, owned(f"child-{i}", "a"))
+        cluster.create(BARS, body_with_owner(f"child-{i}", "a"))
 
     async def main() -> None:
-        async with informing(cluster) as informers:
+        async with running_factory(cluster) as informers:
             foos, bars = informers.informer(FOOS), informers.informer(BARS)
 
             async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
@@ -465,7 +468,7 @@ def test_work_starts_when_all_triggers_have_heard_of_what_is_cached() -> None:
             async with Controller(foos, reconcile).owns(bars):
                 await asyncio.sleep(5)
 
-    simulated(main)
+    run_simulated(main)
     assert seen == [1000]
 
 
@@ -473,86 +476,86 @@ def test_work_starts_when_all_triggers_have_heard_of_what_is_cached() -> None:
 
 
 def test_a_key_that_fails_is_tried_again_with_backoff_until_it_succeeds() -> None:
-    cluster = a_cluster("a")
-    diary = Diary(answers=[ValueError("no")] * 4)
+    cluster = make_cluster("a")
+    diary = RecordingReconciler(results=[ValueError("no")] * 4)
 
     async def main() -> None:
-        async with foos_of(cluster) as foos, Controller(foos, diary, limiter=doubling()):
+        async with foo_informer(cluster) as foos, Controller(foos, diary, limiter=doubling()):
             await asyncio.sleep(100)
-            diary.answers.append(ValueError("again"))
-            change(cluster, "a", size=1)
+            diary.results.append(ValueError("again"))
+            update_foo(cluster, "a", size=1)
             await asyncio.sleep(100)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.times == [0.0, 1.0, 3.0, 7.0, 15.0, 100.0, 101.0]  # forgotten after success
     assert [each.retries for each in diary.contexts] == [0, 1, 2, 3, 4, 0, 1]
     assert diary.causes[1:5] == [["retry"]] * 4
 
 
 def test_one_key_that_fails_keeps_no_other_waiting() -> None:
-    cluster = a_cluster()
+    cluster = make_cluster()
 
     async def main() -> list[tuple[str, float]]:
         runs = list[tuple[str, float]]()
 
         async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
-            runs.append((key.name, round(now(), 3)))
+            runs.append((key.name, round(loop_time(), 3)))
             if key.name == "bad":
                 raise ValueError("no")
 
         async with (
-            foos_of(cluster) as foos,
+            foo_informer(cluster) as foos,
             Controller(foos, reconcile, workers=1, limiter=doubling()),
         ):
             await asyncio.sleep(1)
-            create(cluster, "bad")
-            create(cluster, "good")
+            create_foo(cluster, "bad")
+            create_foo(cluster, "good")
             await asyncio.sleep(0.5)
         return runs
 
-    assert sorted(simulated(main)) == [("bad", 1.0), ("good", 1.0)]
+    assert sorted(run_simulated(main)) == [("bad", 1.0), ("good", 1.0)]
 
 
 def test_an_event_runs_a_failing_key_at_once_and_its_backoff_goes_on() -> None:
-    cluster = a_cluster("a")
-    diary = Diary(answers=[ValueError("no")] * 3)
+    cluster = make_cluster("a")
+    diary = RecordingReconciler(results=[ValueError("no")] * 3)
 
     async def main() -> None:
-        async with foos_of(cluster) as foos, Controller(foos, diary, limiter=doubling()):
+        async with foo_informer(cluster) as foos, Controller(foos, diary, limiter=doubling()):
             await asyncio.sleep(1.5)  # failed at 0 and at 1, to be tried again at 3
-            change(cluster, "a", size=1)
+            update_foo(cluster, "a", size=1)
             await asyncio.sleep(100)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.times == [0.0, 1.0, 1.5, 3.0]
     assert diary.causes == [["initial"], ["retry"], ["updated"], ["retry"]]
 
 
 def test_of_several_times_to_come_back_the_earliest_counts() -> None:
-    cluster = a_cluster("a")
+    cluster = make_cluster("a")
     answers = [Result(requeue_after=60), Result(requeue_after=10), Result(requeue_after=30)]
-    diary = Diary(answers=[*answers])
+    diary = RecordingReconciler(results=[*answers])
 
     async def main() -> None:
-        async with foos_of(cluster) as foos, Controller(foos, diary):
+        async with foo_informer(cluster) as foos, Controller(foos, diary):
             await asyncio.sleep(1)
-            change(cluster, "a", size=1)
+            update_foo(cluster, "a", size=1)
             await asyncio.sleep(1)
-            change(cluster, "a", size=2)
+            update_foo(cluster, "a", size=2)
             await asyncio.sleep(200)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.times == [0.0, 1.0, 2.0, 11.0]
     assert diary.causes[-1] == ["requeue"]
 
 
 def test_a_requeue_backs_off_without_being_a_failure() -> None:
-    cluster = a_cluster("a")
-    diary = Diary(answers=[Result(requeue=True)] * 3)
+    cluster = make_cluster("a")
+    diary = RecordingReconciler(results=[Result(requeue=True)] * 3)
 
     async def main() -> None:
         async with (
-            foos_of(cluster) as foos,
+            foo_informer(cluster) as foos,
             Controller(foos, diary, limiter=doubling()) as it,
         ):
             await asyncio.sleep(5)
@@ -560,29 +563,29 @@ def test_a_requeue_backs_off_without_being_a_failure() -> None:
             assert it.health.failed_runs == 0
             await asyncio.sleep(50)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.times == [0.0, 1.0, 3.0, 7.0]
     assert [each.retries for each in diary.contexts] == [0, 0, 0, 0]
 
 
 def test_requeue_after_nothing_is_at_once() -> None:
-    cluster, diary = a_cluster("a"), Diary(answers=[Result(requeue_after=0)])
+    cluster, diary = make_cluster("a"), RecordingReconciler(results=[Result(requeue_after=0)])
 
     async def main() -> None:
-        async with foos_of(cluster) as foos, Controller(foos, diary):
+        async with foo_informer(cluster) as foos, Controller(foos, diary):
             await asyncio.sleep(5)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.times == [0.0, 0.0]
 
 
 def test_a_run_that_takes_too_long_is_cancelled_and_tried_again() -> None:
-    cluster, told = a_cluster("a"), list[Problem]()
-    diary = Diary(takes=1000)
+    cluster, told = make_cluster("a"), list[Problem]()
+    diary = RecordingReconciler(duration=1000)
 
     async def main() -> None:
         async with (
-            foos_of(cluster) as foos,
+            foo_informer(cluster) as foos,
             Controller(
                 foos, diary, timeout=5, limiter=doubling(), on_error=told.append, name="it"
             ) as it,
@@ -591,10 +594,10 @@ def test_a_run_that_takes_too_long_is_cancelled_and_tried_again() -> None:
             failing = it.failing(key("a"))
             assert failing is not None
             assert failing.error.startswith("ReconcileTimeout: it: the run of default/a took")
-            diary.takes = 0
+            diary.duration = 0
             await asyncio.sleep(20)
 
-    simulated(main)
+    run_simulated(main)
     assert diary.times == [0.0, 6.0, 13.0]
     assert diary.cancelled == ["a", "a"]
     assert [type(each.error) for each in told] == [ReconcileTimeout] * 2
@@ -606,33 +609,33 @@ def test_a_run_that_takes_too_long_is_cancelled_and_tried_again() -> None:
 def test_a_run_that_ignores_its_cancellation_keeps_its_key_and_is_warned_of(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster, runs, ended = a_cluster("a"), list[float](), list[float]()
+    cluster, runs, ended = make_cluster("a"), list[float](), list[float]()
 
     async def stubborn(key: ObjectKey, ctx: ReconcileContext) -> None:
-        runs.append(now())
+        runs.append(loop_time())
         try:
             await asyncio.sleep(1000 if len(runs) == 1 else 0)
         except asyncio.CancelledError:
             await asyncio.sleep(25)
-        ended.append(now())
+        ended.append(loop_time())
 
     async def main() -> None:
         async with (
-            foos_of(cluster) as foos,
+            foo_informer(cluster) as foos,
             Controller(foos, stubborn, timeout=5, limiter=doubling()),
         ):
             await asyncio.sleep(2)
-            change(cluster, "a", size=1)
+            update_foo(cluster, "a", size=1)
             await asyncio.sleep(29)
 
-    simulated(main)
+    run_simulated(main)
     assert ended[0] == 30.0
     assert runs[:2] == [0.0, 30.0]
     assert "goes on after 15 s, although it was cancelled" in caplog.text
 
 
 def test_a_timeout_error_of_the_reconcilers_own_is_its_own() -> None:
-    cluster, told = a_cluster("a"), list[Problem]()
+    cluster, told = make_cluster("a"), list[Problem]()
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
         async with asyncio.timeout(1):
@@ -640,12 +643,12 @@ def test_a_timeout_error_of_the_reconcilers_own_is_its_own() -> None:
 
     async def main() -> None:
         async with (
-            foos_of(cluster) as foos,
+            foo_informer(cluster) as foos,
             Controller(foos, reconcile, timeout=5, on_error=told.append),
         ):
             await asyncio.sleep(1.001)
 
-    simulated(main)
+    run_simulated(main)
     assert type(told[0].error) is TimeoutError
 
 
@@ -662,17 +665,17 @@ async def cancel_oneself(key: ObjectKey, ctx: ReconcileContext) -> None:
 
 @pytest.mark.parametrize("reconcile", [raise_cancelled, cancel_oneself])
 def test_a_cancellation_of_the_reconcilers_own_is_a_failure(reconcile: Any) -> None:
-    cluster, told = a_cluster("a"), list[Problem]()
+    cluster, told = make_cluster("a"), list[Problem]()
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             controller = Controller(foos, reconcile, limiter=doubling(), on_error=told.append)
             async with controller:
                 await asyncio.sleep(4)
                 assert controller.state == "running"
                 assert controller.health.failed_runs == 3
 
-    simulated(main)
+    run_simulated(main)
     assert [type(each.error) for each in told] == [HandlerCancelled] * 3
 
 
@@ -691,30 +694,30 @@ async def answers_nonsense(key: ObjectKey, ctx: ReconcileContext) -> int:
 def test_a_reconciler_of_another_shape_fails_and_says_so(
     reconcile: Any, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cluster = a_cluster("a")
+    cluster = make_cluster("a")
 
     async def main() -> None:
-        async with foos_of(cluster) as foos, Controller(foos, reconcile) as it:
+        async with foo_informer(cluster) as foos, Controller(foos, reconcile) as it:
             await asyncio.sleep(0.001)
             failing = it.failing(key("a"))
             assert failing is not None
             assert said in failing.error
 
-    simulated(main)
+    run_simulated(main)
     assert said in caplog.text
 
 
 def test_an_error_hook_that_raises_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    cluster, diary = a_cluster("a"), Diary(answers=[ValueError("no")])
+    cluster, diary = make_cluster("a"), RecordingReconciler(results=[ValueError("no")])
 
     def hook(problem: Problem) -> None:
         raise RuntimeError("the hook is broken")
 
     async def main() -> None:
-        async with foos_of(cluster) as foos, Controller(foos, diary, on_error=hook):
+        async with foo_informer(cluster) as foos, Controller(foos, diary, on_error=hook):
             await asyncio.sleep(10)
 
-    simulated(main)
+    run_simulated(main)
     assert len(diary.runs) == 2
     assert "the error hook raised when it was told of" in caplog.text
 
@@ -723,7 +726,7 @@ REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="none")
 
 
 def test_each_run_has_a_copy_of_the_context_of_the_start() -> None:
-    cluster, seen = a_cluster("a"), list[str]()
+    cluster, seen = make_cluster("a"), list[str]()
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
         seen.append(REQUEST_ID.get())
@@ -731,13 +734,13 @@ def test_each_run_has_a_copy_of_the_context_of_the_start() -> None:
         return Result(requeue_after=1) if len(seen) < 3 else None
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             REQUEST_ID.set("of the start")
             async with Controller(foos, reconcile, workers=1):
                 REQUEST_ID.set("of later")
                 await asyncio.sleep(10)
 
-    simulated(main)
+    run_simulated(main)
     assert seen == ["of the start"] * 3
 
 
@@ -745,11 +748,11 @@ def test_each_run_has_a_copy_of_the_context_of_the_start() -> None:
 
 
 def test_health_shows_what_fails_what_runs_and_what_waits() -> None:
-    cluster = a_cluster("a")
-    diary = Diary(answers=[ValueError("no"), ValueError("never")])
+    cluster = make_cluster("a")
+    diary = RecordingReconciler(results=[ValueError("no"), ValueError("never")])
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             it = Controller(foos, diary, limiter=doubling(), name="it")
             states = [it.health.state]
             assert repr(it) == "<Controller it new triggers=1 running=0 waiting=0 failing=0>"
@@ -764,25 +767,25 @@ def test_health_shows_what_fails_what_runs_and_what_waits() -> None:
                 assert (failing.retries, failing.since, failing.retry_in) == (2, 2.0, 1.0)
                 assert (health.waiting, health.queue.delayed) == (1, 1)
                 assert "1 keys failing, such as default/a failed 2 times" in str(health)
-                diary.takes = 10
+                diary.duration = 10
                 await asyncio.sleep(5)
                 assert it.health.running == {key("a"): 4.0}
                 await asyncio.sleep(10)
                 assert (it.health.failing_keys, it.failing(key("a"))) == (0, None)
             assert [*states, it.health.state] == ["new", "syncing", "stopped"]
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_health_lists_a_hundred_failing_keys_and_counts_the_rest() -> None:
-    cluster = a_cluster(*(f"foo-{i}" for i in range(150)))
+    cluster = make_cluster(*(f"foo-{i}" for i in range(150)))
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
         raise ValueError("no")
 
     async def main() -> None:
         async with (
-            foos_of(cluster) as foos,
+            foo_informer(cluster) as foos,
             Controller(foos, reconcile, limiter=doubling()) as it,
         ):
             await asyncio.sleep(0.5)
@@ -790,34 +793,34 @@ def test_health_lists_a_hundred_failing_keys_and_counts_the_rest() -> None:
             for i in range(150):
                 cluster.delete(FOOS, f"foo-{i}")
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_a_mistake_in_the_reconciler_is_a_traceback_a_second_not_one_a_key(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster = a_cluster(*(f"foo-{i}" for i in range(50)))
+    cluster = make_cluster(*(f"foo-{i}" for i in range(50)))
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
         raise ValueError("no")
 
     async def main() -> None:
         async with (
-            foos_of(cluster) as foos,
+            foo_informer(cluster) as foos,
             Controller(foos, reconcile, limiter=doubling()),
         ):
             await asyncio.sleep(0.5)
 
-    simulated(main)
+    run_simulated(main)
     failures = [each for each in caplog.records if "failed" in each.message]
     assert len(failures) == 50
     assert sum(each.exc_info is not None for each in failures) == 1
 
 
 async def test_waiting_for_a_controller_whose_informer_does_not_sync_says_why() -> None:
-    cluster = a_cluster()
+    cluster = make_cluster()
     informers = SharedInformerFactory(ClusterSource(cluster))  # never entered
-    async with Controller(informers.informer(FOOS), Diary(), name="it") as it:
+    async with Controller(informers.informer(FOOS), RecordingReconciler(), name="it") as it:
         with pytest.raises(SyncTimeout, match="not started: enter the factory"):
             await it.wait_synced(0.001)
     with pytest.raises(NotRunning, match="has ended"):
@@ -827,17 +830,17 @@ async def test_waiting_for_a_controller_whose_informer_does_not_sync_says_why() 
 def test_a_request_that_failed_is_a_warning_without_a_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster = a_cluster("a")
+    cluster = make_cluster("a")
     caplog.set_level(logging.INFO, "aioinformer.controller")
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
         cluster.create(FOOS, {"metadata": {"name": "a"}})
 
     async def main() -> None:
-        async with foos_of(cluster) as foos, Controller(foos, reconcile, limiter=doubling()):
+        async with foo_informer(cluster) as foos, Controller(foos, reconcile, limiter=doubling()):
             await asyncio.sleep(0.5)
 
-    simulated(main)
+    run_simulated(main)
     (record, *_) = caplog.records
     assert record.levelno == logging.WARNING
     assert record.exc_info is None

@@ -19,7 +19,14 @@ from aioinformer import (
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import LeadershipLost
 from aioinformer.testing import Cluster, ClusterSource, Faults
-from tests.runtime.controllers.controlling import FOOS, a_cluster, change, now, simulated, until
+from tests.runtime.controllers.reconcilers import (
+    FOOS,
+    loop_time,
+    make_cluster,
+    run_simulated,
+    update_foo,
+    wait_until,
+)
 
 LEASES = find_built_in("leases")
 
@@ -59,46 +66,46 @@ class Replica:
                     async with self.elector.leading():
                         await Controller(foos, self.reconcile, name=self._name).run()
                 except LeadershipLost:
-                    self.lost.append(now())
+                    self.lost.append(loop_time())
 
     async def reconcile(self, key: ObjectKey, ctx: ReconcileContext) -> None:
-        stage, began = self._stage, now()
+        stage, began = self._stage, loop_time()
         stage.together |= bool(stage.at_work - {self._name})
         stage.at_work.add(self._name)
         try:
             await asyncio.sleep(self._takes)
         finally:
             stage.at_work.discard(self._name)
-            stage.spans.append((self._name, began, now()))
+            stage.spans.append((self._name, began, loop_time()))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_runs_are_cancelled_before_another_replica_begins(seed: int) -> None:
-    cluster, stage = a_cluster("a"), Stage()
+    cluster, stage = make_cluster("a"), Stage()
 
     async def main() -> None:
         first, second = (Replica(name, cluster, stage, takes=1000) for name in ("one", "two"))
         tasks = [asyncio.create_task(first.run())]
-        await until(lambda: stage.at_work == {"one"}, every=0.1)
+        await wait_until(lambda: stage.at_work == {"one"}, every=0.1)
         tasks.append(asyncio.create_task(second.run()))
         await asyncio.sleep(5)
-        cut = now()
+        cut = loop_time()
         with first.faults.refuse():
-            await until(lambda: stage.at_work == {"two"}, every=0.1)
+            await wait_until(lambda: stage.at_work == {"two"}, every=0.1)
         ((_, _, ended),) = stage.spans
         assert first.lost == [ended]  # cancelled, and only then told of
         assert ended - cut <= 10.0  # the renew deadline
-        assert 15.0 - 10.0 - 2.0 <= now() - ended <= 15.0
+        assert 15.0 - 10.0 - 2.0 <= loop_time() - ended <= 15.0
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
 
-    simulated(main, seed=seed)
+    run_simulated(main, seed=seed)
     assert not stage.together
 
 
 def test_a_controller_that_is_stopped_gives_the_lease_back_when_its_runs_are_over() -> None:
-    cluster, stage = a_cluster("a"), Stage()
+    cluster, stage = make_cluster("a"), Stage()
 
     async def main() -> None:
         second = Replica("two", cluster, stage, takes=1)
@@ -110,16 +117,16 @@ def test_a_controller_that_is_stopped_gives_the_lease_back_when_its_runs_are_ove
             asyncio.get_running_loop().call_later(1, it.stop)
             waiting = asyncio.create_task(second.run(after=0.5))
             await elector.run(it.run)
-            assert now() == 4.0
-            await until(lambda: second.elector.is_leader, every=0.1)
-            assert now() < 4.0 + 2 * 2.2
-            change(cluster, "a", size=1)
+            assert loop_time() == 4.0
+            await wait_until(lambda: second.elector.is_leader, every=0.1)
+            assert loop_time() < 4.0 + 2 * 2.2
+            update_foo(cluster, "a", size=1)
             await asyncio.sleep(3)
             waiting.cancel()
             with suppress(asyncio.CancelledError):
                 await waiting
 
-    simulated(main)
+    run_simulated(main)
     assert [name for name, _, _ in stage.spans] == ["one", "two", "two"]
     assert not stage.together
 
@@ -127,14 +134,14 @@ def test_a_controller_that_is_stopped_gives_the_lease_back_when_its_runs_are_ove
 def test_the_lease_is_held_until_runs_have_ended_that_ignore_their_cancellation(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster, ends = a_cluster("a"), list[float]()
+    cluster, ends = make_cluster("a"), list[float]()
 
     async def deaf(key: ObjectKey, ctx: ReconcileContext) -> None:
-        until = now() + 60
-        while now() < until:
+        until = loop_time() + 60
+        while loop_time() < until:
             with suppress(asyncio.CancelledError):
-                await asyncio.sleep(until - now())
-        ends.append(now())
+                await asyncio.sleep(until - loop_time())
+        ends.append(loop_time())
 
     async def main() -> None:
         source = ClusterSource(cluster)
@@ -150,23 +157,23 @@ def test_the_lease_is_held_until_runs_have_ended_that_ignore_their_cancellation(
             assert elector.is_leader
             await asyncio.wait({leading})
             assert leading.cancelled()
-            assert ends == [now()]
+            assert ends == [loop_time()]
             assert cluster.get("leases", "it", namespace="default")["spec"]["holderIdentity"] == ""
 
-    simulated(main)
+    run_simulated(main)
     assert "it: the run of default/a goes on after 11 s, although it was cancelled" in caplog.text
 
 
 def test_runs_may_take_their_time_to_end_when_leadership_was_lost() -> None:
     """The loop has other things to do meanwhile than to cancel who waits for them."""
-    cluster, ends = a_cluster("a"), list[float]()
+    cluster, ends = make_cluster("a"), list[float]()
 
     async def tidy(key: ObjectKey, ctx: ReconcileContext) -> None:
         try:
             await asyncio.sleep(1000)
         finally:
             await asyncio.sleep(3)
-            ends.append(now())
+            ends.append(loop_time())
 
     async def main() -> None:
         source = ClusterSource(cluster)
@@ -179,6 +186,6 @@ def test_runs_may_take_their_time_to_end_when_leadership_was_lost() -> None:
             cluster.merge_patch("leases", "it", other, namespace="default")
             await asyncio.wait({leading})
             assert isinstance(leading.exception(), LeadershipLost)
-            assert ends == [now()] == [2.0 + 3.0]
+            assert ends == [loop_time()] == [2.0 + 3.0]
 
-    simulated(main)
+    run_simulated(main)

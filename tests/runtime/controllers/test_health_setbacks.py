@@ -7,17 +7,17 @@ import logging
 import pytest
 
 from aioinformer import Problem
-from aioinformer._runtime.controllers.health import Setbacks
+from aioinformer._runtime.controllers.health import ReconcileErrors
 from aioinformer.errors import ConnectionLost, ReconcileTimeout
-from tests.runtime.controllers.controlling import key
+from tests.runtime.controllers.reconcilers import key
 
 
 async def test_a_failure_is_logged_counted_and_told(caplog: pytest.LogCaptureFixture) -> None:
     told = list[Problem]()
-    setbacks = Setbacks("it", "foos", on_error=told.append)
+    setbacks = ReconcileErrors("it", "foos", on_error=told.append)
     error = ValueError("no")
 
-    setbacks.failed(key("a"), error, retries=3, delay=0.02)
+    setbacks.report_failure(key("a"), error, retries=3, delay=0.02)
 
     assert told == [
         Problem(
@@ -29,14 +29,14 @@ async def test_a_failure_is_logged_counted_and_told(caplog: pytest.LogCaptureFix
     assert record.message == said
     assert record.levelno == logging.ERROR
     assert record.exc_info is not None
-    assert (setbacks.count, repr(setbacks)) == (1, "<Setbacks of it: 1>")
+    assert (setbacks.count, repr(setbacks)) == (1, "<ReconcileErrors of it: 1>")
 
 
 @pytest.mark.parametrize("error", [ConnectionLost("gone"), ReconcileTimeout("late")])
 async def test_what_explains_itself_has_no_traceback(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    Setbacks("it", "foos").failed(key("a"), error, retries=1, delay=1)
+    ReconcileErrors("it", "foos").report_failure(key("a"), error, retries=1, delay=1)
     (record,) = caplog.records
     assert (record.levelno, record.exc_info) == (logging.WARNING, None)
 
@@ -46,7 +46,9 @@ async def test_an_interruption_in_the_hook_is_not_swallowed() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Setbacks("it", "foos", on_error=hook).trigger_failed("bars", ValueError("no"))
+        ReconcileErrors("it", "foos", on_error=hook).report_trigger_failure(
+            "bars", ValueError("no")
+        )
 
 
 def test_a_hook_that_can_not_be_called_is_refused() -> None:
@@ -54,4 +56,4 @@ def test_a_hook_that_can_not_be_called_is_refused() -> None:
         return None
 
     with pytest.raises(TypeError, match="must not be async"):
-        Setbacks("it", "foos", on_error=later)  # type: ignore[arg-type] # on purpose
+        ReconcileErrors("it", "foos", on_error=later)  # type: ignore[arg-type] # on purpose

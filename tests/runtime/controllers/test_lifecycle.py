@@ -18,24 +18,24 @@ from aioinformer import (
     SharedInformerFactory,
 )
 from aioinformer._core.controllers.queue_items import ReadQueue
-from aioinformer._runtime.controllers.lifecycle import LIMIT
+from aioinformer._runtime.controllers.lifecycle import PENDING_LIMIT
 from aioinformer.errors import Forbidden, NotRunning, ShutdownIncomplete
 from aioinformer.testing import ClusterSource, Faults
-from tests.runtime.controllers.controlling import (
+from tests.runtime.controllers.reconcilers import (
     BARS,
     FOOS,
-    Diary,
-    a_cluster,
-    change,
-    create,
-    foos_of,
-    informing,
+    RecordingReconciler,
+    create_foo,
+    foo_informer,
     key,
-    now,
-    simulated,
-    until,
+    loop_time,
+    make_cluster,
+    run_simulated,
+    running_factory,
+    update_foo,
+    wait_until,
 )
-from tests.runtime.elections import candidates
+from tests.runtime.leaderelection import electors
 
 
 def tasks_left() -> set[str]:
@@ -61,42 +61,42 @@ def cancel(name: str) -> None:
 
 
 def test_leaving_lets_runs_finish_and_starts_no_more(caplog: pytest.LogCaptureFixture) -> None:
-    cluster, diary = a_cluster(*"abcde"), Diary(takes=5)
+    cluster, diary = make_cluster(*"abcde"), RecordingReconciler(duration=5)
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             async with Controller(foos, diary, workers=2, name="it") as it:
                 await asyncio.sleep(1)
-            assert now() == 5.0
+            assert loop_time() == 5.0
             assert it.state == "stopped"
             assert foos.registrations == ()
             assert it.health.waiting == 3
-            create(cluster, "f")
+            create_foo(cluster, "f")
             await asyncio.sleep(10)
 
-    simulated(main)
+    run_simulated(main)
     assert len(diary.ended) == 2
     assert diary.cancelled == []
     assert "controller it stopped: 0 runs cancelled, 3 keys left in line, 0 left" in caplog.text
 
 
 def test_runs_that_are_not_done_by_the_deadline_are_cancelled_and_named() -> None:
-    cluster, diary = a_cluster("a", "b"), Diary(takes=100)
+    cluster, diary = make_cluster("a", "b"), RecordingReconciler(duration=100)
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             with pytest.raises(ShutdownIncomplete) as caught:
                 async with Controller(foos, diary, shutdown_timeout=7, name="it"):
                     await asyncio.sleep(1)
             assert caught.value.left == ("it: default/a", "it: default/b")
-            assert now() == 8.0
+            assert loop_time() == 8.0
 
-    simulated(main)
+    run_simulated(main)
     assert sorted(diary.cancelled) == ["a", "b"]
 
 
 def test_a_run_that_never_ends_is_named_and_left_behind() -> None:
-    cluster, ends = a_cluster("a"), asyncio.Event()
+    cluster, ends = make_cluster("a"), asyncio.Event()
 
     async def deaf(key: ObjectKey, ctx: ReconcileContext) -> None:
         while not ends.is_set():
@@ -106,42 +106,44 @@ def test_a_run_that_never_ends_is_named_and_left_behind() -> None:
                 continue
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             with pytest.raises(ShutdownIncomplete, match="it: default/a"):
                 async with Controller(foos, deaf, shutdown_timeout=3, name="it"):
                     await asyncio.sleep(1)
-            assert now() == 5.0  # three seconds to finish, one more to honour the cancellation
+            assert (
+                loop_time() == 5.0
+            )  # three seconds to finish, one more to honour the cancellation
             ends.set()
             await asyncio.sleep(1)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_a_failed_run_at_the_end_is_among_what_is_left(caplog: pytest.LogCaptureFixture) -> None:
-    cluster = a_cluster("a", "b")
-    diary = Diary(takes=2, answers=[ValueError("no"), Result(requeue_after=60)])
+    cluster = make_cluster("a", "b")
+    diary = RecordingReconciler(duration=2, results=[ValueError("no"), Result(requeue_after=60)])
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             async with Controller(foos, diary, name="it") as it:
                 await asyncio.sleep(1)
             assert it.health.waiting == 2
 
-    simulated(main)
+    run_simulated(main)
     assert "0 keys left in line, 2 left that were to run later" in caplog.text
 
 
 def test_stop_ends_run_when_the_runs_are_over() -> None:
-    cluster, diary = a_cluster("a"), Diary(takes=5)
+    cluster, diary = make_cluster("a"), RecordingReconciler(duration=5)
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             it = Controller(foos, diary)
             asyncio.get_running_loop().call_later(1, it.stop)
             await it.run()
-            assert now() == 5.0
+            assert loop_time() == 5.0
 
-    simulated(main)
+    run_simulated(main)
     assert diary.ended == ["a"]
 
 
@@ -149,11 +151,11 @@ def test_a_controller_whose_factory_was_not_entered_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> None:
-        informers = SharedInformerFactory(ClusterSource(a_cluster()))
-        async with Controller(informers.informer(FOOS), Diary(), name="c"):
+        informers = SharedInformerFactory(ClusterSource(make_cluster()))
+        async with Controller(informers.informer(FOOS), RecordingReconciler(), name="c"):
             await asyncio.sleep(100)
 
-    simulated(main)
+    run_simulated(main)
     (said,) = [each.message for each in caplog.records if "does nothing yet" in each.message]
     assert said.startswith("controller c does nothing yet: not synced after 30 s: controller c of")
     assert "not started: enter the factory with `async with`" in said
@@ -161,39 +163,39 @@ def test_a_controller_whose_factory_was_not_entered_says_so(
 
 def test_stop_while_it_waits_for_its_informer_is_no_failure() -> None:
     async def main() -> None:
-        informers = SharedInformerFactory(ClusterSource(a_cluster()))  # never entered
-        it = Controller(informers.informer(FOOS), Diary())
+        informers = SharedInformerFactory(ClusterSource(make_cluster()))  # never entered
+        it = Controller(informers.informer(FOOS), RecordingReconciler())
         asyncio.get_running_loop().call_later(1, it.stop)
         await it.run()
-        assert (it.state, now()) == ("stopped", 1.0)
+        assert (it.state, loop_time()) == ("stopped", 1.0)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_a_controller_that_was_stopped_before_its_start_does_nothing() -> None:
-    cluster, diary = a_cluster("a"), Diary()
+    cluster, diary = make_cluster("a"), RecordingReconciler()
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             it = Controller(foos, diary)
             it.stop()
             await it.run()
 
-    simulated(main)
+    run_simulated(main)
     assert diary.runs == []
 
 
 def test_an_exception_in_the_body_cancels_runs_at_once_and_comes_out_as_itself() -> None:
-    cluster, diary, mine = a_cluster("a"), Diary(takes=100), ValueError("mine")
+    cluster, diary, mine = make_cluster("a"), RecordingReconciler(duration=100), ValueError("mine")
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             with pytest.raises(ValueError, match="mine") as caught:
                 await within(Controller(foos, diary), mine)
             assert caught.value is mine
-            assert now() == 1.0
+            assert loop_time() == 1.0
 
-    simulated(main)
+    run_simulated(main)
     assert diary.cancelled == ["a"]
 
 
@@ -201,20 +203,20 @@ def test_cancelled_it_cancels_its_runs_in_the_step_in_which_it_hears_of_it() -> 
     """So that nothing is written after a lease was lost, but what was on its way already: in the
     turn of the cancellation and, before it has come through, in the next one.
     """
-    cluster = a_cluster("a")
+    cluster = make_cluster("a")
     writes = list[float]()
 
     async def busy(key: ObjectKey, ctx: ReconcileContext) -> None:
         while True:
-            writes.append(now())
+            writes.append(loop_time())
             await asyncio.sleep(0)  # always ready to go on
             if len(writes) > 1000:
                 await asyncio.sleep(1)
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             running = asyncio.create_task(Controller(foos, busy).run())
-            await until(lambda: len(writes) >= 100, every=0)
+            await wait_until(lambda: len(writes) >= 100, every=0)
             before = len(writes)
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -224,14 +226,14 @@ def test_cancelled_it_cancels_its_runs_in_the_step_in_which_it_hears_of_it() -> 
 
     for seed in range(20):
         writes.clear()
-        simulated(main, seed=seed)
+        run_simulated(main, seed=seed)
 
 
 def test_a_cancellation_cuts_the_time_for_finishing_short() -> None:
-    cluster, diary = a_cluster("a"), Diary(takes=100)
+    cluster, diary = make_cluster("a"), RecordingReconciler(duration=100)
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             it = Controller(foos, diary, shutdown_timeout=60)
             running = asyncio.create_task(it.run())
             await asyncio.sleep(1)
@@ -240,20 +242,20 @@ def test_a_cancellation_cuts_the_time_for_finishing_short() -> None:
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running
-            assert now() == 2.0
+            assert loop_time() == 2.0
 
-    simulated(main)
+    run_simulated(main)
     assert diary.cancelled == ["a"]
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4, 5, 8, 13, 21])
 def test_cancelled_at_any_moment_nothing_is_left_behind(after: int) -> None:
-    cluster = a_cluster("a", "b")
+    cluster = make_cluster("a", "b")
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             before = tasks_left()
-            running = asyncio.create_task(Controller(foos, Diary(takes=1)).run())
+            running = asyncio.create_task(Controller(foos, RecordingReconciler(duration=1)).run())
             for _ in range(after):
                 await asyncio.sleep(0)
             running.cancel()
@@ -264,11 +266,11 @@ def test_cancelled_at_any_moment_nothing_is_left_behind(after: int) -> None:
             assert {each for each in tasks_left() if "it" in each} <= before
 
     for seed in range(10):
-        simulated(main, seed=seed)
+        run_simulated(main, seed=seed)
 
 
 def test_what_a_cancelled_run_raises_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    cluster = a_cluster("a")
+    cluster = make_cluster("a")
 
     async def clumsy(key: ObjectKey, ctx: ReconcileContext) -> None:
         try:
@@ -277,11 +279,11 @@ def test_what_a_cancelled_run_raises_is_said(caplog: pytest.LogCaptureFixture) -
             raise ValueError("while cleaning up")
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             with pytest.raises(KeyError):
                 await within(Controller(foos, clumsy), KeyError())
 
-    simulated(main)
+    run_simulated(main)
     assert "raised as it was cancelled: ValueError: while cleaning up" in caplog.text
 
 
@@ -289,12 +291,14 @@ def test_what_a_cancelled_run_raises_is_said(caplog: pytest.LogCaptureFixture) -
 
 
 def test_a_factory_that_is_left_first_ends_the_controller_with_a_reason() -> None:
-    cluster = a_cluster("a")
+    cluster = make_cluster("a")
 
     async def main() -> None:
         informers = SharedInformerFactory(ClusterSource(cluster))
         await informers.__aenter__()
-        running = asyncio.create_task(Controller(informers.informer(FOOS), Diary()).run())
+        running = asyncio.create_task(
+            Controller(informers.informer(FOOS), RecordingReconciler()).run()
+        )
         await asyncio.sleep(1)
         await informers.__aexit__(None, None, None)
         with pytest.raises(
@@ -302,18 +306,18 @@ def test_a_factory_that_is_left_first_ends_the_controller_with_a_reason() -> Non
         ):
             await running
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_an_informer_that_fails_is_what_the_factory_raises() -> None:
     """The controller's own error is a consequence; the cause comes out."""
-    cluster, faults = a_cluster("a"), Faults()
+    cluster, faults = make_cluster("a"), Faults()
     states = list[str]()
 
     async def main() -> None:
         source = ClusterSource(cluster, faults)
         async with SharedInformerFactory(source, fail_fast=(Forbidden,)) as informers:
-            it = Controller(informers.informer(FOOS), Diary())
+            it = Controller(informers.informer(FOOS), RecordingReconciler())
             try:
                 async with it:
                     await asyncio.sleep(1)
@@ -324,17 +328,19 @@ def test_an_informer_that_fails_is_what_the_factory_raises() -> None:
                 states.append(it.state)
 
     with pytest.raises(Forbidden):
-        simulated(main)
+        run_simulated(main)
     assert len(states) == 1
 
 
 def test_one_of_several_informers_is_enough_to_end_it() -> None:
-    cluster = a_cluster("a")
+    cluster = make_cluster("a")
 
     async def main() -> None:
-        async with informing(cluster) as informers:
+        async with running_factory(cluster) as informers:
             bars = informers.informer(BARS)
-            controller = Controller(informers.informer(FOOS), Diary(), name="it").owns(bars)
+            controller = Controller(
+                informers.informer(FOOS), RecordingReconciler(), name="it"
+            ).owns(bars)
             running = asyncio.create_task(controller.run())
             await asyncio.sleep(1)
             (trigger,) = bars.registrations
@@ -344,38 +350,38 @@ def test_one_of_several_informers_is_enough_to_end_it() -> None:
             assert controller.state == "failed"
             assert "NotRunning" in str(controller.health)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_an_informer_that_has_ended_has_no_controllers() -> None:
-    cluster = a_cluster("a")
+    cluster = make_cluster("a")
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             pass
-        it = Controller(foos, Diary())
+        it = Controller(foos, RecordingReconciler())
         with pytest.raises(NotRunning):
             await it.run()
 
-    simulated(main)
+    run_simulated(main)
 
 
 @pytest.mark.parametrize("name", ["worker 0 of controller it", "lead of controller it"])
 def test_a_task_that_somebody_else_cancels_is_a_failure_and_never_silent(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cluster = a_cluster("a")
+    cluster = make_cluster("a")
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
-            it = Controller(foos, Diary(), name="it")
+        async with foo_informer(cluster) as foos:
+            it = Controller(foos, RecordingReconciler(), name="it")
             asyncio.get_running_loop().call_later(1, cancel, name)
             with pytest.raises(RuntimeError, match="was cancelled, but not by its controller"):
                 await it.run()
             assert it.state == "failed"
             assert foos.registrations == ()
 
-    simulated(main)
+    run_simulated(main)
     assert "the controller it failed" in caplog.text
 
 
@@ -387,44 +393,44 @@ class Broken(ItemExponential):
 
 
 def test_a_worker_that_fails_ends_the_controller_and_is_raised() -> None:
-    cluster, diary = a_cluster("a"), Diary(answers=[ValueError("no")])
+    cluster, diary = make_cluster("a"), RecordingReconciler(results=[ValueError("no")])
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             it = Controller(foos, diary, limiter=Broken())
             with pytest.raises(KeyError, match="the limiter is broken"):
                 await it.run()
             assert it.state == "failed"
             assert isinstance(it.health.error, KeyError)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_controllers_share_informers_and_end_apart() -> None:
-    cluster, first, second = a_cluster("a"), Diary(), Diary()
+    cluster, first, second = make_cluster("a"), RecordingReconciler(), RecordingReconciler()
 
     async def main() -> None:
-        async with foos_of(cluster) as foos, Controller(foos, first):
+        async with foo_informer(cluster) as foos, Controller(foos, first):
             async with Controller(foos, second):
                 await asyncio.sleep(1)
-            change(cluster, "a", size=1)
+            update_foo(cluster, "a", size=1)
             await asyncio.sleep(1)
 
-    simulated(main)
+    run_simulated(main)
     assert (len(first.runs), len(second.runs)) == (2, 1)
 
 
 def test_it_may_be_left_by_another_task_than_it_was_entered_by() -> None:
-    cluster, diary = a_cluster("a"), Diary()
+    cluster, diary = make_cluster("a"), RecordingReconciler()
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             it = await asyncio.create_task(Controller(foos, diary).__aenter__())
             await asyncio.sleep(1)
             await asyncio.create_task(it.__aexit__(None, None, None))
             assert it.state == "stopped"
 
-    simulated(main)
+    run_simulated(main)
     assert diary.names == ["a"]
 
 
@@ -432,28 +438,30 @@ def test_children_that_come_and_go_in_a_flood_are_all_heard_of() -> None:
     """Merged by object, what came and went would be nothing, and no owner would hear that it is to
     make another one.
     """
-    cluster, asked = a_cluster("a"), set[str]()
+    cluster, asked = make_cluster("a"), set[str]()
 
     def to_keys(bar: KubeObject) -> list[ObjectKey]:
         asked.add(bar.name)
         if len(asked) < 1000:
-            candidates.stop_for(0.01)  # slow enough to give way after each
+            electors.pause_process(0.01)  # slow enough to give way after each
         return [key("a")]
 
     async def main() -> None:
-        async with informing(cluster) as informers:
+        async with running_factory(cluster) as informers:
             bars = informers.informer(BARS)
-            async with Controller(informers.informer(FOOS), Diary()).watches(bars, to_keys) as it:
+            async with Controller(informers.informer(FOOS), RecordingReconciler()).watches(
+                bars, to_keys
+            ) as it:
                 await it.wait_synced(5)
-                for number in range(LIMIT):
+                for number in range(PENDING_LIMIT):
                     cluster.create(BARS, {"metadata": {"name": f"bar-{number}"}})
                     cluster.delete(BARS, f"bar-{number}")
                 async with asyncio.timeout(1000):
-                    await until(lambda: len(asked) == LIMIT, every=1)
+                    await wait_until(lambda: len(asked) == PENDING_LIMIT, every=1)
                 (registration,) = bars.registrations
                 assert registration.statistics().merged == 0
 
-    candidates.simulated(main)
+    electors.run_simulated(main)
 
 
 # -- measured ---------------------------------------------------------------------------------
@@ -480,24 +488,24 @@ class Counting(NoMetrics):
 
 @pytest.mark.parametrize("cancelled", [False, True])
 def test_runs_are_measured_and_the_queue_ends_with_the_controller(cancelled: bool) -> None:
-    cluster, metrics = a_cluster("a"), Counting()
-    diary = Diary(
-        takes=1,
-        answers=[None, ValueError("no"), Result(requeue=True), Result(requeue_after=1)],
+    cluster, metrics = make_cluster("a"), Counting()
+    diary = RecordingReconciler(
+        duration=1,
+        results=[None, ValueError("no"), Result(requeue=True), Result(requeue_after=1)],
     )
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             it = Controller(foos, diary, name="it", workers=1, metrics=metrics, timeout=5)
             running = asyncio.create_task(it.run())
             await asyncio.sleep(2)
-            change(cluster, "a", size=1)
+            update_foo(cluster, "a", size=1)
             await asyncio.sleep(8)
-            diary.takes = 10
-            change(cluster, "a", size=2)
+            diary.duration = 10
+            update_foo(cluster, "a", size=2)
             await asyncio.sleep(5)
             for name in "bcdef":
-                create(cluster, name)
+                create_foo(cluster, name)
             await asyncio.sleep(0.2)
             if cancelled:
                 running.cancel()
@@ -507,7 +515,7 @@ def test_runs_are_measured_and_the_queue_ends_with_the_controller(cancelled: boo
             assert it.health.queue.depth == 0
             assert it.health.waiting >= 4
 
-    simulated(main)
+    run_simulated(main)
     words = ["success", "error", "requeue", "requeue_after", "success", "timeout"]
     assert [result for _, result, _ in metrics.results][:6] == words
     assert metrics.results[5] == ("it", "timeout", 5.0)
@@ -518,10 +526,10 @@ def test_runs_are_measured_and_the_queue_ends_with_the_controller(cancelled: boo
 def test_a_hundred_thousand_keys_left_in_line_hold_nobody(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster, diary = a_cluster("a"), Diary()
+    cluster, diary = make_cluster("a"), RecordingReconciler()
 
     async def main() -> None:
-        async with foos_of(cluster) as foos:
+        async with foo_informer(cluster) as foos:
             async with Controller(foos, diary, name="it") as it:
                 await it.wait_synced(5)
                 for i in range(100_000):
@@ -529,6 +537,6 @@ def test_a_hundred_thousand_keys_left_in_line_hold_nobody(
             assert it.health.queue.depth == 0
             assert it.health.waiting > 99_000
 
-    simulated(main)
+    run_simulated(main)
     assert "keys left in line" in caplog.text
     assert caplog.records[-1].levelno == logging.WARNING

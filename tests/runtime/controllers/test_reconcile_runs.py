@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from aioinformer import ObjectKey, Priority, ReconcileContext, Result
-from aioinformer._runtime.controllers.reconcile_runs import Reconciles
+from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
 from aioinformer.errors import HandlerCancelled, ReconcileTimeout
-from tests.runtime.controllers.controlling import key, now, simulated
+from tests.runtime.controllers.reconcilers import key, loop_time, run_simulated
 
 A = key("a")
 CONTEXT = ReconcileContext(controller="it", reasons=(), retries=0, priority=Priority.NORMAL)
@@ -21,15 +21,15 @@ async def waits(key: ObjectKey, ctx: ReconcileContext) -> None:
 
 def test_a_run_is_known_while_it_goes_on() -> None:
     async def main() -> None:
-        runs = Reconciles("it", waits)
-        task = asyncio.create_task(runs.once(A, CONTEXT))
+        runs = ReconcileRuns("it", waits)
+        task = asyncio.create_task(runs.run(A, CONTEXT))
         await asyncio.sleep(10)
-        assert (runs.keys, runs.seconds(now())) == ((A,), {A: 10.0})
-        assert repr(runs) == "<Reconciles of it: 1 under way>"
+        assert (runs.keys, runs.durations(loop_time())) == ((A,), {A: 10.0})
+        assert repr(runs) == "<ReconcileRuns of it: 1 under way>"
         await task
         assert runs.keys == ()
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_what_it_answers_is_returned() -> None:
@@ -37,9 +37,9 @@ def test_what_it_answers_is_returned() -> None:
         return Result(requeue_after=5)
 
     async def main() -> Result | None:
-        return await Reconciles("it", answers).once(A, CONTEXT)
+        return await ReconcileRuns("it", answers).run(A, CONTEXT)
 
-    assert simulated(main) == Result(requeue_after=5)
+    assert run_simulated(main) == Result(requeue_after=5)
 
 
 def test_cleaning_up_is_waited_for_and_not_broken_off() -> None:
@@ -51,17 +51,17 @@ def test_cleaning_up_is_waited_for_and_not_broken_off() -> None:
             await asyncio.sleep(100)
         finally:
             await asyncio.sleep(5)
-            cleaned.append(now())
+            cleaned.append(loop_time())
 
     async def main() -> None:
-        task = asyncio.create_task(Reconciles("it", careful, timeout=50).once(A, CONTEXT))
+        task = asyncio.create_task(ReconcileRuns("it", careful, timeout=50).run(A, CONTEXT))
         for _ in range(4):
             await asyncio.sleep(1)
             task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    simulated(main)
+    run_simulated(main)
     assert cleaned == [6.0]
 
 
@@ -76,10 +76,10 @@ async def is_odd(key: ObjectKey, ctx: ReconcileContext) -> None:
 def test_what_is_no_exception_is_wrapped_in_one() -> None:
     async def main() -> None:
         with pytest.raises(HandlerCancelled, match="it raised a Odd of its own") as caught:
-            await Reconciles("it", is_odd).once(A, CONTEXT)
+            await ReconcileRuns("it", is_odd).run(A, CONTEXT)
         assert isinstance(caught.value.__cause__, Odd)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_what_a_late_run_raised_is_the_cause_of_the_timeout() -> None:
@@ -91,10 +91,10 @@ def test_what_a_late_run_raised_is_the_cause_of_the_timeout() -> None:
 
     async def main() -> None:
         with pytest.raises(ReconcileTimeout, match="took longer than 5 s") as caught:
-            await Reconciles("it", clumsy, timeout=5).once(A, CONTEXT)
+            await ReconcileRuns("it", clumsy, timeout=5).run(A, CONTEXT)
         assert isinstance(caught.value.__cause__, ValueError)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_a_run_that_finishes_although_it_is_late_is_late() -> None:
@@ -107,7 +107,7 @@ def test_a_run_that_finishes_although_it_is_late_is_late() -> None:
 
     async def main() -> None:
         with pytest.raises(ReconcileTimeout) as caught:
-            await Reconciles("it", finishes, timeout=5).once(A, CONTEXT)
+            await ReconcileRuns("it", finishes, timeout=5).run(A, CONTEXT)
         assert caught.value.__cause__ is None
 
-    simulated(main)
+    run_simulated(main)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from aioinformer import Added, Deleted, Event, KubeObject, ObjectKey, Priority, Reason, Updated
-from aioinformer._runtime.controllers.triggers import OwnTrigger, ToKeys, Trigger, check_to_keys
-from tests.runtime.sources import pod
+from aioinformer._runtime.controllers.triggers import ObjectTrigger, ToKeys, Trigger, check_to_keys
+from tests.runtime.scripted_source import pod
 
 OLD, NEW = pod("a", 1), pod("a", 2)
 
@@ -29,7 +29,7 @@ class Asked:
 
 
 def trigger(asked: Asked, to_keys: ToKeys) -> Trigger:
-    return Trigger("pods", asked, to_keys, key=parsed, failed=asked.failures.append)
+    return Trigger("pods", asked, to_keys, parse_key=parsed, on_error=asked.failures.append)
 
 
 def parsed(key: ObjectKey | str) -> ObjectKey:
@@ -53,7 +53,7 @@ def by_version(obj: KubeObject) -> Iterable[str]:
 )
 def test_an_event_asks_for_its_key_and_says_why(event: Event, why: str, priority: Priority) -> None:
     asked = Asked()
-    OwnTrigger("pods", asked)(event)
+    ObjectTrigger("pods", asked)(event)
     assert (asked.keys, asked.why) == (["web/a"], [(why, priority)])
 
 
@@ -110,5 +110,5 @@ def test_to_keys_is_a_plain_function(given: object) -> None:
 
 def test_triggers_say_what_they_are() -> None:
     asked = Asked()
-    assert repr(OwnTrigger("pods", asked)) == "<OwnTrigger of pods>"
+    assert repr(ObjectTrigger("pods", asked)) == "<ObjectTrigger of pods>"
     assert "Trigger of pods: <function by_version" in repr(trigger(asked, by_version))

@@ -14,10 +14,10 @@ import pytest
 
 from aioinformer import FastSlow, NoMetrics, ObjectKey, Priority, RateLimiter, WorkQueue
 from aioinformer._core.controllers.queue_items import ReadQueue
-from aioinformer._runtime.controllers.work_queue import AT_ONCE
+from aioinformer._runtime.controllers.work_queue import KEYS_PER_STEP
 from aioinformer.errors import QueueShutDown, UsageError
 from aioinformer.testing.simulation.loop import run
-from tests.runtime.sources import settle
+from tests.runtime.scripted_source import yield_to_loop
 
 
 def simulated(main: Coroutine[Any, Any, None], *, seed: int = 1) -> None:
@@ -33,7 +33,7 @@ async def waiting(queue: WorkQueue[str], count: int = 1) -> list[asyncio.Task[st
     tasks: list[asyncio.Task[str]] = []
     for _ in range(count):
         tasks.append(asyncio.create_task(queue.get()))
-        await settle()
+        await yield_to_loop()
     return tasks
 
 
@@ -287,15 +287,17 @@ def test_thousands_that_are_ready_at_once_come_in_several_steps() -> None:
 
     async def main() -> None:
         queue = WorkQueue[int]()
-        for key in range(3 * AT_ONCE):
+        for key in range(3 * KEYS_PER_STEP):
             queue.add_after(key, 1.0)
         await asyncio.sleep(1.0)
         lengths: set[int] = set()
         while queue.statistics().delayed:
             lengths.add(len(queue))
             await asyncio.sleep(0)
-        assert {AT_ONCE, 2 * AT_ONCE} <= lengths
-        assert [await queue.get() for _ in range(3 * AT_ONCE)] == list(range(3 * AT_ONCE))
+        assert {KEYS_PER_STEP, 2 * KEYS_PER_STEP} <= lengths
+        assert [await queue.get() for _ in range(3 * KEYS_PER_STEP)] == list(
+            range(3 * KEYS_PER_STEP)
+        )
 
     simulated(main())
 
@@ -474,14 +476,14 @@ async def test_a_shutdown_drops_what_is_delayed_and_its_timer() -> None:
 def test_a_shutdown_frees_thousands_of_delayed_keys_in_several_steps() -> None:
     async def main() -> None:
         queue = WorkQueue[Key]()
-        for number in range(3 * AT_ONCE):
+        for number in range(3 * KEYS_PER_STEP):
             queue.add_after(Key(number), 60)
         queue.shut_down()
         counts = list[int]()
         while counts[-1:] != [0]:
             counts.append(Key.alive)
             await asyncio.sleep(0)
-        assert counts == [2 * AT_ONCE, AT_ONCE, 0]
+        assert counts == [2 * KEYS_PER_STEP, KEYS_PER_STEP, 0]
 
     run(main(), seed=1, order="fifo")
 
@@ -633,7 +635,7 @@ async def test_its_repr_says_how_it_stands() -> None:
     shown = "<KeyQueue open normal=0 low=0 delayed=0 processing=0>"
     assert repr(queue) == f"<WorkQueue pods waiters=1 {shown}>"
     await ended(worker)
-    assert repr(queue.work()) == f"<Work of {queue!r}>"
+    assert repr(queue.work()) == f"<WorkContext of {queue!r}>"
 
 
 # -- where it may be used ------------------------------------------------------------------------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from aioinformer._runtime.controllers.work_queue import Turns
-from tests.runtime.sources import settle
+from aioinformer._runtime.controllers.work_queue import FairWaiters
+from tests.runtime.scripted_source import yield_to_loop
 
 
 class Shelf:
@@ -13,10 +13,10 @@ class Shelf:
 
     def __init__(self) -> None:
         self.things: list[str] = []
-        self.turns = Turns(self.things)
+        self.turns = FairWaiters(self.things)
 
     async def take(self) -> str:
-        if len(self.things) <= self.turns.kept:
+        if len(self.things) <= self.turns.reserved:
             called = await self.turns.wait(asyncio.get_running_loop())
             if not called:
                 return "nothing"
@@ -24,11 +24,11 @@ class Shelf:
 
     def put(self, *things: str) -> None:
         self.things.extend(things)
-        self.turns.call()
+        self.turns.wake()
 
     async def waiting(self, count: int) -> list[asyncio.Task[str]]:
         tasks = [asyncio.create_task(self.take()) for _ in range(count)]
-        await settle()
+        await yield_to_loop()
         return tasks
 
 
@@ -36,12 +36,12 @@ async def test_those_who_wait_are_called_in_the_order_of_coming_one_for_each_thi
     shelf = Shelf()
     tasks = await shelf.waiting(3)
     shelf.put("a", "b")
-    assert repr(shelf.turns) == "<Turns waiting=1 kept=2>"
-    await settle()
+    assert repr(shelf.turns) == "<FairWaiters waiting=1 kept=2>"
+    await yield_to_loop()
     assert [task.done() for task in tasks] == [True, True, False]
     shelf.put("c")
     assert [await task for task in tasks] == ["a", "b", "c"]
-    assert repr(shelf.turns) == "<Turns waiting=0 kept=0>"
+    assert repr(shelf.turns) == "<FairWaiters waiting=0 kept=0>"
 
 
 async def test_who_comes_later_does_not_overtake() -> None:
@@ -77,8 +77,8 @@ async def test_what_is_left_over_by_the_last_one_cancelled_can_be_taken() -> Non
     (only,) = await shelf.waiting(1)
     shelf.put("a")
     only.cancel()
-    await settle()
-    assert repr(shelf.turns) == "<Turns waiting=0 kept=0>"
+    await yield_to_loop()
+    assert repr(shelf.turns) == "<FairWaiters waiting=0 kept=0>"
     assert await shelf.take() == "a"
 
 
@@ -87,8 +87,8 @@ async def test_all_can_be_let_go_with_nothing_but_not_who_was_called() -> None:
     first, second, third = await shelf.waiting(3)
     shelf.put("a")
     third.cancel()
-    shelf.turns.dismiss()
+    shelf.turns.wake_all_empty()
     assert [await first, await second] == ["a", "nothing"]
-    await settle()
+    await yield_to_loop()
     assert third.cancelled()
-    assert shelf.turns.kept == 0
+    assert shelf.turns.reserved == 0

@@ -8,30 +8,30 @@ from contextvars import Context
 from typing import Any, TypeVarTuple, Unpack
 
 from aioinformer import Added
-from aioinformer._runtime.delivery.call import INSIDE, Call, CallWatch, enclosing_call
-from aioinformer._runtime.tasks.event_loop import this_task
+from aioinformer._runtime.delivery.call import CURRENT_CALL, ActiveCall, CallTimeouts, current_call
+from aioinformer._runtime.tasks.event_loop import running_task
 from aioinformer.testing.simulation import SimulatedLoop, run
-from tests.runtime.sources import pod
+from tests.runtime.scripted_source import pod
 
 Ts = TypeVarTuple("Ts")
 EVENT = Added(pod("a", 1))
 
 
 async def test_a_task_that_a_call_starts_is_inside_it_until_the_call_is_over() -> None:
-    call = Call(object(), EVENT, 0.0, this_task())
+    call = ActiveCall(object(), EVENT, 0.0, running_task())
 
-    async def asks() -> Call | None:
-        INSIDE.set(call)
+    async def asks() -> ActiveCall | None:
+        CURRENT_CALL.set(call)
         inside = await asyncio.create_task(asking())
         assert inside is call
-        call.over = True
+        call.done = True
         return await asyncio.create_task(asking())
 
-    async def asking() -> Call | None:
-        return enclosing_call()
+    async def asking() -> ActiveCall | None:
+        return current_call()
 
     assert await asyncio.create_task(asks()) is None
-    assert enclosing_call() is None
+    assert current_call() is None
 
 
 class CountingLoop(SimulatedLoop):
@@ -61,11 +61,11 @@ def in_counted_time(work: Callable[[CountingLoop], Any]) -> CountingLoop:
 
 def test_a_thousand_quick_calls_need_no_thousand_timers() -> None:
     async def main(loop: CountingLoop) -> None:
-        late: list[Call] = []
-        watch = CallWatch([(10.0, late.append)])
+        late: list[ActiveCall] = []
+        watch = CallTimeouts([(10.0, late.append)])
         for _ in range(1000):
-            call = Call(None, EVENT, loop.time(), this_task())
-            watch.begin(call)
+            call = ActiveCall(None, EVENT, loop.time(), running_task())
+            watch.add(call)
             await asyncio.sleep(0.01)  # a timer too
             del watch.calls[call]
         assert not late
@@ -75,19 +75,19 @@ def test_a_thousand_quick_calls_need_no_thousand_timers() -> None:
 
 
 def test_each_call_that_takes_too_long_is_told_of_once_and_in_time() -> None:
-    told: list[tuple[float, Call]] = []
+    told: list[tuple[float, ActiveCall]] = []
 
-    async def main() -> list[Call]:
+    async def main() -> list[ActiveCall]:
         loop = asyncio.get_running_loop()
-        watch = CallWatch([(10.0, lambda call: told.append((loop.time(), call)))])
-        calls: list[Call] = []
+        watch = CallTimeouts([(10.0, lambda call: told.append((loop.time(), call)))])
+        calls: list[ActiveCall] = []
         for _ in range(4):
-            calls.append(Call(None, EVENT, loop.time(), this_task()))
-            watch.begin(calls[-1])
+            calls.append(ActiveCall(None, EVENT, loop.time(), running_task()))
+            watch.add(calls[-1])
             await asyncio.sleep(3)
         del watch.calls[calls[1]]
         await asyncio.sleep(60)
-        assert repr(watch) == "<CallWatch 3 calls in flight>"
+        assert repr(watch) == "<CallTimeouts 3 calls in flight>"
         return calls
 
     calls = run(main(), seed=0)
@@ -100,15 +100,15 @@ def test_a_call_passes_one_limit_after_the_other() -> None:
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        watch = CallWatch(
+        watch = CallTimeouts(
             [
                 (10.0, lambda call: told.append((loop.time(), "slow"))),
                 (30.0, lambda call: told.append((loop.time(), "late"))),
             ]
         )
-        watch.begin(Call(None, EVENT, loop.time(), this_task()))
+        watch.add(ActiveCall(None, EVENT, loop.time(), running_task()))
         await asyncio.sleep(25)
-        watch.begin(Call(None, EVENT, loop.time(), this_task()))
+        watch.add(ActiveCall(None, EVENT, loop.time(), running_task()))
         await asyncio.sleep(60)
 
     run(main(), seed=0)
@@ -117,11 +117,11 @@ def test_a_call_passes_one_limit_after_the_other() -> None:
 
 
 def test_what_is_stopped_tells_of_nothing() -> None:
-    told: list[Call] = []
+    told: list[ActiveCall] = []
 
     async def main() -> None:
-        watch = CallWatch([(10.0, told.append)])
-        watch.begin(Call(None, EVENT, 0.0, this_task()))
+        watch = CallTimeouts([(10.0, told.append)])
+        watch.add(ActiveCall(None, EVENT, 0.0, running_task()))
         watch.stop()
         await asyncio.sleep(60)
 
@@ -131,11 +131,11 @@ def test_what_is_stopped_tells_of_nothing() -> None:
 
 
 async def test_a_call_shows_its_state() -> None:
-    call = Call(None, EVENT, 0.0, this_task())
+    call = ActiveCall(None, EVENT, 0.0, running_task())
     shown = [repr(call)]
-    call.late = TimeoutError()
+    call.timeout_error = TimeoutError()
     shown.append(repr(call))
-    call.over = True
+    call.done = True
     shown.append(repr(call))
 
     states = ("in flight", "late", "over")

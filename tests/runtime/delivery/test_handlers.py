@@ -11,13 +11,20 @@ import pytest
 
 from aioinformer import Added, Deleted, DeleteReason, Event, Handler, KubeObject, Updated
 from aioinformer._runtime.delivery.handlers import (
-    adds_only,
-    deletions_only,
+    add_handler_from,
+    delete_handler_from,
     handler_name,
     is_async,
-    updates_only,
+    update_handler_from,
 )
-from tests.runtime.handled import A1, A2, STORY, Diary, registration, told
+from tests.runtime.registrations import (
+    A1,
+    A2,
+    LIFECYCLE_EVENTS,
+    RecordingHandler,
+    deliver_events,
+    make_registration,
+)
 
 
 class OnlyAdds:
@@ -45,13 +52,13 @@ class OnlyDeletions:
 
 
 async def test_an_object_s_methods_are_called_with_exactly_their_arguments() -> None:
-    diary = Diary()
+    diary = RecordingHandler()
 
-    await told(
+    await deliver_events(
         diary, Added(A1, initial=True), Updated(A1, A1, resync=True), Deleted(A1, "vanished")
     )
 
-    assert diary.lines == [("add", A1, True), ("update", A1, A1, True), ("delete", A1, "vanished")]
+    assert diary.calls == [("add", A1, True), ("update", A1, A1, True), ("delete", A1, "vanished")]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +69,7 @@ async def test_an_object_s_methods_are_called_with_exactly_their_arguments() -> 
 async def test_an_object_may_have_any_of_the_methods(
     handler: OnlyAdds | OnlyUpdates | OnlyDeletions, lines: list[KubeObject]
 ) -> None:
-    it = await told(handler, *STORY)
+    it = await deliver_events(handler, *LIFECYCLE_EVENTS)
 
     assert handler.lines == lines
     assert it.statistics().delivered == 3
@@ -72,9 +79,9 @@ async def test_an_object_may_have_any_of_the_methods(
 async def test_a_function_is_called_with_each_event() -> None:
     seen: list[Event] = []
 
-    await told(seen.append, *STORY)
+    await deliver_events(seen.append, *LIFECYCLE_EVENTS)
 
-    assert seen == STORY
+    assert seen == LIFECYCLE_EVENTS
 
 
 async def test_a_coroutine_function_is_awaited_before_the_next_event() -> None:
@@ -85,7 +92,7 @@ async def test_a_coroutine_function_is_awaited_before_the_next_event() -> None:
         await asyncio.sleep(0)
         log.append(f"end {type(event).__name__}")
 
-    await told(handler, *STORY)
+    await deliver_events(handler, *LIFECYCLE_EVENTS)
 
     assert log == [
         "begin Added",
@@ -103,15 +110,15 @@ async def test_a_function_that_returns_an_awaitable_counts_as_asynchronous() -> 
     async def work(event: Event) -> None:
         done.append(event)
 
-    await told(lambda event: work(event), *STORY)
+    await deliver_events(lambda event: work(event), *LIFECYCLE_EVENTS)
 
-    assert done == STORY
+    assert done == LIFECYCLE_EVENTS
 
 
 @pytest.mark.parametrize("wrong", [None, 7, "on_add", object()], ids=repr)
 def test_what_is_no_handler_is_a_type_error(wrong: object) -> None:
     with pytest.raises(TypeError, match="on_add, on_update or on_delete, or is a function"):
-        registration(cast("Handler", wrong))
+        make_registration(cast("Handler", wrong))
 
 
 def _yields(event: Event) -> Iterator[None]:
@@ -130,12 +137,12 @@ class _OnAddYields:
 @pytest.mark.parametrize("wrong", [_yields, _yields_later, _OnAddYields(), partial(_yields)])
 def test_what_would_only_make_a_generator_is_refused(wrong: object) -> None:
     with pytest.raises(TypeError, match="has a yield in it"):
-        registration(cast("Handler", wrong))
+        make_registration(cast("Handler", wrong))
     with pytest.raises(TypeError, match="has a yield in it"):
-        adds_only(cast("Any", getattr(wrong, "on_add", wrong)))
+        add_handler_from(cast("Any", getattr(wrong, "on_add", wrong)))
 
 
-@pytest.mark.parametrize("decorator", [adds_only, updates_only, deletions_only])
+@pytest.mark.parametrize("decorator", [add_handler_from, update_handler_from, delete_handler_from])
 @pytest.mark.parametrize("wrong", [5, OnlyAdds], ids=repr)
 def test_what_is_decorated_must_be_a_function(decorator: Any, wrong: object) -> None:
     with pytest.raises(TypeError, match="this is for a function, not for"):
@@ -143,24 +150,24 @@ def test_what_is_decorated_must_be_a_function(decorator: Any, wrong: object) -> 
 
 
 async def test_functions_for_one_kind_of_event_hear_nothing_else() -> None:
-    diary = Diary()
+    diary = RecordingHandler()
 
     for handler in (
-        adds_only(diary.on_add),
-        updates_only(diary.on_update),
-        deletions_only(diary.on_delete),
+        add_handler_from(diary.on_add),
+        update_handler_from(diary.on_update),
+        delete_handler_from(diary.on_delete),
     ):
-        await told(handler, *STORY)
+        await deliver_events(handler, *LIFECYCLE_EVENTS)
 
-    assert diary.lines == [("add", A1, False), ("update", A1, A2, False), ("delete", A2, "deleted")]
+    assert diary.calls == [("add", A1, False), ("update", A1, A2, False), ("delete", A2, "deleted")]
 
 
 def test_a_handler_is_called_what_its_author_calls_it() -> None:
     def inner(event: Event) -> None: ...
 
-    assert handler_name(Diary()) == "Diary"
-    assert handler_name(Diary().on_add) == "Diary.on_add"
-    assert handler_name(adds_only(Diary().on_add)) == "Diary.on_add"
+    assert handler_name(RecordingHandler()) == "RecordingHandler"
+    assert handler_name(RecordingHandler().on_add) == "RecordingHandler.on_add"
+    assert handler_name(add_handler_from(RecordingHandler().on_add)) == "RecordingHandler.on_add"
     assert handler_name(partial(inner)) == "partial"
     assert handler_name(inner) == "test_a_handler_is_called_what_its_author_calls_it.inner"
 
@@ -170,7 +177,7 @@ def test_a_class_is_no_handler() -> None:
         def on_add(self, obj: KubeObject, *, initial: bool) -> None: ...
 
     with pytest.raises(TypeError, match=r"pass Audit\(\), not the class"):
-        registration(cast("Handler", Audit))
+        make_registration(cast("Handler", Audit))
 
 
 def test_a_handler_is_async_if_any_of_its_functions_is() -> None:
@@ -179,7 +186,7 @@ def test_a_handler_is_async_if_any_of_its_functions_is() -> None:
     class Callable:
         async def __call__(self, event: Event) -> None: ...
 
-    for handler in (Diary(), OnlyAdds(), function, partial(function), Callable()):
+    for handler in (RecordingHandler(), OnlyAdds(), function, partial(function), Callable()):
         assert is_async(handler)
     assert not is_async(OnlyUpdates())
     assert not is_async(print)
@@ -210,19 +217,19 @@ def test_what_would_fail_at_its_first_call_is_refused_when_it_is_added(
     wrong: object, said: str
 ) -> None:
     with pytest.raises(TypeError, match=said):
-        registration(cast("Handler", wrong))
+        make_registration(cast("Handler", wrong))
 
 
 def test_more_methods_than_are_called_are_nobodys_business() -> None:
-    class Both(Diary):
+    class Both(RecordingHandler):
         def on_updated(self) -> None: ...
 
         def on_error(self) -> None: ...
 
-    registration(Both())
+    make_registration(Both())
 
 
-@pytest.mark.parametrize("decorator", [adds_only, updates_only, deletions_only])
+@pytest.mark.parametrize("decorator", [add_handler_from, update_handler_from, delete_handler_from])
 def test_a_decorated_function_takes_what_it_is_told(decorator: Any) -> None:
     def of_an_event(event: Event) -> None: ...
 

@@ -11,16 +11,16 @@ import pytest
 
 from aioinformer import Added, Deleted, Event, KubeObject, Updated
 from aioinformer._runtime.delivery.handlers import (
-    adds_only,
-    deletions_only,
-    dispatch,
+    add_handler_from,
+    compile_handler,
+    delete_handler_from,
+    event_kinds,
     is_async,
-    kinds_of,
-    traced,
-    updates_only,
+    update_handler_from,
+    with_span,
 )
-from aioinformer._runtime.reporting.safe_tracing import Guard, GuardedSpan
-from tests.runtime.sources import pod
+from aioinformer._runtime.reporting.safe_tracing import SafeCall, SafeSpan
+from tests.runtime.scripted_source import pod
 
 EVENTS: tuple[Event, ...] = (
     Added(pod("a", 1), initial=True),
@@ -35,9 +35,9 @@ class Diary:
     def __init__(self) -> None:
         self.notes: list[str] = []
 
-    def begin(self, kind: str) -> GuardedSpan:
+    def begin(self, kind: str) -> SafeSpan:
         self.notes.append(f"begin {kind}")
-        return GuardedSpan(self, Guard("a test"))
+        return SafeSpan(self, SafeCall("a test"))
 
     @contextmanager
     def current(self) -> Generator[None]:
@@ -50,14 +50,14 @@ class Diary:
 
 
 async def call(handler: object, event: Event) -> None:
-    called: Awaitable[None] | None = dispatch(handler)(event)  # type: ignore[arg-type] # any form
+    called: Awaitable[None] | None = compile_handler(handler)(event)  # type: ignore[arg-type] # any form
     if called is not None:
         await called
 
 
 async def test_a_plain_handler_is_called_in_its_span() -> None:
     diary = Diary()
-    handler = traced(lambda event: diary.notes.append("call"), diary.begin)
+    handler = with_span(lambda event: diary.notes.append("call"), diary.begin)
     assert not is_async(handler)
     await call(handler, EVENTS[0])
     assert diary.notes == ["begin added", "in", "call", "out", "end NoneType"]
@@ -71,7 +71,7 @@ async def test_an_async_handler_stays_one_and_is_awaited_in_its_span() -> None:
         await asyncio.sleep(0)
         diary.notes.append("done")
 
-    handler = traced(store, diary.begin)
+    handler = with_span(store, diary.begin)
     assert iscoroutinefunction(handler)
     await call(handler, EVENTS[1])
     inside = ["in", "call", "done", "out"]
@@ -89,7 +89,7 @@ async def test_what_a_handler_raises_ends_its_span_and_is_raised(waits: bool) ->
         raise KeyError
 
     with pytest.raises(KeyError):
-        await call(traced(store if waits else plain, diary.begin), EVENTS[2])
+        await call(with_span(store if waits else plain, diary.begin), EVENTS[2])
     assert diary.notes[-1] == "end KeyError"
 
 
@@ -105,9 +105,11 @@ class DeletionsOnly:
 @pytest.mark.parametrize(
     ("handler", "kinds"),
     [
-        pytest.param(adds_only(lambda obj, initial: None), ["added"], id="on_add"),
-        pytest.param(updates_only(lambda old, new, resync: None), ["updated"], id="on_update"),
-        pytest.param(deletions_only(lambda obj, reason: None), ["deleted"], id="on_delete"),
+        pytest.param(add_handler_from(lambda obj, initial: None), ["added"], id="on_add"),
+        pytest.param(
+            update_handler_from(lambda old, new, resync: None), ["updated"], id="on_update"
+        ),
+        pytest.param(delete_handler_from(lambda obj, reason: None), ["deleted"], id="on_delete"),
         pytest.param(DeletionsOnly(), ["deleted"], id="object"),
         pytest.param(ignored, ["added", "updated", "deleted"], id="function"),
     ],
@@ -117,6 +119,6 @@ async def test_only_events_that_it_does_something_about_have_spans(
 ) -> None:
     diary = Diary()
     for event in EVENTS:
-        await call(traced(handler, diary.begin), event)  # type: ignore[arg-type] # any form
+        await call(with_span(handler, diary.begin), event)  # type: ignore[arg-type] # any form
     assert [each[6:] for each in diary.notes if each.startswith("begin")] == kinds
-    assert len(kinds_of(handler)) == len(kinds)  # type: ignore[arg-type] # any form
+    assert len(event_kinds(handler)) == len(kinds)  # type: ignore[arg-type] # any form

@@ -15,36 +15,36 @@ import pytest
 from aioinformer import Event, Handler
 from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.objects.kube_object import Added
-from aioinformer._runtime.delivery.handler_errors import Failures
-from aioinformer._runtime.delivery.handlers import Terms
-from aioinformer._runtime.delivery.inline_dispatch import Rounds
-from aioinformer._runtime.delivery.listener import Gate
+from aioinformer._runtime.delivery.handler_errors import HandlerErrors
+from aioinformer._runtime.delivery.handlers import HandlerOptions
+from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher
+from aioinformer._runtime.delivery.listener import BackpressureGate
 from aioinformer._runtime.delivery.registration import Registration
-from aioinformer._runtime.tasks.event_loop import BUDGET
+from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS
 from aioinformer.errors import HandlerCancelled
 from aioinformer.testing.simulation import run
-from tests.runtime.handled import A1, STORY
-from tests.runtime.sources import pod, settle, until
+from tests.runtime.registrations import A1, LIFECYCLE_EVENTS
+from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 
 
 def made(
     handler: Handler,
-    rounds: Rounds,
+    rounds: InlineDispatcher,
     *,
     fail_fast: bool = False,
     limit: int = 10_000,
     timeout: float | None = None,
-    gate: Gate | None = None,
+    gate: BackpressureGate | None = None,
 ) -> Registration:
     """A handler of an informer that has others as well."""
     return Registration(
         handler,
         "h",
         Mailbox(limit=limit, holds=lambda _: True, overflow="block" if gate else "coalesce"),
-        gate or Gate(),
-        terms=Terms(fail_fast=fail_fast, timeout=timeout),
-        failures=Failures("h"),
-        rounds=rounds,
+        gate or BackpressureGate(),
+        options=HandlerOptions(fail_fast=fail_fast, timeout=timeout),
+        errors=HandlerErrors("h"),
+        dispatcher=rounds,
     )
 
 
@@ -54,7 +54,7 @@ async def waiting(*its: Registration) -> AsyncGenerator[None]:
     async with asyncio.TaskGroup() as group:
         for it in its:
             it.start(group, lambda: False)
-        await settle()
+        await yield_to_loop()
         yield
         for it in its:
             it.remove()
@@ -86,16 +86,16 @@ async def test_a_task_sleeps_on_while_its_handler_is_called() -> None:
         counted.append(Steps(work))
         return asyncio.Task(_all(counted[-1]), loop=loop, **options)
 
-    it = made(seen.append, Rounds())
+    it = made(seen.append, InlineDispatcher())
     async with asyncio.TaskGroup() as group:
         asyncio.get_running_loop().set_task_factory(counting)
         it.start(group)
         asyncio.get_running_loop().set_task_factory(None)
-        await settle()
-        for event in STORY:
+        await yield_to_loop()
+        for event in LIFECYCLE_EVENTS:
             it.put([event])
-            await settle(2)
-        assert ([each.taken for each in counted], seen) == ([0], STORY)
+            await yield_to_loop(2)
+        assert ([each.taken for each in counted], seen) == ([0], LIFECYCLE_EVENTS)
         it.remove()
 
     assert counted[0].taken == 1
@@ -110,12 +110,12 @@ def test_one_callback_of_the_loop_serves_all() -> None:
         return lambda _: seen.append(number)
 
     async def main() -> None:
-        rounds = Rounds()
+        rounds = InlineDispatcher()
         its = [made(noting(number), rounds) for number in range(50)]
         async with waiting(*its):
             for it in its:
-                it.put(STORY[:1])
-            assert repr(rounds) == "<Rounds 50 to be visited>"
+                it.put(LIFECYCLE_EVENTS[:1])
+            assert repr(rounds) == "<InlineDispatcher 50 to be visited>"
             await asyncio.sleep(0)
             assert seen == list(range(50))
 
@@ -127,7 +127,7 @@ TENANT = ContextVar("TENANT", default="nobody")
 
 async def test_each_call_is_its_own_tasks() -> None:
     found: list[tuple[object, str]] = []
-    rounds, its = Rounds(), list[Registration]()
+    rounds, its = InlineDispatcher(), list[Registration]()
 
     def look(event: Event) -> None:
         found.append((asyncio.current_task(), TENANT.get()))
@@ -139,8 +139,8 @@ async def test_each_call_is_its_own_tasks() -> None:
     async with waiting(*its):
         for _ in range(2):
             for it in its:
-                it.put(STORY[:1])
-            await settle()
+                it.put(LIFECYCLE_EVENTS[:1])
+            await yield_to_loop()
 
     red, blue = (it.task for it in its)
     assert found == [(red, "red"), (blue, "blue"), (red, "red+"), (blue, "blue+")]
@@ -149,13 +149,13 @@ async def test_each_call_is_its_own_tasks() -> None:
 
 async def test_a_round_gives_way_and_nobody_is_forgotten() -> None:
     steps: list[int] = []
-    rounds, calls, turn = Rounds(), list[int](), 0
+    rounds, calls, turn = InlineDispatcher(), list[int](), 0
 
     def slow(number: int) -> Callable[[Event], None]:
         def call(event: Event) -> None:
             calls.append(number)
             steps.append(turn)
-            time.sleep(BUDGET / 3)
+            time.sleep(SLICE_SECONDS / 3)
 
         return call
 
@@ -182,12 +182,19 @@ async def test_a_function_that_returns_an_awaitable_is_awaited_by_its_task() -> 
         order.append(asyncio.current_task())
         return rest(event)
 
-    it = made(handler, Rounds())
+    it = made(handler, InlineDispatcher())
     async with waiting(it):
-        it.put(STORY)
-        await until(lambda: len(order) == 6)
+        it.put(LIFECYCLE_EVENTS)
+        await wait_until(lambda: len(order) == 6)
 
-    assert order == [it.task, STORY[0], it.task, STORY[1], it.task, STORY[2]]
+    assert order == [
+        it.task,
+        LIFECYCLE_EVENTS[0],
+        it.task,
+        LIFECYCLE_EVENTS[1],
+        it.task,
+        LIFECYCLE_EVENTS[2],
+    ]
 
 
 async def test_what_was_begun_feels_that_it_is_to_end() -> None:
@@ -200,11 +207,11 @@ async def test_what_was_begun_feels_that_it_is_to_end() -> None:
             felt.append("the end")
             raise
 
-    it = made(lambda _: rest(), Rounds())
+    it = made(lambda _: rest(), InlineDispatcher())
     async with asyncio.TaskGroup() as group:
         task = it.start(group, lambda: True)
-        await settle()
-        it.put(STORY)
+        await yield_to_loop()
+        it.put(LIFECYCLE_EVENTS)
         asyncio.get_running_loop().call_soon(task.cancel)  # behind the round, before the task
         await asyncio.wait({task})
 
@@ -217,9 +224,9 @@ def test_what_ends_the_program_does(error: type[BaseException]) -> None:
         raise error
 
     async def main() -> None:
-        it = made(handler, Rounds())
+        it = made(handler, InlineDispatcher())
         async with waiting(it):
-            it.put(STORY)
+            it.put(LIFECYCLE_EVENTS)
             await asyncio.sleep(1)
 
     with pytest.raises(error):
@@ -234,10 +241,10 @@ async def test_with_fail_fast_the_task_ends_though_the_handler_was_removed() -> 
 
     async def until_it_fails() -> None:
         async with waiting(it):
-            it.put(STORY)
+            it.put(LIFECYCLE_EVENTS)
             await asyncio.sleep(1)
 
-    it = made(handler, Rounds(), fail_fast=True)
+    it = made(handler, InlineDispatcher(), fail_fast=True)
     with pytest.raises(ExceptionGroup) as caught:
         await until_it_fails()
 
@@ -247,7 +254,7 @@ async def test_with_fail_fast_the_task_ends_though_the_handler_was_removed() -> 
 @pytest.mark.parametrize("raises", [False, True])
 async def test_a_handler_that_cancels_its_task_hurts_nobody_and_fails_once(raises: bool) -> None:
     seen: list[Event] = []
-    rounds = Rounds()
+    rounds = InlineDispatcher()
 
     def rude(event: Event) -> None:
         task = asyncio.current_task()
@@ -260,12 +267,12 @@ async def test_a_handler_that_cancels_its_task_hurts_nobody_and_fails_once(raise
     async with waiting(*its):
         for number in range(1, 4):
             for it in its:
-                it.put(STORY[:1])
-            await settle()
+                it.put(LIFECYCLE_EVENTS[:1])
+            await yield_to_loop()
             assert its[0].statistics().errors == number
         assert all(it.running for it in its)
 
-    assert seen == STORY[:1] * 3
+    assert seen == LIFECYCLE_EVENTS[:1] * 3
 
 
 async def test_with_fail_fast_a_handler_that_cancels_its_task_ends_it_with_an_error() -> None:
@@ -276,10 +283,10 @@ async def test_with_fail_fast_a_handler_that_cancels_its_task_ends_it_with_an_er
 
     async def until_it_fails() -> None:
         async with waiting(it):
-            it.put(STORY)
+            it.put(LIFECYCLE_EVENTS)
             await asyncio.sleep(1)
 
-    it = made(rude, Rounds(), fail_fast=True)
+    it = made(rude, InlineDispatcher(), fail_fast=True)
     with pytest.raises(ExceptionGroup) as caught:
         await until_it_fails()
 
@@ -288,58 +295,58 @@ async def test_with_fail_fast_a_handler_that_cancels_its_task_ends_it_with_an_er
 
 async def test_in_the_middle_of_another_tasks_step_the_task_is_woken_up_instead() -> None:
     seen: list[Event] = []
-    rounds = Rounds()
+    rounds = InlineDispatcher()
     it = made(seen.append, rounds)
     async with waiting(it):
-        it.put(STORY)
+        it.put(LIFECYCLE_EVENTS)
         loop = asyncio.get_running_loop()
-        assert rounds.asked.popleft().visit(loop, 1.0) == 1.0
+        assert rounds.scheduled.popleft().run_pending(loop, 1.0) == 1.0
         assert seen == []
-        await settle()
+        await yield_to_loop()
 
-    assert seen == STORY
+    assert seen == LIFECYCLE_EVENTS
 
 
 async def test_what_was_merged_is_left_to_the_task() -> None:
     seen: list[Event] = []
-    it = made(seen.append, Rounds(), limit=1)
+    it = made(seen.append, InlineDispatcher(), limit=1)
     async with waiting(it):
-        it.put([Added(A1), *STORY[1:2]])
-        await settle()
+        it.put([Added(A1), *LIFECYCLE_EVENTS[1:2]])
+        await yield_to_loop()
 
-    assert seen == [Added(STORY[1].obj)]
+    assert seen == [Added(LIFECYCLE_EVENTS[1].obj)]
 
 
 async def test_whoever_waits_for_room_is_told_that_there_is_some() -> None:
-    gate = Gate()
-    it = made(lambda _: None, Rounds(), limit=3, gate=gate)
+    gate = BackpressureGate()
+    it = made(lambda _: None, InlineDispatcher(), limit=3, gate=gate)
     async with waiting(it):
         pump = asyncio.create_task(gate.wait())
-        await settle()
-        it.put(STORY)
-        await settle()
+        await yield_to_loop()
+        it.put(LIFECYCLE_EVENTS)
+        await yield_to_loop()
         assert pump.done()
 
 
 async def test_a_call_that_takes_too_long_is_a_failure_though_nobody_could_stop_it() -> None:
-    it = made(lambda _: time.sleep(0.003), Rounds(), timeout=0.002)
+    it = made(lambda _: time.sleep(0.003), InlineDispatcher(), timeout=0.002)
     async with waiting(it):
-        it.put(STORY)
-        await settle()
+        it.put(LIFECYCLE_EVENTS)
+        await yield_to_loop()
 
     assert it.statistics().errors == 3
 
 
 async def test_the_longest_call_is_known_though_many_are_told_of_together() -> None:
     def handler(event: Event) -> None:
-        if event is STORY[1]:
+        if event is LIFECYCLE_EVENTS[1]:
             time.sleep(0.003)
 
-    it = made(handler, Rounds())
+    it = made(handler, InlineDispatcher())
     async with waiting(it):
-        it.put(STORY)
-        await until(lambda: it.statistics().delivered == 3)
-        await settle()
+        it.put(LIFECYCLE_EVENTS)
+        await wait_until(lambda: it.statistics().delivered == 3)
+        await yield_to_loop()
 
     numbers = it.statistics()
     assert numbers.spent_max >= 0.003 > 2 * numbers.spent_last

@@ -10,30 +10,32 @@ from operator import length_hint
 import pytest
 
 from aioinformer import Added, Deleted, Event, KubeObject, Statistics, Updated
-from aioinformer._core.delivery.mailbox import SKIPS, Mailbox, Overflow
-from aioinformer._runtime.delivery.listener import Gate, Listener
+from aioinformer._core.delivery.mailbox import MAX_SKIPPED, Mailbox, Overflow
+from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer.errors import ListenerOverflow, NotRunning, SyncTimeout
 from aioinformer.testing.simulation.loop import run
-from tests.runtime.handled import registration
-from tests.runtime.handled import running as handling
-from tests.runtime.running import running
-from tests.runtime.sources import pod, settle, until
+from tests.runtime.informers import running_in_background
+from tests.runtime.registrations import make_registration
+from tests.runtime.registrations import running_registration as handling
+from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 
 
 def held(obj: KubeObject) -> bool:
     return bool(obj.name)
 
 
-def listener(limit: int = 4, gate: Gate | None = None, overflow: Overflow = "block") -> Listener:
+def listener(
+    limit: int = 4, gate: BackpressureGate | None = None, overflow: Overflow = "block"
+) -> Listener:
     mailbox = Mailbox(limit=limit, overflow=overflow, holds=held)
-    return Listener("stream of pods", mailbox, gate or Gate())
+    return Listener("stream of pods", mailbox, gate or BackpressureGate())
 
 
 def additions(count: int) -> list[Added]:
     return [Added(pod(f"web-{n}", n)) for n in range(count)]
 
 
-def shut(gate: Gate) -> bool:
+def shut(gate: BackpressureGate) -> bool:
     return gate.closed
 
 
@@ -43,7 +45,7 @@ def shut(gate: Gate) -> bool:
 async def test_the_consumer_sleeps_until_something_comes() -> None:
     box = listener()
     waiting = asyncio.create_task(box.next())
-    await settle()
+    await yield_to_loop()
     assert not waiting.done()
 
     box.put(additions(1))
@@ -55,14 +57,14 @@ async def test_every_kind_of_news_wakes_the_consumer() -> None:
     box, obj = listener(), pod("web-0", 1)
     expected: list[tuple[Callable[[], object], Event]] = [
         (lambda: box.put([Added(obj)]), Added(obj)),
-        (lambda: box.tell([[Deleted(obj, "vanished")]]), Deleted(obj, "vanished")),
+        (lambda: box.put_relist([[Deleted(obj, "vanished")]]), Deleted(obj, "vanished")),
         (lambda: box.replay([obj]), Added(obj, initial=True)),
         (lambda: box.resync([obj], held), Updated(obj, obj, resync=True)),
     ]
 
     for news, event in expected:
         waiting = asyncio.create_task(box.next())
-        await settle()
+        await yield_to_loop()
         news()
         assert await waiting == event
 
@@ -96,7 +98,7 @@ async def test_what_was_pending_is_freed_in_steps() -> None:
 
     assert box.empty
     before = length_hint(objects)
-    await settle()
+    await yield_to_loop()
     assert (before > 0, length_hint(objects)) == (True, 0)
 
 
@@ -113,7 +115,7 @@ def test_without_a_loop_it_is_freed_at_once() -> None:
 async def test_closing_wakes_the_consumer() -> None:
     box = listener()
     waiting = asyncio.create_task(box.next())
-    await settle()
+    await yield_to_loop()
 
     box.close(drop=False)
 
@@ -124,11 +126,11 @@ async def test_closing_wakes_the_consumer() -> None:
 
 
 async def test_a_full_listener_opens_the_gate_when_it_is_half_empty() -> None:
-    gate = Gate()
+    gate = BackpressureGate()
     box = listener(4, gate)
     box.put(additions(4))
     waiting = asyncio.create_task(gate.wait())
-    await settle()
+    await yield_to_loop()
 
     box.next_nowait()
     assert shut(gate)
@@ -138,11 +140,11 @@ async def test_a_full_listener_opens_the_gate_when_it_is_half_empty() -> None:
 
 
 async def test_a_full_listener_that_is_closed_opens_the_gate() -> None:
-    gate = Gate()
+    gate = BackpressureGate()
     box = listener(1, gate)
     box.put(additions(1))
     waiting = asyncio.create_task(gate.wait())
-    await settle()
+    await yield_to_loop()
 
     box.close(drop=True)
 
@@ -176,7 +178,7 @@ async def test_waiting_for_synced_says_whose_time_is_up() -> None:
 async def test_waiting_for_a_listener_that_ends_first_is_told_so() -> None:
     box = listener()
     waiting = asyncio.create_task(box.wait_synced())
-    await settle()
+    await yield_to_loop()
 
     box.close(drop=True)
 
@@ -198,7 +200,7 @@ async def test_who_waits_for_synced_is_told_of_the_mark_in_front_of_a_live_batch
     """Which is opened together with it: the consumer may be busy with that for long."""
     box = listener(overflow="coalesce")
     box.put([Added(pod("a", 1))])
-    box.tell([[Added(pod("b", 1), initial=True)]], initial=True)
+    box.put_relist([[Added(pod("b", 1), initial=True)]], initial=True)
     box.put([Added(pod("c", 1))])
     for name in "abc":
         assert next(box.take()).obj.name == name
@@ -207,9 +209,9 @@ async def test_who_waits_for_synced_is_told_of_the_mark_in_front_of_a_live_batch
 
 
 async def test_a_plain_handler_is_synced_behind_a_live_batch() -> None:
-    plain = registration(lambda _: None)
+    plain = make_registration(lambda _: None)
     plain.put([Added(pod("a", 1))])
-    plain.tell([[Added(pod("b", 1), initial=True)]], initial=True)
+    plain.put_relist([[Added(pod("b", 1), initial=True)]], initial=True)
     plain.put([Added(pod("c", 1))])
 
     async with handling(plain):
@@ -272,8 +274,8 @@ def test_its_statistics_say_how_long_the_oldest_event_has_waited() -> None:
 
 async def test_its_statistics_say_how_long_calls_took() -> None:
     box = listener()
-    box.spent(3.0)
-    box.spent(6.0, 2, 1.0, 5.0)
+    box.record_calls(3.0)
+    box.record_calls(6.0, 2, 1.0, 5.0)
 
     numbers = box.statistics()
 
@@ -305,28 +307,28 @@ async def test_what_is_pending_can_be_taken_in_one_go() -> None:
 
 async def test_who_cannot_afford_a_coroutine_waits_for_a_future() -> None:
     box = listener()
-    waiter = box.parked()
+    waiter = box.waiter()
     assert waiter is not None
     box.put(additions(1))
     await waiter
 
-    assert box.parked() is None, "there is something"
+    assert box.waiter() is None, "there is something"
     assert list(box.take()) == additions(1)
     box.close(drop=True)
-    assert box.parked() is None
+    assert box.waiter() is None
     assert box.ended, "nothing more will come"
 
 
 async def test_who_gave_up_waiting_is_not_woken() -> None:
-    box = Listener("stream of pods", Mailbox(holds=lambda _: False), Gate())
-    box.replay([pod(f"web-{n}", n) for n in range(2 * SKIPS)])
+    box = Listener("stream of pods", Mailbox(holds=lambda _: False), BackpressureGate())
+    box.replay([pod(f"web-{n}", n) for n in range(2 * MAX_SKIPPED)])
     assert box.next_nowait() is None
-    waiter = box.parked()
+    waiter = box.waiter()
     assert waiter is not None
     waiter.cancel()
-    await settle(2)
+    await yield_to_loop(2)
 
-    assert box.parked() is None
+    assert box.waiter() is None
 
 
 async def test_what_must_be_looked_at_one_by_one_is_taken_all_the_same() -> None:
@@ -342,7 +344,7 @@ async def test_what_must_be_looked_at_one_by_one_is_taken_all_the_same() -> None
 async def test_there_is_nothing_to_take_from_a_closed_listener_that_is_empty() -> None:
     box = listener()
     waiting = asyncio.create_task(box.ready())
-    await settle()
+    await yield_to_loop()
     box.close(drop=True)
 
     assert not await waiting
@@ -351,21 +353,21 @@ async def test_there_is_nothing_to_take_from_a_closed_listener_that_is_empty() -
 
 
 async def test_taking_in_one_go_opens_the_gate_too() -> None:
-    gate = Gate()
+    gate = BackpressureGate()
     box = listener(2, gate)
     box.put(additions(2))
     waiting = asyncio.create_task(gate.wait())
-    await settle()
+    await yield_to_loop()
 
     assert len(list(box.take())) == 2
-    box.relieve()
+    box.release()
 
     await waiting
 
 
 async def test_so_much_to_pass_over_gives_way_in_between() -> None:
-    box = Listener("stream of pods", Mailbox(holds=lambda _: False), Gate())
-    box.replay([pod(f"web-{n}", n) for n in range(3 * SKIPS)])
+    box = Listener("stream of pods", Mailbox(holds=lambda _: False), BackpressureGate())
+    box.replay([pod(f"web-{n}", n) for n in range(3 * MAX_SKIPPED)])
     turns = 0
 
     async def other() -> None:
@@ -374,9 +376,9 @@ async def test_so_much_to_pass_over_gives_way_in_between() -> None:
             turns += 1
             await asyncio.sleep(0)
 
-    async with running(other()):
+    async with running_in_background(other()):
         waiting = asyncio.create_task(box.next())
-        await until(lambda: box.synced)
+        await wait_until(lambda: box.synced)
         assert turns >= 3
         box.close(drop=True)
         assert await waiting is None
@@ -409,7 +411,7 @@ async def test_who_comes_to_wait_where_something_is_pending_is_woken_at_once() -
 
 
 async def test_a_listener_that_may_not_be_slow_is_closed_with_an_error() -> None:
-    gate = Gate()
+    gate = BackpressureGate()
     box = listener(2, gate, "error")
     box.put(additions(3))
 
@@ -425,9 +427,9 @@ async def test_a_listener_that_may_not_be_slow_is_closed_with_an_error() -> None
 
 async def test_so_is_one_that_has_not_heard_of_the_last_list() -> None:
     box = listener(overflow="error")
-    box.tell([additions(1)])
+    box.put_relist([additions(1)])
     assert box.failure is None
-    box.tell([additions(1)])
+    box.put_relist([additions(1)])
 
     assert box.failure is not None
 

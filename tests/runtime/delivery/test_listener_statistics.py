@@ -7,30 +7,30 @@ import time
 
 import pytest
 
-from aioinformer._runtime.delivery.listener import Timing, now
+from aioinformer._runtime.delivery.listener import CallTimes, loop_time
 from aioinformer.testing.simulation.loop import run
 
 
 def test_before_the_first_call_there_are_no_times() -> None:
-    timing = Timing()
+    timing = CallTimes()
 
     assert (timing.last, timing.mean, timing.max) == (0.0, 0.0, 0.0)
 
 
 def test_calls_are_told_of_one_by_one_or_together() -> None:
-    timing = Timing()
-    timing.spent(3.0)
-    timing.spent(6.0, 2, 1.0, 5.0)
+    timing = CallTimes()
+    timing.record_calls(3.0)
+    timing.record_calls(6.0, 2, 1.0, 5.0)
 
     assert (timing.last, timing.max) == (1.0, 5.0)
     assert timing.mean == pytest.approx(3.0)
-    assert repr(timing) == "<Timing calls=3 mean=3 max=5>"
+    assert repr(timing) == "<CallTimes calls=3 mean=3 max=5>"
 
 
 def test_the_time_is_that_of_the_loop_and_the_monotonic_clock_without_one() -> None:
     async def main() -> float:
         await asyncio.sleep(5)
-        return now()
+        return loop_time()
 
     assert run(main(), seed=0) == pytest.approx(5.0)
-    assert now() == pytest.approx(time.monotonic(), abs=1.0)
+    assert loop_time() == pytest.approx(time.monotonic(), abs=1.0)

@@ -8,25 +8,32 @@ import sys
 import pytest
 
 from aioinformer import Added, Event, Handler, Updated
-from aioinformer._runtime.delivery.registration import Registration, drained
+from aioinformer._runtime.delivery.registration import Registration, drain_handlers
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
 from aioinformer.testing.simulation import run
-from tests.runtime.handled import A1, STORY, Diary, registration, running, started
-from tests.runtime.sources import pod, settle, until
+from tests.runtime.registrations import (
+    A1,
+    LIFECYCLE_EVENTS,
+    RecordingHandler,
+    make_registration,
+    running_registration,
+    started_registration,
+)
+from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 
 # -- removal ----------------------------------------------------------------------------------
 
 
 async def test_a_handler_that_is_removed_hears_no_more() -> None:
     seen: list[Event] = []
-    async with started(seen.append) as it:
-        it.put(STORY[:1])
-        await until(lambda: seen == STORY[:1])
-        it.put(STORY[1:])
+    async with started_registration(seen.append) as it:
+        it.put(LIFECYCLE_EVENTS[:1])
+        await wait_until(lambda: seen == LIFECYCLE_EVENTS[:1])
+        it.put(LIFECYCLE_EVENTS[1:])
         it.remove()
         it.remove()
 
-    assert seen == STORY[:1]
+    assert seen == LIFECYCLE_EVENTS[:1]
     assert it.closed
     assert not it.running
 
@@ -39,10 +46,10 @@ async def test_a_handler_may_remove_itself() -> None:
         it.remove()
         await asyncio.sleep(0)
 
-    async with started(once) as it:
-        it.put(STORY)
+    async with started_registration(once) as it:
+        it.put(LIFECYCLE_EVENTS)
 
-    assert seen == STORY[:1]
+    assert seen == LIFECYCLE_EVENTS[:1]
 
 
 async def test_a_handler_may_close_itself_and_is_not_waited_for() -> None:
@@ -52,10 +59,10 @@ async def test_a_handler_may_close_itself_and_is_not_waited_for() -> None:
         await it.aclose()
         seen.append(event)
 
-    async with started(once) as it:
-        it.put(STORY)
+    async with started_registration(once) as it:
+        it.put(LIFECYCLE_EVENTS)
 
-    assert seen == STORY[:1]
+    assert seen == LIFECYCLE_EVENTS[:1]
 
 
 async def test_closing_waits_for_the_call_in_flight() -> None:
@@ -67,11 +74,11 @@ async def test_closing_waits_for_the_call_in_flight() -> None:
         await finish.wait()
         log.append("end")
 
-    async with started(handler) as it:
-        it.put(STORY)
-        await until(lambda: log == ["begin"])
+    async with started_registration(handler) as it:
+        it.put(LIFECYCLE_EVENTS)
+        await wait_until(lambda: log == ["begin"])
         closing = asyncio.create_task(it.aclose())
-        await settle()
+        await yield_to_loop()
         assert not closing.done()
         finish.set()
         await closing
@@ -80,7 +87,7 @@ async def test_closing_waits_for_the_call_in_flight() -> None:
 
 
 async def test_closing_a_handler_that_never_started_waits_for_nothing() -> None:
-    it = registration(Diary())
+    it = make_registration(RecordingHandler())
 
     await it.aclose()
 
@@ -89,7 +96,7 @@ async def test_closing_a_handler_that_never_started_waits_for_nothing() -> None:
 
 
 async def test_it_can_not_be_removed_from_a_thread() -> None:
-    async with started(lambda _event: None) as it:
+    async with started_registration(lambda _event: None) as it:
         with pytest.raises(UsageError, match="not from a thread"):
             await asyncio.to_thread(it.remove)
         assert not it.closed
@@ -101,9 +108,9 @@ async def test_closing_may_be_given_a_time() -> None:
     async def slow(event: Event) -> None:
         await finish.wait()
 
-    async with started(slow) as it:
+    async with started_registration(slow) as it:
         it.put([Added(A1)])
-        await settle()
+        await yield_to_loop()
         with pytest.raises(ShutdownIncomplete, match="slow"):
             await it.aclose(timeout=0.01)
         finish.set()
@@ -120,10 +127,10 @@ async def test_closing_from_a_task_that_the_handler_awaits_does_not_wait_for_it(
         await asyncio.create_task(closes())
         seen.append(event)
 
-    async with started(once) as it:
-        it.put(STORY)
+    async with started_registration(once) as it:
+        it.put(LIFECYCLE_EVENTS)
 
-    assert seen == STORY[:1]
+    assert seen == LIFECYCLE_EVENTS[:1]
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
@@ -145,11 +152,11 @@ def test_a_task_that_a_call_left_behind_does_wait(concurrency: int) -> None:
         ended.append(await later())
 
     async def main() -> None:
-        async with running(it):
-            it.put(STORY)
+        async with running_registration(it):
+            it.put(LIFECYCLE_EVENTS)
             await asyncio.sleep(60)
 
-    it, ended = registration(handler, concurrency=concurrency), list[float]()
+    it, ended = make_registration(handler, concurrency=concurrency), list[float]()
     run(main(), seed=0)
 
     assert ended == [20.0]
@@ -166,12 +173,12 @@ async def test_handlers_that_close_each_other_do_not_wait_for_ever(count: int) -
 
         return closes_the_next
 
-    some += [registration(handler(number)) for number in range(count)]
+    some += [make_registration(handler(number)) for number in range(count)]
     async with asyncio.TaskGroup() as group, asyncio.timeout(5):
         for it in some:
             it.start(group)
-            it.put(STORY)
-        await until(lambda: not any(it.running for it in some))
+            it.put(LIFECYCLE_EVENTS)
+        await wait_until(lambda: not any(it.running for it in some))
 
     assert all(it.closed for it in some)
     assert all(it.statistics().errors == 0 for it in some)
@@ -182,7 +189,7 @@ async def test_a_handler_that_has_given_up_closing_another_is_waited_for_by_that
     errors, finish, order = list[ShutdownIncomplete](), asyncio.Event(), list[str]()
 
     async def busy(event: Event) -> None:
-        await until(lambda: bool(errors))
+        await wait_until(lambda: bool(errors))
         await it.aclose()
         order.append("closed")
 
@@ -194,24 +201,24 @@ async def test_a_handler_that_has_given_up_closing_another_is_waited_for_by_that
         await finish.wait()
         order.append("over")
 
-    other, it = registration(busy), registration(closes)
+    other, it = make_registration(busy), make_registration(closes)
     async with asyncio.TaskGroup() as group:
         for each in (other, it):
             each.start(group)
-            each.put(STORY[:1])
-        await until(lambda: it.closed)
-        await settle()
+            each.put(LIFECYCLE_EVENTS[:1])
+        await wait_until(lambda: it.closed)
+        await yield_to_loop()
         finish.set()
 
     assert order == ["over", "closed"]
 
 
 async def test_what_is_left_of_the_first_state_is_named_too() -> None:
-    it = registration(print)
-    assert it.left == it.name
+    it = make_registration(print)
+    assert it.unfinished_work == it.name
     it.replay([A1, pod("b", 1)])
 
-    assert it.left == f"{it.name} (part of a whole state pending)"
+    assert it.unfinished_work == f"{it.name} (part of a whole state pending)"
 
 
 def test_closing_may_finish_what_is_pending_first() -> None:
@@ -230,9 +237,9 @@ def _closed_with(*, drain: bool, aclose: bool | None) -> int:
         seen.append(event)
 
     async def main() -> None:
-        it = registration(slow, drain=drain)
-        async with running(it):
-            it.put(STORY)
+        it = make_registration(slow, drain=drain)
+        async with running_registration(it):
+            it.put(LIFECYCLE_EVENTS)
             await asyncio.sleep(1)
             await it.aclose(drain=aclose)
             assert not it.running
@@ -249,9 +256,9 @@ def test_what_is_not_finished_in_time_is_dropped_and_named() -> None:
         seen.append(event)
 
     async def main() -> None:
-        it = registration(slow)
-        async with running(it):
-            it.put(STORY)
+        it = make_registration(slow)
+        async with running_registration(it):
+            it.put(LIFECYCLE_EVENTS)
             await asyncio.sleep(1)
             with pytest.raises(ShutdownIncomplete) as caught:
                 await it.aclose(timeout=12, drain=True)
@@ -261,7 +268,7 @@ def test_what_is_not_finished_in_time_is_dropped_and_named() -> None:
 
     run(main(), seed=0)
 
-    assert seen == STORY[:2]
+    assert seen == LIFECYCLE_EVENTS[:2]
 
 
 # -- draining several --------------------------------------------------------------------------
@@ -269,11 +276,11 @@ def test_what_is_not_finished_in_time_is_dropped_and_named() -> None:
 
 def test_those_that_drain_finish_and_the_others_go_on() -> None:
     async def main() -> None:
-        its = [registration(_sleeper(10), drain=drain) for drain in (True, False)]
-        async with running(its[0]), running(its[1]):
+        its = [make_registration(_sleeper(10), drain=drain) for drain in (True, False)]
+        async with running_registration(its[0]), running_registration(its[1]):
             for it in its:
-                it.put(STORY)
-            assert await drained(its, 60) == ()
+                it.put(LIFECYCLE_EVENTS)
+            assert await drain_handlers(its, 60) == ()
             assert asyncio.get_running_loop().time() == 30
             assert [it.running for it in its] == [False, True]
 
@@ -284,11 +291,11 @@ def test_those_that_are_late_are_named_and_drop_what_is_left(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> None:
-        its = [registration(_sleeper(seconds), drain=True) for seconds in (1, 10)]
-        async with running(its[0]), running(its[1]):
+        its = [make_registration(_sleeper(seconds), drain=True) for seconds in (1, 10)]
+        async with running_registration(its[0]), running_registration(its[1]):
             for it in its:
-                it.put(STORY)
-            assert await drained(its, 15) == (
+                it.put(LIFECYCLE_EVENTS)
+            assert await drain_handlers(its, 15) == (
                 f"{its[1].name} (at Updated of web/a for 5.0 s, 1 pending)",
             )
             assert its[1].statistics().pending == 0
@@ -313,8 +320,8 @@ async def test_an_eager_task_does_not_call_it_before_its_registration_is_returne
     asyncio.get_running_loop().set_task_factory(getattr(asyncio, "eager_task_factory"))  # noqa: B009 - as of 3.12
     its: list[Registration] = []
 
-    it = registration(lambda _: its[0].remove())
-    it.put(STORY)
+    it = make_registration(lambda _: its[0].remove())
+    it.put(LIFECYCLE_EVENTS)
     async with asyncio.TaskGroup() as group:
         it.start(group)
         its.append(it)
@@ -326,9 +333,9 @@ async def test_an_eager_task_does_not_call_it_before_its_registration_is_returne
 
 
 async def test_who_waits_for_a_handler_to_be_synced_is_told_of_its_removal() -> None:
-    it = registration(Diary())
+    it = make_registration(RecordingHandler())
     waiting = asyncio.create_task(it.wait_synced())
-    await settle()
+    await yield_to_loop()
 
     it.remove()
 
@@ -342,9 +349,9 @@ async def test_it_is_synced_when_the_call_for_the_last_initial_object_is_over() 
     async def handler(event: Event) -> None:
         await finish.wait()
 
-    async with started(handler) as it:
+    async with started_registration(handler) as it:
         it.replay([A1])
-        await settle()
+        await yield_to_loop()
         assert not it.statistics().synced
         finish.set()
         await it.wait_synced(timeout=1)
@@ -356,8 +363,8 @@ def test_with_several_calls_at_once_it_is_synced_when_all_of_them_are_over() -> 
         await asyncio.sleep(float(event.obj.name))
 
     async def main() -> None:
-        it = registration(slow, concurrency=3)
-        async with running(it):
+        it = make_registration(slow, concurrency=3)
+        async with running_registration(it):
             it.replay([pod("30", 1), pod("1", 1), pod("20", 1)])
             it.put([Added(pod("40", 1)), Updated(pod("1", 1), pod("1", 2))])
             await asyncio.sleep(5)
@@ -376,14 +383,16 @@ async def test_a_handler_that_waits_for_itself_is_told_so(concurrency: int) -> N
     async def waits(event: Event) -> None:
         await asyncio.create_task(it.wait_synced())
 
-    it = registration(waits, concurrency=concurrency, failed=lambda _, error: errors.append(error))
-    async with running(it):
+    it = make_registration(
+        waits, concurrency=concurrency, failed=lambda _, error: errors.append(error)
+    )
+    async with running_registration(it):
         it.replay([A1])
-        await until(lambda: bool(errors))
+        await wait_until(lambda: bool(errors))
         await it.wait_synced(timeout=1)
         it.put([Added(A1)])  # once synced, there is nothing to wait for
-        await until(lambda: it.statistics().delivered == 2)
-        await settle()
+        await wait_until(lambda: it.statistics().delivered == 2)
+        await yield_to_loop()
 
     (error,) = errors
     assert isinstance(error, UsageError)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from aioinformer import Added, Deleted, Event, Statistics, Updated
-from aioinformer._core.delivery.key_concurrency import WINDOW
-from aioinformer._runtime.delivery.handlers import Terms
+from aioinformer._core.delivery.key_concurrency import LOOKAHEAD
+from aioinformer._runtime.delivery.handlers import HandlerOptions
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer.errors import (
     HandlerCancelled,
@@ -24,8 +24,14 @@ from aioinformer.errors import (
     ObjectDecodeError,
 )
 from aioinformer.testing.simulation import run
-from tests.runtime.handled import A2, STORY, registration, running, told
-from tests.runtime.sources import pod, settle, until
+from tests.runtime.registrations import (
+    A2,
+    LIFECYCLE_EVENTS,
+    deliver_events,
+    make_registration,
+    running_registration,
+)
+from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 
 # -- what it raises ---------------------------------------------------------------------------
 
@@ -40,9 +46,9 @@ async def test_what_a_handler_raises_is_logged_under_its_name_and_the_next_event
         if isinstance(event, Updated):
             raise ValueError("clumsy me")
 
-    it = await told(clumsy, *STORY)
+    it = await deliver_events(clumsy, *LIFECYCLE_EVENTS)
 
-    assert seen == STORY
+    assert seen == LIFECYCLE_EVENTS
     assert (it.statistics().errors, it.statistics().delivered) == (1, 3)
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("aioinformer.handlers", logging.ERROR)
@@ -56,7 +62,7 @@ async def test_a_plain_function_that_raises_is_no_different() -> None:
     def clumsy(event: Event) -> None:
         raise ValueError(event)
 
-    assert (await told(clumsy, *STORY)).statistics().errors == 3
+    assert (await deliver_events(clumsy, *LIFECYCLE_EVENTS)).statistics().errors == 3
 
 
 async def test_a_cancellation_that_a_handler_makes_itself_is_a_failure(
@@ -70,8 +76,10 @@ async def test_a_cancellation_that_a_handler_makes_itself_is_a_failure(
     def raises_it(event: Event) -> None:
         raise asyncio.CancelledError
 
-    assert (await told(awaits_something_cancelled, *STORY)).statistics().errors == 3
-    assert (await told(raises_it, *STORY)).statistics().errors == 3
+    assert (
+        await deliver_events(awaits_something_cancelled, *LIFECYCLE_EVENTS)
+    ).statistics().errors == 3
+    assert (await deliver_events(raises_it, *LIFECYCLE_EVENTS)).statistics().errors == 3
     assert len(caplog.records) == 6
 
 
@@ -83,7 +91,7 @@ async def test_a_handler_that_raises_at_everything_shows_one_traceback_a_second(
 
     many = [Added(pod("a", version)) for version in range(100)]
 
-    assert (await told(clumsy, *many)).statistics().errors == 100
+    assert (await deliver_events(clumsy, *many)).statistics().errors == 100
     assert len(caplog.records) == 100
     assert [bool(record.exc_info) for record in caplog.records].count(True) == 1
     assert all("ValueError" in record.getMessage() for record in caplog.records)
@@ -95,7 +103,7 @@ async def test_a_body_that_can_not_be_decoded_is_not_the_handlers_fault(
     def reader(event: Event) -> None:
         raise ObjectDecodeError("pods web/a: no JSON", key="web/a", resource_version="1")
 
-    assert (await told(reader, *STORY)).statistics().errors == 0
+    assert (await deliver_events(reader, *LIFECYCLE_EVENTS)).statistics().errors == 0
     assert "pods web/a: no JSON" in caplog.text
 
 
@@ -110,8 +118,8 @@ async def test_a_time_out_inside_a_handler_is_its_own_business() -> None:
         except TimeoutError:
             return
 
-    assert (await told(impatient, *STORY)).statistics().errors == 3
-    assert (await told(relaxed, *STORY)).statistics().errors == 0
+    assert (await deliver_events(impatient, *LIFECYCLE_EVENTS)).statistics().errors == 3
+    assert (await deliver_events(relaxed, *LIFECYCLE_EVENTS)).statistics().errors == 0
 
 
 class NoWords(Exception):
@@ -150,12 +158,12 @@ async def test_whatever_a_handler_raises_is_one_failure(
         raise error
 
     for it in (
-        registration(clumsy, concurrency=concurrency, failed=hook),
-        registration(plain, concurrency=concurrency, failed=hook),
+        make_registration(clumsy, concurrency=concurrency, failed=hook),
+        make_registration(plain, concurrency=concurrency, failed=hook),
     ):
-        async with running(it):
-            it.put(STORY)
-            await until(lambda: it.statistics().errors == 3)  # noqa: B023 - called at once
+        async with running_registration(it):
+            it.put(LIFECYCLE_EVENTS)
+            await wait_until(lambda: it.statistics().errors == 3)  # noqa: B023 - called at once
 
     assert len(hook.told) == 6
     for _, told_of in hook.told:
@@ -170,9 +178,9 @@ async def test_a_hook_that_raises_a_cancellation_has_no_effect_either() -> None:
     def clumsy(event: Event) -> None:
         raise ValueError("mine")
 
-    async with running(registration(clumsy, failed=hook)) as it:
-        it.put(STORY)
-        await until(lambda: it.statistics().errors == 3)
+    async with running_registration(make_registration(clumsy, failed=hook)) as it:
+        it.put(LIFECYCLE_EVENTS)
+        await wait_until(lambda: it.statistics().errors == 3)
 
 
 class Hook:
@@ -201,9 +209,9 @@ async def test_each_failure_is_told_to_the_hook() -> None:
             raise ObjectDecodeError("no JSON", key="web/a", resource_version="1")
         raise mine
 
-    async with running(registration(clumsy, failed=hook)) as it:
-        it.put(STORY)
-        await until(lambda: len(hook.told) == 3)
+    async with running_registration(make_registration(clumsy, failed=hook)) as it:
+        it.put(LIFECYCLE_EVENTS)
+        await wait_until(lambda: len(hook.told) == 3)
 
     assert {name for name, _ in hook.told} == {it.name}
     assert hook.told[0][1] is mine
@@ -221,9 +229,9 @@ async def test_a_hook_that_raises_is_logged_and_has_no_effect(
     def broken(name: str, error: Exception) -> None:
         raise RuntimeError("broken hook")
 
-    async with running(registration(clumsy, failed=broken)) as it:
-        it.put(STORY)
-        await until(lambda: it.statistics().errors == 3)
+    async with running_registration(make_registration(clumsy, failed=broken)) as it:
+        it.put(LIFECYCLE_EVENTS)
+        await wait_until(lambda: it.statistics().errors == 3)
 
     assert "the error hook raised when it was told of" in caplog.text
     assert "broken hook" in caplog.text
@@ -240,21 +248,21 @@ async def test_with_fail_fast_the_task_ends_with_that_very_exception(concurrency
         if isinstance(event, Updated):
             raise mine
 
-    it = registration(clumsy, fail_fast=True, concurrency=concurrency)
+    it = make_registration(clumsy, fail_fast=True, concurrency=concurrency)
     with pytest.raises(ExceptionGroup) as caught:
-        await until_it_ends(it, *STORY)
+        await until_it_ends(it, *LIFECYCLE_EVENTS)
 
     assert caught.value.exceptions[0] is mine
-    assert seen == STORY[:2]
+    assert seen == LIFECYCLE_EVENTS[:2]
 
 
 async def test_with_fail_fast_a_cancellation_of_its_own_ends_it_as_an_exception() -> None:
     def raises_it(event: Event) -> None:
         raise asyncio.CancelledError
 
-    it = registration(raises_it, fail_fast=True)
+    it = make_registration(raises_it, fail_fast=True)
     with pytest.raises(ExceptionGroup) as caught:
-        await until_it_ends(it, *STORY)
+        await until_it_ends(it, *LIFECYCLE_EVENTS)
 
     assert isinstance(caught.value.exceptions[0], HandlerCancelled)
 
@@ -267,10 +275,10 @@ async def test_a_mailbox_that_overflowed_is_reported_at_once(fail_fast: bool) ->
     async def stuck(event: Event) -> None:
         await finish.wait()
 
-    it = registration(stuck, limit=2, overflow="error", failed=hook, fail_fast=fail_fast)
+    it = make_registration(stuck, limit=2, overflow="error", failed=hook, fail_fast=fail_fast)
     with suppress(ExceptionGroup):
         async with asyncio.TaskGroup() as group:
-            it.start(group, fatal=fatal.append)
+            it.start(group, on_fatal=fatal.append)
             for number in range(5):
                 it.put([Added(pod(f"pod-{number}", number))])
                 await asyncio.sleep(0)
@@ -322,7 +330,7 @@ def test_several_objects_are_dealt_with_at_once_and_none_of_them_twice(seed: int
     juggler = Juggler()
 
     async def main() -> None:
-        async with running(registration(juggler, concurrency=2)) as it:
+        async with running_registration(make_registration(juggler, concurrency=2)) as it:
             it.put(of("a-3", "b-1", "a-3", "c-1", "c-1"))
             await asyncio.sleep(60)
 
@@ -344,7 +352,7 @@ def test_the_order_of_each_object_is_kept(seed: int) -> None:
     story = of(*(chance.choice(("a-0", "b-1", "c-2", "d-0.5")) for _ in range(60)))
 
     async def main() -> None:
-        async with running(registration(juggler, concurrency=3)) as it:
+        async with running_registration(make_registration(juggler, concurrency=3)) as it:
             for event in story:
                 it.put([event])
                 await asyncio.sleep(chance.choice((0, 0.3)))
@@ -363,10 +371,10 @@ def test_events_wait_in_the_mailbox_where_they_are_merged() -> None:
     juggler = Juggler()
 
     async def main() -> None:
-        async with running(registration(juggler, concurrency=2, limit=100)) as it:
+        async with running_registration(make_registration(juggler, concurrency=2, limit=100)) as it:
             it.put(of("a-9", *(["b-9"] * 50), *(["c-1"] * 40)))
             await asyncio.sleep(1)
-            assert it.statistics().pending >= 91 - 2 - 2 * WINDOW
+            assert it.statistics().pending >= 91 - 2 - 2 * LOOKAHEAD
             assert len(juggler.at_work) == 2
 
     run(main(), seed=0)
@@ -377,7 +385,7 @@ def test_plain_functions_may_be_called_by_key_too() -> None:
     story = of("a", "b", "a", "b", "c")
 
     async def main() -> None:
-        async with running(registration(seen.append, concurrency=4)) as it:
+        async with running_registration(make_registration(seen.append, concurrency=4)) as it:
             it.put(story)
             await asyncio.sleep(1)
 
@@ -390,7 +398,7 @@ def test_what_is_removed_drops_what_waits_for_its_key() -> None:
     juggler = Juggler()
 
     async def main() -> None:
-        async with running(registration(juggler, concurrency=2)) as it:
+        async with running_registration(make_registration(juggler, concurrency=2)) as it:
             it.put(of("a-3", "a-3", "b-1"))
             await asyncio.sleep(2)
             await it.aclose()
@@ -405,7 +413,7 @@ def test_all_calls_end_with_the_task() -> None:
     juggler = Juggler()
 
     async def main() -> None:
-        it = registration(juggler, concurrency=3)
+        it = make_registration(juggler, concurrency=3)
         async with asyncio.TaskGroup() as group:
             task = it.start(group)
             it.put(of("a-3", "b-3", "a-3", "c-3"))
@@ -431,7 +439,7 @@ def test_a_call_that_swallows_its_cancellation_is_the_last_of_its_key() -> None:
             return
 
     async def main() -> None:
-        it = registration(stubborn, concurrency=2)
+        it = make_registration(stubborn, concurrency=2)
         async with asyncio.TaskGroup() as group:
             task = it.start(group)
             it.put(of("a", "a", "b", "b", "c"))
@@ -454,8 +462,8 @@ def test_a_call_that_takes_too_long_is_cancelled_and_the_next_event_follows(
     juggler, hook = Juggler(), Hook()
 
     async def main() -> None:
-        it = registration(juggler, timeout=5, concurrency=concurrency, failed=hook)
-        async with running(it):
+        it = make_registration(juggler, timeout=5, concurrency=concurrency, failed=hook)
+        async with running_registration(it):
             it.put(of("a-1", "a-99", "a-4", "a-1"))
             await asyncio.sleep(60)
             assert it.statistics().errors == 1
@@ -474,7 +482,7 @@ def test_a_call_may_take_until_its_time_is_up() -> None:
     juggler, hook = Juggler(), Hook()
 
     async def main() -> None:
-        async with running(registration(juggler, timeout=5, failed=hook)) as it:
+        async with running_registration(make_registration(juggler, timeout=5, failed=hook)) as it:
             it.put(of(*(["a-4.9"] * 10)))
             await asyncio.sleep(60)
 
@@ -488,7 +496,9 @@ def test_only_the_call_that_is_late_is_cancelled() -> None:
     juggler, hook = Juggler(), Hook()
 
     async def main() -> None:
-        async with running(registration(juggler, timeout=5, concurrency=3, failed=hook)) as it:
+        async with running_registration(
+            make_registration(juggler, timeout=5, concurrency=3, failed=hook)
+        ) as it:
             it.put(of("a-99"))
             await asyncio.sleep(3)
             it.put(of("b-4", "c-1"))
@@ -512,8 +522,8 @@ def test_a_late_call_that_goes_on_all_the_same_is_one_failure() -> None:
         seen.append(now())
 
     async def main() -> None:
-        async with running(registration(stubborn, timeout=5, failed=hook)) as it:
-            it.put(STORY[:2])
+        async with running_registration(make_registration(stubborn, timeout=5, failed=hook)) as it:
+            it.put(LIFECYCLE_EVENTS[:2])
             await asyncio.sleep(200)
 
     run(main(), seed=0)
@@ -532,8 +542,8 @@ def test_what_a_late_call_raises_in_the_end_is_a_failure_as_well() -> None:
             raise ValueError("while cleaning up")
 
     async def main() -> None:
-        async with running(registration(clumsy, timeout=5, failed=hook)) as it:
-            it.put(STORY[:1])
+        async with running_registration(make_registration(clumsy, timeout=5, failed=hook)) as it:
+            it.put(LIFECYCLE_EVENTS[:1])
             await asyncio.sleep(20)
             assert it.running
 
@@ -544,7 +554,7 @@ def test_what_a_late_call_raises_in_the_end_is_a_failure_as_well() -> None:
 
 def test_with_fail_fast_a_late_call_ends_the_task() -> None:
     async def main() -> BaseException:
-        it = registration(Juggler(), timeout=5, fail_fast=True)
+        it = make_registration(Juggler(), timeout=5, fail_fast=True)
         with pytest.raises(ExceptionGroup) as caught:
             await until_it_ends(it, *of("a-99"))
         assert now() == 5.0
@@ -557,9 +567,9 @@ async def test_with_fail_fast_a_plain_function_that_took_too_long_ends_the_task(
     def slow(event: Event) -> None:
         time.sleep(0.003)
 
-    it = registration(slow, timeout=0.001, fail_fast=True)
+    it = make_registration(slow, timeout=0.001, fail_fast=True)
     with pytest.raises(ExceptionGroup) as caught:
-        await until_it_ends(it, *STORY)
+        await until_it_ends(it, *LIFECYCLE_EVENTS)
 
     assert isinstance(caught.value.exceptions[0], HandlerTimeout)
     assert it.statistics().errors == 1
@@ -574,10 +584,10 @@ def test_an_end_that_comes_with_the_time_out_is_an_end(seed: int) -> None:
         await asyncio.sleep(99)
 
     async def main() -> None:
-        it = registration(slow, timeout=5)
+        it = make_registration(slow, timeout=5)
         async with asyncio.TaskGroup() as group:
             task = it.start(group)
-            it.put(STORY)
+            it.put(LIFECYCLE_EVENTS)
             await asyncio.sleep(5)
             task.cancel()
         assert now() == 5.0
@@ -594,9 +604,9 @@ async def test_a_plain_function_that_took_too_long_is_reported_afterwards() -> N
     def slow(event: Event) -> None:
         time.sleep(0.003)
 
-    async with running(registration(slow, timeout=0.001, failed=hook)) as it:
-        it.put(STORY)
-        await until(lambda: len(hook.told) == 3)
+    async with running_registration(make_registration(slow, timeout=0.001, failed=hook)) as it:
+        it.put(LIFECYCLE_EVENTS)
+        await wait_until(lambda: len(hook.told) == 3)
 
     assert all(isinstance(error, HandlerTimeout) for _, error in hook.told)
     assert "it isn't async" in str(hook.told[0][1])
@@ -606,7 +616,7 @@ def test_a_call_that_does_not_return_is_warned_of_under_its_name(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> list[float]:
-        async with running(registration(Juggler())) as it:
+        async with running_registration(make_registration(Juggler())) as it:
             it.put(of("a-9", "a-99", "a-1"))
             await asyncio.sleep(200)
         return [record.created for record in caplog.records]
@@ -622,7 +632,7 @@ def test_a_call_that_does_not_return_is_warned_of_under_its_name(
 
 def test_many_slow_calls_at_once_are_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        async with running(registration(Juggler(), concurrency=50)) as it:
+        async with running_registration(make_registration(Juggler(), concurrency=50)) as it:
             it.put(of(*(f"{number}-60" for number in range(50))))
             await asyncio.sleep(100)
 
@@ -636,7 +646,7 @@ def test_a_call_that_will_run_out_of_time_sooner_is_not_warned_of(
 ) -> None:
     async def main() -> None:
         for timeout in (9, 20):
-            async with running(registration(Juggler(), timeout=timeout)) as it:
+            async with running_registration(make_registration(Juggler(), timeout=timeout)) as it:
                 it.put(of("a-99"))
                 await asyncio.sleep(30)
 
@@ -651,7 +661,9 @@ def test_a_plain_function_that_keeps_the_loop_is_warned_of(
     concurrency: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        async with running(registration(lambda _: None, concurrency=concurrency)) as it:
+        async with running_registration(
+            make_registration(lambda _: None, concurrency=concurrency)
+        ) as it:
             it.put(of(*(["a"] * 100)))
             await asyncio.sleep(1000)
 
@@ -671,7 +683,7 @@ def test_a_plain_function_that_keeps_the_loop_is_warned_of(
 )
 def test_terms_that_can_not_be_meant_are_an_error(terms: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        Terms(**terms)
+        HandlerOptions(**terms)
 
 
 # -- its numbers -------------------------------------------------------------------------------
@@ -680,7 +692,9 @@ def test_terms_that_can_not_be_meant_are_an_error(terms: dict[str, Any], said: s
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_the_time_that_calls_take_is_counted(concurrency: int) -> None:
     async def main() -> Statistics:
-        async with running(registration(Juggler(), concurrency=concurrency)) as it:
+        async with running_registration(
+            make_registration(Juggler(), concurrency=concurrency)
+        ) as it:
             it.put(of("a-1", "a-4", "a-1"))
             await asyncio.sleep(60)
             return it.statistics()
@@ -704,8 +718,8 @@ async def test_a_handler_that_is_cancelled_hears_no_more() -> None:
         await asyncio.sleep(60)
 
     async with asyncio.TaskGroup() as group:
-        work = group.create_task(_run_until_cancelled(registration(handler)))
-        await until(lambda: calls == 1)
+        work = group.create_task(_run_until_cancelled(make_registration(handler)))
+        await wait_until(lambda: calls == 1)
         work.cancel()
 
     assert calls == 1
@@ -723,9 +737,9 @@ async def test_a_handler_that_swallows_its_cancellation_hears_no_more_either() -
         except asyncio.CancelledError:
             return
 
-    it = registration(stubborn)
+    it = make_registration(stubborn)
     work = asyncio.create_task(_run_until_cancelled(it))
-    await until(lambda: calls == 1)
+    await wait_until(lambda: calls == 1)
     work.cancel()
     ended, _ = await asyncio.wait({work}, timeout=0.5)
     it.remove()
@@ -736,7 +750,7 @@ async def test_a_handler_that_swallows_its_cancellation_hears_no_more_either() -
 
 
 async def _run_until_cancelled(it: Registration) -> None:
-    it.put(STORY)
+    it.put(LIFECYCLE_EVENTS)
     async with asyncio.TaskGroup() as group:
         it.start(group)
 
@@ -754,11 +768,11 @@ async def test_a_handler_that_takes_back_its_cancellation_ends_with_its_informer
         except asyncio.CancelledError:
             task.uncancel()
 
-    it = registration(stubborn)
+    it = make_registration(stubborn)
     async with asyncio.TaskGroup() as group:
         task = it.start(group, lambda: ending)
-        it.put(STORY)
-        await until(lambda: calls == 1)
+        it.put(LIFECYCLE_EVENTS)
+        await wait_until(lambda: calls == 1)
         ending = True
         task.cancel()
 
@@ -793,13 +807,15 @@ async def test_a_handler_that_cancels_its_own_task_fails_and_goes_on(
             if kind == "takes back":
                 task.uncancel()
 
-    it = registration(plain if kind == "plain" else coroutine, concurrency=concurrency, failed=hook)
+    it = make_registration(
+        plain if kind == "plain" else coroutine, concurrency=concurrency, failed=hook
+    )
     async with asyncio.TaskGroup() as group:
         it.start(group, lambda: False)
         for _ in range(2):
-            it.put([*STORY, Added(pod("b", 7))])
-            await until(lambda: it.empty)
-            await settle()
+            it.put([*LIFECYCLE_EVENTS, Added(pod("b", 7))])
+            await wait_until(lambda: it.empty)
+            await yield_to_loop()
         assert it.running
         it.remove()
 
@@ -826,16 +842,16 @@ async def test_each_call_that_cancels_its_own_task_is_one_failure(kind: str, fou
     async def coroutine(event: Event) -> None:
         plain(event)
 
-    it = registration(plain if kind == "plain" else coroutine)
+    it = make_registration(plain if kind == "plain" else coroutine)
     async with asyncio.TaskGroup() as group:
         it.start(group, lambda: False)
-        await settle()
+        await yield_to_loop()
         if found:
             it.replay([pod(f"p-{number}", 1) for number in range(4)])
         else:
             it.put([Added(pod(f"p-{number}", 1)) for number in range(4)])
-        await until(lambda: calls == 4)
-        await settle()
+        await wait_until(lambda: calls == 4)
+        await yield_to_loop()
         assert it.running
         assert it.statistics().errors == 4
         it.remove()
@@ -847,12 +863,12 @@ async def test_with_fail_fast_a_handler_that_cancels_its_own_task_ends_everythin
         assert task is not None
         task.cancel()
 
-    it, fatal = registration(cancel, fail_fast=True), list[Exception]()
+    it, fatal = make_registration(cancel, fail_fast=True), list[Exception]()
 
     async def until_it_fails() -> None:
         async with asyncio.TaskGroup() as group:
             it.start(group, lambda: False, fatal.append)
-            it.put(STORY)
+            it.put(LIFECYCLE_EVENTS)
 
     with pytest.raises(ExceptionGroup) as caught:
         await until_it_fails()
@@ -878,10 +894,10 @@ async def test_an_end_that_comes_while_a_cancellation_is_undone_is_an_end() -> N
         ending = True
         task.cancel()
 
-    it = registration(cancel)
+    it = make_registration(cancel)
     async with asyncio.TaskGroup() as group:
         task = it.start(group, lambda: ending)
-        it.put(STORY)
+        it.put(LIFECYCLE_EVENTS)
         ended, _ = await asyncio.wait({task}, timeout=1)
         assert ended
 
@@ -901,12 +917,12 @@ async def test_it_runs_in_a_copy_of_the_context_in_which_it_was_registered() -> 
         TENANT.set("changed by the handler")
 
     token = TENANT.set("acme")
-    it = registration(handler)
+    it = make_registration(handler)
     TENANT.reset(token)
     async with asyncio.TaskGroup() as group:
         it.start(group)
-        it.put(STORY[:2])
-        await until(lambda: len(seen) == 2)
+        it.put(LIFECYCLE_EVENTS[:2])
+        await wait_until(lambda: len(seen) == 2)
         it.remove()
 
     assert seen == ["acme", "changed by the handler"]
@@ -923,7 +939,7 @@ async def test_a_handler_that_never_waits_leaves_the_loop_to_others() -> None:
 
     async with asyncio.TaskGroup() as group:
         seen: list[Event] = []
-        it = registration(seen.append)
+        it = make_registration(seen.append)
         it.start(group)
         it.put([Added(pod("a", n)) for n in range(count)])
         while len(seen) < count:

@@ -11,10 +11,17 @@ import pytest
 
 from aioinformer import Added, Deleted, Event, EventStream, SharedInformer, Updated, merge
 from aioinformer._core.delivery.mailbox import Mailbox
-from aioinformer._runtime.delivery.listener import Gate, Listener
+from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer.errors import ListenerOverflow, NotRunning, SyncTimeout, UsageError
-from tests.runtime.running import informing, names, pods_of, running, touch, with_pods
-from tests.runtime.sources import pod, script, settle, until
+from tests.runtime.informers import (
+    cluster_with_pods,
+    label_pod,
+    names,
+    pod_informer,
+    running_in_background,
+    running_informer,
+)
+from tests.runtime.scripted_source import pod, scripted_lister_watcher, wait_until, yield_to_loop
 
 
 async def take(events: EventStream, count: int) -> list[Event]:
@@ -29,9 +36,9 @@ def in_short(events: list[Event]) -> list[tuple[str, str]]:
 
 
 async def test_it_brings_what_is_cached_and_then_what_changes() -> None:
-    cluster = with_pods("a")
-    async with informing(pods_of(cluster)) as informer, informer.events() as events:
-        touch(cluster, "a", "1")
+    cluster = cluster_with_pods("a")
+    async with running_informer(pod_informer(cluster)) as informer, informer.events() as events:
+        label_pod(cluster, "a", "1")
         cluster.create("pods", {"metadata": {"name": "b"}})
         cluster.delete("pods", "a")
 
@@ -42,22 +49,22 @@ async def test_it_brings_what_is_cached_and_then_what_changes() -> None:
 
 
 async def test_it_hears_what_happens_from_when_it_was_entered() -> None:
-    cluster = with_pods("a")
-    async with informing(pods_of(cluster)) as informer:
+    cluster = cluster_with_pods("a")
+    async with running_informer(pod_informer(cluster)) as informer:
         stream = informer.events()
         cluster.create("pods", {"metadata": {"name": "b"}})
-        await until(lambda: len(informer.lister) == 2)
+        await wait_until(lambda: len(informer.lister) == 2)
         cluster.delete("pods", "a")
-        await until(lambda: len(informer.lister) == 1)
+        await wait_until(lambda: len(informer.lister) == 1)
 
         async with stream as events:
             assert in_short(await take(events, 1)) == [("Added", "b")]
 
 
 async def test_it_may_be_entered_before_the_informer_runs() -> None:
-    informer = pods_of(with_pods("a", "b"))
+    informer = pod_informer(cluster_with_pods("a", "b"))
 
-    async with informer.events() as events, running(informer.run()):
+    async with informer.events() as events, running_in_background(informer.run()):
         heard = await take(events, 2)
 
     assert sorted(in_short(heard)) == [("Added", "a"), ("Added", "b")]
@@ -65,20 +72,20 @@ async def test_it_may_be_entered_before_the_informer_runs() -> None:
 
 
 async def test_two_streams_hear_the_same() -> None:
-    cluster = with_pods("a")
+    cluster = cluster_with_pods("a")
     async with (
-        informing(pods_of(cluster)) as informer,
+        running_informer(pod_informer(cluster)) as informer,
         informer.events() as one,
         informer.events() as other,
     ):
-        touch(cluster, "a", "1")
+        label_pod(cluster, "a", "1")
 
         assert await take(one, 2) == await take(other, 2)
 
 
 async def test_the_cache_shows_what_was_heard() -> None:
-    cluster = with_pods()
-    async with informing(pods_of(cluster)) as informer, informer.events() as events:
+    cluster = cluster_with_pods()
+    async with running_informer(pod_informer(cluster)) as informer, informer.events() as events:
         cluster.create("pods", {"metadata": {"name": "a"}})
 
         event = await anext(events)
@@ -87,14 +94,14 @@ async def test_the_cache_shows_what_was_heard() -> None:
 
 
 async def test_it_is_synced_when_it_is_asked_for_more_than_was_cached() -> None:
-    cluster = with_pods("a")
-    async with informing(pods_of(cluster)) as informer, informer.events() as events:
+    cluster = cluster_with_pods("a")
+    async with running_informer(pod_informer(cluster)) as informer, informer.events() as events:
         await anext(events)
         assert not events.statistics().synced
         reading = asyncio.create_task(take(events, 1))
-        await settle()
+        await yield_to_loop()
         assert events.synced
-        touch(cluster, "a", "1")
+        label_pod(cluster, "a", "1")
         await reading
 
 
@@ -102,10 +109,10 @@ async def test_it_is_synced_when_it_is_asked_for_more_than_was_cached() -> None:
 
 
 async def test_it_ends_with_the_informer_after_what_was_pending() -> None:
-    cluster = with_pods("a")
-    informer = pods_of(cluster)
+    cluster = cluster_with_pods("a")
+    informer = pod_informer(cluster)
     async with informer.events() as events:
-        async with informing(informer):
+        async with running_informer(informer):
             pass
 
         assert in_short([event async for event in events]) == [("Added", "a")]
@@ -113,11 +120,11 @@ async def test_it_ends_with_the_informer_after_what_was_pending() -> None:
 
 
 async def test_who_waits_for_the_next_event_is_told_of_the_end() -> None:
-    informer = pods_of(with_pods())
+    informer = pod_informer(cluster_with_pods())
     async with informer.events() as events:
-        async with informing(informer):
+        async with running_informer(informer):
             reading = asyncio.create_task(_all(events))
-            await settle()
+            await yield_to_loop()
         assert await reading == []
 
 
@@ -126,14 +133,14 @@ async def _all(events: EventStream) -> list[Event]:
 
 
 async def test_who_breaks_out_and_leaves_frees_the_mailbox() -> None:
-    cluster = with_pods("a", "b", "c")
-    async with informing(pods_of(cluster)) as informer:
+    cluster = cluster_with_pods("a", "b", "c")
+    async with running_informer(pod_informer(cluster)) as informer:
         async with informer.events() as events:
             assert "listeners=1" in repr(informer)
             async for _ in events:
                 break
-            touch(cluster, "a", "1")
-            await until(lambda: events.statistics().pending == 1)
+            label_pod(cluster, "a", "1")
+            await wait_until(lambda: events.statistics().pending == 1)
 
         assert events.statistics().pending == 0
         assert "listeners=0" in repr(informer)
@@ -141,7 +148,7 @@ async def test_who_breaks_out_and_leaves_frees_the_mailbox() -> None:
 
 
 async def test_a_stream_that_was_left_has_ended() -> None:
-    async with informing(pods_of(with_pods("a"))) as informer:
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         async with informer.events() as events:
             pass
 
@@ -149,14 +156,17 @@ async def test_a_stream_that_was_left_has_ended() -> None:
 
 
 async def test_it_may_be_closed_before_it_is_left() -> None:
-    async with informing(pods_of(with_pods("a"))) as informer, informer.events() as events:
+    async with (
+        running_informer(pod_informer(cluster_with_pods("a"))) as informer,
+        informer.events() as events,
+    ):
         await events.aclose()
 
         assert [event async for event in events] == []
 
 
 async def test_leaving_with_an_error_frees_the_mailbox_and_lets_it_pass() -> None:
-    async with informing(pods_of(with_pods("a"))) as informer:
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         with pytest.raises(ValueError, match="mine"):
             async with informer.events():
                 raise ValueError("mine")
@@ -168,10 +178,10 @@ async def test_leaving_with_an_error_frees_the_mailbox_and_lets_it_pass() -> Non
 
 
 async def test_two_tasks_may_not_read_one_stream() -> None:
-    cluster = with_pods()
-    async with informing(pods_of(cluster)) as informer, informer.events() as events:
+    cluster = cluster_with_pods()
+    async with running_informer(pod_informer(cluster)) as informer, informer.events() as events:
         first = asyncio.create_task(take(events, 1))
-        await settle()
+        await yield_to_loop()
 
         with pytest.raises(UsageError, match=r"two tasks read the stream of pods"):
             await anext(events)
@@ -181,7 +191,10 @@ async def test_two_tasks_may_not_read_one_stream() -> None:
 
 
 async def test_tasks_may_take_turns_at_reading() -> None:
-    async with informing(pods_of(with_pods("a", "b"))) as informer, informer.events() as events:
+    async with (
+        running_informer(pod_informer(cluster_with_pods("a", "b"))) as informer,
+        informer.events() as events,
+    ):
         first = await asyncio.create_task(take(events, 1))
         second = await asyncio.create_task(take(events, 1))
 
@@ -189,7 +202,7 @@ async def test_tasks_may_take_turns_at_reading() -> None:
 
 
 async def test_a_stream_that_was_not_entered_is_not_running() -> None:
-    events = pods_of(with_pods()).events()
+    events = pod_informer(cluster_with_pods()).events()
 
     with pytest.raises(NotRunning, match=r"async with informer\.events\(\) as"):
         await anext(events)
@@ -201,7 +214,7 @@ async def test_a_stream_that_was_not_entered_is_not_running() -> None:
 
 
 async def test_a_stream_is_entered_once() -> None:
-    async with informing(pods_of(with_pods())) as informer:
+    async with running_informer(pod_informer(cluster_with_pods())) as informer:
         stream = informer.events()
         async with stream:
             with pytest.raises(UsageError, match="was entered already"):
@@ -212,8 +225,8 @@ async def test_a_stream_is_entered_once() -> None:
 
 
 async def test_a_stream_of_an_informer_that_has_ended_cannot_be_entered() -> None:
-    informer = pods_of(with_pods())
-    async with informing(informer):
+    informer = pod_informer(cluster_with_pods())
+    async with running_informer(informer):
         pass
 
     with pytest.raises(NotRunning, match="the informer of pods has ended"):
@@ -222,9 +235,9 @@ async def test_a_stream_of_an_informer_that_has_ended_cannot_be_entered() -> Non
 
 async def test_who_reads_a_stream_that_blocks_its_informer_can_not_wait_for_it() -> None:
     """Nobody would ever take the events that the informer waits for."""
-    cluster = with_pods("a")
+    cluster = cluster_with_pods("a")
     async with (
-        informing(pods_of(cluster)) as informer,
+        running_informer(pod_informer(cluster)) as informer,
         informer.events(limit=1, overflow="block") as blocking,
     ):
         newest = cluster.merge_patch("pods", "a", {"metadata": {"labels": {"v": "1"}}})
@@ -240,8 +253,11 @@ async def test_who_reads_a_stream_that_blocks_its_informer_can_not_wait_for_it()
 
 
 async def test_who_reads_a_stream_that_merges_may_wait_for_the_informer() -> None:
-    cluster = with_pods("a")
-    async with informing(pods_of(cluster)) as informer, informer.events(limit=1) as events:
+    cluster = cluster_with_pods("a")
+    async with (
+        running_informer(pod_informer(cluster)) as informer,
+        informer.events(limit=1) as events,
+    ):
         async for _ in events:
             newest = cluster.merge_patch("pods", "a", {"metadata": {"labels": {"v": "1"}}})
             await informer.wait_for(newest, timeout=5)
@@ -253,8 +269,10 @@ async def test_who_reads_a_stream_that_merges_may_wait_for_the_informer() -> Non
 
 async def test_who_consumes_a_full_mailbox_without_waiting_leaves_the_loop_to_others() -> None:
     count = 10_000
-    listener = Listener("stream of pods", Mailbox(limit=count, holds=lambda _: True), Gate())
-    stream = EventStream(pods_of(with_pods()), lambda: listener)
+    listener = Listener(
+        "stream of pods", Mailbox(limit=count, holds=lambda _: True), BackpressureGate()
+    )
+    stream = EventStream(pod_informer(cluster_with_pods()), lambda: listener)
     listener.put([Updated(pod("a", 1), pod("a", 2))] * count)
     listener.close(drop=False)
     consumed, turns_at = 0, list[int]()
@@ -275,13 +293,16 @@ async def test_who_consumes_a_full_mailbox_without_waiting_leaves_the_loop_to_ot
 
 
 async def test_its_repr_is_that_of_its_mailbox() -> None:
-    async with informing(pods_of(with_pods())) as informer, informer.events() as events:
+    async with (
+        running_informer(pod_informer(cluster_with_pods())) as informer,
+        informer.events() as events,
+    ):
         assert repr(events).startswith("<EventStream stream of pods <Listener stream of pods open")
 
 
 async def test_deletions_are_told_too() -> None:
-    cluster = with_pods("a")
-    async with informing(pods_of(cluster)) as informer, informer.events() as events:
+    cluster = cluster_with_pods("a")
+    async with running_informer(pod_informer(cluster)) as informer, informer.events() as events:
         cluster.delete("pods", "a")
 
         heard = await take(events, 2)
@@ -294,14 +315,17 @@ async def test_deletions_are_told_too() -> None:
 
 
 async def test_it_merges_by_default_and_misses_no_final_state() -> None:
-    cluster = with_pods("a", "b")
-    async with informing(pods_of(cluster)) as informer, informer.events(limit=2) as events:
+    cluster = cluster_with_pods("a", "b")
+    async with (
+        running_informer(pod_informer(cluster)) as informer,
+        informer.events(limit=2) as events,
+    ):
         await take(events, 2)
         for number in range(20):
-            touch(cluster, "a", str(number))
-        await until(lambda: events.statistics().merged >= 10)
+            label_pod(cluster, "a", str(number))
+        await wait_until(lambda: events.statistics().merged >= 10)
         cluster.delete("pods", "b")
-        await until(lambda: len(informer.lister) == 1)
+        await wait_until(lambda: len(informer.lister) == 1)
         assert events.statistics().pending <= 4
         heard: list[Event] = []
         while (event := events.next_nowait()) is not None:
@@ -313,13 +337,13 @@ async def test_it_merges_by_default_and_misses_no_final_state() -> None:
 
 
 async def test_it_raises_if_that_was_asked_for() -> None:
-    cluster = with_pods("a")
-    informer = pods_of(cluster)
-    async with informing(informer), informer.events(limit=1, overflow="error") as events:
+    cluster = cluster_with_pods("a")
+    informer = pod_informer(cluster)
+    async with running_informer(informer), informer.events(limit=1, overflow="error") as events:
         await anext(events)
         for number in range(3):
-            touch(cluster, "a", str(number))
-        await until(lambda: events.ended)
+            label_pod(cluster, "a", str(number))
+        await wait_until(lambda: events.ended)
 
         with pytest.raises(ListenerOverflow, match="stream of pods was ended"):
             await anext(events)
@@ -330,11 +354,13 @@ async def test_it_raises_if_that_was_asked_for() -> None:
 
 async def test_who_waits_for_the_next_event_is_woken_by_what_ends_it() -> None:
     listener = Listener(
-        "stream of pods", Mailbox(limit=1, overflow="error", holds=lambda _: True), Gate()
+        "stream of pods",
+        Mailbox(limit=1, overflow="error", holds=lambda _: True),
+        BackpressureGate(),
     )
-    async with EventStream(pods_of(with_pods()), lambda: listener) as events:
+    async with EventStream(pod_informer(cluster_with_pods()), lambda: listener) as events:
         reading = asyncio.create_task(take(events, 1))
-        await settle()
+        await yield_to_loop()
         listener.put([Added(pod("a", 1)), Added(pod("b", 2))])
 
         with pytest.raises(ListenerOverflow):
@@ -345,11 +371,14 @@ async def test_who_waits_for_the_next_event_is_woken_by_what_ends_it() -> None:
 
 
 async def test_it_may_be_filtered() -> None:
-    cluster = with_pods("a", "b")
-    informer = pods_of(cluster)
-    async with informing(informer), informer.events(filter=lambda obj: obj.name == "b") as events:
-        touch(cluster, "a", "1")
-        touch(cluster, "b", "1")
+    cluster = cluster_with_pods("a", "b")
+    informer = pod_informer(cluster)
+    async with (
+        running_informer(informer),
+        informer.events(filter=lambda obj: obj.name == "b") as events,
+    ):
+        label_pod(cluster, "a", "1")
+        label_pod(cluster, "b", "1")
 
         assert in_short(await take(events, 2)) == [("Added", "b"), ("Updated", "b")]
 
@@ -358,21 +387,21 @@ async def test_it_may_be_filtered() -> None:
 
 
 async def test_a_stream_that_is_dropped_without_being_left_warns_and_frees_its_mailbox() -> None:
-    async with informing(pods_of(with_pods("a"))) as informer:
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         streams = [informer.events()]
         await streams[0].__aenter__()
         assert "listeners=1" in repr(informer)
 
         with pytest.warns(ResourceWarning, match="stream of pods was dropped without being left"):
             streams.clear()
-        await settle(2)
+        await yield_to_loop(2)
 
         assert "listeners=0" in repr(informer)
 
 
 async def test_a_stream_that_was_left_or_not_entered_is_dropped_in_silence() -> None:
-    informer = pods_of(with_pods("a"))
-    async with informing(informer):
+    informer = pod_informer(cluster_with_pods("a"))
+    async with running_informer(informer):
         async with informer.events():
             pass
         informer.events()
@@ -384,33 +413,33 @@ async def test_a_stream_that_was_left_or_not_entered_is_dropped_in_silence() -> 
 
 @asynccontextmanager
 async def informer_that_ends() -> AsyncGenerator[EventStream]:
-    informer = pods_of(with_pods("a"))
-    async with informing(informer):
+    informer = pod_informer(cluster_with_pods("a"))
+    async with running_informer(informer):
         stream = informer.events()
         await stream.__aenter__()
     yield stream
 
 
 async def test_a_stream_may_be_collected_in_another_thread() -> None:
-    async with informing(pods_of(with_pods("a"))) as informer:
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         streams = [informer.events()]
         await streams[0].__aenter__()
 
         with pytest.warns(ResourceWarning):
             await asyncio.to_thread(streams.clear)
-        await until(lambda: "listeners=0" in repr(informer))
+        await wait_until(lambda: "listeners=0" in repr(informer))
 
 
 # -- a snapshot and what follows --------------------------------------------------------------
 
 
 async def test_the_state_comes_first_and_then_what_follows() -> None:
-    cluster = with_pods("a", "b")
+    cluster = cluster_with_pods("a", "b")
     async with (
-        informing(pods_of(cluster)) as informer,
+        running_informer(pod_informer(cluster)) as informer,
         informer.snapshot_and_events() as (snapshot, events),
     ):
-        touch(cluster, "a", "1")
+        label_pod(cluster, "a", "1")
         cluster.delete("pods", "b")
         heard = await take(events, 2)
 
@@ -423,7 +452,7 @@ async def test_the_state_comes_first_and_then_what_follows() -> None:
 
 async def test_a_snapshot_cannot_be_changed() -> None:
     async with (
-        informing(pods_of(with_pods("a"))) as informer,
+        running_informer(pod_informer(cluster_with_pods("a"))) as informer,
         informer.snapshot_and_events() as (snapshot, events),
     ):
         assert not hasattr(snapshot, "clear")
@@ -432,8 +461,8 @@ async def test_a_snapshot_cannot_be_changed() -> None:
 
 
 async def test_a_snapshot_waits_for_the_first_state_but_not_for_ever() -> None:
-    informer = SharedInformer(script())
-    async with running(informer.run()):
+    informer = SharedInformer(scripted_lister_watcher())
+    async with running_in_background(informer.run()):
         with pytest.raises(SyncTimeout):
             async with informer.snapshot_and_events(timeout=0.001):
                 raise AssertionError("there is nothing to take")
@@ -442,7 +471,7 @@ async def test_a_snapshot_waits_for_the_first_state_but_not_for_ever() -> None:
 
 
 async def test_there_is_no_gap_and_no_double_whenever_the_snapshot_is_taken() -> None:
-    cluster = with_pods("a", "b", "c")
+    cluster = cluster_with_pods("a", "b", "c")
     views: list[dict[str, str]] = []
 
     async def follow(informer: SharedInformer) -> None:
@@ -460,16 +489,16 @@ async def test_there_is_no_gap_and_no_double_whenever_the_snapshot_is_taken() ->
                     case Deleted(obj):
                         del view[obj.name]
 
-    async with informing(pods_of(cluster)) as informer, asyncio.TaskGroup() as group:
+    async with running_informer(pod_informer(cluster)) as informer, asyncio.TaskGroup() as group:
         followers: list[asyncio.Task[None]] = []
         for number in range(30):
-            touch(cluster, "abc"[number % 3], str(number))
+            label_pod(cluster, "abc"[number % 3], str(number))
             if number % 10 == 5:
                 cluster.delete("pods", "c")
                 cluster.create("pods", {"metadata": {"name": "c"}})
             followers.append(group.create_task(follow(informer)))
-            await settle(number % 4)
+            await yield_to_loop(number % 4)
         cached = {obj.name: obj.resource_version for obj in informer.lister}
-        await until(lambda: all(view == cached for view in views) and len(views) == 30)
+        await wait_until(lambda: all(view == cached for view in views) and len(views) == 30)
         for follower in followers:
             follower.cancel()

@@ -7,11 +7,17 @@ import asyncio
 import pytest
 
 from aioinformer import Added, Event, EventStream, MergedStream, SharedInformer, Sourced, merge
-from aioinformer._core.delivery.mailbox import SKIPS, Mailbox
-from aioinformer._runtime.delivery.listener import Gate, Listener
+from aioinformer._core.delivery.mailbox import MAX_SKIPPED, Mailbox
+from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer.errors import ListenerOverflow, NotRunning, UsageError
-from tests.runtime.running import informing, pods_of, running, touch, with_pods
-from tests.runtime.sources import pod, settle, until
+from tests.runtime.informers import (
+    cluster_with_pods,
+    label_pod,
+    pod_informer,
+    running_in_background,
+    running_informer,
+)
+from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 
 
 async def take(events: MergedStream, count: int) -> list[Sourced]:
@@ -31,11 +37,11 @@ def added(*names: str) -> list[Event]:
 
 def fed(*names: str, closed: bool = True) -> tuple[EventStream, Listener]:
     """A stream with so much pending, which then ends."""
-    listener = Listener("a stream", Mailbox(limit=100, holds=lambda _: True), Gate())
+    listener = Listener("a stream", Mailbox(limit=100, holds=lambda _: True), BackpressureGate())
     listener.put(added(*names))
     if closed:
         listener.close(drop=False)
-    return EventStream(pods_of(with_pods()), lambda: listener), listener
+    return EventStream(pod_informer(cluster_with_pods()), lambda: listener), listener
 
 
 async def all_of(events: MergedStream) -> list[str]:
@@ -43,16 +49,16 @@ async def all_of(events: MergedStream) -> list[str]:
 
 
 async def test_it_brings_what_each_has_and_says_whose_it_is() -> None:
-    ones, others = with_pods("a"), with_pods("b")
+    ones, others = cluster_with_pods("a"), cluster_with_pods("b")
     async with (
-        informing(pods_of(ones)) as one,
-        informing(pods_of(others)) as other,
+        running_informer(pod_informer(ones)) as one,
+        running_informer(pod_informer(others)) as other,
         merge(one.events(), other.events()) as events,
     ):
         heard = await take(events, 2)
-        touch(others, "b", "1")
+        label_pod(others, "b", "1")
         heard += await take(events, 1)
-        touch(ones, "a", "1")
+        label_pod(ones, "a", "1")
         heard += await take(events, 1)
 
     assert in_short(heard, one, other) == [
@@ -64,7 +70,10 @@ async def test_it_brings_what_each_has_and_says_whose_it_is() -> None:
 
 
 async def test_what_it_brings_can_be_matched_on() -> None:
-    async with informing(pods_of(with_pods("a"))) as pods, merge(pods.events()) as events:
+    async with (
+        running_informer(pod_informer(cluster_with_pods("a"))) as pods,
+        merge(pods.events()) as events,
+    ):
         match await anext(events):
             case Sourced(source, Added(obj, initial=True)) if source is pods:
                 assert obj.name == "a"
@@ -85,10 +94,10 @@ async def test_it_ends_when_all_have_ended() -> None:
     other, listener = fed(closed=False)
     async with merge(one, other) as events:
         reading = asyncio.create_task(all_of(events))
-        await settle()
+        await yield_to_loop()
         assert not reading.done()
         listener.put(added("b"))
-        await settle()
+        await yield_to_loop()
         listener.close(drop=False)
 
         assert await reading == ["a", "b"]
@@ -96,7 +105,7 @@ async def test_it_ends_when_all_have_ended() -> None:
 
 
 async def test_leaving_it_leaves_all_of_them() -> None:
-    async with informing(pods_of(with_pods("a"))) as informer:
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         async with merge(informer.events(), informer.events()):
             assert "listeners=2" in repr(informer)
 
@@ -104,10 +113,10 @@ async def test_leaving_it_leaves_all_of_them() -> None:
 
 
 async def test_if_one_cannot_be_entered_the_others_are_left() -> None:
-    ended = pods_of(with_pods())
-    async with informing(ended):
+    ended = pod_informer(cluster_with_pods())
+    async with running_informer(ended):
         pass
-    async with informing(pods_of(with_pods("a"))) as informer:
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         with pytest.raises(NotRunning):
             await merge(informer.events(), ended.events()).__aenter__()
 
@@ -116,10 +125,14 @@ async def test_if_one_cannot_be_entered_the_others_are_left() -> None:
 
 async def test_of_one_that_was_too_slow_it_raises_and_the_others_can_be_read_on() -> None:
     strict = Listener(
-        "a strict stream", Mailbox(limit=1, overflow="error", holds=lambda _: True), Gate()
+        "a strict stream",
+        Mailbox(limit=1, overflow="error", holds=lambda _: True),
+        BackpressureGate(),
     )
     calm, _ = fed("x", "y")
-    async with merge(EventStream(pods_of(with_pods()), lambda: strict), calm) as events:
+    async with merge(
+        EventStream(pod_informer(cluster_with_pods()), lambda: strict), calm
+    ) as events:
         strict.put(added("a", "b"))
 
         with pytest.raises(ListenerOverflow, match="a strict stream"):
@@ -132,8 +145,8 @@ async def test_it_starts_no_task() -> None:
     other, _ = fed(closed=False)
     async with merge(one, other) as events:
         before = len(asyncio.all_tasks())
-        async with running(_only(events)):
-            await settle()
+        async with running_in_background(_only(events)):
+            await yield_to_loop()
             assert len(asyncio.all_tasks()) == before + 1, "the reader's own"
 
 
@@ -143,8 +156,8 @@ async def _only(events: MergedStream) -> None:
 
 async def test_two_tasks_may_not_read_it() -> None:
     stream, _ = fed(closed=False)
-    async with merge(stream) as events, running(_only(events)):
-        await settle()
+    async with merge(stream) as events, running_in_background(_only(events)):
+        await yield_to_loop()
         with pytest.raises(UsageError, match="two tasks read the same merged streams"):
             await anext(events)
 
@@ -163,7 +176,7 @@ async def test_it_is_entered_once_and_before_it_is_read() -> None:
 
 
 def test_it_is_of_several_streams_that_are_not_the_same() -> None:
-    informer: SharedInformer = pods_of(with_pods())
+    informer: SharedInformer = pod_informer(cluster_with_pods())
     stream = informer.events()
 
     with pytest.raises(UsageError, match="nothing to merge"):
@@ -173,8 +186,8 @@ def test_it_is_of_several_streams_that_are_not_the_same() -> None:
 
 
 async def test_so_much_to_pass_over_gives_way_in_between() -> None:
-    listener = Listener("a stream", Mailbox(holds=lambda _: False), Gate())
-    listener.replay([pod(f"p-{n}", n) for n in range(3 * SKIPS)])
+    listener = Listener("a stream", Mailbox(holds=lambda _: False), BackpressureGate())
+    listener.replay([pod(f"p-{n}", n) for n in range(3 * MAX_SKIPPED)])
     turns = 0
 
     async def other() -> None:
@@ -184,18 +197,18 @@ async def test_so_much_to_pass_over_gives_way_in_between() -> None:
             await asyncio.sleep(0)
 
     async with (
-        merge(EventStream(pods_of(with_pods()), lambda: listener)) as events,
-        running(other()),
-        running(_only(events)),
+        merge(EventStream(pod_informer(cluster_with_pods()), lambda: listener)) as events,
+        running_in_background(other()),
+        running_in_background(_only(events)),
     ):
-        await until(lambda: listener.synced)
+        await wait_until(lambda: listener.synced)
 
     assert turns >= 3
 
 
 async def test_who_reads_much_leaves_the_loop_to_others() -> None:
     count = 10_000
-    listener = Listener("a stream", Mailbox(limit=count, holds=lambda _: True), Gate())
+    listener = Listener("a stream", Mailbox(limit=count, holds=lambda _: True), BackpressureGate())
     listener.put([Added(pod("a", 1))] * count)
     listener.close(drop=False)
     turns_at: list[int] = []
@@ -207,7 +220,7 @@ async def test_who_reads_much_leaves_the_loop_to_others() -> None:
             await asyncio.sleep(0)
 
     bystander = asyncio.create_task(other())
-    async with merge(EventStream(pods_of(with_pods()), lambda: listener)) as events:
+    async with merge(EventStream(pod_informer(cluster_with_pods()), lambda: listener)) as events:
         async for _ in events:
             read += 1
     await bystander

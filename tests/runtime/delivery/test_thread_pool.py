@@ -12,10 +12,15 @@ from contextvars import ContextVar
 import pytest
 
 from aioinformer import Added, Event
-from aioinformer._runtime.delivery.thread_pool import Threads
+from aioinformer._runtime.delivery.thread_pool import HandlerThreads
 from aioinformer.errors import HandlerTimeout
-from tests.runtime.handled import A1, STORY, registration, running
-from tests.runtime.sources import pod, until
+from tests.runtime.registrations import (
+    A1,
+    LIFECYCLE_EVENTS,
+    make_registration,
+    running_registration,
+)
+from tests.runtime.scripted_source import pod, wait_until
 
 B1 = pod("b", 1)
 REQUEST = ContextVar("REQUEST", default="none")
@@ -37,11 +42,11 @@ async def test_a_blocking_handler_is_called_in_a_thread_named_after_it() -> None
     def blocking(event: Event) -> None:
         seen.append((event, threading.current_thread().name))
 
-    async with running(registration(blocking, run_in_thread=True)) as it:
-        it.put(STORY)
-        await until(lambda: len(seen) == 3)
+    async with running_registration(make_registration(blocking, run_in_thread=True)) as it:
+        it.put(LIFECYCLE_EVENTS)
+        await wait_until(lambda: len(seen) == 3)
 
-    assert [event for event, _ in seen] == STORY
+    assert [event for event, _ in seen] == LIFECYCLE_EVENTS
     assert {name.rpartition("_")[0] for _, name in seen} == {it.name}
     assert it.statistics().errors == 0
 
@@ -49,12 +54,12 @@ async def test_a_blocking_handler_is_called_in_a_thread_named_after_it() -> None
 async def test_it_runs_in_the_context_of_its_registration() -> None:
     seen: list[str] = []
     token = REQUEST.set("r-1")
-    it = registration(lambda _: seen.append(REQUEST.get()), run_in_thread=True)
+    it = make_registration(lambda _: seen.append(REQUEST.get()), run_in_thread=True)
     REQUEST.reset(token)
 
-    async with running(it):
+    async with running_registration(it):
         it.put([Added(A1)])
-        await until(lambda: bool(seen))
+        await wait_until(lambda: bool(seen))
 
     assert seen == ["r-1"]
 
@@ -68,7 +73,7 @@ async def test_handlers_that_hang_leave_the_program_s_own_threads_alone() -> Non
             end.wait(10)
 
         async with asyncio.TaskGroup() as group:
-            some = [registration(hangs, run_in_thread=True) for _ in range(3)]
+            some = [make_registration(hangs, run_in_thread=True) for _ in range(3)]
             for it in some:
                 it.start(group)
                 it.put([Added(A1)])
@@ -84,10 +89,12 @@ async def test_what_a_thread_raises_is_the_handler_s_failure() -> None:
         raise ValueError("clumsy me")
 
     failures: list[Exception] = []
-    it = registration(clumsy, run_in_thread=True, failed=lambda _, error: failures.append(error))
-    async with running(it):
-        it.put(STORY)
-        await until(lambda: it.statistics().errors == 3)
+    it = make_registration(
+        clumsy, run_in_thread=True, failed=lambda _, error: failures.append(error)
+    )
+    async with running_registration(it):
+        it.put(LIFECYCLE_EVENTS)
+        await wait_until(lambda: it.statistics().errors == 3)
 
     assert [str(error) for error in failures] == ["clumsy me"] * 3
 
@@ -99,10 +106,12 @@ async def test_a_stop_iteration_in_a_thread_is_a_failure_too() -> None:
     def clumsy(event: Event) -> None:
         next(iter(()))
 
-    it = registration(clumsy, run_in_thread=True, failed=lambda _, error: failures.append(error))
-    async with running(it):
-        it.put(STORY)
-        await until(lambda: len(failures) == 3)
+    it = make_registration(
+        clumsy, run_in_thread=True, failed=lambda _, error: failures.append(error)
+    )
+    async with running_registration(it):
+        it.put(LIFECYCLE_EVENTS)
+        await wait_until(lambda: len(failures) == 3)
 
     assert {str(error) for error in failures} == {"the handler raised StopIteration"}
     assert isinstance(failures[0].__cause__, StopIteration)
@@ -118,18 +127,18 @@ async def test_who_gives_up_leaves_the_thread_to_itself() -> None:
             end.wait(10)
             log.append("end")
 
-        it = registration(stuck, run_in_thread=True)
+        it = make_registration(stuck, run_in_thread=True)
         async with asyncio.TaskGroup() as group:
             task = it.start(group)
-            it.put(STORY)
-            await until(lambda: log == ["begin"])
+            it.put(LIFECYCLE_EVENTS)
+            await wait_until(lambda: log == ["begin"])
             task.cancel()
             await asyncio.sleep(0.002)
             assert it.running
             it.give_up()
         assert log == ["begin"]
 
-    await until(lambda: log == ["begin", "end"])
+    await wait_until(lambda: log == ["begin", "end"])
     await asyncio.sleep(0.002)
 
 
@@ -139,10 +148,10 @@ async def test_a_thread_ends_with_its_handler_and_keeps_no_program_alive() -> No
     def handler(event: Event) -> None:
         threads.append(threading.current_thread())
 
-    it = registration(handler, run_in_thread=True)
-    async with running(it):
-        it.put(STORY)
-        await until(lambda: len(threads) == 3)
+    it = make_registration(handler, run_in_thread=True)
+    async with running_registration(it):
+        it.put(LIFECYCLE_EVENTS)
+        await wait_until(lambda: len(threads) == 3)
 
     assert len(set(threads)) == 1
     assert threads[0].daemon
@@ -162,20 +171,20 @@ async def test_a_call_that_timed_out_keeps_its_object_busy_until_it_returns() ->
                 end.wait(10)
             log.append(f"end {event.obj.name}")
 
-        it = registration(
+        it = make_registration(
             stuck,
             run_in_thread=True,
             concurrency=2,
             timeout=0.02,
             failed=lambda _, error: failures.append(error),
         )
-        async with running(it):
-            it.put([Added(A1), *STORY[1:2], Added(B1)])
-            await until(lambda: bool(failures) and "end b" in log)
+        async with running_registration(it):
+            it.put([Added(A1), *LIFECYCLE_EVENTS[1:2], Added(B1)])
+            await wait_until(lambda: bool(failures) and "end b" in log)
             assert log == ["begin a", "begin b", "end b"]
             assert it.statistics().errors == 1
             end.set()
-            await until(lambda: log.count("end a") == 2)
+            await wait_until(lambda: log.count("end a") == 2)
 
     (error,) = failures
     assert isinstance(error, HandlerTimeout)
@@ -192,11 +201,11 @@ async def test_an_end_waits_for_the_thread() -> None:
             end.wait(10)
             log.append("end")
 
-        it = registration(slow, run_in_thread=True)
+        it = make_registration(slow, run_in_thread=True)
         async with asyncio.TaskGroup() as group:
             task = it.start(group)
-            it.put(STORY)
-            await until(lambda: log == ["begin"])
+            it.put(LIFECYCLE_EVENTS)
+            await wait_until(lambda: log == ["begin"])
             task.cancel()
             await asyncio.sleep(0.002)
             task.cancel()
@@ -212,27 +221,27 @@ def test_an_async_handler_can_not_run_in_a_thread() -> None:
     async def handler(event: Event) -> None: ...
 
     with pytest.raises(TypeError, match="handler is async: it runs in the event loop"):
-        registration(handler, run_in_thread=True)
+        make_registration(handler, run_in_thread=True)
 
 
 async def test_one_that_turns_out_to_be_async_fails_at_each_call() -> None:
     async def work(event: Event) -> None: ...
 
     failures: list[Exception] = []
-    it = registration(
+    it = make_registration(
         lambda event: work(event),
         run_in_thread=True,
         failed=lambda _, error: failures.append(error),
     )
-    async with running(it):
+    async with running_registration(it):
         it.put([Added(A1)])
-        await until(lambda: bool(failures))
+        await wait_until(lambda: bool(failures))
 
     assert "with run_in_thread=True the handler must not be async" in str(failures[0])
 
 
 def test_it_shows_how_many_there_may_be() -> None:
-    threads = Threads(print, count=3, name="print")
+    threads = HandlerThreads(print, max_threads=3, name="print")
 
-    assert repr(threads) == "<Threads 3 at most>"
+    assert repr(threads) == "<HandlerThreads 3 at most>"
     threads.close()

@@ -36,19 +36,25 @@ from aioinformer.errors import (
     UsageError,
 )
 from aioinformer.testing import Cluster, ClusterSource, Features
-from tests.runtime.running import BRISK, SLUGGISH, names, running, with_pods
-from tests.runtime.sources import (
+from tests.runtime.informers import (
+    FAST_BACKOFF,
+    SLOW_BACKOFF,
+    cluster_with_pods,
+    names,
+    running_in_background,
+)
+from tests.runtime.scripted_source import (
     NODES,
     PODS,
-    Refusal,
+    ErrorResponse,
     body,
-    door,
-    page,
-    refused,
-    script,
-    settle,
-    stream,
-    until,
+    error_response,
+    list_response,
+    scripted_lister_watcher,
+    scripted_source,
+    wait_until,
+    watch_response,
+    yield_to_loop,
 )
 
 
@@ -56,7 +62,7 @@ def factory(
     source: Source,
     *,
     namespace: str | None = None,
-    backoff: BackoffPolicy = BRISK,
+    backoff: BackoffPolicy = FAST_BACKOFF,
     shutdown_timeout: float = 5.0,
 ) -> SharedInformerFactory:
     return SharedInformerFactory(
@@ -85,7 +91,7 @@ def by_name(obj: KubeObject) -> str:
 
 
 def test_the_same_request_gives_the_same_informer() -> None:
-    informers = factory(door())
+    informers = factory(scripted_source())
 
     assert informers.informer("pods") is informers.informer("pods")
     assert informers.informer("po") is informers.informer("Pod")
@@ -126,7 +132,7 @@ class Asking:
     ids=["resource", "namespace", "all namespaces", "labels", "fields", "managed fields"],
 )
 def test_another_request_gives_another_informer(other: Asking) -> None:
-    informers = factory(door(), namespace="web")
+    informers = factory(scripted_source(), namespace="web")
 
     assert other.of(informers) is not informers.informer("pods")
 
@@ -144,20 +150,20 @@ def test_another_request_gives_another_informer(other: Asking) -> None:
     ids=["order", "spelling", "sets", "fields", "the factory's namespace", "nothing"],
 )
 def test_two_spellings_of_one_request_give_one_informer(one: Asking, other: Asking) -> None:
-    informers = factory(door(), namespace="web")
+    informers = factory(scripted_source(), namespace="web")
 
     assert one.of(informers) is other.of(informers)
 
 
 def test_the_scope_and_selectors_reach_the_source() -> None:
-    source = door()
+    source = scripted_source()
     informers = factory(source, namespace="web")
 
     informers.informer("pods", labels={"app": "shop"}, fields="status.phase=Running")
     informers.informer("pods", namespace="db")
     informers.informer("pods", namespace=ALL_NAMESPACES)
 
-    assert source.asked_for == [
+    assert source.lister_watcher_calls == [
         ("pods", "web", str(LabelSelector.parse("app=shop")), "status.phase=Running"),
         ("pods", "db", "", ""),
         ("pods", None, "", ""),
@@ -165,15 +171,15 @@ def test_the_scope_and_selectors_reach_the_source() -> None:
 
 
 def test_cluster_scoped_resources_have_no_namespace() -> None:
-    source = door()
+    source = scripted_source()
     informers = factory(source, namespace="web")
 
     assert informers.informer("nodes") is informers.informer("nodes", namespace="db")
-    assert source.asked_for == [("nodes", None, "", "")]
+    assert source.lister_watcher_calls == [("nodes", None, "", "")]
 
 
 def test_an_informer_is_named_for_what_it_is_of() -> None:
-    informers = factory(door(), namespace="web")
+    informers = factory(scripted_source(), namespace="web")
 
     assert informers.informer("pods").name == "pods in web"
     assert informers.informer("pods", labels="app=shop").name == "pods in web where app=shop"
@@ -181,7 +187,7 @@ def test_an_informer_is_named_for_what_it_is_of() -> None:
 
 
 def test_indexes_are_added_to_the_informer_that_there_is() -> None:
-    informers = factory(door())
+    informers = factory(scripted_source())
     pods = informers.informer("pods", indexers={"name": by_name})
 
     informers.informer("pods", indexers={"name": by_name, "uid": lambda obj: obj.uid})
@@ -192,7 +198,7 @@ def test_indexes_are_added_to_the_informer_that_there_is() -> None:
 
 
 def test_what_cannot_be_is_refused_at_the_call() -> None:
-    informers = factory(door())
+    informers = factory(scripted_source())
 
     with pytest.raises(InvalidSelector):
         informers.informer("pods", labels="a in (")
@@ -207,7 +213,7 @@ def test_what_cannot_be_is_refused_at_the_call() -> None:
 
 
 async def test_informers_run_while_it_is_entered() -> None:
-    informers = factory(ClusterSource(with_pods("a")), namespace="default")
+    informers = factory(ClusterSource(cluster_with_pods("a")), namespace="default")
     pods = informers.informer("pods")
 
     async with informers:
@@ -220,7 +226,7 @@ async def test_informers_run_while_it_is_entered() -> None:
 
 
 async def test_an_informer_that_is_asked_for_while_it_runs_starts_at_once() -> None:
-    async with factory(ClusterSource(with_pods("a"))) as informers:
+    async with factory(ClusterSource(cluster_with_pods("a"))) as informers:
         pods = informers.informer("pods")
         await pods.wait_synced(timeout=5)
 
@@ -228,10 +234,10 @@ async def test_an_informer_that_is_asked_for_while_it_runs_starts_at_once() -> N
 
 
 async def test_nothing_is_asked_before_it_is_entered() -> None:
-    source = door(pods=[page()])
+    source = scripted_source(pods=[list_response()])
     informers = factory(source)
     informers.informer("pods")
-    await settle()
+    await yield_to_loop()
     assert source.scripts["pods"].requests == []
 
     await within(informers, informers.wait_synced)
@@ -240,7 +246,7 @@ async def test_nothing_is_asked_before_it_is_entered() -> None:
 
 async def test_it_may_be_entered_in_one_task_and_left_in_another() -> None:
     stack = AsyncExitStack()
-    informers = factory(ClusterSource(with_pods("a")))
+    informers = factory(ClusterSource(cluster_with_pods("a")))
     pods = informers.informer("pods")
 
     await asyncio.create_task(_enter(stack, informers))
@@ -261,13 +267,13 @@ async def test_the_body_s_own_error_comes_out_as_itself() -> None:
         raise error
 
     with pytest.raises(ValueError, match="mine") as caught:
-        await within(factory(door()), body)
+        await within(factory(scripted_source()), body)
 
     assert caught.value is error
 
 
 async def test_it_may_run_in_a_task_group_of_the_caller_s() -> None:
-    informers = factory(ClusterSource(with_pods("a")))
+    informers = factory(ClusterSource(cluster_with_pods("a")))
     pods = informers.informer("pods")
 
     async with asyncio.TaskGroup() as group:
@@ -284,7 +290,7 @@ async def test_it_may_run_in_a_task_group_of_the_caller_s() -> None:
 
 
 async def test_it_is_started_once() -> None:
-    informers = factory(door())
+    informers = factory(scripted_source())
 
     async with informers:
         with pytest.raises(UsageError, match="runs once"):
@@ -294,7 +300,7 @@ async def test_it_is_started_once() -> None:
 
 
 async def test_after_the_end_it_is_not_running() -> None:
-    informers = factory(door())
+    informers = factory(scripted_source())
     await within(informers)
 
     with pytest.raises(NotRunning, match="the informer factory has ended"):
@@ -305,7 +311,7 @@ async def test_after_the_end_it_is_not_running() -> None:
 
 
 async def test_it_is_not_used_from_a_thread_or_another_loop() -> None:
-    informers, errors = factory(door()), list[str]()
+    informers, errors = factory(scripted_source()), list[str]()
 
     def ask() -> None:
         try:
@@ -330,13 +336,15 @@ async def test_it_is_not_used_from_a_thread_or_another_loop() -> None:
 
 
 async def test_a_time_out_names_every_informer_that_is_not_synced_and_why() -> None:
-    source = door(pods=[refused(403, "Forbidden", "pods is forbidden")], nodes=[page()])
-    async with factory(source, backoff=SLUGGISH) as informers:
+    source = scripted_source(
+        pods=[error_response(403, "Forbidden", "pods is forbidden")], nodes=[list_response()]
+    )
+    async with factory(source, backoff=SLOW_BACKOFF) as informers:
         informers.informer("pods")
         informers.informer("nodes")
         informers.informer("services")
-        await until(lambda: any(each.health.state == "waiting" for each in informers))
-        await until(lambda: any(each.synced for each in informers))
+        await wait_until(lambda: any(each.health.state == "waiting" for each in informers))
+        await wait_until(lambda: any(each.synced for each in informers))
 
         with pytest.raises(SyncTimeout) as caught:
             await informers.wait_synced(timeout=0.001)
@@ -347,7 +355,7 @@ async def test_a_time_out_names_every_informer_that_is_not_synced_and_why() -> N
 
 
 async def test_a_factory_without_informers_is_synced() -> None:
-    async with factory(door()) as informers:
+    async with factory(scripted_source()) as informers:
         await informers.wait_synced(timeout=0)
 
 
@@ -355,24 +363,24 @@ async def test_a_factory_without_informers_is_synced() -> None:
 
 
 async def test_the_last_user_out_stops_an_informer() -> None:
-    source = door(pods=[page(), stream(hangs=True)])
+    source = scripted_source(pods=[list_response(), watch_response(never_ends=True)])
     async with factory(source) as informers:
         async with informers.use("pods") as one:
             async with informers.use("po") as other:
                 assert one is other
                 await one.wait_synced(timeout=5)
-            await until(lambda: one.health.state == "watching")
+            await wait_until(lambda: one.health.state == "watching")
 
         assert one.health.state == "stopped"
-        assert source.scripts["pods"].open == 0
+        assert source.scripts["pods"].open_responses == 0
         assert list(informers) == []
 
 
 async def test_an_informer_that_was_asked_for_stays_without_users() -> None:
-    async with factory(ClusterSource(with_pods("a"))) as informers:
+    async with factory(ClusterSource(cluster_with_pods("a"))) as informers:
         async with informers.use("pods") as pods:
             assert informers.informer("pods") is pods
-        await settle()
+        await yield_to_loop()
 
         assert list(informers) == [pods]
         await pods.wait_synced(timeout=5)
@@ -380,7 +388,7 @@ async def test_an_informer_that_was_asked_for_stays_without_users() -> None:
 
 
 async def test_using_it_again_makes_a_new_informer() -> None:
-    async with factory(ClusterSource(with_pods("a"))) as informers:
+    async with factory(ClusterSource(cluster_with_pods("a"))) as informers:
         async with informers.use("pods") as first:
             await first.wait_synced(timeout=5)
         async with informers.use("pods") as second:
@@ -394,7 +402,7 @@ async def test_an_error_in_its_use_passes_and_stops_it() -> None:
         async with informers.use("pods"):
             raise ValueError("mine")
 
-    async with factory(ClusterSource(with_pods("a"))) as informers:
+    async with factory(ClusterSource(cluster_with_pods("a"))) as informers:
         with pytest.raises(ValueError, match="mine"):
             await body()
 
@@ -402,7 +410,7 @@ async def test_an_error_in_its_use_passes_and_stops_it() -> None:
 
 
 async def test_an_informer_may_be_used_before_the_factory_runs() -> None:
-    informers = factory(ClusterSource(with_pods("a")))
+    informers = factory(ClusterSource(cluster_with_pods("a")))
 
     async with informers.use("pods") as pods, informers:
         await pods.wait_synced(timeout=5)
@@ -412,12 +420,12 @@ async def test_an_informer_may_be_used_before_the_factory_runs() -> None:
 
 
 async def test_an_informer_whose_last_user_went_before_the_start_is_not_started() -> None:
-    source = door(pods=[page()])
+    source = scripted_source(pods=[list_response()])
     informers = factory(source)
 
     async with informers.use("pods"):
         pass
-    await within(informers, settle)
+    await within(informers, yield_to_loop)
 
     assert source.scripts["pods"].requests == []
 
@@ -427,7 +435,12 @@ async def test_an_informer_whose_last_user_went_before_the_start_is_not_started(
 
 async def test_a_bug_cancels_the_body_and_is_raised_as_itself() -> None:
     bug = RuntimeError("a bug")
-    informers = factory(door(pods=[page(), Refusal(bug)], nodes=[page(), stream(hangs=True)]))
+    informers = factory(
+        scripted_source(
+            pods=[list_response(), ErrorResponse(bug)],
+            nodes=[list_response(), watch_response(never_ends=True)],
+        )
+    )
     pods, nodes = informers.informer("pods"), informers.informer("nodes")
 
     with pytest.raises(RuntimeError, match="a bug") as caught:
@@ -440,7 +453,7 @@ async def test_a_bug_cancels_the_body_and_is_raised_as_itself() -> None:
 
 
 async def test_a_bug_reaches_a_body_that_swallows_its_cancellation() -> None:
-    informers = factory(door(pods=[Refusal(RuntimeError("a bug"))]))
+    informers = factory(scripted_source(pods=[ErrorResponse(RuntimeError("a bug"))]))
     informers.informer("pods")
 
     async def body() -> None:
@@ -452,7 +465,7 @@ async def test_a_bug_reaches_a_body_that_swallows_its_cancellation() -> None:
 
 
 async def test_a_bug_wakes_a_body_that_waits_for_the_first_state() -> None:
-    informers = factory(door(pods=[Refusal(RuntimeError("a bug"))]))
+    informers = factory(scripted_source(pods=[ErrorResponse(RuntimeError("a bug"))]))
     informers.informer("pods")
 
     with pytest.raises(RuntimeError, match="a bug"):
@@ -460,7 +473,7 @@ async def test_a_bug_wakes_a_body_that_waits_for_the_first_state() -> None:
 
 
 async def test_a_bug_is_raised_by_run_as_itself() -> None:
-    informers = factory(door(pods=[Refusal(RuntimeError("a bug"))]))
+    informers = factory(scripted_source(pods=[ErrorResponse(RuntimeError("a bug"))]))
     informers.informer("pods")
 
     with pytest.raises(RuntimeError, match="a bug"):
@@ -471,25 +484,25 @@ async def test_a_bug_is_raised_by_run_as_itself() -> None:
 
 
 async def test_leaving_waits_for_handlers_to_tidy_up() -> None:
-    informers, log = factory(ClusterSource(with_pods("a"))), list[str]()
+    informers, log = factory(ClusterSource(cluster_with_pods("a"))), list[str]()
 
     async def handler(event: Event) -> None:
         log.append("called")
         try:
             await for_ever()
         finally:
-            await settle()
+            await yield_to_loop()
             log.append("tidied up")
 
     informers.informer("pods").add_handler(handler)
     async with informers:
-        await until(lambda: log == ["called"])
+        await wait_until(lambda: log == ["called"])
 
     assert log == ["called", "tidied up"]
 
 
 async def test_leaving_while_cancelled_still_leaves_nothing() -> None:
-    informers, log = factory(ClusterSource(with_pods("a"))), list[str]()
+    informers, log = factory(ClusterSource(cluster_with_pods("a"))), list[str]()
     may_end = asyncio.Event()
 
     async def handler(event: Event) -> None:
@@ -503,11 +516,11 @@ async def test_leaving_while_cancelled_still_leaves_nothing() -> None:
 
     pods = informers.informer("pods")
     pods.add_handler(handler)
-    body = asyncio.create_task(within(informers, lambda: until(lambda: log == ["called"])))
-    await until(lambda: log == ["called", "cancelled"])
+    body = asyncio.create_task(within(informers, lambda: wait_until(lambda: log == ["called"])))
+    await wait_until(lambda: log == ["called", "cancelled"])
     for _ in range(3):
         body.cancel()
-        await settle()
+        await yield_to_loop()
     assert not body.done()
     may_end.set()
     await asyncio.wait({body})
@@ -518,7 +531,7 @@ async def test_leaving_while_cancelled_still_leaves_nothing() -> None:
 
 
 async def test_a_handler_that_ignores_its_cancellation_is_named_after_the_time_out() -> None:
-    informers = factory(ClusterSource(with_pods("a")), shutdown_timeout=0.005)
+    informers = factory(ClusterSource(cluster_with_pods("a")), shutdown_timeout=0.005)
     calls, free = list[Event](), asyncio.Event()
 
     async def deaf(event: Event) -> None:
@@ -531,17 +544,17 @@ async def test_a_handler_that_ignores_its_cancellation_is_named_after_the_time_o
     registration = pods.add_handler(deaf)
 
     with pytest.raises(ShutdownIncomplete) as caught:
-        await within(informers, lambda: until(lambda: len(calls) == 1))
+        await within(informers, lambda: wait_until(lambda: len(calls) == 1))
 
     free.set()
     (left,) = caught.value.left
     assert left.startswith(f"{registration.name} (at Added of default/a ")
-    await until(lambda: pods.health.state == "stopped")
-    await settle()
+    await wait_until(lambda: pods.health.state == "stopped")
+    await yield_to_loop()
 
 
 async def test_so_is_one_that_was_removed_in_the_middle_of_its_call() -> None:
-    informers = factory(ClusterSource(with_pods("a")), shutdown_timeout=0.005)
+    informers = factory(ClusterSource(cluster_with_pods("a")), shutdown_timeout=0.005)
     calls, free = list[Event](), asyncio.Event()
 
     async def deaf(event: Event) -> None:
@@ -555,22 +568,25 @@ async def test_so_is_one_that_was_removed_in_the_middle_of_its_call() -> None:
     registration = pods.add_handler(deaf)
 
     with pytest.raises(ShutdownIncomplete) as caught:
-        await within(informers, lambda: until(lambda: len(calls) == 1))
+        await within(informers, lambda: wait_until(lambda: len(calls) == 1))
 
     free.set()
     (left,) = caught.value.left
     assert left.startswith(f"{registration.name} (at Added of default/a ")
-    await until(lambda: pods.health.state == "stopped")
-    await settle()
+    await wait_until(lambda: pods.health.state == "stopped")
+    await yield_to_loop()
 
 
 async def test_two_factories_share_nothing() -> None:
-    source = script(page(body("a", 3)))
+    source = scripted_lister_watcher(list_response(body("a", 3)))
     own = SharedInformer(source)
 
-    async with factory(ClusterSource(with_pods("b"))) as one, factory(door()) as other:
+    async with (
+        factory(ClusterSource(cluster_with_pods("b"))) as one,
+        factory(scripted_source()) as other,
+    ):
         assert one.informer("pods") is not other.informer("pods")
-        async with running(own.run()):
+        async with running_in_background(own.run()):
             await own.wait_synced(timeout=5)
             await one.wait_synced(timeout=5)
 
@@ -585,24 +601,24 @@ async def test_the_last_user_of_an_informer_does_not_wait_for_ever_either() -> N
             with suppress(asyncio.CancelledError):
                 await finish.wait()
 
-    async with factory(ClusterSource(with_pods("a")), shutdown_timeout=0.02) as informers:
+    async with factory(ClusterSource(cluster_with_pods("a")), shutdown_timeout=0.02) as informers:
         using = informers.use("pods")
         pods = await using.__aenter__()
         pods.add_handler(stubborn)
         await pods.wait_synced(5)
-        await settle()
+        await yield_to_loop()
         with pytest.raises(ShutdownIncomplete, match="stubborn"):
             await using.__aexit__(None, None, None)
         finish.set()
-        await settle()
+        await yield_to_loop()
 
 
 async def test_who_stops_using_an_informer_disturbs_nobody_who_waits_for_the_others() -> None:
-    async with factory(door()) as informers:
+    async with factory(scripted_source()) as informers:
         using = informers.use("pods")
         await using.__aenter__()
         waiting = asyncio.create_task(informers.wait_synced())
-        await settle()
+        await yield_to_loop()
         await using.__aexit__(None, None, None)
         await asyncio.wait_for(waiting, 5)
 
@@ -611,7 +627,7 @@ async def test_a_coroutine_is_no_resource() -> None:
     async def resource() -> Resource:
         return PODS
 
-    async with factory(door()) as informers:
+    async with factory(scripted_source()) as informers:
         with pytest.raises(UsageError, match=r"write `await client.resource"):
             informers.informer(resource())  # type: ignore[call-overload]
 
@@ -623,7 +639,7 @@ def test_a_url_is_no_source() -> None:
 
 def test_a_class_feeds_no_metrics() -> None:
     with pytest.raises(TypeError, match=r"metrics is an object: pass NoMetrics\(\), not the class"):
-        SharedInformerFactory(door(), metrics=NoMetrics)  # type: ignore[arg-type]
+        SharedInformerFactory(scripted_source(), metrics=NoMetrics)  # type: ignore[arg-type]
 
 
 # -- what all of its informers share -------------------------------------------------------------
@@ -631,7 +647,7 @@ def test_a_class_feeds_no_metrics() -> None:
 
 async def test_an_error_that_is_to_be_fatal_cancels_the_body_and_is_raised_there() -> None:
     async def body() -> None:
-        source = door(pods=[refused(403, "Forbidden")])
+        source = scripted_source(pods=[error_response(403, "Forbidden")])
         async with SharedInformerFactory(source, fail_fast=(Forbidden,)) as informers:
             informers.informer("pods")
             await asyncio.sleep(10)
@@ -642,7 +658,7 @@ async def test_an_error_that_is_to_be_fatal_cancels_the_body_and_is_raised_there
 
 async def test_a_fatal_error_of_a_request_does_not_wait_for_a_handler_that_is_stuck() -> None:
     finish, states = asyncio.Event(), list[str]()
-    source = door(pods=[page(body("a", 1)), refused(403, "Forbidden")])
+    source = scripted_source(pods=[list_response(body("a", 1)), error_response(403, "Forbidden")])
 
     async def deaf(event: object) -> None:
         while not finish.is_set():
@@ -665,14 +681,16 @@ async def test_a_fatal_error_of_a_request_does_not_wait_for_a_handler_that_is_st
 
     assert states == ["failed"]
     finish.set()
-    await until(lambda: not stuck.running)
-    await settle()
+    await wait_until(lambda: not stuck.running)
+    await yield_to_loop()
 
 
 async def test_other_errors_are_tried_again_then_too() -> None:
-    source = door(pods=[refused(500, "InternalError"), page(version="10")])
+    source = scripted_source(
+        pods=[error_response(500, "InternalError"), list_response(version="10")]
+    )
     async with SharedInformerFactory(
-        source, backoff=BRISK, fail_fast=(Forbidden, Unauthorized)
+        source, backoff=FAST_BACKOFF, fail_fast=(Forbidden, Unauthorized)
     ) as informers:
         informers.informer("pods")
         await informers.wait_synced(timeout=5)
@@ -680,15 +698,17 @@ async def test_other_errors_are_tried_again_then_too() -> None:
 
 async def test_its_hook_is_told_of_every_informer_s_problems() -> None:
     problems: list[Problem] = []
-    source = door(pods=[refused(403, "Forbidden")], nodes=[refused(500, "InternalError")])
+    source = scripted_source(
+        pods=[error_response(403, "Forbidden")], nodes=[error_response(500, "InternalError")]
+    )
     async with SharedInformerFactory(source, on_error=problems.append) as informers:
         informers.informer("pods")
         informers.informer("nodes")
-        await until(lambda: len(problems) == 2)
+        await wait_until(lambda: len(problems) == 2)
 
     assert {(each.informer, each.cause) for each in problems} == {
-        ("pods", "denied"),
-        ("nodes", "failed"),
+        ("pods", "access_denied"),
+        ("nodes", "server_error"),
     }
 
 
@@ -696,13 +716,15 @@ async def test_informers_of_one_resource_share_what_is_known_of_it() -> None:
     """That a server has no WatchLists is found out once."""
     cluster = Cluster(features=Features(watch_list=False))
     source, problems = ClusterSource(cluster), list[Problem]()
-    async with SharedInformerFactory(source, backoff=BRISK, on_error=problems.append) as informers:
+    async with SharedInformerFactory(
+        source, backoff=FAST_BACKOFF, on_error=problems.append
+    ) as informers:
         first = informers.informer("pods")
         await informers.wait_synced(timeout=5)
         second = informers.informer("pods", labels="app=shop")
         await informers.wait_synced(timeout=5)
 
-    assert [f"{each.phase} {each.cause}" for each in problems] == ["watchlist erred"]
+    assert [f"{each.phase} {each.cause}" for each in problems] == ["watchlist error_event"]
     assert (first.health.strategy, second.health.strategy) == ("list", "list")
     assert first.health.error is None
     assert second.health.error is None
@@ -744,7 +766,7 @@ class Levelled(NoMetrics):
 
 async def test_metrics_are_told_how_long_handlers_take_and_which_of_them_fail() -> None:
     metrics = Clocked()
-    cluster = with_pods("a", "b", "c")
+    cluster = cluster_with_pods("a", "b", "c")
 
     def refuse(event: Event) -> None:
         if event.obj.name == "b":
@@ -754,7 +776,7 @@ async def test_metrics_are_told_how_long_handlers_take_and_which_of_them_fail() 
         pods = informers.informer("pods")
         registration = pods.add_handler(refuse, name="audit")
         await registration.wait_synced(timeout=5)
-        await settle()
+        await yield_to_loop()
 
     assert metrics.calls == {("pods", "audit of pods"): 3}
     assert metrics.failures == [("pods", "audit of pods", "ValueError")]

@@ -15,28 +15,28 @@ import pytest
 from aioinformer import Added, Deleted, Event, Handler, KubeObject, SharedInformer, Updated
 from aioinformer.errors import Forbidden, NotRunning, NotSynced, SyncTimeout, UsageError
 from aioinformer.testing import Cluster
-from tests.runtime.running import (
-    BRISK,
-    SLUGGISH,
-    informing,
+from tests.runtime.informers import (
+    FAST_BACKOFF,
+    SLOW_BACKOFF,
+    cluster_with_pods,
+    label_pod,
     names,
-    pods_of,
-    running,
-    touch,
-    with_pods,
+    pod_informer,
+    running_in_background,
+    running_informer,
 )
-from tests.runtime.sources import (
+from tests.runtime.scripted_source import (
     PODS,
-    Refusal,
+    ErrorResponse,
     added,
     body,
     deleted,
-    page,
-    refused,
-    script,
-    settle,
-    stream,
-    until,
+    error_response,
+    list_response,
+    scripted_lister_watcher,
+    wait_until,
+    watch_response,
+    yield_to_loop,
 )
 
 
@@ -53,17 +53,17 @@ def create(cluster: Cluster, *pods: str) -> None:
 
 
 async def test_the_cache_follows_the_server() -> None:
-    cluster = with_pods("a", "b")
-    async with informing(pods_of(cluster)) as informer:
+    cluster = cluster_with_pods("a", "b")
+    async with running_informer(pod_informer(cluster)) as informer:
         assert names(informer.lister.list()) == ["a", "b"]
         create(cluster, "c")
         cluster.delete("pods", "a")
-        await until(lambda: names(informer.lister.list()) == ["b", "c"])
+        await wait_until(lambda: names(informer.lister.list()) == ["b", "c"])
         assert informer.health.resource_version == str(cluster.resource_version)
 
 
 async def test_reading_before_the_first_state_is_refused() -> None:
-    informer = pods_of(with_pods("a"))
+    informer = pod_informer(cluster_with_pods("a"))
 
     with pytest.raises(NotSynced):
         informer.lister.list()
@@ -71,34 +71,34 @@ async def test_reading_before_the_first_state_is_refused() -> None:
 
 
 async def test_what_fails_later_never_empties_the_cache() -> None:
-    source = script(
-        page(body("a", 3)),
-        refused(403, "Forbidden", "pods is forbidden"),
-        refused(500, "InternalError"),
-        refused(410, "Expired"),
-        refused(403, "Forbidden", "pods is forbidden"),
+    source = scripted_lister_watcher(
+        list_response(body("a", 3)),
+        error_response(403, "Forbidden", "pods is forbidden"),
+        error_response(500, "InternalError"),
+        error_response(410, "Expired"),
+        error_response(403, "Forbidden", "pods is forbidden"),
     )
-    informer = SharedInformer(source, backoff=BRISK)
+    informer = SharedInformer(source, backoff=FAST_BACKOFF)
 
-    async with informing(informer):
-        await source.asked(6)
+    async with running_informer(informer):
+        await source.wait_for_request(6)
         assert names(informer.lister.list()) == ["a"]
         assert isinstance(informer.health.error, Forbidden)
         assert informer.health.error.status.message == "pods is forbidden"
 
 
 async def test_a_relist_swaps_the_state_and_tells_the_difference() -> None:
-    source = script(
-        page(body("a", 3), body("b", 4), version="10"),
-        refused(410, "Expired"),
-        page(body("b", 4), body("c", 25), version="30"),
+    source = scripted_lister_watcher(
+        list_response(body("a", 3), body("b", 4), version="10"),
+        error_response(410, "Expired"),
+        list_response(body("b", 4), body("c", 25), version="30"),
     )
     heard: list[Event] = []
-    informer = SharedInformer(source, backoff=BRISK)
+    informer = SharedInformer(source, backoff=FAST_BACKOFF)
     informer.add_handler(heard.append)
 
-    async with running(informer.run()):
-        await until(lambda: len(heard) == 4)
+    async with running_in_background(informer.run()):
+        await wait_until(lambda: len(heard) == 4)
 
     assert in_short(heard) == ["Added a", "Added b", "Deleted a", "Added c"]
     assert isinstance(heard[2], Deleted)
@@ -106,39 +106,39 @@ async def test_a_relist_swaps_the_state_and_tells_the_difference() -> None:
 
 
 async def test_indexes_find_objects() -> None:
-    informer = pods_of(with_pods("a", "b"))
+    informer = pod_informer(cluster_with_pods("a", "b"))
     informer.add_indexers({"name": lambda obj: obj.name})
 
-    async with informing(informer):
+    async with running_informer(informer):
         assert names(informer.lister.by_index("name", "a")) == ["a"]
         with pytest.raises(UsageError):
             informer.add_indexers({"late": lambda obj: obj.name})
 
 
 async def test_an_object_that_an_index_function_refuses_stays_as_it_was() -> None:
-    cluster = with_pods("a")
+    cluster = cluster_with_pods("a")
 
     def picky(obj: KubeObject) -> str:
         if obj.labels.get("value") == "bad":
             raise ValueError("bad")
         return obj.labels.get("value", "")
 
-    informer = pods_of(cluster)
+    informer = pod_informer(cluster)
     informer.add_indexers({"value": picky})
-    async with informing(informer):
-        touch(cluster, "a", "bad")
-        await until(lambda: informer.health.rejected == ("default/a",))
+    async with running_informer(informer):
+        label_pod(cluster, "a", "bad")
+        await wait_until(lambda: informer.health.rejected == ("default/a",))
         assert informer.lister.by_index("value", "") == informer.lister.list()
         assert informer.lister.list()[0].labels == {}
 
-        touch(cluster, "a", "good")
-        await until(lambda: informer.health.rejected == ())
+        label_pod(cluster, "a", "good")
+        await wait_until(lambda: informer.health.rejected == ())
         assert names(informer.lister.by_index("value", "good")) == ["a"]
 
 
 async def test_the_cache_may_be_read_from_threads_while_it_changes() -> None:
-    cluster = with_pods("p-0")
-    informer = pods_of(cluster)
+    cluster = cluster_with_pods("p-0")
+    informer = pod_informer(cluster)
     informer.add_indexers({"all": lambda obj: ["all", obj.labels.get("value", "none")]})
     stop, failures, reads = threading.Event(), list[Exception](), list[int]()
 
@@ -154,17 +154,17 @@ async def test_the_cache_may_be_read_from_threads_while_it_changes() -> None:
         except Exception as error:  # noqa: BLE001 - it is for the test's own thread to raise
             failures.append(error)
 
-    async with informing(informer):
+    async with running_informer(informer):
         threads = [threading.Thread(target=read) for _ in range(2)]
         for thread in threads:
             thread.start()
         for round_ in range(100):
             create(cluster, f"q-{round_}")
-            touch(cluster, "p-0", str(round_))
-            await settle(3)
+            label_pod(cluster, "p-0", str(round_))
+            await yield_to_loop(3)
             cluster.delete("pods", f"q-{round_}")
         enough = len(reads) + 10
-        await until(lambda: len(reads) > enough or bool(failures))
+        await wait_until(lambda: len(reads) > enough or bool(failures))
         stop.set()
         for thread in threads:
             await asyncio.to_thread(thread.join)
@@ -176,26 +176,26 @@ async def test_the_cache_may_be_read_from_threads_while_it_changes() -> None:
 
 
 async def test_a_handler_from_before_the_start_hears_everything() -> None:
-    cluster, heard = with_pods("a"), list[Event]()
-    informer = pods_of(cluster)
+    cluster, heard = cluster_with_pods("a"), list[Event]()
+    informer = pod_informer(cluster)
     registration = informer.add_handler(heard.append)
 
-    async with informing(informer):
+    async with running_informer(informer):
         await registration.wait_synced(timeout=5)
         create(cluster, "b")
-        await until(lambda: len(heard) == 2)
+        await wait_until(lambda: len(heard) == 2)
 
     assert heard[0] == Added(heard[0].obj, initial=True)
     assert in_short(heard) == ["Added a", "Added b"]
 
 
 async def test_a_handler_from_later_hears_the_cached_state_first() -> None:
-    cluster, heard = with_pods("a", "b"), list[Event]()
-    async with informing(pods_of(cluster)) as informer:
+    cluster, heard = cluster_with_pods("a", "b"), list[Event]()
+    async with running_informer(pod_informer(cluster)) as informer:
         registration = informer.add_handler(heard.append)
         create(cluster, "c")
         await registration.wait_synced(timeout=5)
-        await until(lambda: len(heard) == 3)
+        await wait_until(lambda: len(heard) == 3)
 
     assert sorted(in_short(heard[:2])) == ["Added a", "Added b"]
     assert all(isinstance(event, Added) and event.initial for event in heard[:2])
@@ -203,24 +203,24 @@ async def test_a_handler_from_later_hears_the_cached_state_first() -> None:
 
 
 async def test_a_handler_may_add_another() -> None:
-    cluster, heard = with_pods("a"), list[Event]()
-    informer = pods_of(cluster)
+    cluster, heard = cluster_with_pods("a"), list[Event]()
+    informer = pod_informer(cluster)
 
     async def first(event: Event) -> None:
         if isinstance(event, Added):
             informer.add_handler(heard.append)
 
     informer.add_handler(first)
-    async with informing(informer):
-        await until(lambda: len(heard) == 1)
+    async with running_informer(informer):
+        await wait_until(lambda: len(heard) == 1)
         assert len(informer.registrations) == 2
 
     assert in_short(heard) == ["Added a"]
 
 
 async def test_a_handler_may_remove_itself_and_another() -> None:
-    cluster, heard = with_pods("a"), list[Event]()
-    informer = pods_of(cluster)
+    cluster, heard = cluster_with_pods("a"), list[Event]()
+    informer = pod_informer(cluster)
 
     async def first(event: Event) -> None:
         mine.remove()
@@ -228,36 +228,36 @@ async def test_a_handler_may_remove_itself_and_another() -> None:
 
     mine = informer.add_handler(first)
     other = informer.add_handler(heard.append)
-    async with informing(informer):
-        await until(lambda: informer.registrations == ())
+    async with running_informer(informer):
+        await wait_until(lambda: informer.registrations == ())
         create(cluster, "b")
-        await until(lambda: len(informer.lister) == 2)
-        await settle()
+        await wait_until(lambda: len(informer.lister) == 2)
+        await yield_to_loop()
 
     assert len(heard) <= 1, "removed before the second event"
 
 
 async def test_calls_come_in_order_and_one_at_a_time() -> None:
-    cluster, log = with_pods("a"), list[str]()
-    informer = pods_of(cluster)
+    cluster, log = cluster_with_pods("a"), list[str]()
+    informer = pod_informer(cluster)
 
     async def slow(event: Event) -> None:
         log.append("begin")
-        await settle(3)
+        await yield_to_loop(3)
         log.append(event.obj.labels.get("value", "none"))
 
     informer.add_handler(slow)
-    async with informing(informer):
+    async with running_informer(informer):
         for value in "123":
-            touch(cluster, "a", value)
-        await until(lambda: len(log) == 8)
+            label_pod(cluster, "a", value)
+        await wait_until(lambda: len(log) == 8)
 
     assert log == ["begin", "none", "begin", "1", "begin", "2", "begin", "3"]
 
 
 async def test_the_decorators_hear_what_their_names_say() -> None:
-    cluster, heard = with_pods("a"), list[str]()
-    informer = pods_of(cluster)
+    cluster, heard = cluster_with_pods("a"), list[str]()
+    informer = pod_informer(cluster)
 
     @informer.on_add
     async def appeared(obj: KubeObject, *, initial: bool) -> None:
@@ -271,18 +271,18 @@ async def test_the_decorators_hear_what_their_names_say() -> None:
     async def went(obj: KubeObject, *, reason: str) -> None:
         heard.append(f"delete {obj.name} {reason}")
 
-    async with informing(informer):
-        touch(cluster, "a", "1")
-        await until(lambda: len(heard) == 2)
+    async with running_informer(informer):
+        label_pod(cluster, "a", "1")
+        await wait_until(lambda: len(heard) == 2)
         cluster.delete("pods", "a")
-        await until(lambda: len(heard) == 3)
+        await wait_until(lambda: len(heard) == 3)
 
     assert heard == ["add a initial=True", "update None 1 False", "delete a deleted"]
     assert [callable(each) for each in (appeared, moved, went)] == [True] * 3
 
 
 async def test_what_is_no_handler_is_refused_and_not_registered() -> None:
-    informer = pods_of(with_pods())
+    informer = pod_informer(cluster_with_pods())
 
     with pytest.raises(TypeError):
         informer.add_handler(cast("Handler", object()))
@@ -291,17 +291,17 @@ async def test_what_is_no_handler_is_refused_and_not_registered() -> None:
 
 
 async def test_a_handler_that_raises_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    cluster, heard = with_pods("a"), list[Event]()
-    informer = pods_of(cluster)
+    cluster, heard = cluster_with_pods("a"), list[Event]()
+    informer = pod_informer(cluster)
 
     def clumsy(event: Event) -> None:
         raise ValueError("clumsy")
 
     registration = informer.add_handler(clumsy)
     informer.add_handler(heard.append)
-    async with informing(informer):
-        touch(cluster, "a", "1")
-        await until(lambda: len(heard) == 2 and registration.statistics().errors == 2)
+    async with running_informer(informer):
+        label_pod(cluster, "a", "1")
+        await wait_until(lambda: len(heard) == 2 and registration.statistics().errors == 2)
         assert informer.health.state == "watching"
 
     errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
@@ -314,16 +314,16 @@ REQUEST = ContextVar("REQUEST", default="none")
 
 async def test_a_handler_sees_the_context_in_which_it_was_added() -> None:
     seen: list[str] = []
-    informer = pods_of(with_pods("a"))
+    informer = pod_informer(cluster_with_pods("a"))
 
     token = REQUEST.set("early")
     informer.add_handler(lambda _: seen.append(REQUEST.get()))
     REQUEST.reset(token)
-    async with informing(informer):
+    async with running_informer(informer):
         token = REQUEST.set("late")
         informer.add_handler(lambda _: seen.append(REQUEST.get()))
         REQUEST.reset(token)
-        await until(lambda: len(seen) == 2)
+        await wait_until(lambda: len(seen) == 2)
 
     assert seen == ["early", "late"]
 
@@ -332,9 +332,9 @@ async def test_a_handler_sees_the_context_in_which_it_was_added() -> None:
 
 
 async def test_a_stuck_handler_stops_the_cache_at_its_limit_until_it_is_freed() -> None:
-    cluster, free = with_pods(), asyncio.Event()
+    cluster, free = cluster_with_pods(), asyncio.Event()
     heard, brisk = list[Event](), list[Event]()
-    informer = pods_of(cluster)
+    informer = pod_informer(cluster)
 
     async def stuck(event: Event) -> None:
         heard.append(event)
@@ -342,12 +342,12 @@ async def test_a_stuck_handler_stops_the_cache_at_its_limit_until_it_is_freed() 
 
     informer.add_handler(stuck, limit=2, overflow="block")
     informer.add_handler(brisk.append)
-    async with informing(informer):
+    async with running_informer(informer):
         create(cluster, "a")
-        await until(lambda: len(heard) == 1)
+        await wait_until(lambda: len(heard) == 1)
         create(cluster, "b", "c", "d", "e")
-        await until(lambda: bool(informer.health.blocked_by))
-        await settle()
+        await wait_until(lambda: bool(informer.health.blocked_by))
+        await yield_to_loop()
 
         (blocker,) = informer.health.blocked_by
         assert blocker.endswith("stuck of pods")
@@ -356,31 +356,31 @@ async def test_a_stuck_handler_stops_the_cache_at_its_limit_until_it_is_freed() 
         assert in_short(brisk) == ["Added a", "Added b", "Added c"]
 
         free.set()
-        await until(lambda: len(heard) == len(brisk) == 5)
+        await wait_until(lambda: len(heard) == len(brisk) == 5)
         assert informer.health.blocked_by == ()
         assert len(informer.lister) == 5
 
 
 async def test_a_stuck_handler_that_is_removed_lets_the_cache_go_on() -> None:
-    cluster = with_pods()
-    informer = pods_of(cluster)
+    cluster = cluster_with_pods()
+    informer = pod_informer(cluster)
 
     async def stuck(event: Event) -> None:
         await asyncio.get_running_loop().create_future()
 
     registration = informer.add_handler(stuck, limit=1, overflow="block")
-    async with informing(informer):
+    async with running_informer(informer):
         create(cluster, "a", "b", "c")
-        await until(lambda: bool(informer.health.blocked_by))
+        await wait_until(lambda: bool(informer.health.blocked_by))
 
         registration.remove()
 
-        await until(lambda: len(informer.lister) == 3)
+        await wait_until(lambda: len(informer.lister) == 3)
         assert informer.health.blocked_by == ()
 
 
 async def test_a_limit_is_at_least_one() -> None:
-    informer = pods_of(with_pods())
+    informer = pod_informer(cluster_with_pods())
 
     with pytest.raises(ValueError, match="limit must be at least 1"):
         informer.add_handler(print, limit=0)
@@ -390,13 +390,13 @@ async def test_a_limit_is_at_least_one() -> None:
 
 
 async def test_a_resync_tells_the_state_again_and_asks_the_server_nothing() -> None:
-    source = script(page(body("a", 3)), stream(hangs=True))
-    informer = SharedInformer(source, resync=0.002, backoff=SLUGGISH)
+    source = scripted_lister_watcher(list_response(body("a", 3)), watch_response(never_ends=True))
+    informer = SharedInformer(source, resync=0.002, backoff=SLOW_BACKOFF)
     heard: list[Event] = []
     informer.add_handler(heard.append)
 
-    async with informing(informer):
-        await until(lambda: len(heard) >= 3)
+    async with running_informer(informer):
+        await wait_until(lambda: len(heard) >= 3)
 
     obj = heard[0].obj
     assert heard[1] == heard[2] == Updated(obj, obj, resync=True)
@@ -405,18 +405,20 @@ async def test_a_resync_tells_the_state_again_and_asks_the_server_nothing() -> N
 
 def test_a_resync_period_is_not_negative() -> None:
     with pytest.raises(ValueError, match="resync must be seconds"):
-        SharedInformer(script(), resync=-1)
+        SharedInformer(scripted_lister_watcher(), resync=-1)
 
 
 # -- waiting for the first state --------------------------------------------------------------
 
 
 async def test_a_sync_that_takes_too_long_names_the_informer_and_the_cause() -> None:
-    source = script(refused(403, "Forbidden", "pods is forbidden: User x cannot list"))
-    informer = SharedInformer(source, name="pods of x", backoff=SLUGGISH)
+    source = scripted_lister_watcher(
+        error_response(403, "Forbidden", "pods is forbidden: User x cannot list")
+    )
+    informer = SharedInformer(source, name="pods of x", backoff=SLOW_BACKOFF)
 
-    async with running(informer.run()):
-        await until(lambda: informer.health.state == "waiting")
+    async with running_in_background(informer.run()):
+        await wait_until(lambda: informer.health.state == "waiting")
         with pytest.raises(SyncTimeout) as caught:
             await informer.wait_synced(timeout=0.001)
 
@@ -426,22 +428,22 @@ async def test_a_sync_that_takes_too_long_names_the_informer_and_the_cause() -> 
 
 
 async def test_synced_stays_true_whatever_happens_later() -> None:
-    source = script(page(), refused(500, "InternalError"))
-    informer = SharedInformer(source, backoff=SLUGGISH)
+    source = scripted_lister_watcher(list_response(), error_response(500, "InternalError"))
+    informer = SharedInformer(source, backoff=SLOW_BACKOFF)
 
-    async with informing(informer):
-        await until(lambda: informer.health.state == "waiting")
+    async with running_informer(informer):
+        await wait_until(lambda: informer.health.state == "waiting")
         assert informer.synced
         await informer.wait_synced(timeout=0)
     assert informer.synced
 
 
 async def test_who_waits_for_an_informer_that_ends_is_told_so() -> None:
-    informer = SharedInformer(script())
+    informer = SharedInformer(scripted_lister_watcher())
 
-    async with running(informer.run()):
+    async with running_in_background(informer.run()):
         waiting = asyncio.create_task(informer.wait_synced())
-        await settle()
+        await yield_to_loop()
 
     with pytest.raises(NotRunning, match="the informer of pods ended before it was synced"):
         await waiting
@@ -451,8 +453,8 @@ async def test_who_waits_for_an_informer_that_ends_is_told_so() -> None:
 
 
 async def test_it_runs_once() -> None:
-    informer = pods_of(with_pods())
-    async with informing(informer):
+    informer = pod_informer(cluster_with_pods())
+    async with running_informer(informer):
         with pytest.raises(UsageError, match="was started before"):
             await informer.run()
 
@@ -461,8 +463,8 @@ async def test_it_runs_once() -> None:
 
 
 async def test_an_informer_that_has_ended_takes_no_listeners() -> None:
-    informer = pods_of(with_pods("a"))
-    async with informing(informer):
+    informer = pod_informer(cluster_with_pods("a"))
+    async with running_informer(informer):
         pass
 
     assert informer.health.state == "stopped"
@@ -472,7 +474,7 @@ async def test_an_informer_that_has_ended_takes_no_listeners() -> None:
 
 
 async def test_an_informer_is_not_used_from_a_thread() -> None:
-    async with informing(pods_of(with_pods())) as informer:
+    async with running_informer(pod_informer(cluster_with_pods())) as informer:
         with pytest.raises(UsageError, match="in the event loop, not from a thread"):
             await asyncio.to_thread(informer.add_handler, print)
         with pytest.raises(UsageError, match="runs in another event loop"):
@@ -489,20 +491,22 @@ def _add_handler_in_another_loop(informer: SharedInformer) -> None:
 
 
 async def test_ending_leaves_no_answer_open() -> None:
-    source = script(page(), stream(added("a", 11), hangs=True))
+    source = scripted_lister_watcher(
+        list_response(), watch_response(added("a", 11), never_ends=True)
+    )
 
-    async with informing(SharedInformer(source)):
-        await source.asked(2)
-        assert source.open == 1
+    async with running_informer(SharedInformer(source)):
+        await source.wait_for_request(2)
+        assert source.open_responses == 1
 
-    assert source.open == 0
+    assert source.open_responses == 0
 
 
 async def test_a_bug_in_a_source_fails_the_informer_and_is_raised_as_itself(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bug = RuntimeError("a bug")
-    informer = SharedInformer(script(page(), Refusal(bug)))
+    informer = SharedInformer(scripted_lister_watcher(list_response(), ErrorResponse(bug)))
     registration = informer.add_handler(print)
     async with informer.events() as events:
         with pytest.raises(RuntimeError, match="a bug") as caught:
@@ -518,7 +522,7 @@ async def test_a_bug_in_a_source_fails_the_informer_and_is_raised_as_itself(
 
 
 async def test_who_waits_for_an_informer_that_fails_is_told_so() -> None:
-    informer = SharedInformer(script(Refusal(RuntimeError("a bug"))))
+    informer = SharedInformer(scripted_lister_watcher(ErrorResponse(RuntimeError("a bug"))))
     waiting = asyncio.create_task(informer.wait_synced())
 
     with suppress(RuntimeError):
@@ -529,12 +533,12 @@ async def test_who_waits_for_an_informer_that_fails_is_told_so() -> None:
 
 
 async def test_its_health_and_repr_say_how_it_is() -> None:
-    informer = pods_of(with_pods("a"))
+    informer = pod_informer(cluster_with_pods("a"))
     assert repr(informer) == "<SharedInformer pods new synced=False objects=0 listeners=0>"
     assert (informer.health.state, informer.health.synced) == ("new", False)
 
-    async with informing(informer):
-        await until(lambda: informer.health.state == "watching")
+    async with running_informer(informer):
+        await wait_until(lambda: informer.health.state == "watching")
         health = informer.health
         assert (health.objects, health.synced, health.error) == (1, True, None)
         assert repr(informer) == "<SharedInformer pods watching synced=True objects=1 listeners=0>"
@@ -542,13 +546,13 @@ async def test_its_health_and_repr_say_how_it_is() -> None:
 
 
 def test_it_is_named_after_its_resource_unless_told_otherwise() -> None:
-    assert SharedInformer(script()).name == "pods"
-    assert SharedInformer(script(), name="mine").name == "mine"
-    assert SharedInformer(script()).resource == PODS
+    assert SharedInformer(scripted_lister_watcher()).name == "pods"
+    assert SharedInformer(scripted_lister_watcher(), name="mine").name == "mine"
+    assert SharedInformer(scripted_lister_watcher()).resource == PODS
 
 
 async def test_a_part_that_ends_by_a_cancellation_of_its_own_is_a_failure_and_not_silent() -> None:
-    informer = SharedInformer(script(Refusal(asyncio.CancelledError())))
+    informer = SharedInformer(scripted_lister_watcher(ErrorResponse(asyncio.CancelledError())))
 
     with pytest.raises(RuntimeError, match="reflector of pods was cancelled, but not by"):
         await informer.run()
@@ -560,7 +564,7 @@ async def test_a_part_that_ends_by_a_cancellation_of_its_own_is_a_failure_and_no
 async def test_a_handler_that_cancels_its_own_task_is_a_failed_handler(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    informer = pods_of(with_pods("a", "b"))
+    informer = pod_informer(cluster_with_pods("a", "b"))
     told: list[str] = []
 
     async def suicidal(event: Event) -> None:
@@ -571,7 +575,7 @@ async def test_a_handler_that_cancels_its_own_task_is_a_failed_handler(
         await asyncio.sleep(0)
 
     registration = informer.add_handler(suicidal)
-    async with informing(informer):
+    async with running_informer(informer):
         await registration.wait_synced(5)
         assert sorted(told) == ["a", "b"]
         assert registration.statistics().errors == 2
@@ -580,7 +584,7 @@ async def test_a_handler_that_cancels_its_own_task_is_a_failed_handler(
 
 
 async def test_a_listener_can_not_join_an_informer_that_is_ending() -> None:
-    informer = pods_of(with_pods("a"))
+    informer = pod_informer(cluster_with_pods("a"))
     refused: list[NotRunning] = []
 
     async def stubborn(_event: Event) -> None:
@@ -592,8 +596,8 @@ async def test_a_listener_can_not_join_an_informer_that_is_ending() -> None:
             refused.append(caught.value)
 
     informer.add_handler(stubborn)
-    async with informing(informer):
-        await settle(10)
+    async with running_informer(informer):
+        await yield_to_loop(10)
     assert len(refused) == 1
 
 
@@ -601,30 +605,34 @@ async def test_what_is_deleted_while_a_state_is_being_staged_does_not_come_back(
     """Staging takes many turns of the loop; the watch goes on meanwhile."""
     many = [body(f"web-{number}", 5) for number in range(20_000)]
     informer = SharedInformer(
-        script(page(*many, version="5"), stream(deleted("web-0", 6), hangs=True))
+        scripted_lister_watcher(
+            list_response(*many, version="5"), watch_response(deleted("web-0", 6), never_ends=True)
+        )
     )
 
-    async with informing(informer):
-        await until(lambda: informer.health.resource_version == "6")
+    async with running_informer(informer):
+        await wait_until(lambda: informer.health.resource_version == "6")
 
         assert "web/web-0" not in informer.lister
         assert len(informer.lister) == 19_999
 
 
 async def test_a_registration_that_is_not_synced_in_time_says_what_the_informer_does() -> None:
-    informer = SharedInformer(script(refused(403, "Forbidden", "not you")), backoff=SLUGGISH)
+    informer = SharedInformer(
+        scripted_lister_watcher(error_response(403, "Forbidden", "not you")), backoff=SLOW_BACKOFF
+    )
     registration = informer.add_handler(lambda _event: None)
-    async with running(informer.run()):
+    async with running_in_background(informer.run()):
         with pytest.raises(SyncTimeout, match="403 Forbidden: not you"):
             await registration.wait_synced(0.05)
 
 
 async def test_a_listener_that_wakes_up_after_everything_went_gives_way() -> None:
-    cluster = with_pods(*(f"p-{number}" for number in range(600)))
-    informer = pods_of(cluster)
-    async with informing(informer), informer.events() as events:
+    cluster = cluster_with_pods(*(f"p-{number}" for number in range(600)))
+    informer = pod_informer(cluster)
+    async with running_informer(informer), informer.events() as events:
         for number in range(600):
             cluster.delete("pods", f"p-{number}")
-        await until(lambda: not len(informer.lister))
+        await wait_until(lambda: not len(informer.lister))
         create(cluster, "last")
         assert (await anext(events)).obj.name == "last"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from aioinformer import Resource
-from aioinformer._runtime.informer.informer_key import Identity
+from aioinformer._runtime.informer.informer_key import InformerKey
 from aioinformer.errors import InvalidSelector, UnknownResource, UsageError
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
@@ -19,8 +19,8 @@ def of(
     namespace: str | None = None,
     labels: str | Mapping[str, str] = "",
     fields: str | Mapping[str, str] = "",
-) -> Identity:
-    return Identity.of(
+) -> InformerKey:
+    return InformerKey.of(
         resource, namespace=namespace, labels=labels, fields=fields, managed_fields=False
     )
 
@@ -60,7 +60,7 @@ def test_an_empty_namespace_is_all_of_them() -> None:
     ids=str,
 )
 def test_its_label_in_metrics_never_names_an_object(
-    identity: Identity, name: str, label: str
+    identity: InformerKey, name: str, label: str
 ) -> None:
     assert str(identity) == name
     assert identity.label == label

@@ -31,18 +31,26 @@ from aioinformer.errors import (
     UsageError,
 )
 from aioinformer.testing import Cluster, ClusterSource, Faults
-from aioinformer.testing.server.source import ClusterListWatcher
-from tests.runtime.running import BRISK, informing, names, pods_of, running, touch, with_pods
-from tests.runtime.sources import (
+from aioinformer.testing.server.source import ClusterListerWatcher
+from tests.runtime.informers import (
+    FAST_BACKOFF,
+    cluster_with_pods,
+    label_pod,
+    names,
+    pod_informer,
+    running_in_background,
+    running_informer,
+)
+from tests.runtime.scripted_source import (
     PODS,
     body,
     bookmark,
-    page,
-    refused,
-    script,
-    settle,
-    stream,
-    until,
+    error_response,
+    list_response,
+    scripted_lister_watcher,
+    wait_until,
+    watch_response,
+    yield_to_loop,
 )
 
 MANY = 10_000
@@ -63,14 +71,14 @@ def patched(cluster: Cluster, name: str, value: str) -> dict[str, Any]:
 
 
 async def test_an_index_can_be_added_while_the_cache_is_in_use() -> None:
-    cluster = with_pods(*(f"p-{number}" for number in range(300)))
-    async with informing(pods_of(cluster)) as informer:
+    cluster = cluster_with_pods(*(f"p-{number}" for number in range(300)))
+    async with running_informer(pod_informer(cluster)) as informer:
         adding = asyncio.create_task(informer.add_index("value", by_value))
         for number in range(0, 300, 7):
-            touch(cluster, f"p-{number}", "odd" if number % 2 else "even")
-            await settle(2)
+            label_pod(cluster, f"p-{number}", "odd" if number % 2 else "even")
+            await yield_to_loop(2)
         await adding
-        await until(lambda: informer.lister.resource_version == str(cluster.resource_version))
+        await wait_until(lambda: informer.lister.resource_version == str(cluster.resource_version))
         counts = informer.lister.index_counts("value")
 
         assert counts == {"odd": 21, "even": 22}
@@ -80,10 +88,12 @@ async def test_an_index_can_be_added_while_the_cache_is_in_use() -> None:
 
 async def test_no_step_is_long_when_an_index_is_added_and_when_the_cache_is_verified() -> None:
     """A generous guard; see ``test_steps``."""
-    state = page(*(body(f"web-{number}", 5) for number in range(MANY)), version="10")
-    informer = SharedInformer(script(state, stream(hangs=True), state))
+    state = list_response(*(body(f"web-{number}", 5) for number in range(MANY)), version="10")
+    informer = SharedInformer(
+        scripted_lister_watcher(state, watch_response(never_ends=True), state)
+    )
     asyncio.get_running_loop().slow_callback_duration = STEP
-    async with informing(informer):
+    async with running_informer(informer):
         await informer.add_index("all", lambda obj: ["all", obj.name])
         assert len(informer.lister.by_index("all", "all")) == MANY
         assert await informer.verify(contents=True)
@@ -91,14 +101,14 @@ async def test_no_step_is_long_when_an_index_is_added_and_when_the_cache_is_veri
 
 
 async def test_an_index_can_be_added_before_anything_is_cached() -> None:
-    informer = pods_of(with_pods("a"))
+    informer = pod_informer(cluster_with_pods("a"))
     await informer.add_index("labels", label_index())
-    async with informing(informer):
+    async with running_informer(informer):
         assert informer.lister.indexers == ("labels",)
 
 
 async def test_an_index_whose_function_raises_is_not_added() -> None:
-    async with informing(pods_of(with_pods("a"))) as informer:
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         with pytest.raises(IndexFailed, match=r"'bad'.*pods default/a: KeyError"):
             await informer.add_index("bad", lambda obj: str(obj["spec"]["nothing"]))
         assert informer.lister.indexers == ()
@@ -106,7 +116,7 @@ async def test_an_index_whose_function_raises_is_not_added() -> None:
 
 
 async def test_adding_an_index_can_be_cancelled_without_a_trace() -> None:
-    cluster, asked = with_pods(*(f"p-{number}" for number in range(300))), 0
+    cluster, asked = cluster_with_pods(*(f"p-{number}" for number in range(300))), 0
 
     def slow(obj: KubeObject) -> str:
         nonlocal asked
@@ -114,23 +124,23 @@ async def test_adding_an_index_can_be_cancelled_without_a_trace() -> None:
         time.sleep(0.0002)
         return obj.name
 
-    async with informing(pods_of(cluster)) as informer:
+    async with running_informer(pod_informer(cluster)) as informer:
         adding = asyncio.create_task(informer.add_index("slow", slow))
-        await until(lambda: asked > 0)
+        await wait_until(lambda: asked > 0)
         adding.cancel()
         with pytest.raises(asyncio.CancelledError):
             await adding
         before = asked
         assert 0 < before < 300
-        touch(cluster, "p-0", "x")
-        await until(lambda: informer.lister.resource_version == str(cluster.resource_version))
+        label_pod(cluster, "p-0", "x")
+        await wait_until(lambda: informer.lister.resource_version == str(cluster.resource_version))
 
         assert asked == before
         assert informer.lister.indexers == ()
 
 
 async def test_the_sync_way_says_that_it_is_too_late() -> None:
-    async with informing(pods_of(with_pods("a"))) as informer:
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         with pytest.raises(UsageError, match=r"await informer\.add_index"):
             informer.add_indexers({"value": by_value})
 
@@ -139,8 +149,8 @@ async def test_the_sync_way_says_that_it_is_too_late() -> None:
 
 
 async def test_ones_own_write_is_waited_for() -> None:
-    cluster = with_pods("a")
-    async with informing(pods_of(cluster)) as informer:
+    cluster = cluster_with_pods("a")
+    async with running_informer(pod_informer(cluster)) as informer:
         for number in range(20):
             answer = patched(cluster, "a", str(number))
             shown = await informer.wait_for(answer, timeout=5)
@@ -151,8 +161,8 @@ async def test_ones_own_write_is_waited_for() -> None:
 
 
 async def test_a_new_object_and_one_that_is_gone_are_waited_for() -> None:
-    cluster = with_pods()
-    async with informing(pods_of(cluster)) as informer:
+    cluster = cluster_with_pods()
+    async with running_informer(pod_informer(cluster)) as informer:
         answer = cluster.create("pods", {"metadata": {"name": "a"}})
         shown = await informer.wait_for(answer, timeout=5)
         assert shown is not None
@@ -163,8 +173,8 @@ async def test_a_new_object_and_one_that_is_gone_are_waited_for() -> None:
 
 
 async def test_many_may_wait_at_once_while_much_happens() -> None:
-    cluster = with_pods(*(f"p-{number}" for number in range(50)))
-    async with informing(pods_of(cluster)) as informer:
+    cluster = cluster_with_pods(*(f"p-{number}" for number in range(50)))
+    async with running_informer(pod_informer(cluster)) as informer:
         answers = [patched(cluster, f"p-{number}", "1") for number in range(50)]
         shown = await asyncio.gather(*(informer.wait_for(each, timeout=5) for each in answers))
 
@@ -172,9 +182,13 @@ async def test_many_may_wait_at_once_while_much_happens() -> None:
 
 
 async def test_what_a_relist_brings_is_waited_for_too() -> None:
-    source = script(page(body("a", 3)), refused(410, "Expired"), page(body("a", 23), version="30"))
-    informer = SharedInformer(source, backoff=BRISK)
-    async with running(informer.run()):
+    source = scripted_lister_watcher(
+        list_response(body("a", 3)),
+        error_response(410, "Expired"),
+        list_response(body("a", 23), version="30"),
+    )
+    informer = SharedInformer(source, backoff=FAST_BACKOFF)
+    async with running_in_background(informer.run()):
         newer = {"metadata": {"name": "a", "namespace": "web", "uid": "u", "resourceVersion": "23"}}
         assert await informer.wait_for(newer, timeout=5) is None
         newer["metadata"]["uid"] = "uid-a"
@@ -182,10 +196,12 @@ async def test_what_a_relist_brings_is_waited_for_too() -> None:
 
 
 async def test_a_cache_that_does_not_come_to_show_it_is_stale_and_says_why() -> None:
-    source = script(page(body("a", 3)), refused(403, "Forbidden", "pods is forbidden"))
+    source = scripted_lister_watcher(
+        list_response(body("a", 3)), error_response(403, "Forbidden", "pods is forbidden")
+    )
     informer = SharedInformer(source, name="pods in web")
-    async with informing(informer):
-        await until(lambda: informer.health.error is not None)
+    async with running_informer(informer):
+        await wait_until(lambda: informer.health.error is not None)
         newer = {"metadata": {"name": "a", "namespace": "web", "uid": "u", "resourceVersion": "9"}}
         # It is at 10, and so past that.
         assert await informer.wait_for(newer, timeout=0.01) is None
@@ -202,14 +218,14 @@ async def test_a_cache_that_does_not_come_to_show_it_is_stale_and_says_why() -> 
 
 
 async def test_before_the_first_state_it_says_so() -> None:
-    informer = SharedInformer(script())
-    async with running(informer.run()):
+    informer = SharedInformer(scripted_lister_watcher())
+    async with running_in_background(informer.run()):
         with pytest.raises(Stale, match="it holds no state; listing"):
             await informer.wait_until("web/a", lambda obj: obj is None, timeout=0.001)
 
 
 async def test_what_cannot_be_of_this_informer_is_refused() -> None:
-    informer = SharedInformer(script(), namespace="web")
+    informer = SharedInformer(scripted_lister_watcher(), namespace="web")
     metadata = {"name": "a", "namespace": "other", "uid": "u", "resourceVersion": "9"}
     with pytest.raises(UsageError, match="another namespace"):
         await informer.wait_for({"metadata": metadata})
@@ -218,16 +234,16 @@ async def test_what_cannot_be_of_this_informer_is_refused() -> None:
 
 
 async def test_the_end_of_the_informer_ends_the_waiting() -> None:
-    async with informing(pods_of(with_pods("a"))) as informer:
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         waiting = asyncio.create_task(informer.wait_until("default/b", bool))
-        await settle()
+        await yield_to_loop()
     with pytest.raises(NotRunning):
         await waiting
 
 
 async def test_a_handler_that_the_watch_waits_for_may_not_wait_for_the_watch() -> None:
     errors: list[BaseException] = []
-    informer = pods_of(with_pods("a"))
+    informer = pod_informer(cluster_with_pods("a"))
 
     async def handle(_event: object) -> None:
         for work in (
@@ -241,21 +257,21 @@ async def test_a_handler_that_the_watch_waits_for_may_not_wait_for_the_watch() -
                 errors.append(error)
 
     informer.add_handler(handle, overflow="block")
-    async with informing(informer):
-        await until(lambda: len(errors) == 3)
+    async with running_informer(informer):
+        await wait_until(lambda: len(errors) == 3)
     assert "overflow='block'" in str(errors[0])
 
 
 async def test_a_handler_that_is_merged_for_may_wait_for_its_own_write() -> None:
-    cluster, shown = with_pods("a"), list[KubeObject | None]()
-    informer = pods_of(cluster)
+    cluster, shown = cluster_with_pods("a"), list[KubeObject | None]()
+    informer = pod_informer(cluster)
 
     async def handle(obj: KubeObject, *, initial: bool) -> None:
         shown.append(await informer.wait_for(patched(cluster, obj.name, "mine"), timeout=5))
 
     informer.on_add(handle)
-    async with informing(informer):
-        await until(lambda: len(shown) == 1)
+    async with running_informer(informer):
+        await wait_until(lambda: len(shown) == 1)
     assert shown[0] is not None
     assert shown[0].labels["value"] == "mine"
 
@@ -264,8 +280,8 @@ async def test_a_handler_that_is_merged_for_may_wait_for_its_own_write() -> None
 
 
 async def test_a_condition_of_an_object_is_waited_for() -> None:
-    cluster = with_pods("a")
-    async with informing(pods_of(cluster)) as informer:
+    cluster = cluster_with_pods("a")
+    async with running_informer(pod_informer(cluster)) as informer:
         waiting = asyncio.create_task(
             informer.wait_until(
                 ObjectKey("default", "a"),
@@ -274,8 +290,8 @@ async def test_a_condition_of_an_object_is_waited_for() -> None:
             )
         )
         for number in range(4):
-            touch(cluster, "a", str(number))
-            await settle(5)
+            label_pod(cluster, "a", str(number))
+            await yield_to_loop(5)
         shown = await waiting
 
         assert shown is not None
@@ -288,7 +304,7 @@ async def test_a_timeout_of_the_predicate_is_not_taken_for_ones_own() -> None:
     def broken(_obj: KubeObject | None) -> bool:
         raise TimeoutError("mine")
 
-    async with informing(pods_of(with_pods("a"))) as informer:
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         with pytest.raises(TimeoutError, match="mine") as caught:
             await informer.wait_until("default/a", broken, timeout=5)
     assert not isinstance(caught.value, Stale)
@@ -301,7 +317,7 @@ async def test_a_timeout_of_the_predicate_is_not_taken_for_ones_own() -> None:
 class Meddling:
     """A cluster, with something that happens before each exact list is answered."""
 
-    source: ClusterListWatcher
+    source: ClusterListerWatcher
     meddle: Callable[[], None]
     asked: list[ListRequest] = field(default_factory=list[ListRequest])
 
@@ -329,16 +345,16 @@ class Meddling:
 
 def meddled(cluster: Cluster, meddle: Callable[[], None]) -> tuple[SharedInformer, Meddling]:
     source = Meddling(ClusterSource(cluster).lister_watcher(PODS), meddle)
-    return SharedInformer(source, backoff=BRISK), source
+    return SharedInformer(source, backoff=FAST_BACKOFF), source
 
 
 async def test_a_cache_that_is_right_is_found_right_page_by_page() -> None:
-    cluster = with_pods(*(f"p-{number}" for number in range(1100)))
+    cluster = cluster_with_pods(*(f"p-{number}" for number in range(1100)))
     informer, source = meddled(cluster, lambda: None)
-    async with informing(informer):
-        touch(cluster, "p-7", "1")
+    async with running_informer(informer):
+        label_pod(cluster, "p-7", "1")
         cluster.delete("pods", "p-8")
-        await until(lambda: len(informer.lister) == 1099)
+        await wait_until(lambda: len(informer.lister) == 1099)
         found = await informer.verify(contents=True, timeout=5)
 
     assert found
@@ -348,17 +364,17 @@ async def test_a_cache_that_is_right_is_found_right_page_by_page() -> None:
 
 
 async def test_what_changes_meanwhile_is_no_difference() -> None:
-    cluster, count = with_pods(*(f"p-{number}" for number in range(1100))), 0
+    cluster, count = cluster_with_pods(*(f"p-{number}" for number in range(1100))), 0
 
     def meddle() -> None:
         nonlocal count
         for _ in range(5):
             count += 1
-            touch(cluster, f"p-{count}", str(count))
+            label_pod(cluster, f"p-{count}", str(count))
             cluster.delete("pods", f"p-{1000 - count}")
 
     informer, _ = meddled(cluster, meddle)
-    async with informing(informer):
+    async with running_informer(informer):
         found = await informer.verify(timeout=5)
 
     assert count == 15
@@ -366,17 +382,17 @@ async def test_what_changes_meanwhile_is_no_difference() -> None:
 
 
 async def test_a_version_that_the_server_has_forgotten_is_exchanged_for_a_newer_one() -> None:
-    cluster, attempts = with_pods("a"), 0
+    cluster, attempts = cluster_with_pods("a"), 0
 
     def meddle() -> None:
         nonlocal attempts
         attempts += 1
-        touch(cluster, "a", str(attempts))
+        label_pod(cluster, "a", str(attempts))
         if attempts < 3:
             cluster.compact()
 
     informer, source = meddled(cluster, meddle)
-    async with informing(informer):
+    async with running_informer(informer):
         found = await informer.verify(timeout=5)
 
     assert found
@@ -386,64 +402,70 @@ async def test_a_version_that_the_server_has_forgotten_is_exchanged_for_a_newer_
 
 
 async def test_a_server_that_forgets_everything_at_once_cannot_be_compared_with() -> None:
-    cluster = with_pods("a")
+    cluster = cluster_with_pods("a")
 
     def meddle() -> None:
-        touch(cluster, "a", str(cluster.resource_version))
+        label_pod(cluster, "a", str(cluster.resource_version))
         cluster.compact()
 
     informer, source = meddled(cluster, meddle)
-    async with informing(informer):
+    async with running_informer(informer):
         with pytest.raises(Expired):
             await informer.verify(timeout=5)
     assert len(source.asked) == 5
 
 
 async def test_waiting_for_a_version_that_is_remembered_ends_in_time() -> None:
-    source = script(page(body("a", 3)), stream(hangs=True), refused(410, "Expired"))
-    async with informing(SharedInformer(source)) as informer:
-        await source.asked(2)
+    source = scripted_lister_watcher(
+        list_response(body("a", 3)), watch_response(never_ends=True), error_response(410, "Expired")
+    )
+    async with running_informer(SharedInformer(source)) as informer:
+        await source.wait_for_request(2)
         with pytest.raises(Stale, match=r"a state that the server has confirmed after 0\.01 s"):
             await informer.verify(timeout=0.01)
 
 
 async def test_a_bookmark_is_enough_of_a_newer_version() -> None:
     answers = (
-        page(body("a", 3)),
-        stream(bookmark(12), hangs=True),
-        page(body("a", 3), version="12"),
+        list_response(body("a", 3)),
+        watch_response(bookmark(12), never_ends=True),
+        list_response(body("a", 3), version="12"),
     )
-    source = script(*answers)
-    async with informing(SharedInformer(source)) as informer:
-        await until(lambda: informer.lister.resource_version == "12")
+    source = scripted_lister_watcher(*answers)
+    async with running_informer(SharedInformer(source)) as informer:
+        await wait_until(lambda: informer.lister.resource_version == "12")
         assert await informer.verify()
 
 
 async def test_a_server_that_cannot_be_asked_is_an_error() -> None:
-    faults, cluster = Faults(), with_pods("a")
+    faults, cluster = Faults(), cluster_with_pods("a")
     informer = SharedInformer(ClusterSource(cluster, faults).lister_watcher(PODS))
-    async with informing(informer):
+    async with running_informer(informer):
         faults.forbid(verb="list")
         with pytest.raises(Forbidden):
             await informer.verify()
 
 
 async def test_a_server_that_answers_with_another_version_is_no_proof() -> None:
-    source = script(page(body("a", 3)), stream(hangs=True), page(body("a", 3), version="11"))
-    async with informing(SharedInformer(source)) as informer:
-        await source.asked(2)
+    source = scripted_lister_watcher(
+        list_response(body("a", 3)),
+        watch_response(never_ends=True),
+        list_response(body("a", 3), version="11"),
+    )
+    async with running_informer(SharedInformer(source)) as informer:
+        await source.wait_for_request(2)
         with pytest.raises(ProtocolError, match="11, and not exactly at 10"):
             await informer.verify()
 
 
 async def test_nothing_is_verified_before_the_first_state() -> None:
     with pytest.raises(NotSynced):
-        await SharedInformer(script()).verify()
+        await SharedInformer(scripted_lister_watcher()).verify()
 
 
 async def test_rejected_objects_are_no_difference() -> None:
-    cluster = with_pods("a", "b")
-    informer = pods_of(cluster)
+    cluster = cluster_with_pods("a", "b")
+    informer = pod_informer(cluster)
 
     def picky(obj: KubeObject) -> str:
         if obj.labels.get("value") == "bad":
@@ -451,9 +473,9 @@ async def test_rejected_objects_are_no_difference() -> None:
         return "fine"
 
     informer.add_indexers({"picky": picky})
-    async with informing(informer):
-        touch(cluster, "a", "bad")
-        await until(lambda: informer.health.rejected == ("default/a",))
+    async with running_informer(informer):
+        label_pod(cluster, "a", "bad")
+        await wait_until(lambda: informer.health.rejected == ("default/a",))
         found = await informer.verify(contents=True)
 
     assert found

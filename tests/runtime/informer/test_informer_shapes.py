@@ -31,8 +31,17 @@ from aioinformer import (
 )
 from aioinformer.errors import ModelMismatch, TransformFailed, UsageError
 from aioinformer.testing import Cluster, ClusterSource
-from tests.runtime.running import BRISK, informing, touch, with_pods
-from tests.runtime.sources import PODS, body, error_event, line, page, script, stream, until
+from tests.runtime.informers import FAST_BACKOFF, cluster_with_pods, label_pod, running_informer
+from tests.runtime.scripted_source import (
+    PODS,
+    body,
+    error_event,
+    event_line,
+    list_response,
+    scripted_lister_watcher,
+    wait_until,
+    watch_response,
+)
 
 
 class Metadata(Struct, frozen=True, gc=False):
@@ -48,7 +57,7 @@ class Pod(Struct, frozen=True, gc=False):
 
 def shaped(cluster: Cluster, shape: Shape[Any], **options: Any) -> SharedInformer[Any]:
     source = ClusterSource(cluster).lister_watcher(PODS)
-    return SharedInformer(source, shape=shape, backoff=BRISK, **options)
+    return SharedInformer(source, shape=shape, backoff=FAST_BACKOFF, **options)
 
 
 def value(obj: KubeObject) -> str:
@@ -92,21 +101,21 @@ async def test_handlers_streams_and_waits_get_models() -> None:
         async def on_delete(self, obj: Pod, /, *, reason: DeleteReason) -> None:
             heard.append(f"delete {obj.metadata.name} {reason}")
 
-    cluster = with_pods("a")
+    cluster = cluster_with_pods("a")
     pods = shaped(cluster, Shape.of(model=Pod))
     pods.add_handler(Handler())
-    async with informing(pods), pods.events() as events:
+    async with running_informer(pods), pods.events() as events:
         told = [await anext(events)]
-        touch(cluster, "a", "7")  # the labels of a pod are strings
-        await until(lambda: bool(pods.health.rejected))
+        label_pod(cluster, "a", "7")  # the labels of a pod are strings
+        await wait_until(lambda: bool(pods.health.rejected))
         cluster.merge_patch("pods", "a", {"metadata": {"labels": None}})
         await pods.wait_until("default/a", lambda pod: not pods.health.rejected, timeout=5)
         told.append(await anext(events))
-        await until(lambda: len(heard) == 2)
+        await wait_until(lambda: len(heard) == 2)
         cluster.delete("pods", "a")
         await pods.wait_until("default/a", lambda pod: pod is None, timeout=5)
         told.append(await anext(events))
-        await until(lambda: len(heard) == 3)
+        await wait_until(lambda: len(heard) == 3)
 
     model = Pod(Metadata("a"))
     assert heard == ["add a True", "update {} {} False", "delete a deleted"]
@@ -116,7 +125,7 @@ async def test_handlers_streams_and_waits_get_models() -> None:
 
 async def test_decorated_functions_and_threads_get_models() -> None:
     heard: list[object] = []
-    cluster = with_pods("a")
+    cluster = cluster_with_pods("a")
     pods = shaped(cluster, Shape.of(model=Pod))
 
     @pods.on_add
@@ -127,8 +136,8 @@ async def test_decorated_functions_and_threads_get_models() -> None:
         heard.append((event, threading.current_thread() is threading.main_thread()))
 
     pods.add_handler(in_a_thread, run_in_thread=True)
-    async with informing(pods):
-        await until(lambda: len(heard) == 2)
+    async with running_informer(pods):
+        await wait_until(lambda: len(heard) == 2)
 
     assert (Pod(Metadata("a")), True) in heard
     assert (Added(Pod(Metadata("a")), True), False) in heard
@@ -137,14 +146,14 @@ async def test_decorated_functions_and_threads_get_models() -> None:
 async def test_a_handler_of_models_that_raises_is_named_with_the_key_and_not_the_model(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    pods = shaped(with_pods("a"), Shape.of(model=Pod))
+    pods = shaped(cluster_with_pods("a"), Shape.of(model=Pod))
 
     async def clumsy(event: Event[Pod]) -> None:
         raise ValueError("no")
 
     registration = pods.add_handler(clumsy)
-    async with informing(pods):
-        await until(lambda: registration.statistics().errors == 1)
+    async with running_informer(pods):
+        await wait_until(lambda: registration.statistics().errors == 1)
 
     (said,) = [each.getMessage() for each in caplog.records if "raised at" in each.getMessage()]
     assert "clumsy of pods raised at Added of <Pod default/a rv=" in said
@@ -152,18 +161,18 @@ async def test_a_handler_of_models_that_raises_is_named_with_the_key_and_not_the
 
 
 async def test_a_snapshot_has_models_in_it() -> None:
-    pods = shaped(with_pods("a"), Shape.of(model=Pod))
-    async with informing(pods), pods.snapshot_and_events() as (snapshot, events):
+    pods = shaped(cluster_with_pods("a"), Shape.of(model=Pod))
+    async with running_informer(pods), pods.snapshot_and_events() as (snapshot, events):
         assert dict(snapshot) == {ObjectKey("default", "a"): Pod(Metadata("a"))}
         assert events.next_nowait() is None
 
 
 async def test_streams_of_models_can_be_merged() -> None:
-    models = shaped(with_pods("a"), Shape.of(model=Pod))
-    texts = shaped(with_pods("b"), Shape.of(convert=value))
+    models = shaped(cluster_with_pods("a"), Shape.of(model=Pod))
+    texts = shaped(cluster_with_pods("b"), Shape.of(convert=value))
     async with (
-        informing(models),
-        informing(texts),
+        running_informer(models),
+        running_informer(texts),
         merge(models.events(), texts.events()) as events,
     ):
         told = [await anext(events), await anext(events)]
@@ -178,12 +187,12 @@ async def test_a_misfit_keeps_the_last_good_object_and_is_told_everywhere(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     problems: list[Problem] = []
-    cluster = with_pods("a")
+    cluster = cluster_with_pods("a")
     pods = shaped(cluster, Shape.of(model=Pod), on_error=problems.append)
-    async with informing(pods):
-        touch(cluster, "a", "word")
+    async with running_informer(pods):
+        label_pod(cluster, "a", "word")
         put(cluster, "never", "word")
-        await until(lambda: pods.health.rejections == 2)
+        await wait_until(lambda: pods.health.rejections == 2)
 
         assert [pod.metadata.labels for pod in pods.lister] == [{}]
         assert pods.health.rejected == ("default/a", "default/never")
@@ -200,9 +209,9 @@ async def test_a_misfit_keeps_the_last_good_object_and_is_told_everywhere(
 
 
 async def test_ones_own_write_that_does_not_fit_is_not_waited_for_for_ever() -> None:
-    cluster = with_pods("a")
+    cluster = cluster_with_pods("a")
     pods = shaped(cluster, Shape.of(model=Pod))
-    async with informing(pods):
+    async with running_informer(pods):
         answer = cluster.merge_patch("pods", "a", {"metadata": {"labels": {"value": "word"}}})
         shown = await pods.wait_for(answer, timeout=5)
         never = cluster.create("pods", {"metadata": {"name": "b", "labels": {"value": "word"}}})
@@ -219,26 +228,31 @@ async def test_a_relist_with_misfits_deletes_nothing() -> None:
         '"labels":{"x":"word"}}}'
     )
     gone = error_event(410, "Expired")
-    source = script(page(good), stream(gone), page(bad, version="20"), stream(hangs=True))
+    source = scripted_lister_watcher(
+        list_response(good),
+        watch_response(gone),
+        list_response(bad, version="20"),
+        watch_response(never_ends=True),
+    )
     pods: SharedInformer[Pod] = SharedInformer(
-        source, shape=Shape.of(model=Pod), backoff=BRISK, watch_list=False
+        source, shape=Shape.of(model=Pod), backoff=FAST_BACKOFF, watch_list=False
     )
     told: list[Event[Pod]] = []
     pods.add_handler(told.append)
-    async with informing(pods):
-        await until(lambda: pods.health.rejected == ("web/a",))
+    async with running_informer(pods):
+        await wait_until(lambda: pods.health.rejected == ("web/a",))
 
         assert pods.lister.list() == [Pod(Metadata("a"))]
     assert told == [Added(Pod(Metadata("a")), True)]
 
 
 async def test_a_cache_of_models_can_be_verified() -> None:
-    cluster = with_pods("a", "b")
+    cluster = cluster_with_pods("a", "b")
     pods = shaped(cluster, Shape.of(model=Pod))
-    async with informing(pods):
+    async with running_informer(pods):
         assert await pods.verify(contents=True, timeout=5)
         put(cluster, "bad", "word")
-        await until(lambda: bool(pods.health.rejected))
+        await wait_until(lambda: bool(pods.health.rejected))
         found = await pods.verify(contents=True, timeout=5)
 
     assert found
@@ -246,7 +260,7 @@ async def test_a_cache_of_models_can_be_verified() -> None:
 
 
 async def test_predicates_and_fields_are_refused_where_they_are_given() -> None:
-    pods = shaped(with_pods(), Shape.of(model=Pod))
+    pods = shaped(cluster_with_pods(), Shape.of(model=Pod))
 
     with pytest.raises(UsageError, match="the filter"):
         pods.add_handler(print, filter=labelled("app=shop"))
@@ -256,14 +270,14 @@ async def test_predicates_and_fields_are_refused_where_they_are_given() -> None:
         pods.add_indexers({"node": field("spec.nodeName")})
     with pytest.raises(UsageError, match="the index 'labels'"):
         await pods.add_index("labels", label_index())
-    async with informing(pods):
+    async with running_informer(pods):
         with pytest.raises(UsageError, match="the label selector 'app=shop' reads"):
             pods.lister.list(labels="app=shop")
 
 
 async def test_an_index_of_models_can_be_added_late() -> None:
-    pods = shaped(with_pods("a", "b"), Shape.of(model=Pod))
-    async with informing(pods):
+    pods = shaped(cluster_with_pods("a", "b"), Shape.of(model=Pod))
+    async with running_informer(pods):
         await pods.add_index("name", name_of)
 
         assert pods.lister.by_index("name", "a") == [Pod(Metadata("a"))]
@@ -277,19 +291,19 @@ async def test_an_object_that_does_not_convert_is_an_error_of_ours_and_blames_no
 ) -> None:
     caplog.set_level(logging.ERROR)
     problems: list[Problem] = []
-    cluster = with_pods("a")
+    cluster = cluster_with_pods("a")
     texts = shaped(cluster, Shape.of(convert=value), on_error=problems.append)
     heard: list[Event[str]] = []
     registration = texts.add_handler(heard.append, filter=lambda text: text != "never")
-    async with informing(texts):
-        touch(cluster, "a", "bad")
-        await until(lambda: bool(problems))
+    async with running_informer(texts):
+        label_pod(cluster, "a", "bad")
+        await wait_until(lambda: bool(problems))
         with pytest.raises(ModelMismatch, match="pods default/a at resourceVersion"):
             texts.lister.get("default/a")
         with pytest.raises(ModelMismatch):
             await texts.wait_until("default/a", lambda text: text == "a=good", timeout=5)
-        touch(cluster, "a", "good")
-        await until(lambda: len(heard) == 2)
+        label_pod(cluster, "a", "good")
+        await wait_until(lambda: len(heard) == 2)
 
         assert heard == [Added("a=none", True), Added("a=good")]
         assert registration.statistics().errors == 0
@@ -302,9 +316,9 @@ async def test_an_object_that_does_not_convert_is_an_error_of_ours_and_blames_no
 
 
 async def test_a_stream_can_be_read_on_behind_an_object_that_does_not_convert() -> None:
-    cluster = with_pods()
+    cluster = cluster_with_pods()
     texts = shaped(cluster, Shape.of(convert=value))
-    async with informing(texts), texts.events() as events:
+    async with running_informer(texts), texts.events() as events:
         put(cluster, "bad", "bad")
         with pytest.raises(ModelMismatch):
             await anext(events)
@@ -314,8 +328,8 @@ async def test_a_stream_can_be_read_on_behind_an_object_that_does_not_convert() 
 
 
 async def test_a_scan_gives_way_between_conversions() -> None:
-    texts = shaped(with_pods("a", "b", "c"), Shape.of(convert=value))
-    async with informing(texts):
+    texts = shaped(cluster_with_pods("a", "b", "c"), Shape.of(convert=value))
+    async with running_informer(texts):
         found = [text async for text in texts.lister.scan(where=lambda text: text != "b=none")]
 
     assert sorted(found) == ["a=none", "c=none"]
@@ -325,21 +339,21 @@ async def test_a_scan_gives_way_between_conversions() -> None:
 
 
 async def test_a_transform_comes_before_everything_else() -> None:
-    cluster = with_pods("a")
+    cluster = cluster_with_pods("a")
     pods = shaped(cluster, Shape.of(transform=without_secrets), indexers={"spec": field("spec")})
     told: list[Event] = []
     pods.add_handler(told.append)
-    async with informing(pods):
+    async with running_informer(pods):
         assert pods.lister["default/a"]["spec"] == "cut"
         assert len(pods.lister.by_index("spec", "cut")) == 1
         put(cluster, "b", "drop")
-        touch(cluster, "a", "drop")
-        await until(lambda: len(pods.lister) == 0)
-        touch(cluster, "a", "back")
+        label_pod(cluster, "a", "drop")
+        await wait_until(lambda: len(pods.lister) == 0)
+        label_pod(cluster, "a", "back")
         await pods.wait_until("default/a", lambda pod: pod is not None, timeout=5)
         cluster.delete("pods", "a")
         await pods.wait_until("default/a", lambda pod: pod is None, timeout=5)
-        await until(lambda: len(told) == 4)
+        await wait_until(lambda: len(told) == 4)
 
     kinds = [
         (type(event).__name__, event.reason if isinstance(event, Deleted) else "") for event in told
@@ -350,17 +364,17 @@ async def test_a_transform_comes_before_everything_else() -> None:
 
 async def test_a_transform_that_raises_leaves_what_is_cached() -> None:
     problems: list[Problem] = []
-    cluster = with_pods("a")
+    cluster = cluster_with_pods("a")
     pods = shaped(cluster, Shape.of(transform=without_secrets), on_error=problems.append)
     told: list[Event] = []
     pods.add_handler(told.append)
-    async with informing(pods):
+    async with running_informer(pods):
         version = pods.lister["default/a"].resource_version
-        touch(cluster, "a", "raise")
-        await until(lambda: pods.health.rejected == ("default/a",))
+        label_pod(cluster, "a", "raise")
+        await wait_until(lambda: pods.health.rejected == ("default/a",))
         assert pods.lister["default/a"].resource_version == version
         cluster.delete("pods", "a")  # in a last state at which it raises as well
-        await until(lambda: len(told) == 2)
+        await wait_until(lambda: len(told) == 2)
 
         assert not pods.health.rejected
     assert isinstance(told[-1], Deleted)
@@ -370,12 +384,12 @@ async def test_a_transform_that_raises_leaves_what_is_cached() -> None:
 
 
 async def test_a_transform_of_a_first_state_works_page_by_page() -> None:
-    cluster = with_pods(*(f"p-{number}" for number in range(40)))
+    cluster = cluster_with_pods(*(f"p-{number}" for number in range(40)))
     put(cluster, "dropped", "drop")
     source = ClusterSource(cluster).lister_watcher(PODS)
     shape = Shape.of(transform=without_secrets)
-    pods = SharedInformer(source, shape=shape, watch_list=False, page_size=7, backoff=BRISK)
-    async with informing(pods):
+    pods = SharedInformer(source, shape=shape, watch_list=False, page_size=7, backoff=FAST_BACKOFF)
+    async with running_informer(pods):
         assert len(pods.lister) == 40
         assert {obj["spec"] for obj in pods.lister} == {"cut"}
         assert await pods.verify(contents=True, timeout=5)
@@ -393,10 +407,14 @@ async def test_a_slow_transform_holds_the_loop_for_an_object_at_a_time() -> None
         time.sleep(0.002)
         return obj
 
-    events = [line("ADDED", body(f"p-{number}", 11 + number, size=4000)) for number in range(30)]
-    source = script(page(), stream(b"".join(events), hangs=True))
+    events = [
+        event_line("ADDED", body(f"p-{number}", 11 + number, size=4000)) for number in range(30)
+    ]
+    source = scripted_lister_watcher(
+        list_response(), watch_response(b"".join(events), never_ends=True)
+    )
     pods = SharedInformer(source, shape=Shape.of(transform=slow))
-    async with informing(pods):
+    async with running_informer(pods):
         while len(pods.lister) < 30:
             await asyncio.sleep(0)
             turn += 1
@@ -405,7 +423,7 @@ async def test_a_slow_transform_holds_the_loop_for_an_object_at_a_time() -> None
 
 
 async def test_another_shape_is_another_informer() -> None:
-    async with SharedInformerFactory(ClusterSource(with_pods("a"))) as informers:
+    async with SharedInformerFactory(ClusterSource(cluster_with_pods("a"))) as informers:
         plain, models = informers.informer("pods"), informers.informer("pods", model=Pod)
         texts = informers.informer("pods", convert=value)
         cut = informers.informer("pods", transform=without_secrets)
@@ -426,7 +444,7 @@ async def test_another_shape_is_another_informer() -> None:
 
 
 async def test_a_model_that_is_none_is_refused_at_once() -> None:
-    async with SharedInformerFactory(ClusterSource(with_pods())) as informers:
+    async with SharedInformerFactory(ClusterSource(cluster_with_pods())) as informers:
         with pytest.raises(UsageError, match="model= takes"):
             informers.informer("pods", model=int)
         with pytest.raises(UsageError, match="model= takes"):
@@ -436,7 +454,7 @@ async def test_a_model_that_is_none_is_refused_at_once() -> None:
 
 
 async def test_an_informer_of_models_can_be_used_for_a_while() -> None:
-    async with SharedInformerFactory(ClusterSource(with_pods("a"))) as informers:
+    async with SharedInformerFactory(ClusterSource(cluster_with_pods("a"))) as informers:
         by_name = {"n": name_of}
         async with informers.use("pods", model=Pod, indexers=by_name) as pods:
             await pods.wait_synced(timeout=5)

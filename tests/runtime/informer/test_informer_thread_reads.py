@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from aioinformer import Delta, Indexer, KubeObject, Lister, ObjectKey, field, label_index
-from aioinformer._core.cache.indexes import IndexBuilding
+from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.objects.deltas import Replaced
 from tests.core.builders import PODS, pod
 
@@ -46,7 +46,7 @@ class Writer:
         self._random = Random(seed)
         self._version = 100
         self._objects: dict[ObjectKey, KubeObject] = {obj.key: obj for obj in STABLE}
-        self._building: IndexBuilding | None = None
+        self._building: IndexBuild | None = None
         self.built = 0
         self._relist()
 

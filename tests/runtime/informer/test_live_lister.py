@@ -10,7 +10,7 @@ import pytest
 from aioinformer import Delta, Indexer, KubeObject, LiveLister, label_index
 from aioinformer._core.objects.deltas import Replaced
 from aioinformer.errors import InvalidSelector, NotSynced, UsageError
-from tests.runtime.sources import PODS, pod
+from tests.runtime.scripted_source import PODS, pod
 
 
 def holding(count: int) -> Indexer:

@@ -25,13 +25,13 @@ from aioinformer import (
     ObjectKey,
     Updated,
 )
-from aioinformer._core.delivery.mailbox import FOLDS, Mailbox, Overflow
+from aioinformer._core.delivery.mailbox import MAX_MERGED, Mailbox, Overflow
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.delivery.registration import Registration
-from aioinformer._runtime.informer.pump import BATCH, FIRST, Pump
-from tests.runtime.handled import running as handling
-from tests.runtime.running import running
-from tests.runtime.sources import pod, settle, until
+from aioinformer._runtime.informer.pump import BATCH_SIZE, FILTERED_BATCH_SIZE, Pump
+from tests.runtime.informers import running_in_background
+from tests.runtime.registrations import running_registration as handling
+from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 
 
 @dataclass(slots=True, eq=False)
@@ -61,14 +61,14 @@ class Works:
 
     @asynccontextmanager
     async def pumping(self) -> AsyncGenerator[None]:
-        async with running(self.pump.run()):
+        async with running_in_background(self.pump.run()):
             await self.drained()
             yield
 
     async def drained(self) -> None:
         """Everything that was queued has been applied and told."""
-        await until(lambda: not self.queue.fifo)
-        await settle()
+        await wait_until(lambda: not self.queue.fifo)
+        await yield_to_loop()
 
     def version(self) -> str:
         return self.indexer.state.resource_version
@@ -112,10 +112,10 @@ async def test_a_bookmark_moves_the_version_of_the_cache_when_its_turn_comes() -
     async with works.pumping():
         works.add(pod("a", 1), pod("b", 2))
         works.queue.feed([Bookmark("9")])
-        await settle()
+        await yield_to_loop()
         assert works.version() == "1", "the mailbox is full"
         taken(listener)
-        await settle()
+        await yield_to_loop()
         assert works.version() == "2", "full again"
         taken(listener)
         await works.drained()
@@ -142,13 +142,15 @@ async def test_a_change_is_cached_before_it_is_told() -> None:
 
 async def test_more_changes_than_one_batch_are_all_told() -> None:
     works = Works()
-    listener = works.listener(limit=BATCH * 4)
+    listener = works.listener(limit=BATCH_SIZE * 4)
 
     async with works.pumping():
-        works.add(*(pod(f"p-{n}", n) for n in range(BATCH * 3 + 1)))
+        works.add(*(pod(f"p-{n}", n) for n in range(BATCH_SIZE * 3 + 1)))
         await works.drained()
 
-    assert [event.obj.name for event in taken(listener)] == [f"p-{n}" for n in range(BATCH * 3 + 1)]
+    assert [event.obj.name for event in taken(listener)] == [
+        f"p-{n}" for n in range(BATCH_SIZE * 3 + 1)
+    ]
 
 
 async def test_a_pump_without_listeners_fills_the_cache_all_the_same() -> None:
@@ -238,7 +240,7 @@ async def test_the_loop_turns_while_a_large_state_is_staged() -> None:
 
     async with works.pumping():
         works.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
-        await settle(2)
+        await yield_to_loop(2)
         while not works.pump.synced.is_set():
             turns += 1
             await asyncio.sleep(0)
@@ -252,7 +254,7 @@ async def test_what_is_deleted_while_a_large_state_is_staged_is_gone_afterwards(
 
     async with works.pumping():
         works.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
-        await settle(3)
+        await yield_to_loop(3)
         assert not works.pump.synced.is_set()
         works.queue.feed([Delta("Deleted", pod("p-7", 1001))])
         await works.drained()
@@ -282,7 +284,7 @@ async def test_who_joins_while_a_state_is_staged_hears_the_old_one_then_the_chan
         works.queue.replace([pod("old", 1)], "10")
         await works.drained()
         works.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
-        await settle(3)
+        await yield_to_loop(3)
         assert works.cached == {"old": "1"}
         listener = works.listener()
         first = listener.next_nowait()
@@ -359,7 +361,7 @@ async def test_a_listener_that_was_closed_is_not_in_the_audience() -> None:
 
     one.close(drop=True)
 
-    assert works.pump.audience == [other]
+    assert works.pump.listeners == [other]
 
 
 async def test_the_end_closes_every_listener_and_wakes_who_waits_for_the_first_state() -> None:
@@ -386,7 +388,7 @@ async def test_a_full_mailbox_stops_the_cache_and_others_hear_what_was_applied()
 
     async with works.pumping():
         works.add(*(pod(f"p-{n}", n) for n in range(5)))
-        await settle()
+        await yield_to_loop()
         assert list(works.cached) == ["p-0", "p-1"]
         assert [event.obj.name for event in taken(brisk)] == ["p-0", "p-1"]
         assert works.blocked_by() == ("slow",)
@@ -400,9 +402,9 @@ async def test_who_is_stuck_is_named_also_after_taking_a_little() -> None:
 
     async with works.pumping():
         works.add(*(pod(f"p-{n}", n) for n in range(9)))
-        await settle()
+        await yield_to_loop()
         slow.next_nowait()
-        await settle()
+        await yield_to_loop()
         assert len(works.cached) == 4
         assert works.blocked_by() == ("slow",)
 
@@ -413,7 +415,7 @@ async def test_it_goes_on_when_the_full_mailbox_is_drained() -> None:
 
     async with works.pumping():
         works.add(*(pod(f"p-{n}", n) for n in range(5)))
-        await settle()
+        await yield_to_loop()
         names: list[str] = []
         while len(names) < 5:
             event = await slow.next()
@@ -434,7 +436,7 @@ async def test_a_plain_handler_that_blocks_hears_everything(limit: int) -> None:
 
     async with handling(plain), works.pumping():
         works.add(*(pod(f"p-{n}", n) for n in range(4000)))
-        await until(lambda: len(heard) == 4000)
+        await wait_until(lambda: len(heard) == 4000)
 
 
 async def test_it_goes_on_when_the_full_mailbox_is_gone() -> None:
@@ -443,7 +445,7 @@ async def test_it_goes_on_when_the_full_mailbox_is_gone() -> None:
 
     async with works.pumping():
         works.add(*(pod(f"p-{n}", n) for n in range(5)))
-        await settle()
+        await yield_to_loop()
         slow.close(drop=True)
         await works.drained()
         assert works.blocked_by() == ()
@@ -457,10 +459,10 @@ async def test_of_two_full_mailboxes_both_have_to_be_drained() -> None:
 
     async with works.pumping():
         works.add(*(pod(f"p-{n}", n) for n in range(3)))
-        await settle()
+        await yield_to_loop()
         assert works.blocked_by() == ("one", "other")
         taken(one)
-        await settle()
+        await yield_to_loop()
         assert works.blocked_by() == ("other",)
         taken(other)
         await works.drained()
@@ -474,7 +476,7 @@ async def test_a_recreated_object_may_put_a_mailbox_over_its_limit_by_one() -> N
 
     async with works.pumping():
         works.add(pod("a", 1, uid="first"), pod("a", 2, uid="second"), pod("b", 3))
-        await settle()
+        await yield_to_loop()
         assert listener.statistics().pending == 3
         assert works.cached == {"a": "2"}
 
@@ -510,7 +512,7 @@ async def test_a_listener_that_overflows_ends_and_the_others_are_not_disturbed()
         await works.drained()
 
     assert strict.failure is not None
-    assert works.pump.audience == [other]
+    assert works.pump.listeners == [other]
     assert len(taken(other)) == 3
 
 
@@ -545,7 +547,7 @@ async def test_the_pump_waits_until_a_listener_that_blocks_has_heard_of_the_last
         taken(slow)
         works.queue.replace([pod("a", 12)], "20")
         works.queue.replace([pod("a", 22)], "30")
-        await settle()
+        await yield_to_loop()
         assert works.version() == "20"
         assert works.blocked_by() == ("slow",)
         assert taken(slow) == [Updated(pod("a", 1), pod("a", 12))]
@@ -563,7 +565,7 @@ async def test_it_goes_on_with_the_next_list_when_the_listener_that_blocks_is_go
         taken(slow)
         works.queue.replace([pod("a", 12)], "20")
         works.queue.replace([pod("a", 22)], "30")
-        await settle()
+        await yield_to_loop()
         slow.close(drop=True)
         await works.drained()
         assert works.version() == "30"
@@ -572,13 +574,13 @@ async def test_it_goes_on_with_the_next_list_when_the_listener_that_blocks_is_go
 async def test_a_listener_that_is_far_behind_catches_up_in_steps() -> None:
     """A limit for that many events is no reason to hold the loop while they are merged."""
     works = Works()
-    limit = 16 * FOLDS
+    limit = 16 * MAX_MERGED
     slow = works.listener("slow", limit, "coalesce")
 
     async with works.pumping():
         works.add(*(pod(f"p-{n}", n) for n in range(limit + 1)))
         await works.drained()
-        await until(lambda: not slow.behind)
+        await wait_until(lambda: not slow.needs_merge)
 
     assert slow.statistics().pending == limit + 1, "so many keys"
     assert len(taken(slow)) == limit + 1
@@ -602,7 +604,7 @@ async def test_the_slower_the_filters_the_fewer_changes_are_handed_over_at_once(
         return event
 
     for name in ("one", "other"):
-        mailbox = Mailbox(holds=works.indexer.holds, each=slow)
+        mailbox = Mailbox(holds=works.indexer.holds, event_map=slow)
         works.pump.join(Listener(name, mailbox, works.pump.gate))
     turn()
     async with works.pumping():
@@ -611,8 +613,10 @@ async def test_the_slower_the_filters_the_fewer_changes_are_handed_over_at_once(
     going = False
 
     assert sum(turns) == 400
-    assert max(turns) <= 2 * FIRST + 8, "the first time; they had not been slow before"
-    assert sorted(turns)[-4] <= FIRST, "half as many the second time, and so on"
+    assert max(turns) <= 2 * FILTERED_BATCH_SIZE + 8, (
+        "the first time; they had not been slow before"
+    )
+    assert sorted(turns)[-4] <= FILTERED_BATCH_SIZE, "half as many the second time, and so on"
 
 
 # -- what is shared ---------------------------------------------------------------------------
@@ -622,7 +626,7 @@ async def test_who_joins_while_nothing_changes_reads_what_the_last_one_did() -> 
     works = Works()
 
     async with works.pumping():
-        works.queue.replace([pod(f"p-{n}", n) for n in range(BATCH + 1)], "1000")
+        works.queue.replace([pod(f"p-{n}", n) for n in range(BATCH_SIZE + 1)], "1000")
         await works.drained()
         one, other = works.listener(), works.listener()
         works.add(pod("p-0", 1001))
@@ -631,7 +635,7 @@ async def test_who_joins_while_nothing_changes_reads_what_the_last_one_did() -> 
 
     first, second, third = taken(one), taken(other), taken(late)
     assert first == second
-    assert len(third) == BATCH + 1
+    assert len(third) == BATCH_SIZE + 1
     assert {event.obj.resource_version for event in first[:-1]} < {str(n) for n in range(1000)}
     assert pod("p-0", 1001) in [event.obj for event in third]
 
@@ -726,7 +730,7 @@ class Churn:
                 ear = self.ears.pop(chance.randrange(len(self.ears)))
                 ear.listener.close(drop=True)
             case _:
-                self.works.pump.resync(self.works.pump.audience)
+                self.works.pump.resync(self.works.pump.listeners)
         for ear in self.ears:
             while chance.random() > ear.lazy and (event := ear.listener.next_nowait()):
                 ear.hear(event)
@@ -782,12 +786,12 @@ async def test_whoever_comes_and_goes_ends_up_with_what_is_cached(seed: int) -> 
             churn.step()
             churn.check()
             if churn.works.queue.fifo:
-                await settle(3)
+                await yield_to_loop(3)
         while churn.works.queue.fifo or not all(ear.listener.empty for ear in churn.ears):
             for ear in churn.ears:
                 for event in taken(ear.listener):
                     ear.hear(event)
-            await settle(3)
+            await yield_to_loop(3)
 
     assert churn.ears
     for ear in churn.ears:
@@ -852,7 +856,7 @@ async def test_an_index_function_that_refuses_everything_is_logged_once_and_hold
     async with works.pumping():
         works.queue.replace([pod(f"p-{n}", n) for n in range(500)], "1000")
         await works.drained()
-        await until(lambda: len(works.indexer.rejected) == 500)
+        await wait_until(lambda: len(works.indexer.rejected) == 500)
 
     (record,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
     assert "raised at web/p-0 and 499 others" in record.getMessage()

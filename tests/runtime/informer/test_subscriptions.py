@@ -30,8 +30,24 @@ from aioinformer import (
 from aioinformer.errors import HandlerTimeout, InformerError, ShutdownIncomplete, UsageError
 from aioinformer.testing import ClusterSource
 from aioinformer.testing.simulation import run
-from tests.runtime.running import BRISK, informing, pods_of, running, touch, with_pods
-from tests.runtime.sources import error_event, line, page, pod, script, settle, stream, until
+from tests.runtime.informers import (
+    FAST_BACKOFF,
+    cluster_with_pods,
+    label_pod,
+    pod_informer,
+    running_in_background,
+    running_informer,
+)
+from tests.runtime.scripted_source import (
+    error_event,
+    event_line,
+    list_response,
+    pod,
+    scripted_lister_watcher,
+    wait_until,
+    watch_response,
+    yield_to_loop,
+)
 
 # -- filters -----------------------------------------------------------------------------------
 
@@ -62,18 +78,18 @@ class View:
 
 
 async def test_a_filtered_handler_sees_objects_come_and_go_as_they_pass() -> None:
-    cluster, view = with_pods("a", "b"), View()
-    touch(cluster, "a", "shown")
-    async with informing(pods_of(cluster)) as pods:
+    cluster, view = cluster_with_pods("a", "b"), View()
+    label_pod(cluster, "a", "shown")
+    async with running_informer(pod_informer(cluster)) as pods:
         registration = pods.add_handler(view, filter=SHOWN)
         await registration.wait_synced(5)
         for name, value in (("b", "other"), ("b", "shown"), ("a", "hidden"), ("a", "more hidden")):
-            touch(cluster, name, value)
+            label_pod(cluster, name, value)
         cluster.merge_patch("pods", "b", {"metadata": {"labels": {"more": "labels"}}})
         cluster.delete("pods", "a")
         cluster.delete("pods", "b")
-        await until(lambda: len(view.heard) == 5)
-        await settle()
+        await wait_until(lambda: len(view.heard) == 5)
+        await yield_to_loop()
 
     assert view.heard == [
         ("a", "added", True),
@@ -87,15 +103,17 @@ async def test_a_filtered_handler_sees_objects_come_and_go_as_they_pass() -> Non
 
 async def test_the_changes_of_a_relist_are_filtered_too() -> None:
     view = View()
-    first = page(labelled_pod("a", 1, "shown"), labelled_pod("b", 2), labelled_pod("c", 3, "shown"))
-    second = page(labelled_pod("a", 11), labelled_pod("b", 12, "shown"), version="20")
-    source = script(first, stream(error_event(410, "Expired")), second)
-    informer = SharedInformer(source, backoff=BRISK)
+    first = list_response(
+        labelled_pod("a", 1, "shown"), labelled_pod("b", 2), labelled_pod("c", 3, "shown")
+    )
+    second = list_response(labelled_pod("a", 11), labelled_pod("b", 12, "shown"), version="20")
+    source = scripted_lister_watcher(first, watch_response(error_event(410, "Expired")), second)
+    informer = SharedInformer(source, backoff=FAST_BACKOFF)
     informer.add_handler(view, filter=SHOWN)
 
-    async with informing(informer):
-        await until(lambda: len(view.heard) == 5)
-        await settle()
+    async with running_informer(informer):
+        await wait_until(lambda: len(view.heard) == 5)
+        await yield_to_loop()
 
     assert sorted(view.heard[2:]) == [
         ("a", "deleted", "filtered"),
@@ -115,8 +133,8 @@ def test_a_resync_is_filtered_by_objects_and_passes_predicates_of_changes() -> N
     seen: list[list[Event]] = [[], []]
 
     async def main() -> None:
-        cluster = with_pods("a", "b")
-        touch(cluster, "a", "shown")
+        cluster = cluster_with_pods("a", "b")
+        label_pod(cluster, "a", "shown")
         async with SharedInformerFactory(ClusterSource(cluster)) as informers:
             pods = informers.informer("pods")
             pods.add_handler(seen[0].append, filter=SHOWN, resync=60)
@@ -135,20 +153,20 @@ def test_a_resync_is_filtered_by_objects_and_passes_predicates_of_changes() -> N
 
 
 async def test_a_filtered_handler_that_is_behind_ends_with_what_passes() -> None:
-    cluster, view, may_go_on = with_pods("a", "b", "c"), View(), asyncio.Event()
+    cluster, view, may_go_on = cluster_with_pods("a", "b", "c"), View(), asyncio.Event()
 
     async def slow(event: Event) -> None:
         await may_go_on.wait()
         view(event)
 
-    async with informing(pods_of(cluster)) as pods:
+    async with running_informer(pod_informer(cluster)) as pods:
         registration = pods.add_handler(slow, filter=SHOWN, limit=2)
         for number in range(30):
-            touch(cluster, "abc"[number % 3], "shown" if number % 4 else "hidden")
-            await settle(3)
+            label_pod(cluster, "abc"[number % 3], "shown" if number % 4 else "hidden")
+            await yield_to_loop(3)
         may_go_on.set()
-        await until(lambda: registration.statistics().pending == 0)
-        await settle()
+        await wait_until(lambda: registration.statistics().pending == 0)
+        await yield_to_loop()
         expected = [obj.name for obj in pods.lister if SHOWN(obj)]
 
     assert sorted(view.held) == sorted(expected)
@@ -158,16 +176,16 @@ async def test_a_filtered_handler_that_is_behind_ends_with_what_passes() -> None
 async def test_a_filter_that_raises_is_reported_and_hides_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster, view = with_pods("a"), View()
+    cluster, view = cluster_with_pods("a"), View()
 
     def clumsy(obj: KubeObject) -> bool:
         return bool(obj["metadata"]["labels"]["value"] == "shown")
 
-    async with informing(pods_of(cluster)) as pods:
+    async with running_informer(pod_informer(cluster)) as pods:
         registration = pods.add_handler(view, filter=clumsy, name="audit")
         await registration.wait_synced(5)
-        touch(cluster, "a", "hidden")
-        await until(lambda: len(view.heard) == 2)
+        label_pod(cluster, "a", "hidden")
+        await wait_until(lambda: len(view.heard) == 2)
 
     assert view.heard == [("a", "added", True), ("a", "deleted", "filtered")]
     assert registration.statistics().errors == 2
@@ -178,13 +196,16 @@ async def test_a_filter_that_raises_is_reported_and_hides_nothing(
 @pytest.mark.parametrize(("when", "version"), [("found", "1"), ("live", "12"), ("relist", "11")])
 async def test_a_handler_that_its_own_filter_removes_hears_no_more(when: str, version: str) -> None:
     view = View()
-    first = page(labelled_pod("a", 1, "shown"), labelled_pod("b", 2, "shown"))
-    second = page(labelled_pod("a", 11, "shown"), labelled_pod("b", 12, "shown"), version="20")
-    change = line("MODIFIED", labelled_pod("b", 12, "shown"))
-    live = stream(change, change.replace(b'"12"', b'"13"'), hangs=True)
-    gone = stream(error_event(410, "Expired"))
+    first = list_response(labelled_pod("a", 1, "shown"), labelled_pod("b", 2, "shown"))
+    second = list_response(
+        labelled_pod("a", 11, "shown"), labelled_pod("b", 12, "shown"), version="20"
+    )
+    change = event_line("MODIFIED", labelled_pod("b", 12, "shown"))
+    live = watch_response(change, change.replace(b'"12"', b'"13"'), never_ends=True)
+    gone = watch_response(error_event(410, "Expired"))
     pods = SharedInformer(
-        script(first, *([gone, second] if when == "relist" else [live])), backoff=BRISK
+        scripted_lister_watcher(first, *([gone, second] if when == "relist" else [live])),
+        backoff=FAST_BACKOFF,
     )
 
     def removing(obj: KubeObject) -> bool:
@@ -193,9 +214,9 @@ async def test_a_handler_that_its_own_filter_removes_hears_no_more(when: str, ve
         return True
 
     registration = pods.add_handler(view, filter=removing)
-    async with running(pods.run()):
-        await until(lambda: registration.closed)
-        await settle()
+    async with running_in_background(pods.run()):
+        await wait_until(lambda: registration.closed)
+        await yield_to_loop()
 
     found = [] if when == "found" else [("a", "added", True), ("b", "added", True)]
     assert view.heard == found[: len(view.heard)], "and nothing of what has come later"
@@ -203,29 +224,29 @@ async def test_a_handler_that_its_own_filter_removes_hears_no_more(when: str, ve
 
 
 async def test_a_handler_that_anothers_filter_removes_hears_nothing_either() -> None:
-    cluster, view = with_pods("a"), View()
+    cluster, view = cluster_with_pods("a"), View()
 
     def removing(obj: KubeObject) -> bool:
         if "value" in obj.labels:
             registration.remove()
         return True
 
-    async with informing(pods_of(cluster)) as pods:
+    async with running_informer(pod_informer(cluster)) as pods:
         pods.add_handler(View(), filter=removing)
         registration = pods.add_handler(view)
         await registration.wait_synced(5)
-        touch(cluster, "a", "shown")
-        await until(lambda: registration.closed)
-        await settle()
+        label_pod(cluster, "a", "shown")
+        await wait_until(lambda: registration.closed)
+        await yield_to_loop()
 
     assert view.heard == [("a", "added", True)]
 
 
 async def test_field_is_an_index_function() -> None:
-    cluster = with_pods("a", "b")
+    cluster = cluster_with_pods("a", "b")
     cluster.merge_patch("pods", "a", {"spec": {"nodeName": "node-1"}})
     source = ClusterSource(cluster)
-    async with SharedInformerFactory(source, backoff=BRISK) as informers:
+    async with SharedInformerFactory(source, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods", indexers={"node": field("spec.nodeName")})
         assert informers.informer("pods", indexers={"node": field("spec.nodeName")}) is pods
         await informers.wait_synced(5)
@@ -261,7 +282,7 @@ async def plain_async(event: Event) -> None: ...
 def test_what_can_not_be_meant_is_an_error_at_once_and_nobody_is_registered(
     arguments: dict[str, Any], error: type[Exception], said: str
 ) -> None:
-    informer = pods_of(with_pods())
+    informer = pod_informer(cluster_with_pods())
 
     with pytest.raises(error, match=said):
         informer.add_handler(plain_async, **arguments)
@@ -270,7 +291,7 @@ def test_what_can_not_be_meant_is_an_error_at_once_and_nobody_is_registered(
 
 
 def test_a_handler_may_be_given_a_name() -> None:
-    informer = pods_of(with_pods())
+    informer = pod_informer(cluster_with_pods())
 
     assert informer.add_handler(print, name="audit").name == "audit of pods"
     assert informer.add_handler(print).name == "print of pods"
@@ -295,7 +316,7 @@ async def test_with_fail_fast_the_factory_ends_with_that_very_exception(concurre
     async def clumsy(event: Event) -> None:
         raise mine
 
-    informers = SharedInformerFactory(ClusterSource(with_pods("a")))
+    informers = SharedInformerFactory(ClusterSource(cluster_with_pods("a")))
     informers.informer("pods").add_handler(clumsy, fail_fast=True, concurrency=concurrency)
 
     with pytest.raises(ValueError, match="mine") as caught:
@@ -309,7 +330,7 @@ def test_with_fail_fast_a_time_out_ends_the_factory() -> None:
         async def slow(event: Event) -> None:
             await asyncio.sleep(99)
 
-        informers = SharedInformerFactory(ClusterSource(with_pods("a")))
+        informers = SharedInformerFactory(ClusterSource(cluster_with_pods("a")))
         informers.informer("pods").add_handler(slow, fail_fast=True, timeout=5)
         await _within(informers, _for_ever)
 
@@ -336,7 +357,7 @@ async def test_a_fatal_error_reaches_the_body_while_another_handler_is_stuck(
         await asyncio.sleep(0.001)
         raise mine
 
-    informers = SharedInformerFactory(ClusterSource(with_pods("a")), shutdown_timeout=0.01)
+    informers = SharedInformerFactory(ClusterSource(cluster_with_pods("a")), shutdown_timeout=0.01)
     pods = informers.informer("pods")
     stuck = pods.add_handler(blocked if in_thread else deaf, run_in_thread=in_thread)
     pods.add_handler(clumsy, fail_fast=True)
@@ -359,9 +380,9 @@ async def test_a_fatal_error_reaches_the_body_while_another_handler_is_stuck(
         assert any(each.startswith(left) for each in said)
     finally:  # or nothing would ever end
         finish.set()
-        await until(lambda: not stuck.running)  # of a thread, who waits has given up
+        await wait_until(lambda: not stuck.running)  # of a thread, who waits has given up
         release.set()
-        await settle()
+        await yield_to_loop()
 
 
 async def test_a_fatal_call_ends_the_factory_while_another_call_of_its_handler_is_stuck() -> None:
@@ -374,15 +395,17 @@ async def test_a_fatal_call_ends_the_factory_while_another_call_of_its_handler_i
             with suppress(asyncio.CancelledError):
                 await finish.wait()
 
-    informers = SharedInformerFactory(ClusterSource(with_pods("a", "b")), shutdown_timeout=0.01)
+    informers = SharedInformerFactory(
+        ClusterSource(cluster_with_pods("a", "b")), shutdown_timeout=0.01
+    )
     it = informers.informer("pods").add_handler(handler, fail_fast=True, concurrency=2)
 
     with pytest.raises(ValueError, match="mine"):
         await _within(informers, _for_ever)
 
     finish.set()
-    await until(lambda: not it.running)
-    await settle()
+    await wait_until(lambda: not it.running)
+    await yield_to_loop()
 
 
 async def test_run_drains_and_waits_no_longer_than_the_shutdown_timeout(
@@ -398,7 +421,7 @@ async def test_run_drains_and_waits_no_longer_than_the_shutdown_timeout(
         seen.append(event)
 
     informers = SharedInformerFactory(
-        ClusterSource(with_pods("a", "b", "c")), shutdown_timeout=0.05
+        ClusterSource(cluster_with_pods("a", "b", "c")), shutdown_timeout=0.05
     )
     pods = informers.informer("pods")
     stuck = pods.add_handler(blocked, run_in_thread=True)
@@ -413,8 +436,8 @@ async def test_run_drains_and_waits_no_longer_than_the_shutdown_timeout(
     assert "still running 0.0" in caplog.text
     assert stuck.name in caplog.text
     release.set()
-    await until(lambda: not stuck.running)
-    await settle()
+    await wait_until(lambda: not stuck.running)
+    await yield_to_loop()
 
 
 async def test_a_thread_that_returns_after_the_loop_is_closed_disturbs_nobody() -> None:
@@ -426,10 +449,10 @@ async def test_a_thread_that_returns_after_the_loop_is_closed_disturbs_nobody() 
 
     async def main() -> None:
         async with SharedInformerFactory(
-            ClusterSource(with_pods("a")), shutdown_timeout=0.01
+            ClusterSource(cluster_with_pods("a")), shutdown_timeout=0.01
         ) as informers:
             informers.informer("pods").add_handler(blocked, run_in_thread=True)
-            await until(lambda: bool(threads))
+            await wait_until(lambda: bool(threads))
 
     def program() -> None:
         with pytest.raises(ShutdownIncomplete, match="blocked of pods"):
@@ -454,7 +477,7 @@ def leave(*, drain: bool, seconds: float = 1.0) -> tuple[list[str], float]:
 
     async def main() -> float:
         informers = SharedInformerFactory(
-            ClusterSource(with_pods("a", "b", "c")), shutdown_timeout=10
+            ClusterSource(cluster_with_pods("a", "b", "c")), shutdown_timeout=10
         )
         informers.informer("pods").add_handler(slow, drain=drain)
         async with informers:
@@ -493,7 +516,7 @@ def test_who_stops_using_an_informer_waits_for_those_that_drain() -> None:
         done.append(event.obj.name)
 
     async def main() -> None:
-        source = ClusterSource(with_pods("a", "b"))
+        source = ClusterSource(cluster_with_pods("a", "b"))
         async with SharedInformerFactory(source) as informers, informers.use("pods") as pods:
             pods.add_handler(slow, drain=True)
             await pods.wait_synced(5)
@@ -512,7 +535,7 @@ def test_a_cancellation_while_leaving_ends_the_draining() -> None:
         done.append(event)
 
     async def main() -> float:
-        informers = SharedInformerFactory(ClusterSource(with_pods("a", "b", "c")))
+        informers = SharedInformerFactory(ClusterSource(cluster_with_pods("a", "b", "c")))
         informers.informer("pods").add_handler(slow, drain=True)
         body = asyncio.create_task(_within(informers, _for_ever))
         await asyncio.sleep(0.5)
@@ -539,7 +562,7 @@ def test_a_factory_that_fails_drops_what_is_pending() -> None:
         raise ValueError("mine")
 
     async def main() -> None:
-        informers = SharedInformerFactory(ClusterSource(with_pods("a", "b")))
+        informers = SharedInformerFactory(ClusterSource(cluster_with_pods("a", "b")))
         pods = informers.informer("pods")
         pods.add_handler(slow, drain=True)
         pods.add_handler(clumsy, fail_fast=True)
@@ -556,7 +579,7 @@ def test_a_factory_that_fails_drops_what_is_pending() -> None:
 
 @pytest.mark.parametrize("overflow", ["block", "coalesce"])
 async def test_a_handler_that_blocks_its_informer_can_not_wait_for_it(overflow: Any) -> None:
-    informer, errors = SharedInformer(script()), list[InformerError]()
+    informer, errors = SharedInformer(scripted_lister_watcher()), list[InformerError]()
 
     async def waits(event: Event) -> None:
         try:
@@ -567,7 +590,7 @@ async def test_a_handler_that_blocks_its_informer_can_not_wait_for_it(overflow: 
     registration = informer.add_handler(waits, overflow=overflow)
     task = asyncio.create_task(informer.run())
     registration.put([Added(pod("a", 1))])
-    await until(lambda: bool(errors))
+    await wait_until(lambda: bool(errors))
     task.cancel()
     await asyncio.wait({task})
 
@@ -578,15 +601,15 @@ async def test_a_handler_that_blocks_its_informer_can_not_wait_for_it(overflow: 
 
 async def test_once_synced_a_handler_that_blocks_may_ask() -> None:
     asked: list[bool] = []
-    pods = pods_of(with_pods("a"))
+    pods = pod_informer(cluster_with_pods("a"))
 
     async def asks(event: Event) -> None:
         await pods.wait_synced(timeout=1)
         asked.append(pods.synced)
 
     pods.add_handler(asks, overflow="block")
-    async with informing(pods):
-        await until(lambda: asked == [True])
+    async with running_informer(pods):
+        await wait_until(lambda: asked == [True])
 
 
 # -- adding and removing -----------------------------------------------------------------------
@@ -595,7 +618,7 @@ async def test_once_synced_a_handler_that_blocks_may_ask() -> None:
 @pytest.mark.parametrize("concurrency", [1, 2])
 async def test_handlers_that_register_their_successors_do_not_pile_up(concurrency: int) -> None:
     """Each is registered in the context of a call of the one before."""
-    pods, alive, count = pods_of(with_pods("a")), WeakSet[Registration](), 0
+    pods, alive, count = pod_informer(cluster_with_pods("a")), WeakSet[Registration](), 0
     left: list[int] = []
 
     async def next_one(event: Event) -> None:
@@ -611,33 +634,33 @@ async def test_handlers_that_register_their_successors_do_not_pile_up(concurrenc
             left.append(len(alive))
 
     pods.add_handler(next_one)
-    async with informing(pods):
-        await until(lambda: count == 100)
-        await settle()
+    async with running_informer(pods):
+        await wait_until(lambda: count == 100)
+        await yield_to_loop()
         assert pods.unfinished == ()
 
     assert max(left) <= 10
 
 
 async def test_handlers_may_be_added_and_removed_from_inside_a_handler() -> None:
-    cluster, heard = with_pods("a"), list[Event]()
-    pods, added = pods_of(cluster), list[Registration]()
+    cluster, heard = cluster_with_pods("a"), list[Event]()
+    pods, added = pod_informer(cluster), list[Registration]()
 
     def first(event: Event) -> None:
         registration.remove()
         added.append(pods.add_handler(heard.append))
 
     registration = pods.add_handler(first)
-    async with informing(pods):
-        await until(lambda: len(heard) == 1)
-        touch(cluster, "a", "1")
-        await until(lambda: len(heard) == 2)
+    async with running_informer(pods):
+        await wait_until(lambda: len(heard) == 1)
+        label_pod(cluster, "a", "1")
+        await wait_until(lambda: len(heard) == 2)
         assert pods.registrations == tuple(added)
         assert pods.unfinished == tuple(added)
         added[0].remove()
-        await until(lambda: pods.unfinished == ())
-        touch(cluster, "a", "2")
-        await settle()
+        await wait_until(lambda: pods.unfinished == ())
+        label_pod(cluster, "a", "2")
+        await yield_to_loop()
 
     assert len(heard) == 2
 
@@ -650,13 +673,13 @@ def test_a_handler_that_keeps_the_watch_from_being_read_is_warned_of(
         await asyncio.sleep(seconds)
 
     async def main() -> tuple[str, ...]:
-        cluster = with_pods("a", "b", "c", "d")
+        cluster = cluster_with_pods("a", "b", "c", "d")
         async with SharedInformerFactory(ClusterSource(cluster)) as informers:
             pods = informers.informer("pods")
             await informers.wait_synced(5)
             pods.add_handler(slow, overflow="block", limit=1)
             for name in "abcd":
-                touch(cluster, name, "1")
+                label_pod(cluster, name, "1")
             await asyncio.sleep(2)
             blocked_by = pods.health.blocked_by
             await asyncio.sleep(13)

@@ -10,11 +10,19 @@ import pytest
 
 from aioinformer import DeltaQueue, Event, Indexer, SharedInformer, Updated
 from aioinformer._runtime.informer.pump import Pump
-from aioinformer._runtime.informer.subscriptions import MINIMUM, ResyncTimer
+from aioinformer._runtime.informer.subscriptions import MIN_RESYNC_PERIOD, ResyncTimer
 from aioinformer.errors import ConnectionFailed
 from aioinformer.testing.simulation.loop import run
-from tests.runtime.running import running
-from tests.runtime.sources import Refusal, body, modified, page, script, settle, stream
+from tests.runtime.informers import running_in_background
+from tests.runtime.scripted_source import (
+    ErrorResponse,
+    body,
+    list_response,
+    modified,
+    scripted_lister_watcher,
+    watch_response,
+    yield_to_loop,
+)
 
 T = TypeVar("T")
 
@@ -27,7 +35,9 @@ def informer_of(*names: str, resync: float = 0.0) -> SharedInformer:
     """Its watch never ends."""
     objects = [body(name, 1) for name in names]
     return SharedInformer(
-        script(page(*objects), stream(hangs=True)), resync=resync, watch_list=False
+        scripted_lister_watcher(list_response(*objects), watch_response(never_ends=True)),
+        resync=resync,
+        watch_list=False,
     )
 
 
@@ -44,7 +54,7 @@ class Resynced:
 
 
 async def _for(seconds: float, informer: SharedInformer) -> None:
-    async with running(informer.run()):
+    async with running_in_background(informer.run()):
         await asyncio.sleep(seconds)
 
 
@@ -83,7 +93,7 @@ def test_a_listener_that_joins_later_counts_from_then() -> None:
     informer, first, second = informer_of("a", resync=30), Resynced(), Resynced()
 
     async def main() -> None:
-        async with running(informer.run()):
+        async with running_in_background(informer.run()):
             await asyncio.sleep(10)
             informer.add_handler(first)
             await asyncio.sleep(5)
@@ -101,7 +111,7 @@ def test_who_left_is_not_told() -> None:
 
     async def main() -> None:
         registration = informer.add_handler(heard)
-        async with running(informer.run()):
+        async with running_in_background(informer.run()):
             await asyncio.sleep(45)
             registration.remove()
             await asyncio.sleep(60)
@@ -115,8 +125,12 @@ def test_a_period_is_a_second_at_least() -> None:
     """client-go's minimum, which is for handlers; an informer's own period may be shorter."""
     timer = ResyncTimer(_pump(), 0.25)
 
-    assert timer.period(0.5) == MINIMUM == 1.0
-    assert (timer.period(None), timer.period(0), timer.period(2.5)) == (0.25, 0.0, 2.5)
+    assert timer.resolve_period(0.5) == MIN_RESYNC_PERIOD == 1.0
+    assert (timer.resolve_period(None), timer.resolve_period(0), timer.resolve_period(2.5)) == (
+        0.25,
+        0.0,
+        2.5,
+    )
 
 
 def _pump() -> Pump:
@@ -135,8 +149,10 @@ def test_a_period_is_not_negative(period: float) -> None:
 
 def test_it_goes_on_while_the_server_cannot_be_reached() -> None:
     """In client-go failures that are shorter than the period starve it."""
-    refusals = [Refusal(ConnectionFailed("refused"))] * 50
-    informer = SharedInformer(script(page(body("a", 1)), *refusals), resync=30, watch_list=False)
+    refusals = [ErrorResponse(ConnectionFailed("refused"))] * 50
+    informer = SharedInformer(
+        scripted_lister_watcher(list_response(body("a", 1)), *refusals), resync=30, watch_list=False
+    )
     heard = Resynced()
     informer.add_handler(heard)
 
@@ -146,7 +162,7 @@ def test_it_goes_on_while_the_server_cannot_be_reached() -> None:
 
 
 def test_before_the_first_state_there_is_nothing_to_tell() -> None:
-    informer, heard = SharedInformer(script(), resync=30), Resynced()
+    informer, heard = SharedInformer(scripted_lister_watcher(), resync=30), Resynced()
     informer.add_handler(heard)
 
     in_virtual_time(_for(100, informer))
@@ -170,13 +186,15 @@ def test_a_listener_that_is_not_through_with_it_is_not_given_another() -> None:
 
 
 def test_what_changes_meanwhile_is_told_first_and_not_again() -> None:
-    source = script(page(body("a", 1), body("b", 2)), stream(modified("b", 3), hangs=True))
+    source = scripted_lister_watcher(
+        list_response(body("a", 1), body("b", 2)), watch_response(modified("b", 3), never_ends=True)
+    )
     informer, heard = SharedInformer(source, resync=30, watch_list=False), list[str]()
 
     async def main() -> None:
-        async with informer.events() as events, running(informer.run()):
+        async with informer.events() as events, running_in_background(informer.run()):
             await asyncio.sleep(31)
-            await settle()
+            await yield_to_loop()
             while (event := events.next_nowait()) is not None:
                 kind = "again" if isinstance(event, Updated) and event.resync else "news"
                 heard.append(f"{kind} {event.obj.name}-{event.obj.resource_version}")
@@ -190,7 +208,7 @@ def test_a_stream_may_have_a_period_too() -> None:
     informer = informer_of("a")
 
     async def main() -> float:
-        async with informer.events(resync=7) as events, running(informer.run()):
+        async with informer.events(resync=7) as events, running_in_background(informer.run()):
             async for event in events:
                 if isinstance(event, Updated) and event.resync:
                     break

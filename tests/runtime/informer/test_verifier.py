@@ -6,10 +6,10 @@ from aioinformer import Indexer, KubeObject, ListRequest
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.objects.deltas import Replaced
 from aioinformer._runtime.informer.verifier import verify
-from aioinformer._runtime.informer.waiters import Waits
+from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer.testing import Cluster, ClusterSource
-from tests.runtime.running import with_pods
-from tests.runtime.sources import PODS, pod
+from tests.runtime.informers import cluster_with_pods
+from tests.runtime.scripted_source import PODS, pod
 
 
 async def listed(cluster: Cluster) -> list[KubeObject]:
@@ -32,7 +32,7 @@ def holding(objects: list[KubeObject], version: int) -> Indexer:
 
 
 async def test_each_kind_of_difference_is_found() -> None:
-    cluster = with_pods("a", "b", "c", "d")
+    cluster = cluster_with_pods("a", "b", "c", "d")
     _, b, c, d = await listed(cluster)
     wrong = [
         KubeObject(b.key, b.uid, b.resource_version, b'{"metadata":{}}', b.resource),
@@ -41,7 +41,7 @@ async def test_each_kind_of_difference_is_found() -> None:
         pod("e", 1),
     ]
     indexer = holding(wrong, cluster.resource_version)
-    source, waits = ClusterSource(cluster).lister_watcher(PODS), Waits(indexer, "pods")
+    source, waits = ClusterSource(cluster).lister_watcher(PODS), CacheWaiters(indexer, "pods")
     found = {
         contents: await verify(source, indexer, waits, contents=contents, managed_fields=False)
         for contents in (False, True)
@@ -54,12 +54,12 @@ async def test_each_kind_of_difference_is_found() -> None:
 
 
 async def test_the_state_of_just_that_version_is_asked_for() -> None:
-    cluster = with_pods("a", "b")
+    cluster = cluster_with_pods("a", "b")
     indexer = holding(await listed(cluster), cluster.resource_version)
     cluster.create("pods", {"metadata": {"name": "c"}})
     cluster.delete("pods", "a")
 
-    source, waits = ClusterSource(cluster).lister_watcher(PODS), Waits(indexer, "pods")
+    source, waits = ClusterSource(cluster).lister_watcher(PODS), CacheWaiters(indexer, "pods")
     found = await verify(source, indexer, waits, contents=True, managed_fields=False)
     assert found
     assert found.objects == 2

@@ -10,12 +10,20 @@ import pytest
 
 from aioinformer import Problem, SharedInformer, SharedInformerFactory, Verification
 from aioinformer._core.objects.kube_object import ObjectKey
-from aioinformer._runtime.informer.verifier import LEAST, SPREAD, Proofs
+from aioinformer._runtime.informer.verifier import JITTER, MIN_PERIOD, PeriodicVerifier
 from aioinformer.errors import CacheDiffers, NotSynced, Status, server_error
 from aioinformer.testing import Cluster, ClusterSource
 from aioinformer.testing.simulation import run
-from tests.runtime.running import running, with_pods
-from tests.runtime.sources import PODS, Answer, body, page, refused, script, stream
+from tests.runtime.informers import cluster_with_pods, running_in_background
+from tests.runtime.scripted_source import (
+    PODS,
+    ScriptedResponse,
+    body,
+    error_response,
+    list_response,
+    scripted_lister_watcher,
+    watch_response,
+)
 
 HOUR = 3600.0
 RIGHT = Verification("7", 1)
@@ -33,8 +41,8 @@ def proved(
         return answer()
 
     async def main() -> None:
-        proofs = Proofs(period, verify, lambda cause, error: told.append((cause, error)))
-        async with running(proofs.run()):
+        proofs = PeriodicVerifier(period, verify, lambda cause, error: told.append((cause, error)))
+        async with running_in_background(proofs.run()):
             await asyncio.sleep(seconds)
 
     run(main(), seed=0)
@@ -53,18 +61,18 @@ def test_a_cache_is_compared_once_a_period_and_never_at_the_same_time_as_all_the
 
     assert not told
     gaps = [later - earlier for earlier, later in zip([0.0, *at], at, strict=False)]
-    assert all(HOUR * (1 - SPREAD) <= gap <= HOUR * (1 + SPREAD) for gap in gaps)
+    assert all(HOUR * (1 - JITTER) <= gap <= HOUR * (1 + JITTER) for gap in gaps)
     assert len(set(gaps)) == len(gaps) >= 16
 
 
 def test_a_short_period_is_made_a_minute() -> None:
-    assert len(proved(0.001, lambda: RIGHT, 10 * LEAST)[0]) <= 12
+    assert len(proved(0.001, lambda: RIGHT, 10 * MIN_PERIOD)[0]) <= 12
 
 
 @pytest.mark.parametrize("period", [-1.0, float("nan")])
 def test_a_period_that_is_none_is_refused(period: float) -> None:
     with pytest.raises(ValueError, match="verify_every"):
-        SharedInformer(script(), verify_every=period)
+        SharedInformer(scripted_lister_watcher(), verify_every=period)
 
 
 def test_what_differs_is_named() -> None:
@@ -83,7 +91,7 @@ def test_a_server_that_can_not_be_asked_is_asked_again_one_period_later() -> Non
     at, told = proved(HOUR, raises(refusal), 5 * HOUR)
 
     assert len(at) == len(told) <= 6
-    assert set(told) == {("denied", refusal)}
+    assert set(told) == {("access_denied", refusal)}
 
 
 def test_before_the_first_state_there_is_nothing_to_tell() -> None:
@@ -93,25 +101,27 @@ def test_before_the_first_state_there_is_nothing_to_tell() -> None:
 # -- in an informer ----------------------------------------------------------------------------
 
 
-def watched(*answers: Answer) -> tuple[SharedInformer, list[Problem]]:
+def watched(*answers: ScriptedResponse) -> tuple[SharedInformer, list[Problem]]:
     problems: list[Problem] = []
-    source = script(page(body("a", 3)), stream(hangs=True), *answers)
+    source = scripted_lister_watcher(
+        list_response(body("a", 3)), watch_response(never_ends=True), *answers
+    )
     informer = SharedInformer(
-        source, verify_every=LEAST, on_error=problems.append, watch_list=False
+        source, verify_every=MIN_PERIOD, on_error=problems.append, watch_list=False
     )
     return informer, problems
 
 
 async def _for(seconds: float, informer: SharedInformer) -> None:
-    async with running(informer.run()):
+    async with running_in_background(informer.run()):
         await asyncio.sleep(seconds)
 
 
 def test_a_cache_that_is_wrong_is_told_everywhere(caplog: pytest.LogCaptureFixture) -> None:
-    informer, problems = watched(page(body("a", 4)))
+    informer, problems = watched(list_response(body("a", 4)))
 
     with caplog.at_level(logging.ERROR, "aioinformer"):
-        run(_for(1.3 * LEAST, informer), seed=0)
+        run(_for(1.3 * MIN_PERIOD, informer), seed=0)
 
     (problem,) = problems
     assert (problem.phase, problem.cause) == ("verify", "differs")
@@ -123,21 +133,21 @@ def test_a_cache_that_is_wrong_is_told_everywhere(caplog: pytest.LogCaptureFixtu
 
 
 def test_a_cache_that_is_right_says_since_when() -> None:
-    informer, problems = watched(page(body("a", 3)))
+    informer, problems = watched(list_response(body("a", 3)))
 
-    run(_for(1.3 * LEAST, informer), seed=0)
+    run(_for(1.3 * MIN_PERIOD, informer), seed=0)
 
     assert not problems
     verified = informer.health.verified
     assert verified is not None
-    assert verified <= LEAST
+    assert verified <= MIN_PERIOD
     assert informer.health.differences == 0
 
 
 def test_a_refusal_is_told_and_the_watch_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    informer, problems = watched(refused(403, "Forbidden"))
+    informer, problems = watched(error_response(403, "Forbidden"))
 
-    run(_for(1.3 * LEAST, informer), seed=0)
+    run(_for(1.3 * MIN_PERIOD, informer), seed=0)
 
     assert [problem.phase for problem in problems] == ["verify"]
     assert informer.health.differences == 0
@@ -145,8 +155,8 @@ def test_a_refusal_is_told_and_the_watch_goes_on(caplog: pytest.LogCaptureFixtur
 
 
 async def test_one_that_was_asked_for_by_hand_is_in_health_too() -> None:
-    informer = SharedInformer(ClusterSource(with_pods("a")).lister_watcher(PODS))
-    async with running(informer.run()):
+    informer = SharedInformer(ClusterSource(cluster_with_pods("a")).lister_watcher(PODS))
+    async with running_in_background(informer.run()):
         await informer.wait_synced(timeout=5)
         assert informer.health.verified is None
         assert await informer.verify()

@@ -9,9 +9,9 @@ import pytest
 
 from aioinformer import Bookmark, Delta, Event, Indexer, KubeObject, ObjectKey
 from aioinformer._core.objects.deltas import Replaced
-from aioinformer._runtime.informer.waiters import Waits, Written
+from aioinformer._runtime.informer.waiters import CacheWaiters, ObjectVersion
 from aioinformer.errors import NotComparable, NotRunning, UsageError
-from tests.runtime.sources import pod, settle
+from tests.runtime.scripted_source import pod, yield_to_loop
 
 
 class Cache:
@@ -19,28 +19,28 @@ class Cache:
 
     def __init__(self, *objects: KubeObject, version: str = "10") -> None:
         self.indexer = Indexer()
-        self.waits = Waits(self.indexer, "pods")
+        self.waits = CacheWaiters(self.indexer, "pods")
         self.replace(*objects, version=version)
 
     def apply(self, kind: Any, obj: KubeObject) -> None:
         events: list[Event] = []
         self.indexer.apply(Delta(kind, obj), events)
-        self.waits.look(events)
+        self.waits.notify(events)
 
     def bookmark(self, version: int) -> None:
         self.indexer.bookmark(Bookmark(str(version)))
-        self.waits.look(())
+        self.waits.notify(())
 
     def replace(self, *objects: KubeObject, version: str) -> None:
         replacement = self.indexer.replace(Replaced(objects, version))
         while not replacement.step(64):
             pass
         replacement.commit()
-        self.waits.look_at_all()
+        self.waits.notify_all()
 
 
 def waiting(cache: Cache, obj: KubeObject) -> asyncio.Task[KubeObject | None]:
-    return asyncio.create_task(cache.waits.shown(Written.of(obj)))
+    return asyncio.create_task(cache.waits.wait_for_version(ObjectVersion.of(obj)))
 
 
 # -- one version of one object -----------------------------------------------------------------
@@ -49,16 +49,16 @@ def waiting(cache: Cache, obj: KubeObject) -> asyncio.Task[KubeObject | None]:
 @pytest.mark.parametrize("held", [12, 13], ids=["the very version", "a later one"])
 async def test_what_is_cached_already_is_shown_without_waiting(held: int) -> None:
     cache = Cache(pod("a", held))
-    assert await cache.waits.shown(Written.of(pod("a", 12))) == pod("a", held)
+    assert await cache.waits.wait_for_version(ObjectVersion.of(pod("a", 12))) == pod("a", held)
 
 
 async def test_an_older_version_is_waited_past() -> None:
     cache = Cache(pod("a", 5))
     task = waiting(cache, pod("a", 12))
-    await settle()
+    await yield_to_loop()
     cache.apply("Updated", pod("a", 11))
     cache.apply("Updated", pod("b", 11))
-    await settle()
+    await yield_to_loop()
     assert not task.done()
     cache.apply("Updated", pod("a", 12))
 
@@ -69,7 +69,7 @@ async def test_an_older_version_is_waited_past() -> None:
 async def test_what_is_deleted_since_is_gone() -> None:
     cache = Cache(pod("a", 5))
     task = waiting(cache, pod("a", 12))
-    await settle()
+    await yield_to_loop()
     cache.apply("Deleted", pod("a", 14))
 
     assert await task is None
@@ -78,9 +78,9 @@ async def test_what_is_deleted_since_is_gone() -> None:
 async def test_what_is_not_selected_is_gone_as_soon_as_its_version_is_passed() -> None:
     cache = Cache()
     task = waiting(cache, pod("a", 12))
-    await settle()
+    await yield_to_loop()
     cache.bookmark(11)
-    await settle()
+    await yield_to_loop()
     assert not task.done()
     cache.bookmark(12)
 
@@ -91,9 +91,9 @@ async def test_another_object_of_that_name_is_not_taken_for_it() -> None:
     """The one that is cached was deleted before this one was created."""
     cache = Cache(pod("a", 5, uid="first"))
     task = waiting(cache, pod("a", 12, uid="second"))
-    await settle()
+    await yield_to_loop()
     cache.apply("Deleted", pod("a", 11, uid="first"))
-    await settle()
+    await yield_to_loop()
     assert not task.done()
     cache.apply("Added", pod("a", 12, uid="second"))
 
@@ -105,7 +105,7 @@ async def test_another_object_of_that_name_is_not_taken_for_it() -> None:
 async def test_a_re_created_object_shows_that_the_one_before_is_gone() -> None:
     cache = Cache(pod("a", 5, uid="first"))
     task = waiting(cache, pod("a", 12, uid="first"))
-    await settle()
+    await yield_to_loop()
     cache.apply("Added", pod("a", 14, uid="second"))
 
     assert await task is None
@@ -114,7 +114,7 @@ async def test_a_re_created_object_shows_that_the_one_before_is_gone() -> None:
 async def test_a_relist_wakes_everybody() -> None:
     cache = Cache(pod("a", 5))
     tasks = [waiting(cache, pod("a", 12)), waiting(cache, pod("b", 13))]
-    await settle()
+    await yield_to_loop()
     cache.replace(pod("a", 12), version="20")
 
     assert await tasks[0] == pod("a", 12)
@@ -124,11 +124,11 @@ async def test_a_relist_wakes_everybody() -> None:
 async def test_nothing_is_shown_before_the_first_full_state() -> None:
     cache = Cache()
     cache.indexer = Indexer()
-    cache.waits = Waits(cache.indexer, "pods")
+    cache.waits = CacheWaiters(cache.indexer, "pods")
     task = waiting(cache, pod("a", 12))
-    await settle()
+    await yield_to_loop()
     cache.apply("Added", pod("a", 12))
-    await settle()
+    await yield_to_loop()
     assert not task.done()
     cache.replace(pod("a", 12), version="12")
 
@@ -138,12 +138,12 @@ async def test_nothing_is_shown_before_the_first_full_state() -> None:
 async def test_a_version_of_another_form_cannot_be_waited_for() -> None:
     cache = Cache(KubeObject(ObjectKey("web", "a"), "u", "abc", b"{}", pod("a", 1).resource))
     (held,) = cache.indexer.state.objects.values()
-    assert await cache.waits.shown(Written.of(held)) is held
+    assert await cache.waits.wait_for_version(ObjectVersion.of(held)) is held
 
     with pytest.raises(NotComparable):
-        await cache.waits.shown(Written(held.key, "u", "abd"))
+        await cache.waits.wait_for_version(ObjectVersion(held.key, "u", "abd"))
     with pytest.raises(NotComparable):
-        await cache.waits.shown(Written(held.key, "u", "12"))
+        await cache.waits.wait_for_version(ObjectVersion(held.key, "u", "12"))
 
 
 # -- what is waited for ------------------------------------------------------------------------
@@ -151,12 +151,12 @@ async def test_a_version_of_another_form_cannot_be_waited_for() -> None:
 
 def test_a_dict_and_an_object_say_the_same() -> None:
     metadata = {"name": "a", "namespace": "web", "uid": "uid-a", "resourceVersion": "12"}
-    assert Written.of({"metadata": metadata}) == Written.of(pod("a", 12))
-    assert str(Written.of(pod("a", 12))) == "web/a at resourceVersion 12"
+    assert ObjectVersion.of({"metadata": metadata}) == ObjectVersion.of(pod("a", 12))
+    assert str(ObjectVersion.of(pod("a", 12))) == "web/a at resourceVersion 12"
 
 
 def test_an_object_in_no_namespace_can_be_waited_for() -> None:
-    written = Written.of({"metadata": {"name": "n", "uid": "u", "resourceVersion": "1"}})
+    written = ObjectVersion.of({"metadata": {"name": "n", "uid": "u", "resourceVersion": "1"}})
     assert written.key == ObjectKey("", "n")
 
 
@@ -173,7 +173,7 @@ def test_an_object_in_no_namespace_can_be_waited_for() -> None:
 )
 def test_what_the_server_did_not_write_is_refused(body: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=r"name, uid and resourceVersion.*answered"):
-        Written.of(body)
+        ObjectVersion.of(body)
 
 
 # -- a condition -------------------------------------------------------------------------------
@@ -186,14 +186,14 @@ async def test_a_predicate_is_asked_at_once_and_after_changes_of_its_object_only
         asked.append("none" if obj is None else obj.resource_version)
         return obj is not None and obj.resource_version == "12"
 
-    task = asyncio.create_task(cache.waits.passing(ObjectKey("web", "a"), at_12))
-    await settle()
+    task = asyncio.create_task(cache.waits.wait_for_predicate(ObjectKey("web", "a"), at_12))
+    await yield_to_loop()
     cache.apply("Updated", pod("b", 9))
     cache.bookmark(10)
-    await settle()
+    await yield_to_loop()
     assert asked == ["5"]
     cache.apply("Deleted", pod("a", 11))
-    await settle()
+    await yield_to_loop()
     cache.apply("Added", pod("a", 12))
 
     assert await task == pod("a", 12)
@@ -202,8 +202,10 @@ async def test_a_predicate_is_asked_at_once_and_after_changes_of_its_object_only
 
 async def test_absence_can_be_waited_for() -> None:
     cache = Cache(pod("a", 5))
-    task = asyncio.create_task(cache.waits.passing(ObjectKey("web", "a"), lambda obj: obj is None))
-    await settle()
+    task = asyncio.create_task(
+        cache.waits.wait_for_predicate(ObjectKey("web", "a"), lambda obj: obj is None)
+    )
+    await yield_to_loop()
     cache.apply("Deleted", pod("a", 11))
 
     assert await task is None
@@ -218,8 +220,8 @@ async def test_what_a_predicate_raises_is_raised_where_it_was_asked() -> None:
             raise KeyError("spec")
         return False
 
-    task = asyncio.create_task(cache.waits.passing(ObjectKey("web", "a"), broken))
-    await settle()
+    task = asyncio.create_task(cache.waits.wait_for_predicate(ObjectKey("web", "a"), broken))
+    await yield_to_loop()
     cache.apply("Updated", pod("a", 6))
     with pytest.raises(KeyError, match="spec"):
         await task
@@ -232,11 +234,11 @@ async def test_what_a_predicate_raises_is_raised_where_it_was_asked() -> None:
 async def test_who_is_cancelled_waits_no_longer() -> None:
     cache = Cache()
     task = waiting(cache, pod("a", 12))
-    await settle()
+    await yield_to_loop()
     assert len(cache.waits) == 1
-    assert repr(cache.waits) == "<Waits pods waiting=1>"
+    assert repr(cache.waits) == "<CacheWaiters pods waiting=1>"
     task.cancel()
-    await settle()
+    await yield_to_loop()
 
     assert len(cache.waits) == 0
 
@@ -244,7 +246,7 @@ async def test_who_is_cancelled_waits_no_longer() -> None:
 async def test_who_is_cancelled_in_the_step_that_woke_it_is_cancelled() -> None:
     cache = Cache()
     task = waiting(cache, pod("a", 12))
-    await settle()
+    await yield_to_loop()
     cache.apply("Added", pod("a", 12))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -255,16 +257,16 @@ async def test_who_is_cancelled_in_the_step_that_woke_it_is_cancelled() -> None:
 async def test_an_end_is_an_error_unless_it_is_shown_already() -> None:
     cache = Cache(pod("a", 12))
     task = waiting(cache, pod("b", 12))
-    await settle()
+    await yield_to_loop()
     cache.waits.end()
 
     with pytest.raises(NotRunning, match="pods has ended"):
         await task
-    assert await cache.waits.shown(Written.of(pod("a", 12))) == pod("a", 12)
+    assert await cache.waits.wait_for_version(ObjectVersion.of(pod("a", 12))) == pod("a", 12)
     with pytest.raises(NotRunning):
-        await cache.waits.shown(Written.of(pod("a", 13)))
+        await cache.waits.wait_for_version(ObjectVersion.of(pod("a", 13)))
 
 
 def test_a_key_says_nothing_of_a_write() -> None:
     with pytest.raises(UsageError, match="wait_until waits for a key"):
-        Written.of("web/web-0")  # type: ignore[arg-type]
+        ObjectVersion.of("web/web-0")  # type: ignore[arg-type]

@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from aioinformer import LeaderElector
-from aioinformer._runtime.leaderelection.cancellation import Eviction
+from aioinformer._runtime.leaderelection.cancellation import BodyCanceller
 from aioinformer.errors import LeadershipLost
 from aioinformer.testing import Cluster, ClusterSource
-from tests.runtime.elections.candidates import KEY, LEASES
+from tests.runtime.leaderelection.electors import KEY, LEASES
 
 pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
 
@@ -28,11 +28,11 @@ def event_loop_policy(request: pytest.FixtureRequest) -> asyncio.AbstractEventLo
 
 async def evicted(*, cancelled: bool = False) -> tuple[bool, BaseException | None]:
     """Whether somebody else wants it to end, and with what a body ends that is evicted."""
-    eviction = Eviction()
+    eviction = BodyCanceller()
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
-    loop.call_soon(eviction.evict, "enough")
+    loop.call_soon(eviction.cancel, "enough")
     if cancelled:
         loop.call_soon(task.cancel)
     eviction.enter()
@@ -69,9 +69,9 @@ async def test_a_scope_around_it_that_is_cancelled_as_well_is_told_of() -> None:
 
 
 async def test_who_evicts_itself_is_cancelled_where_it_next_waits() -> None:
-    eviction = Eviction()
+    eviction = BodyCanceller()
     eviction.enter()
-    eviction.evict("enough")
+    eviction.cancel("enough")
     assert "wanted" in repr(eviction)
     with pytest.raises(asyncio.CancelledError):
         await asyncio.sleep(3600)
@@ -79,9 +79,9 @@ async def test_who_evicts_itself_is_cancelled_where_it_next_waits() -> None:
 
 
 async def test_who_does_not_wait_any_more_is_not_cancelled_later() -> None:
-    eviction = Eviction()
+    eviction = BodyCanceller()
     eviction.enter()
-    eviction.evict("enough")
+    eviction.cancel("enough")
     assert not eviction.leave()
     await asyncio.sleep(0)
     await asyncio.sleep(0)

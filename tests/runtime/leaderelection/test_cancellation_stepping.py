@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer._runtime.leaderelection.cancellation import Stepwise
+from aioinformer._runtime.leaderelection.cancellation import GuardedAwaitable
 
 
 def refusing_after(steps: int) -> Callable[[], str]:
@@ -37,7 +37,7 @@ async def count(seen: list[int], steps: int) -> int:
 
 async def test_it_returns_what_the_coroutine_returns() -> None:
     seen = list[int]()
-    assert await Stepwise(count(seen, 3), never) == 3
+    assert await GuardedAwaitable(count(seen, 3), never) == 3
     assert seen == [0, 1, 2]
 
 
@@ -47,14 +47,14 @@ async def test_it_raises_what_the_coroutine_raises() -> None:
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        await Stepwise(fail(), never)
+        await GuardedAwaitable(fail(), never)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2])
 async def test_a_step_that_may_not_be_taken_is_a_cancellation(steps: int) -> None:
     seen = list[int]()
     with pytest.raises(asyncio.CancelledError, match="no more"):
-        await Stepwise(count(seen, 5), refusing_after(steps))
+        await GuardedAwaitable(count(seen, 5), refusing_after(steps))
     assert seen == list(range(steps))
 
 
@@ -65,7 +65,7 @@ async def test_a_coroutine_may_end_as_it_likes_once_it_is_cancelled() -> None:
         await asyncio.sleep(0)
         return "ended well"
 
-    assert await Stepwise(body(), refusing_after(1)) == "ended well"
+    assert await GuardedAwaitable(body(), refusing_after(1)) == "ended well"
 
 
 async def test_what_the_task_is_thrown_reaches_the_coroutine() -> None:
@@ -79,7 +79,7 @@ async def test_what_the_task_is_thrown_reaches_the_coroutine() -> None:
             raise
 
     async def drive() -> None:
-        await Stepwise(body(), never)
+        await GuardedAwaitable(body(), never)
 
     task = asyncio.create_task(drive())
     await asyncio.sleep(0)
@@ -102,7 +102,7 @@ def test_a_coroutine_that_nobody_drives_on_is_closed() -> None:
         finally:
             closed.append(True)
 
-    steps = Stepwise(body(), never).__await__()
+    steps = GuardedAwaitable(body(), never).__await__()
     next(steps)
     steps.close()
     assert closed == [True]

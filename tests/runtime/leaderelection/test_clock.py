@@ -7,7 +7,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from aioinformer._runtime.leaderelection.clock import ElapsedClock, seconds_asleep
+from aioinformer._runtime.leaderelection.clock import SuspendAwareClock, suspended_seconds
 
 
 class Machine:
@@ -16,8 +16,8 @@ class Machine:
         self.asleep = 5000.0
 
     @property
-    def clock(self) -> ElapsedClock:
-        return ElapsedClock(lambda: self.awake, lambda: self.asleep)
+    def clock(self) -> SuspendAwareClock:
+        return SuspendAwareClock(lambda: self.awake, lambda: self.asleep)
 
 
 def test_it_goes_with_the_loop_s_clock_while_the_machine_is_awake() -> None:
@@ -36,16 +36,16 @@ def test_what_the_machine_sleeps_is_added() -> None:
     machine.awake += 1
     machine.asleep += 60
     assert clock.now == 3761.0
-    assert repr(clock) == "<ElapsedClock 3761.000 s, slept 3660 s>"
+    assert repr(clock) == "<SuspendAwareClock 3761.000 s, slept 3660 s>"
 
 
 def test_what_goes_by_between_two_readings_is_no_sleep_and_time_never_goes_back() -> None:
     readings = chain([10.0, 9.9, 9.95], [9.2, 10.05, 70.0, 69.5, 70.02], repeat(70.0))
-    clock = ElapsedClock(lambda: 0.0, lambda: next(readings))
+    clock = SuspendAwareClock(lambda: 0.0, lambda: next(readings))
     assert [clock.now for _ in range(5)] == [0.0, 0.0, 60.0, 60.0, 60.0]
 
 
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no such clock")
 def test_this_machine_says_how_long_it_has_slept_and_does_not_sleep_now() -> None:
-    before = seconds_asleep()
-    assert abs(seconds_asleep() - before) < 1
+    before = suspended_seconds()
+    assert abs(suspended_seconds() - before) < 1

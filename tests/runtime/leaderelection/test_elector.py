@@ -23,14 +23,14 @@ from aioinformer.errors import (
     UsageError,
 )
 from aioinformer.testing import Cluster, ClusterSource, Faults
-from tests.runtime.elections.candidates import (
+from tests.runtime.leaderelection.electors import (
     KEY,
     LEASES,
-    Place,
-    for_ever,
-    now,
-    simulated,
-    stop_for,
+    ElectionSetup,
+    loop_time,
+    pause_process,
+    run_simulated,
+    wait_forever,
 )
 
 Body: TypeAlias = Callable[[], Awaitable[object]]
@@ -42,7 +42,7 @@ async def under(elector: LeaderElector, body: Body) -> None:
         await body()
 
 
-async def lose(elector: LeaderElector, body: Body = for_ever) -> LeadershipLost:
+async def lose(elector: LeaderElector, body: Body = wait_forever) -> LeadershipLost:
     """The same, until it is lost."""
     with pytest.raises(LeadershipLost) as caught:
         await under(elector, body)
@@ -58,13 +58,13 @@ def how(elector: LeaderElector) -> tuple[str, bool, Fencing | None]:
 
 
 def test_who_is_alone_leads_at_once_and_says_so_in_the_lease() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         elector = place.elector()
         assert how(elector) == ("idle", False, None)
         async with elector.leading() as fencing:
-            assert now() == 0.0
+            assert loop_time() == 0.0
             assert fencing == elector.fencing == Fencing(0, "a")
             assert str(fencing) == "0/a"
             assert how(elector) == ("leading", True, fencing)
@@ -75,20 +75,20 @@ def test_who_is_alone_leads_at_once_and_says_so_in_the_lease() -> None:
         assert how(elector) == ("idle", False, None)
         assert elector.leader == ""
 
-    simulated(main)
+    run_simulated(main)
     assert place.holder == ""
     assert place.lease["spec"]["leaseDurationSeconds"] == 1
 
 
 def test_others_wait_until_the_leader_has_released_and_then_lead_soon() -> None:
-    place = Place()
+    place = ElectionSetup()
     diary: list[tuple[str, float]] = []
 
     async def lead(elector: LeaderElector, seconds: float) -> None:
         async with elector.leading() as fencing:
-            diary.append((str(fencing), now()))
+            diary.append((str(fencing), loop_time()))
             await asyncio.sleep(seconds)
-            diary.append((f"{fencing} ends", now()))
+            diary.append((f"{fencing} ends", loop_time()))
 
     async def main() -> None:
         first, second = place.elector("a"), place.elector("b")
@@ -100,7 +100,7 @@ def test_others_wait_until_the_leader_has_released_and_then_lead_soon() -> None:
             assert second.leader == "a"
             assert second.health.state == "waiting"
 
-    simulated(main)
+    run_simulated(main)
     assert [what for what, _ in diary] == ["0/a", "0/a ends", "1/b", "1/b ends"]
     ended, began = diary[1][1], diary[2][1]
     assert ended == 60
@@ -108,7 +108,7 @@ def test_others_wait_until_the_leader_has_released_and_then_lead_soon() -> None:
 
 
 def test_who_is_killed_is_followed_when_its_lease_is_over() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         async with place.elector("killed", release_on_exit=False).leading():
@@ -117,28 +117,28 @@ def test_who_is_killed_is_followed_when_its_lease_is_over() -> None:
         assert place.holder == "killed"
         follower = place.elector("b")
         await asyncio.sleep(1)
-        seen = now()
+        seen = loop_time()
         async with follower.leading() as fencing:
             assert fencing == Fencing(1, "b")
-            assert renewed + 15 <= now() == pytest.approx(seen + 15)
+            assert renewed + 15 <= loop_time() == pytest.approx(seen + 15)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_the_duration_in_the_lease_is_what_others_wait_for() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         async with place.elector("a", release_on_exit=False, lease_duration=40.2).leading():
             assert place.lease["spec"]["leaseDurationSeconds"] == 41, "rounded up"
         async with place.elector("b").leading():
-            assert now() == pytest.approx(41)
+            assert loop_time() == pytest.approx(41)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_terms_of_one_candidate_have_numbers_of_their_own() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         elector = place.elector()
@@ -148,19 +148,19 @@ def test_terms_of_one_candidate_have_numbers_of_their_own() -> None:
             pass
         assert first < second
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_a_candidate_that_lost_may_run_again() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         elector, first = place.elector(), list[Fencing | None]()
 
         async def be_robbed() -> None:
             first.append(elector.fencing)
-            place.change(holderIdentity="thief", renewTime="2026-01-01T00:00:00.000000Z")
-            await for_ever()
+            place.update_lease(holderIdentity="thief", renewTime="2026-01-01T00:00:00.000000Z")
+            await wait_forever()
 
         await lose(elector, be_robbed)
         assert elector.health.state == "lost"
@@ -168,11 +168,11 @@ def test_a_candidate_that_lost_may_run_again() -> None:
             assert first == [Fencing(0, "a")]
             assert second == Fencing(1, "a")
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_what_others_wrote_into_the_lease_stays() -> None:
-    place = Place()
+    place = ElectionSetup()
     lease = {
         "metadata": {"name": "controller", "labels": {"app": "shop"}, "annotations": {"x": "y"}},
         "spec": {"strategy": "OldestEmulationVersion", "preferredHolder": "c", "future": [1]},
@@ -185,7 +185,7 @@ def test_what_others_wrote_into_the_lease_stays() -> None:
             place.cluster.merge_patch("leases", "controller", patch, namespace="web")
             await asyncio.sleep(30)
 
-    simulated(main)
+    run_simulated(main)
     assert place.lease["metadata"]["labels"] == {"app": "shop", "touched": "yes"}
     assert place.lease["metadata"]["annotations"] == {"x": "y"}
     spec = place.lease["spec"]
@@ -194,40 +194,40 @@ def test_what_others_wrote_into_the_lease_stays() -> None:
 
 
 def test_a_lease_whose_creation_was_not_confirmed_is_recognised() -> None:
-    place = Place()
+    place = ElectionSetup()
     place.faults.reset(verb="create", after=10, times=1)
 
     async def main() -> None:
         async with place.elector().leading() as fencing:
             assert fencing.transitions == 0
-            assert now() == 0.0
+            assert loop_time() == 0.0
 
-    simulated(main)
+    run_simulated(main)
 
 
 # -- ending by itself ---------------------------------------------------------------------------
 
 
 def test_the_lease_is_held_until_the_body_has_ended_however_long_that_takes() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         with anyio.move_on_after(5):
             async with place.elector().leading():
                 try:
-                    await for_ever()
+                    await wait_forever()
                 finally:
                     with anyio.CancelScope(shield=True):
                         await asyncio.sleep(100)
                     assert place.holder == "a"
-                    assert now() == 105
+                    assert loop_time() == 105
 
-    simulated(main)
+    run_simulated(main)
     assert place.holder == ""
 
 
 def test_a_body_that_raises_is_heard_as_it_is_and_the_lease_released() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def fail() -> None:
         await asyncio.sleep(3)
@@ -237,23 +237,23 @@ def test_a_body_that_raises_is_heard_as_it_is_and_the_lease_released() -> None:
         with pytest.raises(KeyError, match="mine"):
             await under(place.elector(), fail)
 
-    simulated(main)
+    run_simulated(main)
     assert place.holder == ""
 
 
 def test_a_lease_that_somebody_else_holds_is_not_released() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         async with place.elector().leading():
-            place.change(holderIdentity="thief", renewTime="2026-01-01T00:00:00.000000Z")
+            place.update_lease(holderIdentity="thief", renewTime="2026-01-01T00:00:00.000000Z")
 
-    simulated(main)
+    run_simulated(main)
     assert place.holder == "thief"
 
 
 def test_a_twin_of_the_same_name_is_somebody_else() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         async with place.elector("a").leading():
@@ -262,32 +262,32 @@ def test_a_twin_of_the_same_name_is_somebody_else() -> None:
                     raise AssertionError("both lead")
             assert place.holder == "a"
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_releasing_takes_no_longer_than_the_renew_deadline(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         async with place.elector().leading():
             await asyncio.sleep(1)
             place.faults.stall()
-        assert now() == pytest.approx(11)
+        assert loop_time() == pytest.approx(11)
 
-    simulated(main)
+    run_simulated(main)
     assert place.holder == "a"
     assert "was not released; it runs out by itself" in caplog.text
 
 
 def test_a_second_cancellation_ends_the_releasing() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def lead() -> None:
         async with place.elector().leading():
             place.faults.stall()
-            await for_ever()
+            await wait_forever()
 
     async def main() -> None:
         task = asyncio.create_task(lead())
@@ -299,39 +299,39 @@ def test_a_second_cancellation_ends_the_releasing() -> None:
         await asyncio.wait({task}, timeout=0.001)
         assert task.cancelled()
 
-    simulated(main)
+    run_simulated(main)
 
 
 # -- losing ---------------------------------------------------------------------------------
 
 
 def test_who_can_not_renew_has_ended_by_the_renew_deadline_after_the_last_one_was_sent() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         place.faults.latency(0.5)
         elector, versions = place.elector(), list[str]()
 
         async def body() -> None:
-            assert now() == pytest.approx(1.0), "read, and created"
+            assert loop_time() == pytest.approx(1.0), "read, and created"
             place.faults.clear()
             place.faults.refuse()
-            versions.append(place.version)
+            versions.append(place.lease_version)
             try:
-                await for_ever()
+                await wait_forever()
             finally:
-                assert now() == pytest.approx(10.5), "it was sent at 0.5"
+                assert loop_time() == pytest.approx(10.5), "it was sent at 0.5"
                 assert not elector.is_leader
 
         lost = await lose(elector, body)
         assert "leadership of web/controller was lost: it was not renewed for 10 s" in str(lost)
         assert isinstance(lost.__cause__, ConnectionFailed)
-        assert versions == [place.version], "nothing is written after a loss"
+        assert versions == [place.lease_version], "nothing is written after a loss"
         assert elector.health.state == "lost"
         assert isinstance(elector.health.error, ConnectionFailed)
         assert "lost for" in str(elector.health)
 
-    simulated(main)
+    run_simulated(main)
 
 
 @pytest.mark.parametrize(
@@ -347,23 +347,23 @@ def test_who_can_not_renew_has_ended_by_the_renew_deadline_after_the_last_one_wa
 def test_a_server_that_takes_no_renewals_ends_it(
     break_it: Callable[[Faults], object], cause: type[Exception] | None
 ) -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def body() -> None:
         await asyncio.sleep(5)
         break_it(place.faults)
-        await for_ever()
+        await wait_forever()
 
     async def main() -> None:
         lost = await lose(place.elector(), body)
-        assert now() == pytest.approx(14), "renewed at 4"
+        assert loop_time() == pytest.approx(14), "renewed at 4"
         assert cause is None or isinstance(lost.__cause__, cause)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_a_short_outage_is_nothing() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         async with place.elector().leading():
@@ -371,29 +371,29 @@ def test_a_short_outage_is_nothing() -> None:
                 with place.faults.status(503):
                     await asyncio.sleep(5.5)
                 await asyncio.sleep(4.5)
-        assert now() == pytest.approx(100)
+        assert loop_time() == pytest.approx(100)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_who_sees_another_holder_ends_at_once() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def body() -> None:
         await asyncio.sleep(5)
-        place.change(holderIdentity="thief")
-        await for_ever()
+        place.update_lease(holderIdentity="thief")
+        await wait_forever()
 
     async def main() -> None:
         assert "thief holds it" in str(await lose(place.elector(), body))
-        assert now() == pytest.approx(6), "as it renews"
+        assert loop_time() == pytest.approx(6), "as it renews"
 
-    simulated(main)
+    run_simulated(main)
     assert place.holder == "thief"
 
 
 def test_a_deleted_lease_is_made_again_with_the_number_that_it_had() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         elector = place.elector()
@@ -405,11 +405,11 @@ def test_a_deleted_lease_is_made_again_with_the_number_that_it_had() -> None:
             await asyncio.sleep(5)
             assert place.lease["spec"]["leaseTransitions"] == fencing.transitions == 3
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_a_body_that_swallows_its_cancellation_is_cancelled_again() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def swallow() -> None:
         place.faults.refuse()
@@ -419,15 +419,15 @@ def test_a_body_that_swallows_its_cancellation_is_cancelled_again() -> None:
 
     async def main() -> None:
         await lose(place.elector(), swallow)
-        assert now() == pytest.approx(10)
+        assert loop_time() == pytest.approx(10)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_a_body_that_does_not_end_is_told_of_loudly_and_nothing_is_released(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    place = Place()
+    place = ElectionSetup()
 
     def told() -> list[logging.LogRecord]:
         return [each for each in caplog.records if each.levelno == logging.CRITICAL]
@@ -442,21 +442,21 @@ def test_a_body_that_does_not_end_is_told_of_loudly_and_nothing_is_released(
 
     async def main() -> None:
         await lose(place.elector(), linger)
-        assert now() == pytest.approx(44.9)
+        assert loop_time() == pytest.approx(44.9)
 
-    simulated(main)
+    run_simulated(main)
     (told_once,) = told()
     assert "web/controller was cancelled and still runs" in told_once.getMessage()
     assert place.holder == "a"
 
 
 def test_what_a_body_raises_as_it_is_cancelled_is_not_covered_up() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def fail() -> None:
         place.faults.refuse()
         try:
-            await for_ever()
+            await wait_forever()
         finally:
             raise KeyError("mine")
 
@@ -464,48 +464,48 @@ def test_what_a_body_raises_as_it_is_cancelled_is_not_covered_up() -> None:
         with pytest.raises(KeyError, match="mine"):
             await under(place.elector(), fail)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_a_body_that_returns_as_it_is_cancelled_has_lost_all_the_same() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def body() -> None:
         place.faults.refuse()
         with suppress(asyncio.CancelledError):
-            await for_ever()
+            await wait_forever()
 
     async def main() -> None:
         await lose(place.elector(), body)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_the_election_task_that_somebody_cancels_is_no_silent_end() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def body() -> None:
         await asyncio.sleep(1)
         (task,) = [each for each in asyncio.all_tasks() if each.get_name().startswith("election")]
         task.cancel()
-        await for_ever()
+        await wait_forever()
 
     async def main() -> None:
         assert "was cancelled, but not by us" in str(await lose(place.elector(), body))
-        assert now() == 1
+        assert loop_time() == 1
 
-    simulated(main)
+    run_simulated(main)
 
 
 # -- somebody else ends it -----------------------------------------------------------------------
 
 
 def test_a_cancellation_from_outside_stays_one_and_the_lease_is_released() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def lead() -> None:
         async with place.elector().leading():
-            await for_ever()
+            await wait_forever()
 
     async def main() -> None:
         task = asyncio.create_task(lead())
@@ -515,79 +515,79 @@ def test_a_cancellation_from_outside_stays_one_and_the_lease_is_released() -> No
         await asyncio.wait({task})
         assert task.cancelled()
 
-    simulated(main)
+    run_simulated(main)
     assert place.holder == ""
 
 
 def test_scopes_around_it_end_it_as_they_end_everything() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(3), place.elector().leading():
-                await for_ever()
+                await wait_forever()
         assert place.holder == ""
         with anyio.move_on_after(3) as scope:
             async with place.elector().leading():
-                await for_ever()
+                await wait_forever()
         assert scope.cancelled_caught
         assert place.holder == ""
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_scopes_within_it_are_none_of_its_business() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         async with place.elector().leading():
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(3):
-                    await for_ever()
+                    await wait_forever()
             with anyio.move_on_after(3) as scope:
-                await for_ever()
+                await wait_forever()
             assert scope.cancelled_caught
             async with asyncio.TaskGroup() as group:
                 group.create_task(asyncio.sleep(20))
-        assert now() == pytest.approx(26)
+        assert loop_time() == pytest.approx(26)
 
-    simulated(main)
+    run_simulated(main)
 
 
 @pytest.mark.parametrize("way", ["timeout", "scope", "group", "anyio group"])
 def test_what_nests_in_it_ends_when_it_is_lost(way: str) -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def body() -> None:
         place.faults.refuse()
         match way:
             case "timeout":
                 async with asyncio.timeout(3600):
-                    await for_ever()
+                    await wait_forever()
             case "scope":
                 with anyio.move_on_after(3600):
-                    await for_ever()
+                    await wait_forever()
             case "group":
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(for_ever())
+                    group.create_task(wait_forever())
             case _:
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(for_ever)
+                    tasks.start_soon(wait_forever)
 
     async def main() -> None:
         await lose(place.elector(), body)
-        assert now() == pytest.approx(10)
+        assert loop_time() == pytest.approx(10)
 
-    simulated(main)
+    run_simulated(main)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_who_is_cancelled_from_outside_as_it_loses_is_cancelled(seed: int) -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def body() -> None:
         place.faults.refuse()
-        await for_ever()
+        await wait_forever()
 
     async def main() -> None:
         task = asyncio.create_task(under(place.elector(), body))
@@ -596,18 +596,18 @@ def test_who_is_cancelled_from_outside_as_it_loses_is_cancelled(seed: int) -> No
         assert task.cancelled()
         place.faults.clear()
         await asyncio.sleep(20)
-        began = now()
+        began = loop_time()
         with anyio.move_on_after(10.0) as scope:
             await under(place.elector(), body)
         assert scope.cancelled_caught
-        assert now() == pytest.approx(began + 10.0)
+        assert loop_time() == pytest.approx(began + 10.0)
 
-    simulated(main, seed=seed)
+    run_simulated(main, seed=seed)
 
 
 @pytest.mark.parametrize("turns", range(0, 60, 3))
 def test_cancelled_at_any_await_nothing_is_held_back_and_nothing_is_left(turns: int) -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def lead() -> None:
         async with place.elector().leading():
@@ -625,7 +625,7 @@ def test_cancelled_at_any_await_nothing_is_held_back_and_nothing_is_left(turns: 
         async with asyncio.timeout(16), place.elector("b").leading():
             pass
 
-    simulated(main)
+    run_simulated(main)
 
 
 # -- pauses -----------------------------------------------------------------------------------
@@ -633,68 +633,68 @@ def test_cancelled_at_any_await_nothing_is_held_back_and_nothing_is_left(turns: 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_after_a_long_pause_a_body_that_waited_does_not_get_another_step(seed: int) -> None:
-    place, steps = Place(), list[float]()
+    place, steps = ElectionSetup(), list[float]()
 
     async def body() -> None:
-        asyncio.get_running_loop().call_later(5.0, stop_for, 20.0)
+        asyncio.get_running_loop().call_later(5.0, pause_process, 20.0)
         version = ""
         try:
             while True:
-                version = place.version
+                version = place.lease_version
                 await asyncio.sleep(0.7)
-                steps.append(now())
+                steps.append(loop_time())
         finally:
-            assert now() == 25
-            assert place.version == version, "nothing of ours was sent before"
+            assert loop_time() == 25
+            assert place.lease_version == version, "nothing of ours was sent before"
 
     async def main() -> None:
         await lose(place.elector(), body)
 
-    simulated(main, seed=seed)
+    run_simulated(main, seed=seed)
     assert max(steps) < 5
 
 
 def test_a_body_that_held_the_loop_for_too_long_and_returns_has_lost() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def block() -> None:
-        stop_for(20)
+        pause_process(20)
 
     async def main() -> None:
         await lose(place.elector(), block)
         assert place.holder == "a"
         await asyncio.sleep(1)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_a_pause_that_is_short_enough_is_nothing() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         async with place.elector().leading():
-            asyncio.get_running_loop().call_later(5.0, stop_for, 5.9)
+            asyncio.get_running_loop().call_later(5.0, pause_process, 5.9)
             await asyncio.sleep(60)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def stopped_in_the_middle(run: bool, seed: int) -> bool:
     """Whether a body took a step after a pause that began when that step was due already."""
-    place, steps = Place(), list[float]()
+    place, steps = ElectionSetup(), list[float]()
 
     async def body() -> None:
-        asyncio.get_running_loop().call_later(5.03, stop_for, 20.0)
+        asyncio.get_running_loop().call_later(5.03, pause_process, 20.0)
         await asyncio.sleep(5.03)
-        steps.append(now())
-        await for_ever()
+        steps.append(loop_time())
+        await wait_forever()
 
     async def main() -> None:
         elector = place.elector()
         with pytest.raises(LeadershipLost):
             await (elector.run(body) if run else under(elector, body))
 
-    simulated(main, seed=seed)
+    run_simulated(main, seed=seed)
     return steps == [pytest.approx(25.03)]
 
 
@@ -704,7 +704,7 @@ def test_run_keeps_back_the_step_that_was_due_before_the_pause() -> None:
 
 
 def test_run_returns_what_the_body_returns_and_raises_what_it_raises() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def add() -> int:
         await asyncio.sleep(30)
@@ -720,11 +720,11 @@ def test_run_returns_what_the_body_returns_and_raises_what_it_raises() -> None:
         with pytest.raises(KeyError, match="mine"):
             await elector.run(fail)
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_check_and_guarded_writers_know_of_a_pause_at_once() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         elector = place.elector()
@@ -737,7 +737,7 @@ def test_check_and_guarded_writers_know_of_a_pause_at_once() -> None:
         async def write_late() -> None:
             elector.check()
             await pods.create(pod)
-            stop_for(20)
+            pause_process(20)
             assert not elector.is_leader
             for write in (
                 pods.create(pod),
@@ -749,12 +749,12 @@ def test_check_and_guarded_writers_know_of_a_pause_at_once() -> None:
             ):
                 with pytest.raises(LeadershipLost):
                     await write
-            await for_ever()
+            await wait_forever()
 
         assert "10 s" in str(await lose(elector, write_late))
         assert (await pods.get("web/p")).name == "p"
 
-    simulated(main)
+    run_simulated(main)
     assert place.cluster.get("pods", "p", namespace="web")
 
 
@@ -764,7 +764,7 @@ def test_check_and_guarded_writers_know_of_a_pause_at_once() -> None:
 def test_new_leaders_are_told_of_and_what_the_hook_raises_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    place, told = Place(), list[str]()
+    place, told = ElectionSetup(), list[str]()
 
     def hook(leader: str) -> None:
         told.append(leader)
@@ -777,13 +777,13 @@ def test_new_leaders_are_told_of_and_what_the_hook_raises_is_logged(
             await asyncio.sleep(20)
         await task
 
-    simulated(main)
+    run_simulated(main)
     assert told == ["a", "b"]
     assert "on_new_leader raised for web/controller" in caplog.text
 
 
 def test_leading_is_measured() -> None:
-    place, told = Place(), list[tuple[str, bool]]()
+    place, told = ElectionSetup(), list[tuple[str, bool]]()
 
     class Told(NoMetrics):
         def leadership(self, lease: str, leads: bool) -> None:
@@ -793,12 +793,12 @@ def test_leading_is_measured() -> None:
         async with place.elector(metrics=Told()).leading():
             assert told == [(KEY, False), (KEY, True)]
 
-    simulated(main)
+    run_simulated(main)
     assert told == [(KEY, False), (KEY, True), (KEY, False)]
 
 
 def test_health_says_how_it_stands() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         elector = place.elector()
@@ -818,7 +818,7 @@ def test_health_says_how_it_stands() -> None:
         assert "leader: a" in str(health)
         await task
 
-    simulated(main)
+    run_simulated(main)
 
 
 # -- mistakes -----------------------------------------------------------------------------------
@@ -828,7 +828,7 @@ def test_health_says_how_it_stands() -> None:
 def test_a_hook_that_raises_what_is_no_exception_does_not_end_leading(
     odd: type[BaseException],
 ) -> None:
-    place = Place()
+    place = ElectionSetup()
 
     def hook(leader: str) -> None:
         raise odd
@@ -839,19 +839,19 @@ def test_a_hook_that_raises_what_is_no_exception_does_not_end_leading(
             await asyncio.sleep(30)
             assert elector.is_leader
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_an_identity_in_a_lease_can_forge_no_line_of_a_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    place = Place()
+    place = ElectionSetup()
 
     async def body() -> None:
         await asyncio.sleep(1)
-        place.change(holderIdentity="thief\nall is well\x1b[2J", leaseTransitions=7)
-        await for_ever()
+        place.update_lease(holderIdentity="thief\nall is well\x1b[2J", leaseTransitions=7)
+        await wait_forever()
 
     async def main() -> None:
         elector = place.elector()
@@ -864,28 +864,28 @@ def test_an_identity_in_a_lease_can_forge_no_line_of_a_log(
             assert text.isprintable()
         assert elector.leader == "thief\nall is well\x1b[2J"  # as it is, for programs
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_somebody_of_the_same_name_is_told_apart() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def body() -> None:
         await asyncio.sleep(1)
-        place.change(leaseTransitions=7)
-        await for_ever()
+        place.update_lease(leaseTransitions=7)
+        await wait_forever()
 
     async def main() -> None:
         said = str(await lose(place.elector(), body))
         assert said.endswith("somebody else writes to it as a")
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_a_lease_that_everybody_writes_to_is_no_cause_for_alarm(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def body() -> None:
         for number in range(300):
@@ -896,12 +896,12 @@ def test_a_lease_that_everybody_writes_to_is_no_cause_for_alarm(
     async def main() -> None:
         await place.elector().run(body)
 
-    simulated(main)
+    run_simulated(main)
     assert not caplog.records
 
 
 def test_a_block_is_entered_once() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         block = place.elector().leading()
@@ -911,11 +911,11 @@ def test_a_block_is_entered_once() -> None:
             async with block:
                 raise AssertionError
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_two_blocks_at_once_of_one_candidate_are_refused() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         elector = place.elector()
@@ -925,11 +925,11 @@ def test_two_blocks_at_once_of_one_candidate_are_refused() -> None:
                     raise AssertionError
             assert elector.is_leader
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_numbers_that_do_not_fit_are_named() -> None:
-    place = Place()
+    place = ElectionSetup()
 
     async def main() -> None:
         with pytest.raises(ValueError, match=r"lease_duration \(10 s\).*renew_deadline \(10 s\)"):
@@ -942,7 +942,7 @@ def test_numbers_that_do_not_fit_are_named() -> None:
         with pytest.raises(ValueError, match="identity"):
             place.elector("")
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_other_things_than_leases_and_async_hooks_are_refused() -> None:
@@ -961,4 +961,4 @@ def test_other_things_than_leases_and_async_hooks_are_refused() -> None:
                 on_new_leader=hook,  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
             )
 
-    simulated(main)
+    run_simulated(main)

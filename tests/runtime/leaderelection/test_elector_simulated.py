@@ -17,7 +17,7 @@ import pytest
 from aioinformer import Fencing, LeaderElector
 from aioinformer.errors import LeadershipLost
 from aioinformer.testing import Faults
-from tests.runtime.elections.candidates import Place, now, simulated
+from tests.runtime.leaderelection.electors import ElectionSetup, loop_time, run_simulated
 
 SECONDS = 300.0
 HISTORIES = 15
@@ -28,7 +28,7 @@ class History:
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
-        self.place = Place()
+        self.place = ElectionSetup()
         self.inside = 0
         self.terms: list[Fencing] = []
         self.seen: Counter[str] = Counter()
@@ -43,7 +43,7 @@ class History:
             pass  # nobody holds it any more, or not for long
 
     async def _live(self, elector: LeaderElector) -> None:
-        while now() < SECONDS:
+        while loop_time() < SECONDS:
             with suppress(LeadershipLost, KeyError, TimeoutError):
                 async with asyncio.timeout(self.chance.uniform(5, 120)):
                     await self._lead(elector)
@@ -77,7 +77,7 @@ class History:
                 self.inside -= 1
 
     async def _trouble(self, faults: Faults) -> None:
-        while now() < SECONDS:
+        while loop_time() < SECONDS:
             await asyncio.sleep(self.chance.uniform(1, 30))
             match self.chance.randrange(6):
                 case 0:
@@ -100,7 +100,7 @@ def test_nobody_else_is_inside_whatever_the_network_does() -> None:
     terms, seen = 0, Counter[str]()
     for seed in range(HISTORIES):
         history = History(seed)
-        simulated(history.run, seed=seed)
+        run_simulated(history.run, seed=seed)
         terms, seen = terms + len(history.terms), seen + history.seen
     assert terms > 4 * HISTORIES
     assert seen["lost"] > HISTORIES / 2
@@ -111,4 +111,4 @@ def test_nobody_else_is_inside_whatever_the_network_does() -> None:
 @pytest.mark.parametrize("start", range(1000, 2000, 100))
 def test_nobody_else_is_inside_in_a_thousand_histories(start: int) -> None:
     for seed in range(start, start + 100):
-        simulated(History(seed).run, seed=seed)
+        run_simulated(History(seed).run, seed=seed)

@@ -10,33 +10,39 @@ import pytest
 from aioinformer import ObjectKey
 from aioinformer._core.leaderelection.election import Election, ElectionTimes
 from aioinformer._runtime.leaderelection.campaign import Campaign
-from aioinformer._runtime.leaderelection.clock import ElapsedClock
-from aioinformer._runtime.leaderelection.term import Leadership
+from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
+from aioinformer._runtime.leaderelection.term import LeadershipTerm
 from aioinformer.errors import LeadershipLost
 from aioinformer.testing import ClusterSource
-from tests.runtime.elections.candidates import KEY, LEASES, Place, now, simulated
+from tests.runtime.leaderelection.electors import (
+    KEY,
+    LEASES,
+    ElectionSetup,
+    loop_time,
+    run_simulated,
+)
 
 
 class Laptop:
     """A machine whose loop's clock stands still while its lid is closed."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ElectionSetup) -> None:
         self.asleep = 0.0
         self._leases = ClusterSource(place.cluster, place.faults).writer(LEASES)
 
-    def term(self) -> Leadership:
+    def term(self) -> LeadershipTerm:
         """To lead on it."""
         key = ObjectKey.parse(KEY)
-        clock = ElapsedClock(asyncio.get_running_loop().time, lambda: self.asleep)
+        clock = SuspendAwareClock(asyncio.get_running_loop().time, lambda: self.asleep)
         election = Election(key, identity="laptop", times=ElectionTimes())
-        return Leadership(
+        return LeadershipTerm(
             Campaign(election, self._leases, key, clock),
             clock,
             name=KEY,
-            releases=True,
-            begun=lambda _: None,
-            heard=lambda: None,
-            left=lambda: None,
+            release_on_exit=True,
+            on_enter=lambda _: None,
+            on_change=lambda: None,
+            on_exit=lambda: None,
         )
 
     def close_for(self, seconds: float) -> None:
@@ -44,18 +50,18 @@ class Laptop:
         self.asleep += seconds
 
 
-async def lead(term: Leadership, body: Callable[[], asyncio.Future[None]]) -> None:
+async def lead(term: LeadershipTerm, body: Callable[[], asyncio.Future[None]]) -> None:
     async with term:
         await body()
 
 
 def test_who_slept_for_too_long_ends_within_a_moment_and_writes_nothing_first() -> None:
-    place = Place()
+    place = ElectionSetup()
     laptop = Laptop(place)
     versions = list[str]()
 
     def close() -> None:
-        versions.append(place.version)
+        versions.append(place.lease_version)
         laptop.close_for(60)
 
     async def main() -> None:
@@ -63,14 +69,14 @@ def test_who_slept_for_too_long_ends_within_a_moment_and_writes_nothing_first() 
         loop.call_later(4.1, close)
         with pytest.raises(LeadershipLost):
             await lead(laptop.term(), loop.create_future)
-        assert now() < 4.1 + 0.6, "a tenth of what it has to end"
-        assert versions == [place.version]
+        assert loop_time() < 4.1 + 0.6, "a tenth of what it has to end"
+        assert versions == [place.lease_version]
 
-    simulated(main)
+    run_simulated(main)
 
 
 def test_a_nap_that_was_short_enough_is_nothing() -> None:
-    place = Place()
+    place = ElectionSetup()
     laptop = Laptop(place)
 
     async def main() -> None:
@@ -78,17 +84,20 @@ def test_a_nap_that_was_short_enough_is_nothing() -> None:
         async with laptop.term():
             await asyncio.sleep(30)
 
-    simulated(main)
+    run_simulated(main)
     assert place.holder == ""
 
 
 def test_the_repr_says_how_far_it_is() -> None:
-    laptop = Laptop(Place())
+    laptop = Laptop(ElectionSetup())
 
     async def main() -> None:
         term = laptop.term()
-        assert repr(term) == "<Leadership of web/controller idle None>"
+        assert repr(term) == "<LeadershipTerm of web/controller idle None>"
         async with term:
-            assert repr(term) == "<Leadership of web/controller leading <Eviction not wanted>>"
+            assert (
+                repr(term)
+                == "<LeadershipTerm of web/controller leading <BodyCanceller not wanted>>"
+            )
 
-    simulated(main)
+    run_simulated(main)

@@ -6,7 +6,7 @@ import asyncio
 
 from aioinformer import Bookmark, Delta, DeltaQueue, KubeObject, ObjectKey, Replaced, Resync
 from aioinformer._core.cache.delta_fifo import HIGH_BYTES, HIGH_MARK
-from tests.runtime.sources import PODS, pod, settle
+from tests.runtime.scripted_source import PODS, pod, yield_to_loop
 
 
 def changes(count: int) -> list[Delta | Bookmark]:
@@ -40,7 +40,7 @@ async def test_a_deletion_of_something_unknown_is_dropped() -> None:
 async def test_the_consumer_sleeps_until_something_is_fed() -> None:
     queue = DeltaQueue()
     waiting = asyncio.create_task(queue.ready())
-    await settle()
+    await yield_to_loop()
     assert not waiting.done()
 
     queue.feed(changes(1))
@@ -50,13 +50,13 @@ async def test_the_consumer_sleeps_until_something_is_fed() -> None:
 async def test_a_whole_state_and_a_resync_wake_the_consumer_too() -> None:
     queue = DeltaQueue()
     waiting = asyncio.create_task(queue.ready())
-    await settle()
+    await yield_to_loop()
     queue.replace([], "10")
     await waiting
     queue.pop()
 
     waiting = asyncio.create_task(queue.ready())
-    await settle()
+    await yield_to_loop()
     queue.resync()
     await waiting
 
@@ -66,7 +66,7 @@ async def test_a_feed_of_nothing_does_not_wake_the_consumer_for_good() -> None:
     waiting = asyncio.create_task(queue.ready())
 
     queue.feed([])
-    await settle()
+    await yield_to_loop()
     assert not waiting.done()
 
     queue.feed(changes(1))
@@ -77,10 +77,10 @@ async def test_the_producer_waits_at_the_high_mark_and_goes_on_below_it() -> Non
     queue = DeltaQueue()
     queue.feed(changes(HIGH_MARK + 1))
     waiting = asyncio.create_task(queue.room())
-    await settle()
+    await yield_to_loop()
 
     queue.pop()
-    await settle()
+    await yield_to_loop()
     assert not waiting.done()
 
     queue.pop()
@@ -92,7 +92,7 @@ async def test_the_producer_waits_at_the_high_mark_of_bytes() -> None:
     big = KubeObject(ObjectKey("web", "big"), "uid", "1", b"x" * HIGH_BYTES, PODS)
     queue.feed([Delta("Added", big)])
     waiting = asyncio.create_task(queue.room())
-    await settle()
+    await yield_to_loop()
     assert not waiting.done()
 
     queue.pop()
@@ -106,7 +106,7 @@ async def test_nobody_waits_for_room_that_is_there() -> None:
 async def test_a_consumer_that_is_cancelled_as_the_entry_comes_leaves_it() -> None:
     queue = DeltaQueue()
     waiting = asyncio.create_task(queue.ready())
-    await settle()
+    await yield_to_loop()
 
     queue.feed(changes(1))
     waiting.cancel()

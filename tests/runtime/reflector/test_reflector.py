@@ -23,23 +23,23 @@ from aioinformer.errors import (
     ServerFailure,
     TooManyRequests,
 )
-from tests.runtime.running import BRISK, SLUGGISH, running
-from tests.runtime.sources import (
-    Answer,
-    Refusal,
-    Script,
+from tests.runtime.informers import FAST_BACKOFF, SLOW_BACKOFF, running_in_background
+from tests.runtime.scripted_source import (
+    ErrorResponse,
+    ScriptedListerWatcher,
+    ScriptedResponse,
     added,
     body,
     bookmark,
     deleted,
     error_event,
+    error_response,
+    list_response,
     modified,
-    page,
-    refused,
-    script,
-    settle,
-    stream,
-    until,
+    scripted_lister_watcher,
+    wait_until,
+    watch_response,
+    yield_to_loop,
 )
 
 LOST = ConnectionLost("reset by peer")
@@ -47,17 +47,17 @@ LOST = ConnectionLost("reset by peer")
 
 @asynccontextmanager
 async def reflecting(
-    source: Script, queue: DeltaQueue | None = None, *, line_cap: int = 1024
+    source: ScriptedListerWatcher, queue: DeltaQueue | None = None, *, line_cap: int = 1024
 ) -> AsyncGenerator[Reflector]:
-    reflector = Reflector(source, queue or DeltaQueue(), backoff=BRISK, line_cap=line_cap)
-    async with running(reflector.run()):
+    reflector = Reflector(source, queue or DeltaQueue(), backoff=FAST_BACKOFF, line_cap=line_cap)
+    async with running_in_background(reflector.run()):
         yield reflector
 
 
-async def asked(source: Script, times: int) -> list[str]:
+async def asked(source: ScriptedListerWatcher, times: int) -> list[str]:
     """The first requests, in short: ``list 0``, ``page TOKEN``, ``watch 10``."""
     async with reflecting(source):
-        await source.asked(times)
+        await source.wait_for_request(times)
     return [_in_short(request) for request in source.requests[:times]]
 
 
@@ -69,7 +69,7 @@ def _in_short(request: ListRequest | WatchRequest) -> str:
     return f"list {request.resource_version or 'newest'}"
 
 
-async def queued(source: Script, entries: int) -> list[str]:
+async def queued(source: ScriptedListerWatcher, entries: int) -> list[str]:
     """The first entries of the queue, in short: ``= a b``, ``Added a``, ``at 12``."""
     queue, shown = DeltaQueue(), list[str]()
     async with reflecting(source, queue):
@@ -87,11 +87,11 @@ async def queued(source: Script, entries: int) -> list[str]:
     return shown
 
 
-async def failure(source: Script, requests: int = 2) -> FetchError:
+async def failure(source: ScriptedListerWatcher, requests: int = 2) -> FetchError:
     """What the condition shows once the failure is being waited out."""
-    reflector = Reflector(source, DeltaQueue(), backoff=SLUGGISH)
-    async with running(reflector.run()):
-        await until(lambda: reflector.condition.state == "waiting")
+    reflector = Reflector(source, DeltaQueue(), backoff=SLOW_BACKOFF)
+    async with running_in_background(reflector.run()):
+        await wait_until(lambda: reflector.condition.state == "waiting")
         assert len(source.requests) == requests
         assert isinstance(reflector.condition.error, FetchError)
         return reflector.condition.error
@@ -101,15 +101,17 @@ async def failure(source: Script, requests: int = 2) -> FetchError:
 
 
 async def test_it_lists_and_then_watches_from_the_version_of_the_list() -> None:
-    source = script(page(body("a", 3), version="10"))
+    source = scripted_lister_watcher(list_response(body("a", 3), version="10"))
 
     assert await asked(source, 2) == ["list 0", "watch 10"]
 
 
 async def test_what_it_listed_and_saw_is_queued_in_order() -> None:
-    source = script(
-        page(body("a", 3), body("b", 4), version="10"),
-        stream(added("c", 11) + modified("a", 12), deleted("b", 13), bookmark(20), hangs=True),
+    source = scripted_lister_watcher(
+        list_response(body("a", 3), body("b", 4), version="10"),
+        watch_response(
+            added("c", 11) + modified("a", 12), deleted("b", 13), bookmark(20), never_ends=True
+        ),
     )
 
     assert await queued(source, 5) == [
@@ -125,7 +127,9 @@ async def test_events_may_be_cut_anywhere() -> None:
     text = added("a", 11) + modified("a", 12)
     pieces = [text[at : at + 7] for at in range(0, len(text), 7)]
 
-    assert await queued(script(page(), stream(*pieces, hangs=True)), 3) == [
+    assert await queued(
+        scripted_lister_watcher(list_response(), watch_response(*pieces, never_ends=True)), 3
+    ) == [
         "= at 10",
         "Added a",
         "Updated a",
@@ -133,10 +137,10 @@ async def test_events_may_be_cut_anywhere() -> None:
 
 
 async def test_pages_make_one_state() -> None:
-    source = script(
-        page(body("a", 3), token="one"),
-        page(body("b", 4), token="two"),
-        page(body("c", 5)),
+    source = scripted_lister_watcher(
+        list_response(body("a", 3), token="one"),
+        list_response(body("b", 4), token="two"),
+        list_response(body("c", 5)),
     )
 
     assert await queued(source, 1) == ["= a b c at 10"]
@@ -149,12 +153,14 @@ async def test_pages_make_one_state() -> None:
 
 
 async def test_its_own_version_is_the_one_received_not_the_one_applied() -> None:
-    source = script(page(version="10"), stream(bookmark(20), hangs=True))
+    source = scripted_lister_watcher(
+        list_response(version="10"), watch_response(bookmark(20), never_ends=True)
+    )
     queue = DeltaQueue()
 
     async with reflecting(source, queue) as reflector:
         assert reflector.resource_version == ""
-        await until(lambda: source.chunks_read == 3)
+        await wait_until(lambda: source.chunks_read == 3)
         assert reflector.resource_version == "20"
         assert len(queue.fifo) == 2
 
@@ -170,19 +176,23 @@ async def test_its_own_version_is_the_one_received_not_the_one_applied() -> None
 async def test_after_a_clean_end_it_watches_from_the_last_version_seen(
     last: bytes, version: int
 ) -> None:
-    source = script(page(), stream(added("a", 11), last))
+    source = scripted_lister_watcher(list_response(), watch_response(added("a", 11), last))
 
     assert await asked(source, 3) == ["list 0", "watch 10", f"watch {version}"]
 
 
 async def test_a_watch_whose_connection_breaks_is_resumed() -> None:
-    source = script(page(), stream(added("a", 11), then=LOST))
+    source = scripted_lister_watcher(list_response(), watch_response(added("a", 11), error=LOST))
 
     assert await asked(source, 3) == ["list 0", "watch 10", "watch 11"]
 
 
 async def test_half_a_line_at_the_end_is_dropped() -> None:
-    source = script(page(), stream(added("a", 11) + added("b", 12)[:-9]), stream(added("b", 12)))
+    source = scripted_lister_watcher(
+        list_response(),
+        watch_response(added("a", 11) + added("b", 12)[:-9]),
+        watch_response(added("b", 12)),
+    )
 
     assert await queued(source, 3) == ["= at 10", "Added a", "Added b"]
     assert [_in_short(request) for request in source.requests[:3]] == [
@@ -193,28 +203,36 @@ async def test_half_a_line_at_the_end_is_dropped() -> None:
 
 
 async def test_an_error_event_with_410_leads_to_a_list_at_the_last_version_known() -> None:
-    source = script(page(), stream(added("a", 11), error_event(410, "Expired")))
+    source = scripted_lister_watcher(
+        list_response(), watch_response(added("a", 11), error_event(410, "Expired"))
+    )
 
     assert await asked(source, 3) == ["list 0", "watch 10", "list 11"]
 
 
 async def test_a_watch_answered_with_410_leads_to_a_list() -> None:
-    source = script(page(), refused(410, "Expired"), page(version="30"))
+    source = scripted_lister_watcher(
+        list_response(), error_response(410, "Expired"), list_response(version="30")
+    )
 
     assert await asked(source, 4) == ["list 0", "watch 10", "list 10", "watch 30"]
 
 
 async def test_the_first_410_is_not_waited_out() -> None:
-    source = script(page(), refused(410, "Expired"))
-    reflector = Reflector(source, DeltaQueue(), backoff=SLUGGISH)
+    source = scripted_lister_watcher(list_response(), error_response(410, "Expired"))
+    reflector = Reflector(source, DeltaQueue(), backoff=SLOW_BACKOFF)
 
-    async with running(reflector.run()):
-        await source.asked(3)
+    async with running_in_background(reflector.run()):
+        await source.wait_for_request(3)
         assert isinstance(reflector.condition.error, Expired)
 
 
 async def test_any_other_error_event_leads_to_a_list_after_a_wait() -> None:
-    error = await failure(script(page(), stream(error_event(500, "InternalError", "etcd"))))
+    error = await failure(
+        scripted_lister_watcher(
+            list_response(), watch_response(error_event(500, "InternalError", "etcd"))
+        )
+    )
 
     assert isinstance(error, ServerFailure)
     assert error.status.message == "etcd"
@@ -222,31 +240,39 @@ async def test_any_other_error_event_leads_to_a_list_after_a_wait() -> None:
 
 async def test_a_line_of_garbage_leads_to_a_list_and_what_came_before_it_counts() -> None:
     lines = added("a", 11) + b"garbage\n" + added("b", 12)
-    source = script(page(), stream(lines), page(version="12"))
+    source = scripted_lister_watcher(
+        list_response(), watch_response(lines), list_response(version="12")
+    )
 
     assert await queued(source, 3) == ["= at 10", "Added a", "= at 12"]
     assert _in_short(source.requests[2]) == "list 11"
 
 
 async def test_garbage_is_a_protocol_error_that_does_not_repeat_it() -> None:
-    error = await failure(script(page(), stream(b"secret secret\n")))
+    error = await failure(
+        scripted_lister_watcher(list_response(), watch_response(b"secret secret\n"))
+    )
 
     assert isinstance(error, ProtocolError)
     assert "secret" not in str(error)
 
 
 async def test_a_line_beyond_the_cap_leads_to_a_list() -> None:
-    source = script(page(), stream(added("a", 11), added("b", 12, size=2000)[:-1]), page())
+    source = scripted_lister_watcher(
+        list_response(),
+        watch_response(added("a", 11), added("b", 12, size=2000)[:-1]),
+        list_response(),
+    )
 
     async with reflecting(source, line_cap=1024) as reflector:
-        await until(lambda: isinstance(reflector.condition.error, LineTooLong))
-        await source.asked(3)
+        await wait_until(lambda: isinstance(reflector.condition.error, LineTooLong))
+        await source.wait_for_request(3)
 
     assert _in_short(source.requests[2]) == "list 11"
 
 
 async def test_a_watch_that_ends_at_once_with_nothing_is_an_error_and_waited_out() -> None:
-    error = await failure(script(page(), stream()))
+    error = await failure(scripted_lister_watcher(list_response(), watch_response()))
 
     assert isinstance(error, ConnectionLost)
     assert str(error) == "the watch ended at once, with nothing new in it"
@@ -255,14 +281,20 @@ async def test_a_watch_that_ends_at_once_with_nothing_is_an_error_and_waited_out
 
 async def test_a_watch_that_ends_at_once_with_a_bookmark_alone_is_waited_out_too() -> None:
     """Asking again at once made 1,000 requests a second of it (simulation, fault ``curt``)."""
-    error = await failure(script(page(), stream(bookmark(20))))
+    error = await failure(scripted_lister_watcher(list_response(), watch_response(bookmark(20))))
 
     assert isinstance(error, ConnectionLost)
     assert str(error) == "the watch ended at once, with nothing new in it"
 
 
 async def test_a_server_that_serves_no_watch_is_listed_again_in_the_end() -> None:
-    source = script(page(), stream(), stream(), stream(), page(version="30"))
+    source = scripted_lister_watcher(
+        list_response(),
+        watch_response(),
+        watch_response(),
+        watch_response(),
+        list_response(version="30"),
+    )
 
     assert await asked(source, 6) == [
         "list 0",
@@ -278,86 +310,101 @@ async def test_a_server_that_serves_no_watch_is_listed_again_in_the_end() -> Non
 
 
 FAILURES = [
-    (refused(401, "Unauthorized"), ServerError),
-    (refused(403, "Forbidden"), Forbidden),
-    (refused(404, "NotFound"), NotFound),
-    (refused(429, "TooManyRequests"), TooManyRequests),
-    (refused(500, "InternalError"), ServerFailure),
-    (Refusal(ConnectionFailed("refused")), ConnectionFailed),
+    (error_response(401, "Unauthorized"), ServerError),
+    (error_response(403, "Forbidden"), Forbidden),
+    (error_response(404, "NotFound"), NotFound),
+    (error_response(429, "TooManyRequests"), TooManyRequests),
+    (error_response(500, "InternalError"), ServerFailure),
+    (ErrorResponse(ConnectionFailed("refused")), ConnectionFailed),
 ]
 IDS = ["401", "403", "404", "429", "500", "refused"]
 
 
 @pytest.mark.parametrize(("answer", "kind"), FAILURES, ids=IDS)
 async def test_a_list_that_fails_is_shown_and_tried_again(
-    answer: Refusal, kind: type[FetchError]
+    answer: ErrorResponse, kind: type[FetchError]
 ) -> None:
-    assert isinstance(await failure(script(answer), 1), kind)
-    assert await asked(script(answer, page()), 3) == ["list 0", "list 0", "watch 10"]
+    assert isinstance(await failure(scripted_lister_watcher(answer), 1), kind)
+    assert await asked(scripted_lister_watcher(answer, list_response()), 3) == [
+        "list 0",
+        "list 0",
+        "watch 10",
+    ]
 
 
 @pytest.mark.parametrize(("answer", "kind"), FAILURES, ids=IDS)
 async def test_a_watch_that_fails_is_shown_and_leaves_what_is_known_alone(
-    answer: Refusal, kind: type[FetchError]
+    answer: ErrorResponse, kind: type[FetchError]
 ) -> None:
-    assert isinstance(await failure(script(page(), answer)), kind)
+    assert isinstance(await failure(scripted_lister_watcher(list_response(), answer)), kind)
 
-    queue, source = DeltaQueue(), script(page(), answer)
+    queue, source = DeltaQueue(), scripted_lister_watcher(list_response(), answer)
     async with reflecting(source, queue):
-        await source.asked(3)
+        await source.wait_for_request(3)
 
     assert len(queue.fifo) == 1, "nothing but the first list"
 
 
 async def test_the_server_s_own_status_is_shown() -> None:
-    error = await failure(script(refused(403, "Forbidden", "pods is forbidden: User x")), 1)
+    error = await failure(
+        scripted_lister_watcher(error_response(403, "Forbidden", "pods is forbidden: User x")), 1
+    )
 
     assert isinstance(error, Forbidden)
     assert str(error.status) == "403 Forbidden: pods is forbidden: User x"
 
 
 async def test_an_error_is_forgotten_once_something_works() -> None:
-    source = script(refused(500, "InternalError"), page(), stream(hangs=True))
+    source = scripted_lister_watcher(
+        error_response(500, "InternalError"), list_response(), watch_response(never_ends=True)
+    )
 
     async with reflecting(source) as reflector:
-        await until(lambda: reflector.condition.error is not None)
-        await until(lambda: reflector.condition.state == "watching")
+        await wait_until(lambda: reflector.condition.error is not None)
+        await wait_until(lambda: reflector.condition.state == "watching")
         assert reflector.condition.error is None
 
 
 async def test_so_is_it_once_a_watch_works_again() -> None:
-    source = script(page(), refused(500, "InternalError"), stream(hangs=True))
+    source = scripted_lister_watcher(
+        list_response(), error_response(500, "InternalError"), watch_response(never_ends=True)
+    )
 
     async with reflecting(source) as reflector:
-        await until(lambda: reflector.condition.error is not None)
-        await until(lambda: reflector.condition.state == "watching")
+        await wait_until(lambda: reflector.condition.error is not None)
+        await wait_until(lambda: reflector.condition.state == "watching")
         assert reflector.condition.error is None
 
 
 async def test_a_watch_that_is_refused_after_one_that_worked_is_asked_for_again() -> None:
     """Inside a stream an error 500 means that something was missed; before it, it doesn't."""
-    source = script(page(), stream(added("a", 11)), refused(500, "InternalError"), stream())
+    source = scripted_lister_watcher(
+        list_response(),
+        watch_response(added("a", 11)),
+        error_response(500, "InternalError"),
+        watch_response(),
+    )
 
     assert await asked(source, 4) == ["list 0", "watch 10", "watch 11", "watch 11"]
 
 
 async def test_it_waits_at_least_as_long_as_the_server_asks() -> None:
-    source = script(refused(429, "TooManyRequests", retry=50))
+    source = scripted_lister_watcher(error_response(429, "TooManyRequests", retry=50))
 
     async with reflecting(source) as reflector:
-        await until(lambda: reflector.condition.state == "waiting")
+        await wait_until(lambda: reflector.condition.state == "waiting")
         assert reflector.condition.retry_in == pytest.approx(50, abs=1)
 
 
 async def test_a_list_without_a_resource_version_is_a_protocol_error() -> None:
-    error = await failure(script(page(body("a", 3), version="")), 1)
+    error = await failure(scripted_lister_watcher(list_response(body("a", 3), version="")), 1)
 
     assert type(error) is ProtocolError
     assert str(error) == "the list has no resourceVersion to watch from"
 
 
 async def test_a_list_that_is_none_is_a_protocol_error() -> None:
-    source = script(page('{"metadata":{'), page())
+    source = scripted_lister_watcher(list_response('{"metadata":{'), list_response())
 
     assert await asked(source, 2) == ["list 0", "list 0"]
 
@@ -368,18 +415,20 @@ async def test_a_list_that_is_none_is_a_protocol_error() -> None:
 @pytest.mark.parametrize(
     "failed",
     [
-        refused(500, "InternalError"),
-        refused(429, "TooManyRequests"),
-        Refusal(ConnectionFailed("refused")),
-        page(body("b", 4), body("c", 5), body("d", 6), then=LOST),
+        error_response(500, "InternalError"),
+        error_response(429, "TooManyRequests"),
+        ErrorResponse(ConnectionFailed("refused")),
+        list_response(body("b", 4), body("c", 5), body("d", 6), error=LOST),
     ],
     ids=["500", "429", "refused", "broken off"],
 )
-async def test_a_page_that_failed_is_asked_for_again_and_counts_once(failed: Answer) -> None:
-    source = script(
-        page(body("a", 3), token="one"),
+async def test_a_page_that_failed_is_asked_for_again_and_counts_once(
+    failed: ScriptedResponse,
+) -> None:
+    source = scripted_lister_watcher(
+        list_response(body("a", 3), token="one"),
         failed,
-        page(body("b", 4), body("c", 5), body("d", 6)),
+        list_response(body("b", 4), body("c", 5), body("d", 6)),
     )
 
     assert await queued(source, 1) == ["= a b c d at 10"]
@@ -391,10 +440,10 @@ async def test_a_page_that_failed_is_asked_for_again_and_counts_once(failed: Ans
 
 
 async def test_an_expired_token_leads_to_the_whole_list_without_pages() -> None:
-    source = script(
-        page(body("a", 3), token="one"),
-        refused(410, "Expired"),
-        page(body("a", 3), body("b", 4)),
+    source = scripted_lister_watcher(
+        list_response(body("a", 3), token="one"),
+        error_response(410, "Expired"),
+        list_response(body("a", 3), body("b", 4)),
     )
 
     assert await queued(source, 1) == ["= a b at 10"]
@@ -404,7 +453,11 @@ async def test_an_expired_token_leads_to_the_whole_list_without_pages() -> None:
 
 
 async def test_a_page_that_is_forbidden_starts_the_list_again() -> None:
-    source = script(page(body("a", 3), token="one"), refused(403, "Forbidden"), page(body("b", 4)))
+    source = scripted_lister_watcher(
+        list_response(body("a", 3), token="one"),
+        error_response(403, "Forbidden"),
+        list_response(body("b", 4)),
+    )
 
     assert await queued(source, 1) == ["= b at 10"]
 
@@ -414,21 +467,23 @@ async def test_a_page_that_is_forbidden_starts_the_list_again() -> None:
 
 async def test_nothing_is_read_while_the_queue_is_full() -> None:
     flood = b"".join(added(f"p-{n}", 11 + n) for n in range(HIGH_MARK))
-    source = script(page(), stream(flood, added("last", 99_999), hangs=True))
+    source = scripted_lister_watcher(
+        list_response(), watch_response(flood, added("last", 99_999), never_ends=True)
+    )
     queue = DeltaQueue()
 
     async with reflecting(source, queue):
-        await until(lambda: queue.fifo.full)
-        await settle()
+        await wait_until(lambda: queue.fifo.full)
+        await yield_to_loop()
         read = source.chunks_read
         assert len(queue.fifo) == HIGH_MARK + 1, "the list and the flood"
 
         queue.pop()
-        await settle()
+        await yield_to_loop()
         assert source.chunks_read == read, "still full"
 
         queue.pop()
-        await until(lambda: source.chunks_read == read + 1)
+        await wait_until(lambda: source.chunks_read == read + 1)
         assert len(queue.fifo) == HIGH_MARK, "one popped, the last one in: full again"
 
 
@@ -437,18 +492,18 @@ async def test_nothing_is_read_while_the_queue_is_full() -> None:
 
 async def test_a_failure_is_one_warning_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="aioinformer")
-    source = script(
-        page(body("a", 3, size=50)),
-        refused(403, "Forbidden", "pods is forbidden"),
-        stream(added("b", 11) + b'{"type":"ADDED","object":{"xxxxxxxxxxxx":1}}\n'),
-        page(version="12"),
-        stream(),
-        stream(hangs=True),
+    source = scripted_lister_watcher(
+        list_response(body("a", 3, size=50)),
+        error_response(403, "Forbidden", "pods is forbidden"),
+        watch_response(added("b", 11) + b'{"type":"ADDED","object":{"xxxxxxxxxxxx":1}}\n'),
+        list_response(version="12"),
+        watch_response(),
+        watch_response(never_ends=True),
     )
 
     async with reflecting(source) as reflector:
-        await source.asked(6)
-        await until(lambda: reflector.condition.state == "watching")
+        await source.wait_for_request(6)
+        await wait_until(lambda: reflector.condition.state == "watching")
 
     lines = [record.getMessage() for record in caplog.records]
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
@@ -460,40 +515,55 @@ async def test_a_failure_is_one_warning_in_one_line(caplog: pytest.LogCaptureFix
 
 async def test_work_that_goes_well_is_not_worth_a_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="aioinformer")
-    source = script(page(), stream(added("a", 11)), stream(hangs=True))
+    source = scripted_lister_watcher(
+        list_response(), watch_response(added("a", 11)), watch_response(never_ends=True)
+    )
 
     async with reflecting(source):
-        await source.asked(3)
+        await source.wait_for_request(3)
 
     assert caplog.records == []
 
 
 async def test_its_repr_says_where_it_stands() -> None:
-    source = script(page(), stream(hangs=True))
+    source = scripted_lister_watcher(list_response(), watch_response(never_ends=True))
 
     async with reflecting(source) as reflector:
-        assert repr(reflector) == "<Reflector pods new <Cursor LIST rv=none failures=0>>"
-        await until(lambda: reflector.condition.state == "watching")
-        assert repr(reflector) == "<Reflector pods watching <Cursor WATCH rv=10 failures=0>>"
+        assert repr(reflector) == "<Reflector pods new <ListWatchState LIST rv=none failures=0>>"
+        await wait_until(lambda: reflector.condition.state == "watching")
+        assert (
+            repr(reflector) == "<Reflector pods watching <ListWatchState WATCH rv=10 failures=0>>"
+        )
 
 
 async def test_a_bug_in_a_source_is_not_taken_for_a_failure() -> None:
-    reflector = Reflector(script(Refusal(RuntimeError("a bug"))), DeltaQueue())
+    reflector = Reflector(
+        scripted_lister_watcher(ErrorResponse(RuntimeError("a bug"))), DeltaQueue()
+    )
 
     with pytest.raises(RuntimeError, match="a bug"):
         await reflector.run()
 
 
 async def test_every_answer_is_closed_when_it_ends() -> None:
-    source = script(page(), stream(error_event(500, "InternalError")), page(), stream(hangs=True))
+    source = scripted_lister_watcher(
+        list_response(),
+        watch_response(error_event(500, "InternalError")),
+        list_response(),
+        watch_response(never_ends=True),
+    )
 
     async with reflecting(source):
-        await source.asked(4)
-        assert source.open == 1
-    assert source.open == 0
+        await source.wait_for_request(4)
+        assert source.open_responses == 1
+    assert source.open_responses == 0
 
 
 async def test_a_watch_that_repeats_what_is_known_and_ends_at_once_is_waited_out_too() -> None:
-    error = await failure(script(page(body("a", 9), version="10"), stream(added("a", 10))))
+    error = await failure(
+        scripted_lister_watcher(
+            list_response(body("a", 9), version="10"), watch_response(added("a", 10))
+        )
+    )
 
     assert "ended at once" in str(error)

@@ -25,8 +25,8 @@ from aioinformer import (
     WatchRequest,
 )
 from aioinformer._core.cache.delta_fifo import HIGH_MARK
-from aioinformer._core.listwatch.server_profile import STREAMLESS, Habits
-from aioinformer._runtime.reporting.reporter import Reports
+from aioinformer._core.listwatch.server_profile import WATCHLIST_UNSUPPORTED_PAUSE, ServerProfile
+from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer.errors import (
     ConnectionLost,
     FetchError,
@@ -37,23 +37,23 @@ from aioinformer.errors import (
 )
 from aioinformer.testing import Cluster, ClusterSource
 from aioinformer.testing.simulation.loop import run
-from tests.runtime.running import running
-from tests.runtime.sources import (
+from tests.runtime.informers import running_in_background
+from tests.runtime.scripted_source import (
     PODS,
-    Answer,
-    Script,
+    ScriptedListerWatcher,
+    ScriptedResponse,
     added,
     body,
     bookmark,
     deleted,
-    end_mark,
     error_event,
-    line,
+    error_response,
+    event_line,
+    initial_events_end,
+    list_response,
     modified,
-    page,
-    refused,
-    script,
-    stream,
+    scripted_lister_watcher,
+    watch_response,
 )
 
 T = TypeVar("T")
@@ -69,10 +69,10 @@ def in_virtual_time(main: Callable[[], Coroutine[None, None, T]]) -> T:
 class Watched:
     """A reflector that runs, and all that can be seen of it."""
 
-    source: Script
+    source: ScriptedListerWatcher
     queue: DeltaQueue = field(default_factory=DeltaQueue)
     problems: list[Problem] = field(default_factory=list[Problem])
-    habits: Habits = field(default_factory=Habits)
+    habits: ServerProfile = field(default_factory=ServerProfile)
 
     @asynccontextmanager
     async def runs(self, liveness: LivenessPolicy | None = None) -> AsyncGenerator[Reflector]:
@@ -81,9 +81,9 @@ class Watched:
             self.queue,
             liveness=liveness,
             habits=self.habits,
-            reports=Reports("pods", on_error=self.problems.append),
+            reports=InformerReporter("pods", on_error=self.problems.append),
         )
-        async with running(reflector.run()):
+        async with running_in_background(reflector.run()):
             yield reflector
 
     def popped(self) -> list[str]:
@@ -113,14 +113,14 @@ def _in_short(request: ListRequest | WatchRequest) -> str:
     return f"{request.verb} {request.resource_version}".strip()
 
 
-def streaming(*answers: Answer) -> Watched:
+def streaming(*answers: ScriptedResponse) -> Watched:
     """A network that knows WatchLists."""
-    return Watched(script(*answers, watch_lists=True))
+    return Watched(scripted_lister_watcher(*answers, watch_lists=True))
 
 
-def quiet(*chunks: bytes) -> Answer:
+def quiet(*chunks: bytes) -> ScriptedResponse:
     """A stream that says this and then nothing, without an end."""
-    return stream(*chunks, hangs=True)
+    return watch_response(*chunks, never_ends=True)
 
 
 # -- WatchLists ----------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def quiet(*chunks: bytes) -> Answer:
 
 def test_the_state_comes_by_one_stream_which_then_is_the_watch() -> None:
     async def main() -> None:
-        watched = streaming(quiet(added("a", 3), end_mark(5), modified("a", 6)))
+        watched = streaming(quiet(added("a", 3), initial_events_end(5), modified("a", 6)))
         async with watched.runs() as reflector:
             await asyncio.sleep(1)
             assert watched.asked() == ["watchlist"]
@@ -154,14 +154,14 @@ def test_before_the_mark_nothing_is_queued_and_no_version_adopted() -> None:
 def test_a_stream_that_breaks_before_its_mark_is_discarded_and_begun_anew() -> None:
     async def main() -> None:
         watched = streaming(
-            stream(added("a", 3), added("gone", 4), then=ConnectionLost("reset")),
-            quiet(added("a", 3), end_mark(5)),
+            watch_response(added("a", 3), added("gone", 4), error=ConnectionLost("reset")),
+            quiet(added("a", 3), initial_events_end(5)),
         )
         async with watched.runs():
             await asyncio.sleep(10)
             assert watched.asked() == ["watchlist", "watchlist"]
             assert watched.popped() == ["state 5: a"]
-            assert watched.causes == ["watchlist severed"]
+            assert watched.causes == ["watchlist connection_lost"]
 
     in_virtual_time(main)
 
@@ -170,7 +170,9 @@ def test_one_that_ends_properly_before_its_mark_is_begun_anew_after_a_wait() -> 
     """client-go asks again at once, and so for ever."""
 
     async def main() -> None:
-        watched = streaming(stream(added("a", 3)), quiet(added("a", 3), end_mark(5)))
+        watched = streaming(
+            watch_response(added("a", 3)), quiet(added("a", 3), initial_events_end(5))
+        )
         async with watched.runs() as reflector:
             await asyncio.sleep(0.5)
             assert reflector.condition.state == "waiting"
@@ -183,20 +185,22 @@ def test_one_that_ends_properly_before_its_mark_is_begun_anew_after_a_wait() -> 
 @pytest.mark.parametrize(
     "no",
     [
-        refused(400, "BadRequest"),
-        refused(422, "Invalid"),
-        stream(added("a", 3), error_event(500, "InternalError")),
+        error_response(400, "BadRequest"),
+        error_response(422, "Invalid"),
+        watch_response(added("a", 3), error_event(500, "InternalError")),
     ],
     ids=["400", "422", "in-stream 500"],
 )
-def test_where_it_is_not_served_the_state_is_listed_at_once_and_so_for_a_while(no: Answer) -> None:
+def test_where_it_is_not_served_the_state_is_listed_at_once_and_so_for_a_while(
+    no: ScriptedResponse,
+) -> None:
     async def main() -> None:
         watched = streaming(
             no,
-            page(body("a", 3), version="10"),
-            stream(error_event(410, "Expired")),
-            page(body("a", 3), version="11"),
-            stream(error_event(410, "Expired")),
+            list_response(body("a", 3), version="10"),
+            watch_response(error_event(410, "Expired")),
+            list_response(body("a", 3), version="11"),
+            watch_response(error_event(410, "Expired")),
         )
         async with watched.runs() as reflector:
             await asyncio.sleep(0.1)
@@ -210,12 +214,16 @@ def test_where_it_is_not_served_the_state_is_listed_at_once_and_so_for_a_while(n
 
 def test_after_that_while_it_is_tried_again() -> None:
     async def main() -> None:
-        watched = streaming(refused(422, "Invalid"), page(version="10"), quiet(end_mark(20)))
-        watched.source.answers.insert(2, stream(hangs=True))
+        watched = streaming(
+            error_response(422, "Invalid"),
+            list_response(version="10"),
+            quiet(initial_events_end(20)),
+        )
+        watched.source.responses.insert(2, watch_response(never_ends=True))
         async with watched.runs():
             await asyncio.sleep(1)
-            assert not watched.habits.streams(1.0)
-            assert watched.habits.streams(STREAMLESS + 1)
+            assert not watched.habits.supports_watchlist(1.0)
+            assert watched.habits.supports_watchlist(WATCHLIST_UNSUPPORTED_PAUSE + 1)
 
     in_virtual_time(main)
 
@@ -224,23 +232,25 @@ def test_a_server_that_never_marks_the_end_is_listed_after_a_deadline() -> None:
     """Aggregated servers that ignore sendInitialEvents; client-go never syncs with those."""
 
     async def main() -> None:
-        watched = streaming(quiet(added("a", 3)), page(body("a", 3), version="10"))
+        watched = streaming(quiet(added("a", 3)), list_response(body("a", 3), version="10"))
         async with watched.runs():
             await asyncio.sleep(29)
             assert watched.asked() == ["watchlist"]
             await asyncio.sleep(2)
             assert watched.asked() == ["watchlist", "list 0", "watch 10"]
             assert watched.popped() == ["state 10: a"]
-            assert watched.causes == ["watchlist overdue"]
-            assert watched.source.open == 1, "the stream that was given up is closed"
+            assert watched.causes == ["watchlist watchlist_timeout"]
+            assert watched.source.open_responses == 1, "the stream that was given up is closed"
 
     in_virtual_time(main)
 
 
 def test_one_that_goes_on_sending_changes_without_a_mark_is_given_up_too() -> None:
     async def main() -> None:
-        watched = Watched(Drip(script(watch_lists=True).answers, watch_lists=True))
-        watched.source.answers.append(page(version="10"))
+        watched = Watched(
+            Drip(scripted_lister_watcher(watch_lists=True).responses, watch_lists=True)
+        )
+        watched.source.responses.append(list_response(version="10"))
         async with watched.runs(LivenessPolicy(initial_total=100)):
             await asyncio.sleep(99)
             assert watched.asked() == ["watchlist"]
@@ -251,7 +261,7 @@ def test_one_that_goes_on_sending_changes_without_a_mark_is_given_up_too() -> No
 
 
 @dataclass(slots=True, eq=False)
-class Drip(Script):
+class Drip(ScriptedListerWatcher):
     """Sends an addition a second, and no mark."""
 
     @asynccontextmanager
@@ -269,7 +279,7 @@ class Drip(Script):
 @pytest.mark.parametrize("code", [401, 403, 404, 429, 503])
 def test_what_a_list_would_be_answered_as_well_never_leads_to_one(code: int) -> None:
     async def main() -> None:
-        watched = streaming(*[refused(code, "")] * 20)
+        watched = streaming(*[error_response(code, "")] * 20)
         async with watched.runs():
             await asyncio.sleep(5 * MINUTE)
             assert set(watched.asked()) == {"watchlist"}
@@ -281,9 +291,9 @@ def test_what_a_list_would_be_answered_as_well_never_leads_to_one(code: int) -> 
 def test_an_expired_version_leads_to_a_consistent_watch_list_at_once() -> None:
     async def main() -> None:
         watched = streaming(
-            stream(end_mark(5), error_event(410, "Expired")),
-            stream(error_event(410, "Expired")),
-            quiet(end_mark(50)),
+            watch_response(initial_events_end(5), error_event(410, "Expired")),
+            watch_response(error_event(410, "Expired")),
+            quiet(initial_events_end(50)),
         )
         async with watched.runs():
             await asyncio.sleep(5)
@@ -293,13 +303,13 @@ def test_an_expired_version_leads_to_a_consistent_watch_list_at_once() -> None:
 
 
 @dataclass(slots=True, eq=False)
-class Dripping(Script):
+class Dripping(ScriptedListerWatcher):
     """Sends a space a second instead of a list, the first time."""
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         if self.requests:
-            async with Script.list(self, request) as chunks:
+            async with ScriptedListerWatcher.list(self, request) as chunks:
                 yield chunks
         else:
             self.requests.append(request)
@@ -314,11 +324,13 @@ class Dripping(Script):
 
 def test_a_list_that_drips_for_ever_is_given_up_too() -> None:
     async def main() -> None:
-        watched = Watched(Dripping(script(page(version="10"), quiet()).answers))
+        watched = Watched(
+            Dripping(scripted_lister_watcher(list_response(version="10"), quiet()).responses)
+        )
         async with watched.runs():
             await asyncio.sleep(10 * MINUTE + 5)
             assert watched.asked() == ["list 0", "list 0", "watch 10"]
-            assert watched.causes == ["list severed"]
+            assert watched.causes == ["list connection_lost"]
             assert "has not ended after 600 s" in str(watched.problems[0].error)
 
     in_virtual_time(main)
@@ -328,7 +340,7 @@ def test_a_list_that_drips_for_ever_is_given_up_too() -> None:
 
 
 @dataclass(slots=True, eq=False)
-class Bookmarking(Script):
+class Bookmarking(ScriptedListerWatcher):
     """A server that sends a bookmark a minute; its streams fall silent after so many seconds."""
 
     silent_after: float = float("inf")
@@ -337,12 +349,12 @@ class Bookmarking(Script):
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         self.requests.append(request)
-        self.open += 1
+        self.open_responses += 1
         try:
             async with aclosing(self._bookmarks()) as bookmarks:
                 yield bookmarks
         finally:
-            self.open -= 1
+            self.open_responses -= 1
 
     async def _bookmarks(self) -> AsyncGenerator[bytes]:
         began = asyncio.get_running_loop().time()
@@ -354,14 +366,14 @@ class Bookmarking(Script):
             yield bookmark(self.version)
 
 
-def bookmarking(*answers: Answer, silent_after: float = float("inf")) -> Watched:
-    source = Bookmarking(script(*answers).answers, silent_after=silent_after)
+def bookmarking(*answers: ScriptedResponse, silent_after: float = float("inf")) -> Watched:
+    source = Bookmarking(scripted_lister_watcher(*answers).responses, silent_after=silent_after)
     return Watched(source)
 
 
 def test_a_stream_with_a_bookmark_a_minute_is_left_alone() -> None:
     async def main() -> None:
-        watched = bookmarking(page(version="10"))
+        watched = bookmarking(list_response(version="10"))
         async with watched.runs() as reflector:
             await asyncio.sleep(5.5 * MINUTE)
             assert watched.asked() == ["list 0", "watch 10"]
@@ -374,15 +386,17 @@ def test_a_stream_with_a_bookmark_a_minute_is_left_alone() -> None:
 
 def test_one_that_went_silent_is_replaced_within_80_seconds_after_one_look() -> None:
     async def main() -> None:
-        watched = bookmarking(page(version="10"), page(version="99"), silent_after=1.5 * MINUTE)
+        watched = bookmarking(
+            list_response(version="10"), list_response(version="99"), silent_after=1.5 * MINUTE
+        )
         async with watched.runs():
             await asyncio.sleep(MINUTE + 74)
             assert watched.asked() == ["list 0", "watch 10"]
             await asyncio.sleep(6)
             assert watched.asked() == ["list 0", "watch 10", "probe", "watch 11"]
-            assert watched.causes == ["watch silent"]
+            assert watched.causes == ["watch idle_timeout"]
             assert isinstance(watched.problems[0].error, RequestTimedOut)
-            assert watched.source.open == 1
+            assert watched.source.open_responses == 1
 
     in_virtual_time(main)
 
@@ -391,25 +405,27 @@ def test_connections_that_die_one_after_the_other_are_noticed_as_fast_each_time(
     """Each brings what the one before missed, and then nothing more."""
 
     async def main() -> None:
-        answers: list[Answer] = [page(version="10")]
+        answers: list[ScriptedResponse] = [list_response(version="10")]
         for version in range(11, 31):
-            answers += [quiet(added(f"pod-{version}", version)), page(version="99")]
-        watched = Watched(script(*answers))
-        watched.habits.cadence = MINUTE
+            answers += [quiet(added(f"pod-{version}", version)), list_response(version="99")]
+        watched = Watched(scripted_lister_watcher(*answers))
+        watched.habits.bookmark_interval = MINUTE
         async with watched.runs():
             await asyncio.sleep(10 * 76)
             assert watched.asked().count("probe") == 10
-            assert watched.causes == ["watch silent"] * 10
+            assert watched.causes == ["watch idle_timeout"] * 10
 
     in_virtual_time(main)
 
 
 def test_a_bookmark_without_a_version_behind_events_moves_nothing_back() -> None:
     async def main() -> None:
-        nothing = line("BOOKMARK", '{"metadata":{"resourceVersion":""}}')
+        nothing = event_line("BOOKMARK", '{"metadata":{"resourceVersion":""}}')
         watched = Watched(
-            script(
-                page(version="10"), stream(added("a", 11) + modified("a", 12) + nothing), quiet()
+            scripted_lister_watcher(
+                list_response(version="10"),
+                watch_response(added("a", 11) + modified("a", 12) + nothing),
+                quiet(),
             )
         )
         async with watched.runs():
@@ -421,7 +437,7 @@ def test_a_bookmark_without_a_version_behind_events_moves_nothing_back() -> None
 
 def test_an_initial_state_is_given_up_as_soon_as_it_was_asked_to_be() -> None:
     async def main() -> None:
-        watched = streaming(quiet(added("a", 3)), page(body("a", 3), version="10"))
+        watched = streaming(quiet(added("a", 3)), list_response(body("a", 3), version="10"))
         async with watched.runs(LivenessPolicy(initial_silence=2)):
             await asyncio.sleep(2.5)
             assert watched.asked() == ["watchlist", "list 0", "watch 10"]
@@ -431,13 +447,13 @@ def test_an_initial_state_is_given_up_as_soon_as_it_was_asked_to_be() -> None:
 
 def test_where_no_bookmark_was_ever_seen_silence_is_borne_until_the_deadline() -> None:
     async def main() -> None:
-        watched = Watched(script(page(version="10"), quiet()))
+        watched = Watched(scripted_lister_watcher(list_response(version="10"), quiet()))
         async with watched.runs():
             await asyncio.sleep(5.5 * MINUTE)
             assert watched.asked() == ["list 0", "watch 10"]
             await asyncio.sleep(6 * MINUTE)
             assert watched.asked() == ["list 0", "watch 10", "watch 10"]
-            assert watched.causes == ["watch severed"]
+            assert watched.causes == ["watch connection_lost"]
 
     in_virtual_time(main)
 
@@ -445,8 +461,12 @@ def test_where_no_bookmark_was_ever_seen_silence_is_borne_until_the_deadline() -
 def test_a_consumer_that_is_slow_is_not_the_server_s_silence() -> None:
     async def main() -> None:
         lines = b"".join(added(f"pod-{number}", number) for number in range(11, HIGH_MARK + 20))
-        watched = Watched(script(page(version="10"), quiet(lines, added("last", 99_999))))
-        watched.habits.cadence = MINUTE
+        watched = Watched(
+            scripted_lister_watcher(
+                list_response(version="10"), quiet(lines, added("last", 99_999))
+            )
+        )
+        watched.habits.bookmark_interval = MINUTE
         async with watched.runs():
             await asyncio.sleep(10 * MINUTE)
             assert watched.asked() == ["list 0", "watch 10"]
@@ -460,7 +480,9 @@ def test_a_consumer_that_is_slow_is_not_the_server_s_silence() -> None:
 def test_a_probe_that_fails_is_not_repeated_and_the_watch_goes_on() -> None:
     async def main() -> None:
         watched = bookmarking(
-            page(version="10"), refused(500, "InternalError"), silent_after=1.5 * MINUTE
+            list_response(version="10"),
+            error_response(500, "InternalError"),
+            silent_after=1.5 * MINUTE,
         )
         async with watched.runs():
             await asyncio.sleep(MINUTE + 85)
@@ -477,20 +499,20 @@ def test_a_silent_stream_of_a_restored_server_leads_to_its_state() -> None:
 
     async def main() -> None:
         watched = Watched(
-            script(
-                page(body("a", 3), body("b", 9), version="10"),
+            scripted_lister_watcher(
+                list_response(body("a", 3), body("b", 9), version="10"),
                 quiet(),
-                page(version="7"),
-                page(body("a", 3), version="7"),
+                list_response(version="7"),
+                list_response(body("a", 3), version="7"),
                 quiet(),
             )
         )
-        watched.habits.cadence = MINUTE
+        watched.habits.bookmark_interval = MINUTE
         async with watched.runs() as reflector:
             await asyncio.sleep(100)
             assert watched.asked() == ["list 0", "watch 10", "probe", "list", "watch 7"]
             assert watched.popped() == ["state 10: a,b", "rewound 7: a"]
-            assert watched.causes == ["watch silent", "rewind rewound"]
+            assert watched.causes == ["watch idle_timeout", "rewind rewound"]
             assert isinstance(watched.problems[-1].error, ServerRewound)
             assert reflector.reports.rewinds == 1
 
@@ -499,11 +521,13 @@ def test_a_silent_stream_of_a_restored_server_leads_to_its_state() -> None:
 
 def test_a_version_that_stays_too_large_leads_there_too() -> None:
     async def main() -> None:
-        too_large = refused(504, "Timeout", "Too large resource version: 10, current: 7")
+        too_large = error_response(504, "Timeout", "Too large resource version: 10, current: 7")
         watched = streaming(
-            stream(end_mark(10), deleted("a", 12), error_event(500, "InternalError")),
+            watch_response(
+                initial_events_end(10), deleted("a", 12), error_event(500, "InternalError")
+            ),
             too_large,
-            quiet(added("a", 3), end_mark(7)),
+            quiet(added("a", 3), initial_events_end(7)),
         )
         async with watched.runs():
             await asyncio.sleep(10)
@@ -516,10 +540,10 @@ def test_a_version_that_stays_too_large_leads_there_too() -> None:
 def test_objects_in_memory_are_not_reused_where_versions_may_be_given_twice() -> None:
     async def main() -> None:
         reused: list[str] = []
-        source = script(
-            page(body("a", 3), version="10"),
-            stream(error_event(504, "Timeout", "Too large resource version")),
-            page(body("a", 3), version="7"),
+        source = scripted_lister_watcher(
+            list_response(body("a", 3), version="10"),
+            watch_response(error_event(504, "Timeout", "Too large resource version")),
+            list_response(body("a", 3), version="7"),
         )
         queue = DeltaQueue()
 
@@ -527,7 +551,7 @@ def test_objects_in_memory_are_not_reused_where_versions_may_be_given_twice() ->
             reused.append("asked")
             return obj
 
-        async with running(Reflector(source, queue, known=known).run()):
+        async with running_in_background(Reflector(source, queue, known=known).run()):
             await asyncio.sleep(5)
         assert len(reused) == 1, "for the first list, and not for the consistent one"
 
@@ -554,7 +578,7 @@ async def widgets_of(
     source = ClusterSource(cluster).lister_watcher(WIDGETS)
     informer = SharedInformer(source, on_error=problems.append)
     informer.add_handler(told.append)
-    async with running(informer.run()):
+    async with running_in_background(informer.run()):
         yield informer
 
 
@@ -610,7 +634,7 @@ def test_where_only_404_and_discovery_tell_it_the_cache_is_emptied_with_that_rea
         source = ClusterSource(cluster)
         informer = SharedInformer(source.lister_watcher(WIDGETS))
         informer.add_handler(told.append)
-        async with running(informer.run()):
+        async with running_in_background(informer.run()):
             await informer.wait_synced(timeout=5)
             with source.faults.reset(verb="watch"):
                 cluster.remove_resource(WIDGETS)
@@ -635,7 +659,7 @@ def test_what_is_refused_is_not_gone_while_discovery_shows_it(code: int) -> None
         source = ClusterSource(cluster)
         informer = SharedInformer(source.lister_watcher(WIDGETS))
         informer.add_handler(told.append)
-        async with running(informer.run()):
+        async with running_in_background(informer.run()):
             await informer.wait_synced(timeout=5)
             with (
                 source.faults.status(code, verb="watch"),
@@ -657,7 +681,7 @@ def test_neither_is_it_while_discovery_can_not_be_asked() -> None:
         cluster = with_widgets("a")
         source = ClusterSource(cluster)
         informer = SharedInformer(source.lister_watcher(WIDGETS))
-        async with running(informer.run()):
+        async with running_in_background(informer.run()):
             await informer.wait_synced(timeout=5)
             with (
                 source.faults.status(404, verb="watch"),
@@ -682,27 +706,29 @@ def test_a_resource_that_is_served_in_another_version_only_is_read_in_that_one()
             await asyncio.sleep(MINUTE)
             assert [obj.name for obj in informer.lister.list()] == ["b"]
             assert informer.lister.list()[0].api_version == "example.com/v2"
-            assert "lookup moved" in [f"{each.phase} {each.cause}" for each in problems]
+            assert "lookup api_version_changed" in [
+                f"{each.phase} {each.cause}" for each in problems
+            ]
 
     in_virtual_time(main)
 
 
 @dataclass(slots=True, eq=False)
-class Located(Script):
+class Located(ScriptedListerWatcher):
     """Knows how to look whether its resource is served; what it finds is scripted too."""
 
     found: list[Resource | FetchError | None] = field(
         default_factory=list[Resource | FetchError | None]
     )
 
-    async def served(self) -> Resource | None:
+    async def discover(self) -> Resource | None:
         await asyncio.sleep(0)
         found = self.found.pop(0)
         if isinstance(found, FetchError):
             raise found
         return found
 
-    def of(self, resource: Resource) -> Located:
+    def with_resource(self, resource: Resource) -> Located:
         raise NotImplementedError
 
 
@@ -710,14 +736,14 @@ def test_an_absence_of_before_confirms_nothing_after_a_state_was_read() -> None:
     """Else one late 404 of a replica that lags behind would empty the cache."""
 
     async def main() -> None:
-        missing = refused(404, "NotFound")
-        answers = script(
-            page(body("a", 3), version="10"),
+        missing = error_response(404, "NotFound")
+        answers = scripted_lister_watcher(
+            list_response(body("a", 3), version="10"),
             missing,
-            page(body("a", 3), version="11"),
+            list_response(body("a", 3), version="11"),
             missing,
             missing,
-        ).answers
+        ).responses
         unknown = ServerFailure(Status(503))
         source = Located(answers, found=[None, unknown, None, *[PODS] * 3])
         watched = Watched(source)
@@ -746,17 +772,19 @@ def test_a_list_that_was_read_to_its_end_makes_room_for_others_at_once() -> None
             def __anext__(self) -> Awaitable[bytes]:
                 return self._chunks.__anext__()
 
-            def settled(self) -> None:
+            def release(self) -> None:
                 settled.append("now")
 
         @dataclass(slots=True, eq=False)
-        class Shared(Script):
+        class Shared(ScriptedListerWatcher):
             @asynccontextmanager
             async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-                async with Script.list(self, request) as chunks:
+                async with ScriptedListerWatcher.list(self, request) as chunks:
                     yield Chunks(chunks)
 
-        answers = script(page(version="10", token="t1"), page(version="10"), quiet()).answers
+        answers = scripted_lister_watcher(
+            list_response(version="10", token="t1"), list_response(version="10"), quiet()
+        ).responses
         async with Watched(Shared(answers)).runs():
             await asyncio.sleep(1)
         assert settled == ["now"], "behind the last page, and once"

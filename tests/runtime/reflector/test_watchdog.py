@@ -7,9 +7,9 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
-from aioinformer._core.listwatch.idle_timeout import Liveness, LivenessPolicy
-from aioinformer._core.listwatch.server_profile import Habits
-from aioinformer._runtime.reflector.watchdog import MEANWHILE, Watchdog
+from aioinformer._core.listwatch.idle_timeout import IdleTimeout, LivenessPolicy
+from aioinformer._core.listwatch.server_profile import ServerProfile
+from aioinformer._runtime.reflector.watchdog import RECHECK_DELAY, Watchdog
 from aioinformer.testing.simulation.loop import SimulatedLoop, run
 
 
@@ -21,9 +21,15 @@ def time() -> float:
     return asyncio.get_running_loop().time()
 
 
-def a_minute() -> Liveness:
+def a_minute() -> IdleTimeout:
     """Silence of 75 s is too long."""
-    return Liveness(LivenessPolicy(), Habits(cadence=60.0), now=time(), timeout=600, initial=False)
+    return IdleTimeout(
+        LivenessPolicy(),
+        ServerProfile(bookmark_interval=60.0),
+        now=time(),
+        timeout=600,
+        initial=False,
+    )
 
 
 def test_it_ends_a_wait_that_is_too_long_and_says_so() -> None:
@@ -32,7 +38,7 @@ def test_it_ends_a_wait_that_is_too_long_and_says_so() -> None:
             watchdog.guard(a_minute())
             await asyncio.sleep(1000)
         assert watchdog.expired
-        assert time() == pytest.approx(75.0 + MEANWHILE)
+        assert time() == pytest.approx(75.0 + RECHECK_DELAY)
 
     in_virtual_time(main)
 
@@ -44,10 +50,10 @@ def test_whatever_comes_puts_it_off_without_a_new_timer() -> None:
             watchdog.guard(liveness)
             for _ in range(50):
                 await asyncio.sleep(10)
-                liveness.heard(time())
+                liveness.data_received(time())
             await asyncio.sleep(1000)
         assert watchdog.expired
-        assert time() == pytest.approx(575.0 + MEANWHILE)
+        assert time() == pytest.approx(575.0 + RECHECK_DELAY)
 
     in_virtual_time(main)
 
@@ -59,8 +65,8 @@ def test_what_comes_at_the_last_moment_counts() -> None:
         async with Watchdog() as watchdog:
             liveness = a_minute()
             watchdog.guard(liveness)
-            await asyncio.sleep(75 + MEANWHILE / 2)
-            liveness.heard(time())
+            await asyncio.sleep(75 + RECHECK_DELAY / 2)
+            liveness.data_received(time())
             await asyncio.sleep(60)
         assert not watchdog.expired
 
@@ -91,15 +97,15 @@ def test_an_end_that_comes_into_being_later_is_noticed() -> None:
     """The first bookmark of a resource makes silence mean something."""
 
     async def main() -> None:
-        habits = Habits()
+        habits = ServerProfile()
         async with Watchdog() as watchdog:
-            liveness = Liveness(LivenessPolicy(), habits, now=time(), timeout=600, initial=False)
+            liveness = IdleTimeout(LivenessPolicy(), habits, now=time(), timeout=600, initial=False)
             watchdog.guard(liveness)
             await asyncio.sleep(60)
-            liveness.heard(time())
-            liveness.bookmark(time())
+            liveness.data_received(time())
+            liveness.record_bookmark(time())
             await asyncio.sleep(1000)
-        assert time() == pytest.approx(135.0 + MEANWHILE)
+        assert time() == pytest.approx(135.0 + RECHECK_DELAY)
 
     in_virtual_time(main)
 
@@ -154,7 +160,7 @@ def test_a_process_that_hung_gives_what_came_meanwhile_a_second_to_be_read() -> 
             loop.suspend(200.0)
             loop.call_later(0.05, read.set_result, None)
             await read
-            liveness.heard(time())
+            liveness.data_received(time())
         return watchdog.expired
 
     with asyncio.Runner(loop_factory=lambda: Suspending(seed=0)) as runner:
@@ -167,6 +173,6 @@ def test_its_repr_says_what_it_does() -> None:
         assert repr(watchdog) == "<Watchdog asleep None>"
         async with watchdog:
             watchdog.guard(a_minute())
-            assert repr(watchdog) == "<Watchdog on guard <Liveness settled limit=75 s>>"
+            assert repr(watchdog) == "<Watchdog on guard <IdleTimeout settled limit=75 s>>"
 
     in_virtual_time(main)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from aioinformer import Health
-from aioinformer._runtime.reporting.health import Condition
+from aioinformer._runtime.reporting.health import ReflectorStatus
 from aioinformer.errors import ConnectionFailed
 
 
@@ -25,43 +25,45 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def condition(clock: Clock) -> Condition:
-    condition = Condition()
+def condition(clock: Clock) -> ReflectorStatus:
+    condition = ReflectorStatus()
     condition.start(clock)
     return condition
 
 
 def test_a_reflector_that_has_not_started_is_new() -> None:
-    condition = Condition()
+    condition = ReflectorStatus()
 
     assert (condition.state, condition.error, condition.retry_in) == ("new", None, None)
     assert condition.since == 0
 
 
-def test_since_counts_from_the_last_change_of_state(condition: Condition, clock: Clock) -> None:
-    condition.enter("listing")
+def test_since_counts_from_the_last_change_of_state(
+    condition: ReflectorStatus, clock: Clock
+) -> None:
+    condition.set_state("listing")
     clock.now += 3
-    condition.enter("listing")
+    condition.set_state("listing")
     assert condition.since == 3
 
-    condition.enter("watching")
+    condition.set_state("watching")
     assert condition.since == 0
 
 
-def test_an_error_stays_until_something_works(condition: Condition) -> None:
+def test_an_error_stays_until_something_works(condition: ReflectorStatus) -> None:
     error = ConnectionFailed("refused", phase="list")
-    condition.enter("listing")
-    condition.fail(error)
-    condition.wait(1)
-    condition.enter("listing")
+    condition.set_state("listing")
+    condition.record_error(error)
+    condition.schedule_retry(1)
+    condition.set_state("listing")
     assert condition.error is error
 
-    condition.succeed()
+    condition.clear_error()
     assert condition.error is None
 
 
-def test_the_next_attempt_is_counted_down(condition: Condition, clock: Clock) -> None:
-    condition.wait(5)
+def test_the_next_attempt_is_counted_down(condition: ReflectorStatus, clock: Clock) -> None:
+    condition.schedule_retry(5)
     clock.now += 2
     assert (condition.state, condition.retry_in) == ("waiting", 3)
 
@@ -69,27 +71,27 @@ def test_the_next_attempt_is_counted_down(condition: Condition, clock: Clock) ->
     assert condition.retry_in == 0
 
 
-def test_who_does_something_again_has_no_next_attempt(condition: Condition) -> None:
-    condition.wait(5)
-    condition.enter("listing")
+def test_who_does_something_again_has_no_next_attempt(condition: ReflectorStatus) -> None:
+    condition.schedule_retry(5)
+    condition.set_state("listing")
 
     assert condition.retry_in is None
 
 
 def test_two_waits_in_a_row_are_one_state_with_a_new_due_time(
-    condition: Condition, clock: Clock
+    condition: ReflectorStatus, clock: Clock
 ) -> None:
-    condition.wait(5)
+    condition.schedule_retry(5)
     clock.now += 5
-    condition.wait(8)
+    condition.schedule_retry(8)
 
     assert (condition.since, condition.retry_in) == (5, 8)
 
 
-def test_the_repr_of_a_condition_shows_the_error(condition: Condition) -> None:
-    condition.fail(ConnectionFailed("refused"))
+def test_the_repr_of_a_condition_shows_the_error(condition: ReflectorStatus) -> None:
+    condition.record_error(ConnectionFailed("refused"))
 
-    assert repr(condition) == "<Condition new error=ConnectionFailed('refused')>"
+    assert repr(condition) == "<ReflectorStatus new error=ConnectionFailed('refused')>"
 
 
 SOUND = Health(

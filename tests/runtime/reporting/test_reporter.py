@@ -12,8 +12,8 @@ import pytest
 
 from aioinformer import ListRequest, Metrics, NoMetrics, Problem, WatchRequest
 from aioinformer._core.listwatch.outcomes import Outcome
-from aioinformer._core.listwatch.requests import LookupRequest, Verb
-from aioinformer._runtime.reporting.reporter import Reports
+from aioinformer._core.listwatch.requests import DiscoveryRequest, Verb
+from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer.errors import ConnectionFailed, ServerRewound
 
 REFUSED = ConnectionFailed("https://10.0.0.1:6443: connection refused", phase="list")
@@ -49,8 +49,8 @@ class Told:
     metrics: Counted = field(default_factory=Counted)
     problems: list[Problem] = field(default_factory=list[Problem])
 
-    def reports(self) -> Reports:
-        reports = Reports(
+    def reports(self) -> InformerReporter:
+        reports = InformerReporter(
             "pods where app=shop",
             label="pods (selected)",
             metrics=self.metrics,
@@ -65,13 +65,13 @@ def test_a_failure_reaches_health_log_metrics_and_the_hook(
 ) -> None:
     told = Told()
     reports = told.reports()
-    reports.asked(ListRequest())
+    reports.request_started(ListRequest())
     told.now += 2.0
 
-    reports.ended(Outcome.UNREACHABLE, REFUSED, 0.75)
+    reports.request_ended(Outcome.UNREACHABLE, REFUSED, 0.75)
 
-    assert reports.condition.error is REFUSED
-    assert (reports.condition.state, reports.condition.retry_in) == ("waiting", 0.75)
+    assert reports.status.error is REFUSED
+    assert (reports.status.state, reports.status.retry_in) == ("waiting", 0.75)
     assert [record.getMessage() for record in caplog.records] == [
         "pods where app=shop: ConnectionFailed: https://10.0.0.1:6443: connection refused"
     ]
@@ -91,16 +91,18 @@ def test_a_failure_reaches_health_log_metrics_and_the_hook(
     ]
 
 
-@pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.ERRED, Outcome.OVERDUE])
+@pytest.mark.parametrize(
+    "outcome", [Outcome.BAD_REQUEST, Outcome.ERROR_EVENT, Outcome.WATCHLIST_TIMEOUT]
+)
 def test_a_server_without_watch_lists_is_no_warning_and_is_told_everywhere(
     outcome: Outcome, caplog: pytest.LogCaptureFixture
 ) -> None:
     told = Told()
     reports = told.reports()
-    reports.asked(WatchRequest("", 300, initial=True))
+    reports.request_started(WatchRequest("", 300, initial=True))
 
     with caplog.at_level(logging.INFO):
-        reports.ended(outcome, REFUSED, 0.0)
+        reports.request_ended(outcome, REFUSED, 0.0)
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         (
@@ -109,24 +111,24 @@ def test_a_server_without_watch_lists_is_no_warning_and_is_told_everywhere(
             "ConnectionFailed: https://10.0.0.1:6443: connection refused",
         )
     ]
-    assert reports.condition.error is REFUSED
+    assert reports.status.error is REFUSED
     assert told.metrics.told[-1] == "pods (selected): watchlist ConnectionFailed"
     assert [problem.phase for problem in told.problems] == ["watchlist"]
 
 
 @pytest.mark.parametrize(
     ("outcome", "complete"),
-    [(Outcome.UNREACHABLE, False), (Outcome.DENIED, False), (Outcome.ERRED, True)],
+    [(Outcome.UNREACHABLE, False), (Outcome.ACCESS_DENIED, False), (Outcome.ERROR_EVENT, True)],
 )
 def test_any_other_end_of_a_watch_list_is_a_warning(
     outcome: Outcome, complete: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     reports = Told().reports()
-    reports.asked(WatchRequest("", 300, initial=True))
+    reports.request_started(WatchRequest("", 300, initial=True))
     if complete:
-        reports.watching()
+        reports.watch_opened()
 
-    reports.ended(outcome, REFUSED, 0.0)
+    reports.request_ended(outcome, REFUSED, 0.0)
 
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
@@ -136,13 +138,13 @@ def test_what_ends_well_is_counted_and_told_to_nobody_else(
 ) -> None:
     told = Told()
     reports = told.reports()
-    reports.condition.fail(REFUSED)
-    reports.asked(WatchRequest("10", 300))
+    reports.status.record_error(REFUSED)
+    reports.request_started(WatchRequest("10", 300))
     reports.received(1000, 3)
 
-    reports.ended(Outcome.ENDED, None, 0.0)
+    reports.request_ended(Outcome.ENDED, None, 0.0)
 
-    assert reports.condition.error is None
+    assert reports.status.error is None
     assert told.problems == []
     assert caplog.records == []
     assert told.metrics.told[1:] == [
@@ -154,10 +156,10 @@ def test_what_ends_well_is_counted_and_told_to_nobody_else(
 def test_a_request_that_is_cut_short_is_counted_as_such() -> None:
     told = Told()
     reports = told.reports()
-    reports.asked(WatchRequest("", 300, initial=True))
+    reports.request_started(WatchRequest("", 300, initial=True))
     told.now += 5.0
 
-    reports.cancelled()
+    reports.request_cancelled()
 
     assert told.metrics.told[-1] == "pods (selected): watchlist cancelled after 5 s"
 
@@ -168,31 +170,31 @@ def test_a_request_that_is_cut_short_is_counted_as_such() -> None:
         (ListRequest(), "listing"),
         (WatchRequest("", 300, initial=True), "listing"),
         (WatchRequest("10", 300), "new"),
-        (ListRequest("", 1, probe=True), "new"),
-        (LookupRequest(), "new"),
+        (ListRequest("", 1, freshness_check=True), "new"),
+        (DiscoveryRequest(), "new"),
     ],
     ids=["list", "watchlist", "watch", "probe", "lookup"],
 )
 def test_what_the_informer_does_meanwhile(
-    request_: ListRequest | WatchRequest | LookupRequest, state: str
+    request_: ListRequest | WatchRequest | DiscoveryRequest, state: str
 ) -> None:
     reports = Told().reports()
-    reports.asked(request_)
+    reports.request_started(request_)
 
-    assert reports.condition.state == state
+    assert reports.status.state == state
 
 
 def test_a_hook_that_raises_is_logged_and_has_no_effect(caplog: pytest.LogCaptureFixture) -> None:
     def hook(problem: Problem) -> None:
         raise ValueError(f"no room for {problem.cause}")
 
-    reports = Reports("pods", on_error=hook)
-    reports.asked(ListRequest())
-    reports.ended(Outcome.UNREACHABLE, REFUSED, 0.8)
+    reports = InformerReporter("pods", on_error=hook)
+    reports.request_started(ListRequest())
+    reports.request_ended(Outcome.UNREACHABLE, REFUSED, 0.8)
 
     assert "the error hook raised" in caplog.text
     assert "no room for unreachable" in caplog.text
-    assert reports.condition.error is REFUSED
+    assert reports.status.error is REFUSED
 
 
 async def _async_hook(problem: Problem) -> None:
@@ -216,7 +218,7 @@ class _AsyncHook:
 )
 def test_what_can_not_be_told_of_problems_is_a_type_error(wrong: Any, said: str) -> None:
     with pytest.raises(TypeError, match=said):
-        Reports("pods", on_error=wrong)
+        InformerReporter("pods", on_error=wrong)
 
 
 def test_a_hook_that_raises_a_cancellation_has_no_effect_either(
@@ -225,7 +227,7 @@ def test_a_hook_that_raises_a_cancellation_has_no_effect_either(
     def hook(problem: Problem) -> None:
         raise CancelledError
 
-    Reports("pods", on_error=hook).handler_failed("audit", ValueError("mine"))
+    InformerReporter("pods", on_error=hook).handler_failed("audit", ValueError("mine"))
 
     assert "the error hook raised" in caplog.text
 
@@ -249,7 +251,7 @@ def test_a_server_that_went_back_in_time_is_counted_and_announced(
     told = Told()
     reports = told.reports()
     with caplog.at_level(logging.WARNING):
-        reports.rewound(ServerRewound("pods", "7"))
+        reports.server_rewound(ServerRewound("pods", "7"))
 
     assert reports.rewinds == 1
     assert [each.phase for each in told.problems] == ["rewind"]
@@ -258,17 +260,17 @@ def test_a_server_that_went_back_in_time_is_counted_and_announced(
 
 def test_absence_is_shown_while_it_lasts() -> None:
     reports = Told().reports()
-    reports.asked(LookupRequest())
-    reports.absent(confirmed=False)
-    reports.ended(Outcome.ABSENT, None, 3.0)
-    states = [reports.condition.state]
+    reports.request_started(DiscoveryRequest())
+    reports.resource_absent(confirmed=False)
+    reports.request_ended(Outcome.NOT_SERVED, None, 3.0)
+    states = [reports.status.state]
 
-    reports.asked(LookupRequest())
-    reports.ended(Outcome.APPEARED, None, 0.0)
-    reports.asked(ListRequest())
-    states.append(reports.condition.state)
-    reports.ended(Outcome.UNREACHABLE, REFUSED, 3.0)
-    states.append(reports.condition.state)
+    reports.request_started(DiscoveryRequest())
+    reports.request_ended(Outcome.APPEARED, None, 0.0)
+    reports.request_started(ListRequest())
+    states.append(reports.status.state)
+    reports.request_ended(Outcome.UNREACHABLE, REFUSED, 3.0)
+    states.append(reports.status.state)
 
     assert states == ["absent", "listing", "waiting"]
 

@@ -9,11 +9,11 @@ from aioinformer._core.controllers.queue_items import ReadQueue
 from aioinformer._core.instrumentation import Metrics, ReadLevels
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer._runtime.informer.informer import SharedInformer
-from aioinformer._runtime.reporting.reporter import Reports
-from aioinformer._runtime.reporting.safe_metrics import Guarded, guarded
+from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.reporting.safe_metrics import SafeMetrics, wrap_metrics
 from aioinformer.testing import ClusterSource
-from tests.runtime.running import informing, touch, with_pods
-from tests.runtime.sources import PODS, until
+from tests.runtime.informers import cluster_with_pods, label_pod, running_informer
+from tests.runtime.scripted_source import PODS, wait_until
 
 
 class Broken:
@@ -69,7 +69,7 @@ class Broken:
 async def test_an_informer_goes_on_though_its_metrics_raise(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster, metrics, seen = with_pods("a"), Broken(), list[object]()
+    cluster, metrics, seen = cluster_with_pods("a"), Broken(), list[object]()
 
     def handler(event: object) -> None:
         seen.append(event)
@@ -78,9 +78,9 @@ async def test_an_informer_goes_on_though_its_metrics_raise(
     source = ClusterSource(cluster).lister_watcher(PODS)
     pods = SharedInformer(source, metrics=metrics)
     pods.add_handler(handler)
-    async with informing(pods):
-        touch(cluster, "a", "1")
-        await until(lambda: any(isinstance(event, Updated) for event in seen))
+    async with running_informer(pods):
+        label_pod(cluster, "a", "1")
+        await wait_until(lambda: any(isinstance(event, Updated) for event in seen))
         assert pods.health.state == "watching"
 
     assert {"informer_started", "received", "handled", "handler_failed"} <= set(metrics.told)
@@ -91,7 +91,7 @@ async def test_an_informer_goes_on_though_its_metrics_raise(
 
 def test_each_method_is_passed_on_and_does_no_harm() -> None:
     broken = Broken()
-    metrics: Metrics = guarded(broken)
+    metrics: Metrics = wrap_metrics(broken)
 
     metrics.request_started("pods", "list")
     metrics.request_ended("pods", "list", "complete", 1.0)
@@ -100,7 +100,7 @@ def test_each_method_is_passed_on_and_does_no_harm() -> None:
     metrics.reconciled("pods", "success", 0.1)
 
     assert broken.told == ["request_started", "request_ended", "received", "failed", "reconciled"]
-    assert repr(metrics) == f"<Guarded {broken!r}>"
+    assert repr(metrics) == f"<SafeMetrics {broken!r}>"
 
 
 async def test_a_queue_goes_on_though_its_metrics_raise() -> None:
@@ -114,5 +114,5 @@ async def test_a_queue_goes_on_though_its_metrics_raise() -> None:
 
 
 def test_where_nobody_measures_nothing_is_guarded() -> None:
-    assert isinstance(guarded(None), NoMetrics)
-    assert isinstance(Reports("pods", metrics=Broken()).metrics, Guarded)
+    assert isinstance(wrap_metrics(None), NoMetrics)
+    assert isinstance(InformerReporter("pods", metrics=Broken()).metrics, SafeMetrics)

@@ -9,9 +9,17 @@ import pytest
 
 from aioinformer import Event, SharedInformer
 from aioinformer._core.instrumentation import InformerTrace, Span, Tracing
-from aioinformer._runtime.reporting.safe_tracing import Guard, Untraced, informer_trace
-from tests.runtime.running import BRISK, informing
-from tests.runtime.sources import added, body, page, refused, script, stream, until
+from aioinformer._runtime.reporting.safe_tracing import NoTrace, SafeCall, make_informer_trace
+from tests.runtime.informers import FAST_BACKOFF, running_informer
+from tests.runtime.scripted_source import (
+    added,
+    body,
+    error_response,
+    list_response,
+    scripted_lister_watcher,
+    wait_until,
+    watch_response,
+)
 
 
 class Broken:
@@ -92,8 +100,12 @@ async def test_tracing_that_raises_is_logged_once_and_nothing_else_happens(
     at_once: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     tracing = BrokenTracing(at_once=at_once)
-    source = script(refused(503, "x"), page(body("a", 1)), stream(added("b", 11), hangs=True))
-    informer = SharedInformer(source, tracing=is_tracing(tracing), backoff=BRISK)
+    source = scripted_lister_watcher(
+        error_response(503, "x"),
+        list_response(body("a", 1)),
+        watch_response(added("b", 11), never_ends=True),
+    )
+    informer = SharedInformer(source, tracing=is_tracing(tracing), backoff=FAST_BACKOFF)
     told: list[str] = []
 
     async def store(event: Event) -> None:
@@ -101,8 +113,8 @@ async def test_tracing_that_raises_is_logged_once_and_nothing_else_happens(
 
     informer.add_handler(store)
     informer.add_handler(lambda event: told.append(f"plain {event.obj.name}"))
-    async with informing(informer):
-        await until(lambda: len(told) == 4)
+    async with running_informer(informer):
+        await wait_until(lambda: len(told) == 4)
     assert sorted(told) == ["a", "b", "plain a", "plain b"]
     expected = {"informer", "added"} if at_once else {"asked", "received", "complete", "closed"}
     assert expected <= set(tracing.told)
@@ -115,7 +127,7 @@ async def test_what_a_span_makes_of_an_exception_does_not_hide_it() -> None:
 
     class Swallowing(BrokenTracing):
         def informer(self, informer: str, resource: str) -> InformerTrace:
-            return Untraced()
+            return NoTrace()
 
         def handler(self, informer: str, listener: str) -> Callable[[str], Span] | None:
             return lambda kind: Swallowed()
@@ -135,17 +147,21 @@ async def test_what_a_span_makes_of_an_exception_does_not_hide_it() -> None:
         raise ValueError("mine")
 
     ended: list[BaseException | None] = []
-    informer = SharedInformer(script(page(body("a", 1))), tracing=Swallowing(), backoff=BRISK)
+    informer = SharedInformer(
+        scripted_lister_watcher(list_response(body("a", 1))),
+        tracing=Swallowing(),
+        backoff=FAST_BACKOFF,
+    )
     registration = informer.add_handler(clumsy)
-    async with informing(informer):
+    async with running_informer(informer):
         await registration.wait_synced(timeout=5)
     assert registration.statistics().errors == 1
     assert [str(each) for each in ended] == ["mine"]
 
 
 def test_without_tracing_nothing_is_made() -> None:
-    assert repr(informer_trace(None, "pods", "pods")) == "<Untraced>"
-    trace = Untraced()
+    assert repr(make_informer_trace(None, "pods", "pods")) == "<NoTrace>"
+    trace = NoTrace()
     trace.asked("list")
     trace.received(1, 1)
     trace.complete()
@@ -154,4 +170,4 @@ def test_without_tracing_nothing_is_made() -> None:
 
 
 def test_whose_spans_they_are_shows_in_the_repr() -> None:
-    assert repr(Guard("handler store")) == "<Guard of handler store>"
+    assert repr(SafeCall("handler store")) == "<SafeCall of handler store>"

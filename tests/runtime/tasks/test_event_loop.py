@@ -6,17 +6,17 @@ import asyncio
 
 import pytest
 
-from aioinformer._runtime.tasks.event_loop import check_loop, this_loop, this_task
+from aioinformer._runtime.tasks.event_loop import check_loop, running_loop, running_task
 from aioinformer.errors import UsageError
 
 
 async def test_the_loop_and_the_task_are_those_that_run() -> None:
-    assert this_loop() is asyncio.get_running_loop()
-    assert this_task() is asyncio.current_task()
+    assert running_loop() is asyncio.get_running_loop()
+    assert running_task() is asyncio.current_task()
 
 
 def test_outside_of_a_loop_there_is_neither() -> None:
-    for ask in (this_loop, this_task):
+    for ask in (running_loop, running_task):
         with pytest.raises(UsageError, match="must be called in the event loop"):
             ask()
 
@@ -26,7 +26,7 @@ async def test_a_callback_is_no_task() -> None:
 
     def callback() -> None:
         try:
-            this_task()
+            running_task()
         except UsageError as error:
             raised.append(error)
 

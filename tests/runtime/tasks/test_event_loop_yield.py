@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 
-from aioinformer._runtime.tasks.event_loop import BUDGET, STAGING, STEP, Pace
+from aioinformer._runtime.tasks.event_loop import (
+    ITEMS_PER_STEP,
+    SLICE_SECONDS,
+    STAGING_SLICE_SECONDS,
+    TimeSlice,
+)
 
 
 def work(seconds: float) -> None:
@@ -15,59 +20,59 @@ def work(seconds: float) -> None:
 
 
 async def test_nothing_is_due_at_first() -> None:
-    assert not Pace().due
+    assert not TimeSlice().expired
 
 
 async def test_it_is_due_after_its_budget_of_work() -> None:
-    pace = Pace()
+    pace = TimeSlice()
 
-    work(BUDGET)
+    work(SLICE_SECONDS)
 
-    assert pace.due
+    assert pace.expired
 
 
 async def test_breathing_lets_others_have_a_turn_when_it_is_due() -> None:
-    pace, turns = Pace(), list[str]()
+    pace, turns = TimeSlice(), list[str]()
     asyncio.get_running_loop().call_soon(turns.append, "other")
 
-    work(BUDGET)
-    await pace.breathe()
+    work(SLICE_SECONDS)
+    await pace.maybe_yield()
 
     assert turns == ["other"]
-    assert not pace.due
+    assert not pace.expired
 
 
 async def test_breathing_costs_no_turn_of_the_loop_before_it_is_due() -> None:
-    pace, turns = Pace(), list[str]()
+    pace, turns = TimeSlice(), list[str]()
     asyncio.get_running_loop().call_soon(turns.append, "other")
 
-    await pace.breathe()
+    await pace.maybe_yield()
 
     assert turns == []
 
 
 async def test_work_with_large_steps_gives_way_sooner() -> None:
-    pace, turns = Pace(), list[str]()
+    pace, turns = TimeSlice(), list[str]()
     asyncio.get_running_loop().call_soon(turns.append, "other")
-    work(STAGING)
+    work(STAGING_SLICE_SECONDS)
 
-    await pace.breathe()
+    await pace.maybe_yield()
     assert turns == []
-    await pace.breathe(STAGING)
+    await pace.maybe_yield(STAGING_SLICE_SECONDS)
 
     assert turns == ["other"]
-    assert STAGING < BUDGET
+    assert STAGING_SLICE_SECONDS < SLICE_SECONDS
 
 
 async def test_who_was_suspended_anyway_starts_anew() -> None:
-    pace = Pace()
-    work(BUDGET)
+    pace = TimeSlice()
+    work(SLICE_SECONDS)
 
-    pace.rested()
+    pace.reset()
 
-    assert not pace.due
+    assert not pace.expired
 
 
 def test_the_budget_and_a_step_stay_within_the_promise_of_ten_milliseconds() -> None:
-    assert BUDGET * 2 < 0.010
-    assert STEP > 0
+    assert SLICE_SECONDS * 2 < 0.010
+    assert ITEMS_PER_STEP > 0

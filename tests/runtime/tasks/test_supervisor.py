@@ -11,7 +11,7 @@ import pytest
 
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
-from tests.runtime.sources import settle, until
+from tests.runtime.scripted_source import wait_until, yield_to_loop
 
 
 def nothing() -> None:
@@ -23,7 +23,7 @@ def nobody() -> tuple[str, ...]:
 
 
 async def leave(supervisor: Supervisor, error: BaseException | None = None) -> None:
-    await supervisor.leave(error, timeout=1, names=nobody)
+    await supervisor.leave(error, timeout=1, running_names=nobody)
 
 
 @asynccontextmanager
@@ -103,12 +103,12 @@ async def test_leaving_waits_for_the_tasks_to_end() -> None:
         try:
             await for_ever()
         finally:
-            await settle()
+            await yield_to_loop()
             log.append("tidied")
 
     async with entered(supervisor):
         supervisor.spawn(tidy(), name="tidy")
-        await settle()
+        await yield_to_loop()
 
     assert log == ["tidied"]
 
@@ -117,31 +117,31 @@ async def test_what_does_not_end_in_time_is_named(caplog: pytest.LogCaptureFixtu
     supervisor, finish = Supervisor("work"), asyncio.Event()
     await supervisor.enter(nothing)
     child = supervisor.spawn(_deaf(finish), name="deaf child")
-    await settle()
+    await yield_to_loop()
 
     with pytest.raises(ShutdownIncomplete, match=r"0\.001 s after .*: a handler") as caught:
-        await supervisor.leave(None, timeout=0.001, names=lambda: ("a handler",))
+        await supervisor.leave(None, timeout=0.001, running_names=lambda: ("a handler",))
 
     assert caught.value.left == ("a handler",)
     assert "a handler" in caplog.text
     finish.set()
     await asyncio.wait({child})
-    await settle()
+    await yield_to_loop()
 
 
 async def test_what_has_no_better_name_is_named_by_its_task() -> None:
     supervisor, finish = Supervisor("work"), asyncio.Event()
     await supervisor.enter(nothing)
     child = supervisor.spawn(_deaf(finish), name="deaf child")
-    await settle()
+    await yield_to_loop()
 
     with pytest.raises(ShutdownIncomplete) as caught:
-        await supervisor.leave(None, timeout=0.001, names=nobody)
+        await supervisor.leave(None, timeout=0.001, running_names=nobody)
 
     assert caught.value.left == ("deaf child",)
     finish.set()
     await asyncio.wait({child})
-    await settle()
+    await yield_to_loop()
 
 
 async def _deaf(finish: asyncio.Event) -> None:
@@ -240,7 +240,7 @@ async def test_a_body_that_ends_with_the_failure_still_gets_it() -> None:
 
     async def dying() -> None:
         try:
-            await settle(2)
+            await yield_to_loop(2)
         finally:
             ended.set()
         raise RuntimeError("a bug")
@@ -264,7 +264,7 @@ async def test_somebody_else_s_cancellation_goes_before_a_failure() -> None:
     task = asyncio.create_task(body())
     await inside.wait()
     supervisor.spawn(fail(RuntimeError("a bug")), name="child")
-    await until(lambda: task.cancelling() > 0)
+    await wait_until(lambda: task.cancelling() > 0)
     task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
@@ -282,7 +282,7 @@ async def test_a_failure_while_leaving_is_raised() -> None:
 
     async def body() -> None:
         supervisor.spawn(clumsy(), name="child")
-        await settle()
+        await yield_to_loop()
 
     with pytest.raises(RuntimeError, match="while tidying up"):
         await within(supervisor, body)
@@ -296,7 +296,7 @@ async def test_a_failure_that_is_told_of_ends_the_body_before_the_tasks_have_end
 
     async def body() -> None:
         children.append(supervisor.spawn(_deaf(finish), name="deaf child"))
-        await settle()
+        await yield_to_loop()
         asyncio.get_running_loop().call_soon(supervisor.fail, mine)
         await for_ever()
 
@@ -305,7 +305,7 @@ async def test_a_failure_that_is_told_of_ends_the_body_before_the_tasks_have_end
         try:
             await body()
         except BaseException as error:
-            await supervisor.leave(error, timeout=0.001, names=nobody)
+            await supervisor.leave(error, timeout=0.001, running_names=nobody)
             raise
 
     with pytest.raises(RuntimeError, match="mine") as caught:
@@ -315,7 +315,7 @@ async def test_a_failure_that_is_told_of_ends_the_body_before_the_tasks_have_end
     assert "still running 0.001 s after being asked to end: deaf child" in caplog.text
     finish.set()
     await asyncio.wait(children)
-    await settle()
+    await yield_to_loop()
 
 
 async def test_the_first_failure_that_is_told_of_counts() -> None:
@@ -341,7 +341,7 @@ async def test_a_task_that_is_cancelled_alone_is_no_failure() -> None:
     async with entered(supervisor):
         child = supervisor.spawn(for_ever(), name="child")
         child.cancel()
-        await settle()
+        await yield_to_loop()
         assert supervisor.running
 
 

@@ -8,26 +8,28 @@ from contextlib import suppress
 
 import pytest
 
-from aioinformer._runtime.tasks.task_group import Crew
-from tests.runtime.sources import settle
+from aioinformer._runtime.tasks.task_group import StrictTaskGroup
+from tests.runtime.scripted_source import yield_to_loop
 
 
 async def for_ever() -> None:
     await asyncio.Event().wait()
 
 
-async def at_work(crew: Crew, then: Callable[[asyncio.Task[None]], Awaitable[None]]) -> None:
+async def at_work(
+    crew: StrictTaskGroup, then: Callable[[asyncio.Task[None]], Awaitable[None]]
+) -> None:
     """A crew of two; something happens to the first."""
     async with crew:
         crew.start(for_ever(), name="second")
         first = crew.group.create_task(for_ever(), name="first")
-        crew.watch_over(first)
-        await settle()
+        crew.monitor(first)
+        await yield_to_loop()
         await then(first)
 
 
 async def test_who_is_cancelled_alone_takes_all_with_it() -> None:
-    crew = Crew("informer")
+    crew = StrictTaskGroup("informer")
 
     async def cancel(first: asyncio.Task[None]) -> None:
         first.cancel()
@@ -38,14 +40,14 @@ async def test_who_is_cancelled_alone_takes_all_with_it() -> None:
     (error,) = caught.value.exceptions
     assert isinstance(error, RuntimeError)
     assert str(error) == "the first was cancelled, but not by the informer"
-    assert crew.ending()
+    assert crew.is_ending()
 
 
 async def test_a_failure_is_the_only_error_though_the_others_end_cancelled() -> None:
     async def fail() -> None:
         raise KeyError("mine")
 
-    crew = Crew("informer")
+    crew = StrictTaskGroup("informer")
 
     async def add_a_failure(_first: asyncio.Task[None]) -> None:
         crew.start(fail(), name="third")
@@ -60,7 +62,7 @@ async def test_those_that_a_failure_cancels_do_not_fail_though_the_body_goes_on(
     async def fail() -> None:
         raise KeyError("mine")
 
-    crew = Crew("informer")
+    crew = StrictTaskGroup("informer")
 
     async def add_a_failure(_first: asyncio.Task[None]) -> None:
         crew.start(fail(), name="third")
@@ -74,7 +76,7 @@ async def test_those_that_a_failure_cancels_do_not_fail_though_the_body_goes_on(
 
 async def test_the_first_failure_is_told_of_while_others_have_yet_to_end() -> None:
     told: list[BaseException] = []
-    crew, finish, mine = Crew("informer", told.append), asyncio.Event(), KeyError("mine")
+    crew, finish, mine = StrictTaskGroup("informer", told.append), asyncio.Event(), KeyError("mine")
 
     async def fail(error: Exception) -> None:
         raise error
@@ -91,7 +93,7 @@ async def test_the_first_failure_is_told_of_while_others_have_yet_to_end() -> No
             crew.start(fail(mine), name="clumsy")
 
     owner = asyncio.create_task(work())
-    await settle()
+    await yield_to_loop()
     assert told == [mine]
     assert crew.failure is mine
     assert not owner.done()
@@ -104,7 +106,7 @@ async def test_the_first_failure_is_told_of_while_others_have_yet_to_end() -> No
 
 async def test_it_can_be_made_to_fail_by_what_goes_on_in_one_of_its_tasks() -> None:
     told: list[BaseException] = []
-    crew, mine = Crew("informer", told.append), KeyError("mine")
+    crew, mine = StrictTaskGroup("informer", told.append), KeyError("mine")
 
     async def fail(_first: asyncio.Task[None]) -> None:
         crew.fail(mine)
@@ -119,25 +121,28 @@ async def test_it_can_be_made_to_fail_by_what_goes_on_in_one_of_its_tasks() -> N
 
 
 async def test_its_owners_cancellation_is_no_failure_of_theirs() -> None:
-    crew = Crew("informer")
+    crew = StrictTaskGroup("informer")
 
     async def wait(_first: asyncio.Task[None]) -> None:
         await for_ever()
 
     owner = asyncio.create_task(at_work(crew, wait))
-    await settle()
+    await yield_to_loop()
     states = [repr(crew)]
     owner.cancel()
     states.append(repr(crew))
     await asyncio.wait({owner})
 
     assert owner.cancelled()
-    assert states == ["<Crew of informer at work>", "<Crew of informer ending>"]
+    assert states == [
+        "<StrictTaskGroup of informer at work>",
+        "<StrictTaskGroup of informer ending>",
+    ]
 
 
 def test_a_crew_that_was_not_entered_is_new() -> None:
-    crew = Crew("informer")
+    crew = StrictTaskGroup("informer")
 
-    assert not crew.at_work
-    assert not crew.ending()
-    assert repr(crew) == "<Crew of informer new>"
+    assert not crew.entered
+    assert not crew.is_ending()
+    assert repr(crew) == "<StrictTaskGroup of informer new>"

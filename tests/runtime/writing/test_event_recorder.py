@@ -14,7 +14,7 @@ import pytest
 from aioinformer import EventRecorder, KubeObject, Problem
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer._core.writing.event_objects import EventType
-from aioinformer._runtime.writing.event_recorder import ATTEMPTS, QUEUED
+from aioinformer._runtime.writing.event_recorder import MAX_ATTEMPTS, MAX_QUEUED
 from aioinformer.errors import Forbidden, NotRunning, UsageError
 from aioinformer.testing import Cluster, ClusterSource
 from aioinformer.testing.simulation.loop import run
@@ -194,7 +194,7 @@ def test_a_server_in_trouble_is_asked_so_many_times(caplog: pytest.LogCaptureFix
             fault = stage.faults.status(503)
             recorder.record(POD, "Normal", "Created")
             await asyncio.sleep(200)
-            assert fault.hits == ATTEMPTS
+            assert fault.hits == MAX_ATTEMPTS
             assert recorder.statistics.failed == 1
 
     assert len(staged(act).problems) == 1
@@ -204,12 +204,12 @@ def test_more_than_may_wait_is_dropped_and_counted() -> None:
     async def act(stage: Stage) -> None:
         async with stage.recorder() as recorder:
             stage.faults.refuse()
-            for n in range(QUEUED + 10):
+            for n in range(MAX_QUEUED + 10):
                 name = {"metadata": {"name": f"p{n}", "namespace": "web"}}
                 recorder.record({**POD, **name}, "Normal", "Created")
             assert recorder.statistics.dropped == 10
-            assert recorder.statistics.queued == QUEUED
-        assert recorder.statistics.dropped == QUEUED + 10, "what is left when it ends"
+            assert recorder.statistics.queued == MAX_QUEUED
+        assert recorder.statistics.dropped == MAX_QUEUED + 10, "what is left when it ends"
 
     staged(act)
 

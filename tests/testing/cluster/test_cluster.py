@@ -21,7 +21,7 @@ from aioinformer.errors import (
     UnknownResource,
 )
 from aioinformer.testing import Cluster
-from tests.testing.exchanges import WIDGETS, recorded_objects, sent
+from tests.testing.recorded_exchanges import WIDGETS, as_submitted, recorded_objects
 
 
 def pod(name: str = "web-0", **labels: str) -> dict[str, Any]:
@@ -135,10 +135,10 @@ def test_a_cluster_keeps_and_gives_copies(cluster: Cluster) -> None:
 
 def test_a_recorded_object_is_stored_as_the_server_stored_it(cluster: Cluster) -> None:
     for recorded in recorded_objects("10-list-page-1"):
-        created = cluster.create("pods", sent(recorded))
+        created = cluster.create("pods", as_submitted(recorded))
         del created["kind"], created["apiVersion"]
         assert list(created["metadata"]) == list(recorded["metadata"])
-        assert sent(created) == sent(recorded)
+        assert as_submitted(created) == as_submitted(recorded)
 
 
 # -- delete ------------------------------------------------------------------------------------

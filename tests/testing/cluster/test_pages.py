@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 
 from aioinformer.errors import BadRequest, Expired, Invalid, ServerError, ServerFailure
 from aioinformer.testing import Cluster
-from tests.client.recordings import recorded
-from tests.testing.exchanges import WIDGETS, cluster_of, normal, recorded_objects, sent
+from tests.client.recordings import read_recording
+from tests.testing.recorded_exchanges import (
+    WIDGETS,
+    as_submitted,
+    cluster_with,
+    normalize,
+    recorded_objects,
+)
 
 PODS = ("10-list-page-1", "11-list-page-2", "12-list-page-3-last")
 
@@ -46,10 +52,10 @@ def cluster() -> Cluster:
 
 def test_pages_of_pods_are_written_as_a_real_server_writes_them() -> None:
     """Recordings 10 to 12, byte for byte but for versions, uids and times."""
-    cluster, token = cluster_of(*PODS), ""
+    cluster, token = cluster_with(*PODS), ""
     for name in PODS:
         page = cluster.list("pods", namespace="default", limit=3, continue_token=token)
-        assert normal(page) == normal(recorded(name).body)
+        assert normalize(page) == normalize(read_recording(name).body)
         token = token_of(page)
     assert not token
 
@@ -59,9 +65,9 @@ def test_a_list_of_custom_resources_is_written_as_a_real_server_writes_it() -> N
     cluster = Cluster()
     cluster.add_resource(WIDGETS)
     for widget in recorded_objects("50-cr-list"):
-        cluster.create(WIDGETS, sent(widget))
+        cluster.create(WIDGETS, as_submitted(widget))
     body = cluster.list(WIDGETS, namespace="default")
-    assert normal(body) == normal(recorded("50-cr-list").body)
+    assert normalize(body) == normalize(read_recording("50-cr-list").body)
 
 
 def test_characters_of_html_are_escaped(cluster: Cluster) -> None:

@@ -9,7 +9,7 @@ from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import ServerFailure
 from aioinformer.testing import Cluster, Features
 from aioinformer.testing.cluster.selection import ShardSelector
-from aioinformer.testing.wire.encoding import Encoding, Stored
+from aioinformer.testing.wire.encoding import Encoding, StoredObject
 
 LOWER = "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')"
 UPPER = "shardRange(object.metadata.uid, '0x8000000000000000', '0x10000000000000000')"
@@ -54,7 +54,7 @@ def test_a_namespace_is_wholly_in_one_shard(cluster: Cluster) -> None:
 def test_the_hash_is_fnv_1a() -> None:
     """Recording 65: the pod with this uid is in the upper half."""
     metadata = {"name": "w", "namespace": "d", "uid": "504fd249-6493-40dd-809d-8b6dab52e155"}
-    stored = Stored(Encoding(find_built_in("pods")), {"metadata": metadata}, 1)
+    stored = StoredObject(Encoding(find_built_in("pods")), {"metadata": metadata}, 1)
     assert not ShardSelector.parse(LOWER).matches(stored)
     assert ShardSelector.parse(UPPER).matches(stored)
 

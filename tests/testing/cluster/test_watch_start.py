@@ -7,8 +7,15 @@ import pytest
 
 from aioinformer.errors import BadRequest, Invalid, NotFound, ServerFailure
 from aioinformer.testing import Cluster
-from tests.testing.exchanges import WIDGETS, normal, recorded_lines, sent
-from tests.testing.watching import create, label, newest, read, taken, told
+from tests.testing.recorded_exchanges import WIDGETS, as_submitted, normalize, recorded_lines
+from tests.testing.watch_events import (
+    create,
+    decode_events,
+    newest_version,
+    set_labels,
+    take_events,
+    take_lines,
+)
 
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
@@ -30,13 +37,13 @@ def test_the_events_of_a_pod_are_written_as_a_real_server_writes_them() -> None:
     objects = [msgspec.json.decode(line)["object"] for line in expected[:3]]
     cluster = Cluster()
     watch = cluster.watch(
-        "pods", now=0, resource_version=newest(cluster), bookmarks=True, timeout=5
+        "pods", now=0, resource_version=newest_version(cluster), bookmarks=True, timeout=5
     )
-    cluster.create("pods", sent(objects[0]))
+    cluster.create("pods", as_submitted(objects[0]))
     for changed in objects[1:]:
-        cluster.update("pods", sent(changed))
-    assert [normal(line) for line in taken(watch)] == expected[:3]
-    assert [normal(line) for line in taken(watch, now=3.0)] == expected[-1:]
+        cluster.update("pods", as_submitted(changed))
+    assert [normalize(line) for line in take_lines(watch)] == expected[:3]
+    assert [normalize(line) for line in take_lines(watch, now=3.0)] == expected[-1:]
 
 
 def test_an_object_that_leaves_the_selection_is_written_as_a_real_server_writes_it() -> None:
@@ -45,12 +52,14 @@ def test_an_object_that_leaves_the_selection_is_written_as_a_real_server_writes_
     objects = [msgspec.json.decode(line)["object"] for line in expected[:2]]
     cluster = Cluster()
     watch = cluster.watch("pods", now=0, resource_version="1", labels="app=web-2")
-    cluster.create("pods", sent(objects[0]))
-    cluster.update("pods", sent(objects[1]))
-    label(cluster, "web-50", app="other")
-    lines = taken(watch)
-    assert [normal(line) for line in lines] == expected
-    assert read(lines)[-1]["object"]["metadata"]["resourceVersion"] == newest(cluster)
+    cluster.create("pods", as_submitted(objects[0]))
+    cluster.update("pods", as_submitted(objects[1]))
+    set_labels(cluster, "web-50", app="other")
+    lines = take_lines(watch)
+    assert [normalize(line) for line in lines] == expected
+    assert decode_events(lines)[-1]["object"]["metadata"]["resourceVersion"] == newest_version(
+        cluster
+    )
 
 
 def test_a_removed_resource_ends_its_watches_as_a_real_server_does() -> None:
@@ -59,12 +68,12 @@ def test_a_removed_resource_ends_its_watches_as_a_real_server_does() -> None:
     cluster.add_resource(WIDGETS)
     expected = recorded_lines("52-cr-watch-while-crd-is-deleted")
     untouched, changed = (msgspec.json.decode(line)["object"] for line in expected[:2])
-    cluster.create(WIDGETS, sent(untouched))
-    cluster.create(WIDGETS, sent(changed) | {"spec": {}})
+    cluster.create(WIDGETS, as_submitted(untouched))
+    cluster.create(WIDGETS, as_submitted(changed) | {"spec": {}})
     cluster.merge_patch(WIDGETS, "w1", {"spec": changed["spec"]})
     watch = cluster.watch(WIDGETS, now=0, namespace="default", resource_version="0", bookmarks=True)
     cluster.remove_resource(WIDGETS)
-    assert [normal(line) for line in taken(watch)] == expected
+    assert [normalize(line) for line in take_lines(watch)] == expected
     assert watch.ended
     with pytest.raises(NotFound):
         cluster.watch(WIDGETS, now=0)
@@ -81,7 +90,7 @@ def test_a_watch_list_of_nothing_is_its_end_alone() -> None:
         bookmarks=True,
     )
     expected = recorded_lines("42-watch-empty-namespace-list-streaming")
-    assert [normal(line) for line in taken(watch)] == expected
+    assert [normalize(line) for line in take_lines(watch)] == expected
 
 
 def test_a_watch_from_a_forgotten_version_is_one_error() -> None:
@@ -90,7 +99,7 @@ def test_a_watch_from_a_forgotten_version_is_one_error() -> None:
     create(cluster, "a")
     cluster.compact()
     watch = cluster.watch("pods", now=0, resource_version="1")
-    assert [normal(line) for line in taken(watch)] == recorded_lines("61-watch-expired-rv")
+    assert [normalize(line) for line in take_lines(watch)] == recorded_lines("61-watch-expired-rv")
     assert watch.ended
 
 
@@ -99,17 +108,17 @@ def test_a_watch_from_a_forgotten_version_is_one_error() -> None:
 
 def test_a_watch_from_a_version_tells_what_came_after_it(cluster: Cluster) -> None:
     """Recording 38."""
-    label(cluster, "a", x="y")
+    set_labels(cluster, "a", x="y")
     cluster.delete("pods", "a")
     watch = cluster.watch("pods", now=0, resource_version="2")
-    assert told(watch) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    assert take_events(watch) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
 
 
 @pytest.mark.parametrize("version", ["", "0"])
 def test_a_watch_from_nowhere_starts_with_all_there_is(cluster: Cluster, version: str) -> None:
     """Recordings 35 and 36: in key order, not in the order of writes, and with no end mark."""
     watch = cluster.watch("pods", now=0, resource_version=version)
-    assert told(watch) == [("ADDED", "a"), ("ADDED", "b")]
+    assert take_events(watch) == [("ADDED", "a"), ("ADDED", "b")]
 
 
 @pytest.mark.parametrize("version", ["", "0", "2"])
@@ -124,7 +133,7 @@ def test_a_watch_list_marks_the_end_of_the_initial_state(cluster: Cluster, versi
         bookmarks=True,
     )
     create(cluster, "c")
-    events = read(taken(watch))
+    events = decode_events(take_lines(watch))
     assert [event["type"] for event in events] == ["ADDED", "ADDED", "BOOKMARK", "ADDED"]
     mark = events[2]["object"]["metadata"]
     assert mark == {"resourceVersion": "3", "annotations": INITIAL_EVENTS_END}
@@ -135,31 +144,31 @@ def test_initial_events_show_the_state_at_the_start_however_late_they_are_read(
 ) -> None:
     watch = cluster.watch("pods", now=0)
     cluster.delete("pods", "a")
-    assert told(watch) == [("ADDED", "a"), ("ADDED", "b"), ("DELETED", "a")]
+    assert take_events(watch) == [("ADDED", "a"), ("ADDED", "b"), ("DELETED", "a")]
 
 
 def test_a_watch_that_declines_initial_events_starts_with_nothing(cluster: Cluster) -> None:
     watch = cluster.watch("pods", now=0, match="NotOlderThan", send_initial_events=False)
-    assert told(watch) == []
+    assert take_events(watch) == []
     create(cluster, "c")
-    assert told(watch) == [("ADDED", "c")]
+    assert take_events(watch) == [("ADDED", "c")]
 
 
 def test_a_watch_from_the_future_is_silent_until_then(cluster: Cluster) -> None:
     """Recording 37."""
     watch = cluster.watch("pods", now=0, resource_version="5", bookmarks=True, timeout=100)
     create(cluster, "c")
-    assert told(watch, now=60.0) == []
+    assert take_events(watch, now=60.0) == []
     create(cluster, "d")
     create(cluster, "e")
-    assert told(watch, now=61.0) == [("ADDED", "e")]
+    assert take_events(watch, now=61.0) == [("ADDED", "e")]
 
 
 def test_a_watch_list_from_the_future_is_an_error_in_the_stream(cluster: Cluster) -> None:
     watch = cluster.watch(
         "pods", now=0, resource_version="9", match="NotOlderThan", send_initial_events=True
     )
-    [event] = read(taken(watch))
+    [event] = decode_events(take_lines(watch))
     assert event["type"] == "ERROR"
     assert event["object"]["code"] == 504
     assert watch.ended
@@ -169,16 +178,16 @@ def test_the_last_version_that_is_remembered_is_good_to_start_from() -> None:
     cluster = Cluster(window=1)
     for name in "abc":
         create(cluster, name)
-    assert told(cluster.watch("pods", now=0, resource_version="3")) == [("ADDED", "c")]
-    assert told(cluster.watch("pods", now=0, resource_version="2")) == [("ERROR", "")]
+    assert take_events(cluster.watch("pods", now=0, resource_version="3")) == [("ADDED", "c")]
+    assert take_events(cluster.watch("pods", now=0, resource_version="2")) == [("ERROR", "")]
 
 
 def test_compaction_does_not_touch_an_open_watch(cluster: Cluster) -> None:
-    watch = cluster.watch("pods", now=0, resource_version=newest(cluster))
+    watch = cluster.watch("pods", now=0, resource_version=newest_version(cluster))
     create(cluster, "c")
     cluster.compact()
     create(cluster, "d")
-    assert told(watch) == [("ADDED", "c"), ("ADDED", "d")]
+    assert take_events(watch) == [("ADDED", "c"), ("ADDED", "d")]
 
 
 def test_sending_initial_events_requires_a_match(cluster: Cluster) -> None:
@@ -213,7 +222,7 @@ def test_metadata_alone_has_bookmarks_of_its_own_kind(cluster: Cluster) -> None:
         bookmarks=True,
         form="metadata",
     )
-    *initial, mark = read(taken(watch))
+    *initial, mark = decode_events(take_lines(watch))
     assert [set(event["object"]) for event in initial] == [{"kind", "apiVersion", "metadata"}] * 2
     assert mark["object"]["kind"] == "PartialObjectMetadata"
     assert mark["object"]["metadata"]["annotations"] == INITIAL_EVENTS_END

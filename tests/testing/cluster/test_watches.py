@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 
 from aioinformer.testing import Cluster
-from aioinformer.testing.cluster.watches import BATCH
-from tests.testing.exchanges import WIDGETS
-from tests.testing.watching import create, label, newest, read, told
+from aioinformer.testing.cluster.watches import MAX_BATCH_LINES
+from tests.testing.recorded_exchanges import WIDGETS
+from tests.testing.watch_events import (
+    create,
+    decode_events,
+    newest_version,
+    set_labels,
+    take_events,
+)
 
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
@@ -24,15 +30,15 @@ def cluster() -> Cluster:
 
 
 def test_entering_and_leaving_a_selection_look_like_coming_and_going(cluster: Cluster) -> None:
-    watch = cluster.watch("pods", now=0, resource_version=newest(cluster), labels="on=yes")
+    watch = cluster.watch("pods", now=0, resource_version=newest_version(cluster), labels="on=yes")
     create(cluster, "c", on="yes")
-    label(cluster, "a", on="yes")
-    label(cluster, "a", more="x")
-    label(cluster, "a", on="no")
-    label(cluster, "a", more="y")
+    set_labels(cluster, "a", on="yes")
+    set_labels(cluster, "a", more="x")
+    set_labels(cluster, "a", on="no")
+    set_labels(cluster, "a", more="y")
     cluster.delete("pods", "a")
     cluster.delete("pods", "c")
-    assert told(watch) == [
+    assert take_events(watch) == [
         ("ADDED", "c"),
         ("ADDED", "a"),
         ("MODIFIED", "a"),
@@ -42,18 +48,18 @@ def test_entering_and_leaving_a_selection_look_like_coming_and_going(cluster: Cl
 
 
 def test_a_watch_from_the_past_sees_its_selection_as_it_was_then(cluster: Cluster) -> None:
-    label(cluster, "a", on="yes")
-    label(cluster, "a", on="no")
+    set_labels(cluster, "a", on="yes")
+    set_labels(cluster, "a", on="no")
     watch = cluster.watch("pods", now=0, resource_version="3", labels="on=yes")
-    assert told(watch) == [("ADDED", "a"), ("DELETED", "a")]
+    assert take_events(watch) == [("ADDED", "a"), ("DELETED", "a")]
 
 
 def test_a_watch_tells_of_its_resource_and_namespace_alone(cluster: Cluster) -> None:
-    watch = cluster.watch("pods", now=0, namespace="web", resource_version=newest(cluster))
+    watch = cluster.watch("pods", now=0, namespace="web", resource_version=newest_version(cluster))
     create(cluster, "c")
     cluster.create("services", {"metadata": {"name": "d"}}, namespace="web")
     cluster.create("pods", {"metadata": {"name": "e"}}, namespace="web")
-    assert told(watch) == [("ADDED", "e")]
+    assert take_events(watch) == [("ADDED", "e")]
 
 
 def test_an_event_is_encoded_once_for_all_watches(cluster: Cluster) -> None:
@@ -89,13 +95,13 @@ def test_no_bookmark_comes_where_nothing_is_new(cluster: Cluster) -> None:
 def test_a_bookmark_carries_the_newest_version_and_nothing_else(cluster: Cluster) -> None:
     watch = cluster.watch("services", now=0, resource_version="3", bookmarks=True)
     create(cluster, "c")
-    [event] = read(watch.take(60.0))
+    [event] = decode_events(watch.take(60.0))
     assert event == {
         "type": "BOOKMARK",
         "object": {
             "kind": "Service",
             "apiVersion": "v1",
-            "metadata": {"resourceVersion": newest(cluster)},
+            "metadata": {"resourceVersion": newest_version(cluster)},
         },
     }
 
@@ -108,9 +114,9 @@ def test_no_bookmarks_come_unasked(cluster: Cluster) -> None:
 
 def test_a_watch_ends_at_its_deadline_after_all_that_waits_was_taken(cluster: Cluster) -> None:
     watch = cluster.watch("pods", now=0, resource_version="3", timeout=10)
-    for number in range(BATCH):
+    for number in range(MAX_BATCH_LINES):
         create(cluster, f"web-{number}")
-    assert len(watch.take(10.0)) == BATCH
+    assert len(watch.take(10.0)) == MAX_BATCH_LINES
     assert not watch.ended
     assert watch.take(10.0) == []
     assert watch.ended
@@ -120,10 +126,10 @@ def test_a_watch_ends_at_its_deadline_after_all_that_waits_was_taken(cluster: Cl
 
 
 def test_a_long_initial_state_is_taken_in_batches(cluster: Cluster) -> None:
-    for number in range(BATCH):
+    for number in range(MAX_BATCH_LINES):
         create(cluster, f"web-{number}")
     watch = cluster.watch("pods", now=0)
-    assert [len(watch.take(0)) for _ in range(3)] == [BATCH, 2, 0]
+    assert [len(watch.take(0)) for _ in range(3)] == [MAX_BATCH_LINES, 2, 0]
 
 
 def test_it_calls_when_lines_come_where_there_were_none(cluster: Cluster) -> None:
@@ -167,7 +173,7 @@ def test_the_initial_state_does_not_count_against_the_buffer() -> None:
         create(cluster, name)
     watch = cluster.watch("pods", now=0)
     create(cluster, "e")
-    assert len(told(watch)) == 5
+    assert len(take_events(watch)) == 5
 
 
 def test_a_closed_watch_tells_nothing_more(cluster: Cluster) -> None:

@@ -8,65 +8,71 @@ from hypothesis import strategies as st
 
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.testing import Faults
-from aioinformer.testing.faults.effects import Action, Break, Fail, Send, Wait
-from aioinformer.testing.faults.exchange import Exchange
-from aioinformer.testing.faults.faults import Verb
+from aioinformer.testing.faults.effects import (
+    BreakConnection,
+    FaultAction,
+    RespondWithError,
+    SendBytes,
+    WaitUntil,
+)
+from aioinformer.testing.faults.exchange import FaultedRequest
+from aioinformer.testing.faults.faults import RequestVerb
 
 PODS = find_built_in("pods")
 END_MARK = b'{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":'
 NEVER = float("inf")
 
 
-def exchange(faults: Faults, verb: Verb = "watch") -> Exchange:
-    return Exchange(faults, verb, PODS, "web")
+def exchange(faults: Faults, verb: RequestVerb = "watch") -> FaultedRequest:
+    return FaultedRequest(faults, verb, PODS, "web")
 
 
 def test_without_faults_everything_is_sent() -> None:
     one = exchange(Faults())
-    assert one.head(0) == Send(b"")
-    assert one.send(b"abc", 0) == Send(b"abc")
-    assert one.sent == 3
+    assert one.response_action(0) == SendBytes(b"")
+    assert one.body_action(b"abc", 0) == SendBytes(b"abc")
+    assert one.bytes_sent == 3
 
 
 def test_bytes_are_counted_from_when_a_fault_concerns_an_answer() -> None:
     faults = Faults()
     one = exchange(faults)
-    one.send(b"0123456789", 0)
+    one.body_action(b"0123456789", 0)
     faults.reset(after=4)
-    assert one.send(b"abcdef", 0) == Send(b"abcd")
-    assert one.send(b"ef", 0) == Break()
+    assert one.body_action(b"abcdef", 0) == SendBytes(b"abcd")
+    assert one.body_action(b"ef", 0) == BreakConnection()
     other = exchange(faults)
-    assert other.head(0) == Send(b"")
-    assert other.send(b"abcdef", 0) == Send(b"abcd")
+    assert other.response_action(0) == SendBytes(b"")
+    assert other.body_action(b"abcdef", 0) == SendBytes(b"abcd")
 
 
 def test_of_a_silence_and_a_reset_at_one_place_the_reset_is_seen() -> None:
     faults = Faults()
     one = exchange(faults)
     faults.stall()
-    assert one.head(0) == Wait(NEVER)
+    assert one.response_action(0) == WaitUntil(NEVER)
     faults.reset()
-    assert one.head(0) == Break()
-    assert one.send(b"a", 0) == Break()
+    assert one.response_action(0) == BreakConnection()
+    assert one.body_action(b"a", 0) == BreakConnection()
 
 
 def test_an_answer_goes_on_where_it_stalled() -> None:
     faults = Faults()
     one = exchange(faults)
     with faults.stall(after=1):
-        assert one.send(b"abc", 0) == Send(b"a")
-        assert one.send(b"bc", 0) == Wait(NEVER)
-        assert one.send(b"", 0) == Wait(NEVER)
-    assert one.send(b"bc", 0) == Send(b"bc")
+        assert one.body_action(b"abc", 0) == SendBytes(b"a")
+        assert one.body_action(b"bc", 0) == WaitUntil(NEVER)
+        assert one.body_action(b"", 0) == WaitUntil(NEVER)
+    assert one.body_action(b"bc", 0) == SendBytes(b"bc")
 
 
 def test_a_fault_for_so_many_requests_stays_with_those_and_takes_no_more() -> None:
     faults = Faults()
     fault = faults.stall(times=1)
     one, other = exchange(faults), exchange(faults)
-    assert one.head(0) == Wait(NEVER)
-    assert other.head(0) == Send(b"")
-    assert one.head(9) == Wait(NEVER)
+    assert one.response_action(0) == WaitUntil(NEVER)
+    assert other.response_action(0) == SendBytes(b"")
+    assert one.response_action(9) == WaitUntil(NEVER)
     assert (fault.hits, fault.active) == (1, False)
 
 
@@ -74,10 +80,10 @@ def test_drops_fall_one_after_the_other() -> None:
     faults = Faults()
     faults.drip(size=2, every=0.5)
     one = exchange(faults)
-    assert one.send(b"abcde", 10.0) == Send(b"ab")
-    assert one.send(b"cde", 10.0) == Wait(10.5)
-    assert one.send(b"", 10.0) == Send(b"")
-    assert one.send(b"cde", 10.5) == Send(b"cd")
+    assert one.body_action(b"abcde", 10.0) == SendBytes(b"ab")
+    assert one.body_action(b"cde", 10.0) == WaitUntil(10.5)
+    assert one.body_action(b"", 10.0) == SendBytes(b"")
+    assert one.body_action(b"cde", 10.5) == SendBytes(b"cd")
 
 
 def test_latencies_add_up_before_the_head() -> None:
@@ -85,19 +91,19 @@ def test_latencies_add_up_before_the_head() -> None:
     faults.latency(1.0)
     faults.latency(0.5, verb="list")
     one, other = exchange(faults, "list"), exchange(faults, "watch")
-    assert one.head(10.0) == Wait(11.5)
-    assert other.head(10.0) == Wait(11.0)
-    assert one.head(11.5) == Send(b"")
+    assert one.response_action(10.0) == WaitUntil(11.5)
+    assert other.response_action(10.0) == WaitUntil(11.0)
+    assert one.response_action(11.5) == SendBytes(b"")
     one.close()
 
 
 def test_a_status_is_a_new_error_each_time() -> None:
     faults = Faults()
     faults.status(503, retry_after=3)
-    errors = [exchange(faults).head(0) for _ in range(2)]
+    errors = [exchange(faults).response_action(0) for _ in range(2)]
     first, second = errors
-    assert isinstance(first, Fail)
-    assert isinstance(second, Fail)
+    assert isinstance(first, RespondWithError)
+    assert isinstance(second, RespondWithError)
     assert first.error is not second.error
     assert first.error.status.retry_after == 3.0
     assert first.error.status.details == {"retryAfterSeconds": 3}
@@ -107,7 +113,7 @@ def test_a_status_does_not_concern_an_answer_under_way() -> None:
     faults = Faults()
     one = exchange(faults)
     fault = faults.status(500)
-    assert one.send(b"abc", 0) == Send(b"abc")
+    assert one.body_action(b"abc", 0) == SendBytes(b"abc")
     assert fault.hits == 0
 
 
@@ -125,22 +131,22 @@ def test_a_status_does_not_concern_an_answer_under_way() -> None:
     ],
 )
 def test_a_fault_is_for_a_verb_and_a_resource(
-    verb: Verb, resource: str | None, concerned: bool
+    verb: RequestVerb, resource: str | None, concerned: bool
 ) -> None:
     faults = Faults()
     faults.stall(verb=verb, resource=resource)
-    assert (exchange(faults).head(0) == Wait(NEVER)) is concerned
+    assert (exchange(faults).response_action(0) == WaitUntil(NEVER)) is concerned
 
 
 def test_the_end_mark_alone_is_withheld() -> None:
     faults = Faults()
     fault = faults.endless_watch_list()
     one = exchange(faults)
-    assert one.withholds(END_MARK)
-    assert not one.withholds(b'{"type":"BOOKMARK","object":{}}')
-    assert not one.withholds(b'{"type":"ADDED","object":{"k8s.io/initial-events-end":"true"}}')
+    assert one.drops_line(END_MARK)
+    assert not one.drops_line(b'{"type":"BOOKMARK","object":{}}')
+    assert not one.drops_line(b'{"type":"ADDED","object":{"k8s.io/initial-events-end":"true"}}')
     fault.end()
-    assert not one.withholds(END_MARK)
+    assert not one.drops_line(END_MARK)
 
 
 def test_bookmarks_are_as_late_as_all_delays_together() -> None:
@@ -179,11 +185,11 @@ def test_whatever_is_wrong_what_is_sent_is_what_was_said(
     for piece in pieces:
         rest = piece
         while rest:
-            action: Action = one.send(rest, now)
-            if isinstance(action, Wait):
+            action: FaultAction = one.body_action(rest, now)
+            if isinstance(action, WaitUntil):
                 now = action.until
                 continue
-            if not isinstance(action, Send):
+            if not isinstance(action, SendBytes):
                 break
             got += action.data
             rest = rest[len(action.data) :]
@@ -195,5 +201,5 @@ def test_whatever_is_wrong_what_is_sent_is_what_was_said(
 
 def test_its_repr_shows_how_far_it_is() -> None:
     one = exchange(Faults())
-    one.send(b"abc", 0)
-    assert repr(one) == "<Exchange watch pods 3 bytes []>"
+    one.body_action(b"abc", 0)
+    assert repr(one) == "<FaultedRequest watch pods 3 bytes []>"

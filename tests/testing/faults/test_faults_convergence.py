@@ -14,9 +14,9 @@ import pytest
 
 from aioinformer import BackoffPolicy, Client, SharedInformer, SharedInformerFactory
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, Fault, Faults
-from tests.promises.churn import Churn
-from tests.promises.conftest import until
-from tests.promises.histories import Recorder, judge, states
+from tests.promises.conftest import wait_until
+from tests.promises.event_recorder import RecordingHandler, check_event_order, states
+from tests.promises.pod_workload import PodWorkload
 
 QUICK = BackoffPolicy(initial=0.01, maximum=0.05)
 
@@ -49,25 +49,27 @@ class Scene:
 
     cluster: Cluster
     faults: Faults
-    churn: Churn
+    churn: PodWorkload
     pods: SharedInformer
-    recorder: Recorder
+    recorder: RecordingHandler
 
     async def converge(self) -> None:
         """Wait until cache and listener agree with the server."""
-        await until(lambda: states(self.pods.lister) == self.churn.now)
-        await until(lambda: judge(self.recorder.events) == self.churn.now)
+        await wait_until(lambda: states(self.pods.lister) == self.churn.current_state)
+        await wait_until(
+            lambda: check_event_order(self.recorder.events) == self.churn.current_state
+        )
 
 
 @asynccontextmanager
 async def scene(
     cluster: Cluster, faults: Faults, source: Client | ClusterSource
 ) -> AsyncGenerator[Scene]:
-    churn = Churn(cluster, seed=1)
-    churn.change(30)
+    churn = PodWorkload(cluster, seed=1)
+    churn.apply_changes(30)
     async with SharedInformerFactory(source, backoff=QUICK) as informers:
         pods = informers.informer("pods")
-        recorder = Recorder(pods)
+        recorder = RecordingHandler(pods)
         pods.add_handler(recorder)
         await informers.wait_synced(10)
         yield Scene(cluster, faults, churn, pods, recorder)
@@ -87,14 +89,14 @@ async def served() -> AsyncGenerator[tuple[ApiServer, Scene]]:
 async def suffer(scene: Scene, name: str) -> None:
     """Have everything asked for again while something is wrong, then put it right."""
     fault = SWITCHES[name](scene.faults)
-    scene.churn.change(20)
+    scene.churn.apply_changes(20)
     scene.cluster.compact()  # a watch from before is answered with 410, so there is a list, too
     scene.faults.reset(verb="watch", times=1)
     if name not in UNSEEN:
-        await until(lambda: fault.hits > 1 or scene.pods.health.error is not None)
-    scene.churn.change(20)
+        await wait_until(lambda: fault.hits > 1 or scene.pods.health.error is not None)
+    scene.churn.apply_changes(20)
     fault.end()
-    scene.churn.change(20)
+    scene.churn.apply_changes(20)
     await scene.converge()
 
 
@@ -113,19 +115,19 @@ async def test_an_informer_in_memory_converges_after(name: str) -> None:
 
 async def test_an_informer_converges_after_a_compaction() -> None:
     async with served() as (server, played):
-        played.churn.change(20)
+        played.churn.apply_changes(20)
         server.cluster.compact()
         server.drop_connections()
-        played.churn.change(20)
+        played.churn.apply_changes(20)
         await played.converge()
 
 
 async def test_an_informer_converges_after_restarts() -> None:
     async with served() as (server, played):
         for _ in range(3):
-            played.churn.change(20)
+            played.churn.apply_changes(20)
             await server.restart()
-            played.churn.change(20)
+            played.churn.apply_changes(20)
         await played.converge()
 
 
@@ -135,15 +137,15 @@ async def test_an_informer_converges_after_a_rewind_once_it_lists_again() -> Non
     Here the server outruns the version that the informer waits for, and has compacted it away.
     """
     async with served() as (server, played):
-        past, then = server.cluster.snapshot(), dict(played.churn.now)
-        played.churn.change(20)
+        past, then = server.cluster.snapshot(), dict(played.churn.current_state)
+        played.churn.apply_changes(20)
         await played.converge()
         rewound = server.cluster.resource_version
         await server.restart(state=past)
-        played.churn.now.clear()
-        played.churn.now.update(then)
+        played.churn.current_state.clear()
+        played.churn.current_state.update(then)
         while server.cluster.resource_version <= rewound:
-            played.churn.change()
+            played.churn.apply_changes()
         server.cluster.compact()
         server.drop_connections()
-        await until(lambda: states(played.pods.lister) == played.churn.now)
+        await wait_until(lambda: states(played.pods.lister) == played.churn.current_state)

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from aioinformer.testing import ApiServer, Cluster, Features, ManualClock
-from tests.client.recordings import recorded
+from tests.client.recordings import read_recording
 from tests.testing.conftest import get
-from tests.testing.exchanges import WIDGETS
+from tests.testing.recorded_exchanges import WIDGETS
 
 POD = {"metadata": {"name": "web-0", "labels": {"app": "shop"}}, "spec": {"nodeName": "node-1"}}
 PODS = "/api/v1/namespaces/default/pods"
@@ -26,7 +26,7 @@ MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 async def test_a_wrong_or_missing_token_is_unauthorized() -> None:
     """Recording 24."""
-    expected = recorded("24-list-unauthorized")
+    expected = read_recording("24-list-unauthorized")
     async with ApiServer(token="right") as server, aiohttp.ClientSession(server.url) as http:
         for headers in ({}, {"Authorization": "Bearer wrong"}):
             async with http.get(PODS, headers=headers) as response:

@@ -17,7 +17,7 @@ from aioinformer.errors import (
     ServerFailure,
 )
 from aioinformer.testing import Cluster, ClusterSource, Fault, Faults, ManualClock
-from aioinformer.testing.server.source import ClusterListWatcher
+from aioinformer.testing.server.source import ClusterListerWatcher
 
 PODS = find_built_in("pods")
 
@@ -40,11 +40,11 @@ def cluster() -> Cluster:
 
 
 @pytest.fixture
-def pods(cluster: Cluster, faults: Faults, clock: ManualClock) -> ClusterListWatcher:
+def pods(cluster: Cluster, faults: Faults, clock: ManualClock) -> ClusterListerWatcher:
     return ClusterSource(cluster, faults, clock).lister_watcher(PODS, namespace="default")
 
 
-async def listed(pods: ClusterListWatcher, version: str = "") -> bytes:
+async def listed(pods: ClusterListerWatcher, version: str = "") -> bytes:
     async with pods.list(ListRequest(version, 0)) as chunks:
         return b"".join([chunk async for chunk in chunks])
 
@@ -56,7 +56,7 @@ async def waits(task: asyncio.Task[bytes]) -> None:
 
 
 async def test_a_list_waits_three_seconds_for_a_version_and_then_gives_up(
-    cluster: Cluster, pods: ClusterListWatcher, clock: ManualClock
+    cluster: Cluster, pods: ClusterListerWatcher, clock: ManualClock
 ) -> None:
     """Recording 20."""
     listing = asyncio.create_task(listed(pods, "9"))
@@ -69,7 +69,7 @@ async def test_a_list_waits_three_seconds_for_a_version_and_then_gives_up(
 
 
 async def test_a_list_is_served_as_soon_as_the_version_is_there(
-    cluster: Cluster, pods: ClusterListWatcher, clock: ManualClock
+    cluster: Cluster, pods: ClusterListerWatcher, clock: ManualClock
 ) -> None:
     listing = asyncio.create_task(listed(pods, "4"))
     for name in ("a", "b"):
@@ -79,13 +79,13 @@ async def test_a_list_is_served_as_soon_as_the_version_is_there(
     assert clock.now == 0.0
 
 
-async def test_a_watch_from_the_future_waits_for_nothing(pods: ClusterListWatcher) -> None:
+async def test_a_watch_from_the_future_waits_for_nothing(pods: ClusterListerWatcher) -> None:
     async with pods.watch(WatchRequest("9", 60)):
         pass
 
 
 async def test_what_breaks_a_connection_is_a_transport_error(
-    pods: ClusterListWatcher, faults: Faults
+    pods: ClusterListerWatcher, faults: Faults
 ) -> None:
     expected: list[tuple[type[FetchError], Callable[[], Fault]]] = [
         (ConnectionFailed, faults.refuse),
@@ -101,7 +101,7 @@ async def test_what_breaks_a_connection_is_a_transport_error(
 
 
 async def test_an_idle_watch_breaks_when_it_is_reset(
-    pods: ClusterListWatcher, faults: Faults
+    pods: ClusterListerWatcher, faults: Faults
 ) -> None:
     async with pods.watch(WatchRequest("2", 60)) as lines:
         reading = asyncio.create_task(_next(lines))
@@ -117,7 +117,7 @@ async def _next(lines: AsyncIterator[bytes]) -> bytes:
 
 
 async def test_a_stalled_watch_says_nothing_not_even_that_it_ends(
-    cluster: Cluster, pods: ClusterListWatcher, faults: Faults, clock: ManualClock
+    cluster: Cluster, pods: ClusterListerWatcher, faults: Faults, clock: ManualClock
 ) -> None:
     async with pods.watch(WatchRequest("2", 60)) as lines:
         reading = asyncio.create_task(_next(lines))
@@ -131,7 +131,7 @@ async def test_a_stalled_watch_says_nothing_not_even_that_it_ends(
 
 
 async def test_drops_and_delays_take_the_clock_s_time(
-    pods: ClusterListWatcher, faults: Faults, clock: ManualClock
+    pods: ClusterListerWatcher, faults: Faults, clock: ManualClock
 ) -> None:
     whole = await listed(pods)
     faults.latency(1)
@@ -144,7 +144,7 @@ async def test_drops_and_delays_take_the_clock_s_time(
 
 
 async def test_a_restored_cluster_ends_its_watches_and_gives_versions_again(
-    cluster: Cluster, pods: ClusterListWatcher
+    cluster: Cluster, pods: ClusterListerWatcher
 ) -> None:
     past, before = cluster.snapshot(), await listed(pods)
     async with pods.watch(WatchRequest("2", 60)) as lines:

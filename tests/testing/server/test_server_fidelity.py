@@ -16,24 +16,24 @@ import msgspec
 import pytest
 
 from aioinformer.testing import Cluster
-from tests.client.recordings import FOLDER, recorded
-from tests.testing import recipes
-from tests.testing.exchanges import WIDGETS
-from tests.testing.scripts import (
-    Script,
-    bookmarks_among_widgets,
-    deadline,
-    nothing,
-    the_definition_goes,
-    writes,
-    writes_and_bookmarks,
+from tests.client.recordings import FOLDER, read_recording
+from tests.testing import recorded_clusters
+from tests.testing.recorded_exchanges import WIDGETS
+from tests.testing.replay_scripts import (
+    ReplayScript,
+    do_nothing,
+    remove_definition,
+    replay_widgets_and_bookmarks,
+    replay_writes,
+    replay_writes_and_bookmarks,
+    requested_timeout,
 )
-from tests.testing.stage import (
-    Asked,
-    Stage,
+from tests.testing.replay_server import (
+    RecordedRequest,
+    ReplayServer,
     is_chunked,
     recorded_body,
-    staged,
+    running_replay_server,
 )
 
 
@@ -42,8 +42,8 @@ class Row:
     """What an exchange proves, and the state in which to ask again."""
 
     proves: str
-    state: Callable[[], Cluster] = recipes.pods
-    live: Script | None = None
+    state: Callable[[], Cluster] = recorded_clusters.pods_cluster
+    live: ReplayScript | None = None
     """What happens while a watch is open."""
     opening: int = 0
     """The lines with which the watch begins, before anything happens."""
@@ -78,36 +78,47 @@ LISTS = {
     "25-list-forbidden": Row("Who may not list is 403."),
     "26-list-unknown-resource": Row("A resource that its group lacks is 404 with a Status."),
     "27-get-not-found": Row("An object that isn't there is 404 with its name."),
-    "28-list-table": Row("A table has the columns of a pod.", recipes.pods_seen_later),
+    "28-list-table": Row(
+        "A table has the columns of a pod.", recorded_clusters.pods_after_five_seconds
+    ),
     "44-list-pretty-for-browser-agent": Row(
-        "Who looks like curl gets an indented list.", recipes.widgets_of_curl
+        "Who looks like curl gets an indented list.", recorded_clusters.handmade_widgets_cluster
     ),
     "50-cr-list": Row(
-        "Custom resources: keys sorted, items first, each with its type.", recipes.widgets
+        "Custom resources: keys sorted, items first, each with its type.",
+        recorded_clusters.widgets_cluster,
     ),
     "53-cr-list-after-crd-is-deleted": Row("Without its definition a resource is a plain 404."),
     "54-list-shard-selector": Row(
-        "A server without shards ignores the selector.", lambda: recipes.pods(286)
+        "A server without shards ignores the selector.", lambda: recorded_clusters.pods_cluster(286)
     ),
-    "55-list-gzip": Row("A long list is compressed for who accepts it.", recipes.many_pods),
-    "56-list-chunked-large": Row("A long page is chunked.", recipes.many_pods),
+    "55-list-gzip": Row(
+        "A long list is compressed for who accepts it.", recorded_clusters.many_pods_cluster
+    ),
+    "56-list-chunked-large": Row("A long page is chunked.", recorded_clusters.many_pods_cluster),
     "57-list-expired-continue": Row(
         "A token of before still leads on while the window holds its version.",
-        lambda: recipes.many_pods(423),
+        lambda: recorded_clusters.many_pods_cluster(423),
     ),
-    "58-list-exact-compacted": Row("So does an exact version.", lambda: recipes.many_pods(423)),
+    "58-list-exact-compacted": Row(
+        "So does an exact version.", lambda: recorded_clusters.many_pods_cluster(423)
+    ),
     "62-list-expired-continue": Row(
-        "A token that is too old is 410 with one for the inconsistent rest.", recipes.compacted
+        "A token that is too old is 410 with one for the inconsistent rest.",
+        recorded_clusters.compacted_cluster,
     ),
-    "63-list-exact-expired": Row("An exact version that is too old is 410.", recipes.compacted),
+    "63-list-exact-expired": Row(
+        "An exact version that is too old is 410.", recorded_clusters.compacted_cluster
+    ),
     "65-list-shard-lower": Row(
-        "A shard without objects is empty, and named.", recipes.one_pod_in_a_shard
+        "A shard without objects is empty, and named.", recorded_clusters.one_pod_in_a_shard
     ),
     "65-list-shard-upper": Row(
-        "A shard has those whose uid has a hash in it.", recipes.one_pod_in_a_shard
+        "A shard has those whose uid has a hash in it.", recorded_clusters.one_pod_in_a_shard
     ),
     "66-list-shard-bad": Row(
-        "A shard by another field than uid or namespace is 500.", recipes.one_pod_in_a_shard
+        "A shard by another field than uid or namespace is 500.",
+        recorded_clusters.one_pod_in_a_shard,
     ),
     "34-watch-list-without-match": Row("A WatchList needs resourceVersionMatch: 422."),
     "40-watch-forbidden": Row("Who may not watch is 403."),
@@ -116,58 +127,73 @@ LISTS = {
 
 WATCHES = {
     "30-watch-from-rv": Row(
-        "A pod's life, then two bookmarks.", live=writes_and_bookmarks(228, 232, marked=232)
+        "A pod's life, then two bookmarks.", live=replay_writes_and_bookmarks(228, 232, marked=232)
     ),
     "31-watch-label-selector-leaves": Row(
-        "What leaves the selection is DELETED in its last state there.", live=writes(228, 238)
+        "What leaves the selection is DELETED in its last state there.",
+        live=replay_writes(228, 238),
     ),
-    "32-watch-partial-metadata": Row("Metadata alone, in every event.", live=writes(228, 245)),
+    "32-watch-partial-metadata": Row(
+        "Metadata alone, in every event.", live=replay_writes(228, 245)
+    ),
     "33-watch-list-streaming": Row(
         "A WatchList: what there is, the end mark, what happens then.",
-        lambda: recipes.pods(245),
-        writes_and_bookmarks(246, 252, marked=252),
+        lambda: recorded_clusters.pods_cluster(245),
+        replay_writes_and_bookmarks(246, 252, marked=252),
         opening=9,
     ),
     "35-watch-rv0-synthetic-added": Row(
         "A watch from any version starts with all there is.",
-        lambda: recipes.pods(252),
-        nothing,
+        lambda: recorded_clusters.pods_cluster(252),
+        do_nothing,
         opening=8,
     ),
-    "36-watch-no-rv": Row("So does one from none.", lambda: recipes.pods(252), nothing, opening=8),
-    "37-watch-future-rv": Row("A watch from the future is silent.", live=writes(228, 252)),
+    "36-watch-no-rv": Row(
+        "So does one from none.", lambda: recorded_clusters.pods_cluster(252), do_nothing, opening=8
+    ),
+    "37-watch-future-rv": Row("A watch from the future is silent.", live=replay_writes(228, 252)),
     "38-watch-too-old-rv": Row(
-        "The window holds the full history.", lambda: recipes.pods(252), nothing, opening=28
+        "The window holds the full history.",
+        lambda: recorded_clusters.pods_cluster(252),
+        do_nothing,
+        opening=28,
     ),
     "39-watch-bookmark-at-timeout": Row(
         "Two seconds before the end a bookmark comes, twice.",
-        live=writes_and_bookmarks(228, 252, marked=253),
+        live=replay_writes_and_bookmarks(228, 252, marked=253),
     ),
     "42-watch-empty-namespace-list-streaming": Row(
-        "A WatchList of nothing is its end mark.", lambda: recipes.pods(258), nothing, opening=1
+        "A WatchList of nothing is its end mark.",
+        lambda: recorded_clusters.pods_cluster(258),
+        do_nothing,
+        opening=1,
     ),
     "43-watch-list-storage-cannot-serve-it": Row(
         "A WatchList that can't be served is 200 and an ERROR of 500.",
-        recipes.without_watch_lists,
-        nothing,
+        recorded_clusters.cluster_without_watch_lists,
+        do_nothing,
     ),
     "51-cr-watch-list-streaming": Row(
         "A WatchList of custom resources, with bookmarks among what happens.",
-        recipes.widgets,
-        bookmarks_among_widgets,
+        recorded_clusters.widgets_cluster,
+        replay_widgets_and_bookmarks,
         opening=4,
     ),
     "52-cr-watch-while-crd-is-deleted": Row(
         "A definition takes its objects with it, one DELETED each, and its watches.",
-        lambda: recipes.widgets(277),
-        the_definition_goes,
+        lambda: recorded_clusters.widgets_cluster(277),
+        remove_definition,
         opening=3,
     ),
     "61-watch-expired-rv": Row(
-        "A watch from too long ago is 200 and an ERROR of 410.", recipes.compacted, nothing
+        "A watch from too long ago is 200 and an ERROR of 410.",
+        recorded_clusters.compacted_cluster,
+        do_nothing,
     ),
     "64-watch-rv-compacted": Row(
-        "The same, from a version that was compacted.", recipes.compacted, nothing
+        "The same, from a version that was compacted.",
+        recorded_clusters.compacted_cluster,
+        do_nothing,
     ),
 }
 
@@ -188,7 +214,7 @@ def plain(body: bytes) -> list[bytes]:
     return body.splitlines(keepends=True)
 
 
-async def prepared(stage: Stage, name: str) -> None:
+async def prepared(stage: ReplayServer, name: str) -> None:
     """Who is refused in a recording is refused here."""
     if "forbidden" in name:
         stage.server.faults.forbid()
@@ -203,32 +229,35 @@ def test_no_exchange_is_left_out() -> None:
 
 @pytest.mark.parametrize("name", LISTS)
 async def test_an_answer_is_that_of_the_real_server(name: str) -> None:
-    row, expected = LISTS[name], recorded(name)
+    row, expected = LISTS[name], read_recording(name)
     token = "sesame" if "unauthorized" in name else None
-    async with staged(row.state(), token=token) as stage:
+    async with running_replay_server(row.state(), token=token) as stage:
         await prepared(stage, name)
-        answer = await stage.ask(Asked.recorded(name))
+        answer = await stage.send(RecordedRequest.load(name))
     assert answer.status == expected.status
     for header in _HEADERS:
         assert answer.headers.get(header) == expected.headers.get(header), header
     assert ("chunked" in answer.headers.get("Transfer-Encoding", "")) is is_chunked(name)
-    assert plain(answer.unzipped) == plain(recorded_body(name))
+    assert plain(answer.decompressed) == plain(recorded_body(name))
 
 
 @pytest.mark.parametrize("name", WATCHES)
 async def test_a_watch_is_that_of_the_real_server(name: str) -> None:
-    row, expected = WATCHES[name], recorded(name)
-    async with staged(row.state()) as stage, stage.watch(Asked.recorded(name)) as viewer:
+    row, expected = WATCHES[name], read_recording(name)
+    async with (
+        running_replay_server(row.state()) as stage,
+        stage.watch(RecordedRequest.load(name)) as viewer,
+    ):
         assert viewer.response.status == expected.status
         assert viewer.response.headers["Transfer-Encoding"] == "chunked"
         for header in _HEADERS:
             assert viewer.response.headers.get(header) == expected.headers.get(header), header
-        await viewer.lines(row.opening)
+        await viewer.read_lines(row.opening)
         if row.live is not None:
             await row.live(stage, viewer)
-        stage.clock.advance(deadline(viewer))
-        await viewer.rest()
-    assert without_chance(name, plain(bytes(viewer.read))) == plain(recorded_body(name))
+        stage.clock.advance(requested_timeout(viewer))
+        await viewer.read_rest()
+    assert without_chance(name, plain(bytes(viewer.received))) == plain(recorded_body(name))
 
 
 _FEWER_BOOKMARKS = {"33-watch-list-streaming": 1}
@@ -256,9 +285,9 @@ subresources, and serves what can be listed and watched."""
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 async def test_discovery_is_that_of_the_real_server(name: str) -> None:
-    expected = recorded(name)
-    async with staged(recipes.with_widgets()) as stage:
-        answer = await stage.ask(Asked.recorded(name))
+    expected = read_recording(name)
+    async with running_replay_server(recorded_clusters.empty_cluster_with_widgets()) as stage:
+        answer = await stage.send(RecordedRequest.load(name))
     assert answer.status == expected.status
     for header in (*_HEADERS, "Cache-Control"):
         assert answer.headers.get(header) == expected.headers.get(header), header
@@ -301,10 +330,10 @@ def _name(entry: dict[str, Any]) -> str:
 
 
 async def test_discovery_that_is_still_so_need_not_be_sent_again() -> None:
-    asked = Asked.recorded("02-aggregated-discovery")
-    async with staged(recipes.with_widgets()) as stage:
-        first = await stage.ask(asked)
+    asked = RecordedRequest.load("02-aggregated-discovery")
+    async with running_replay_server(recorded_clusters.empty_cluster_with_widgets()) as stage:
+        first = await stage.send(asked)
         asked.headers["If-None-Match"] = first.headers["Etag"]
-        assert ((await stage.ask(asked)).status, (await stage.ask(asked)).body) == (304, b"")
+        assert ((await stage.send(asked)).status, (await stage.send(asked)).body) == (304, b"")
         stage.cluster.remove_resource(WIDGETS)
-        assert (await stage.ask(asked)).status == 200
+        assert (await stage.send(asked)).status == 200

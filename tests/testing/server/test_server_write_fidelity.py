@@ -14,28 +14,28 @@ import pytest
 from aioinformer import Resource
 from aioinformer.errors import ServerError
 from aioinformer.testing import Cluster
-from aioinformer.testing.server.objects import Asked, answer
-from aioinformer.testing.wire.encoding import document_bytes
-from aioinformer.testing.wire.statuses import document
-from aioinformer.testing.wire.urls import Target
-from tests.apiserver.twins import without_chance
-from tests.testing.answers import Answer, recorded_answers
+from aioinformer.testing.server.objects import ObjectRequest, handle_request
+from aioinformer.testing.wire.encoding import encode_document
+from aioinformer.testing.wire.statuses import status_document
+from aioinformer.testing.wire.urls import ResourcePath
+from tests.apiserver.server_pair import normalize_line
+from tests.testing.recorded_writes import RecordedWrite, read_recorded_writes
 
-SERIES: Mapping[str, list[Answer]] = recorded_answers()
+SERIES: Mapping[str, list[RecordedWrite]] = read_recorded_writes()
 
 
-def asked(cluster: Cluster, write: Answer, version: str) -> tuple[int, str]:
+def asked(cluster: Cluster, write: RecordedWrite, version: str) -> tuple[int, str]:
     """The status and the body that the embedded server answers."""
     url = urlsplit(write.path)
     query = dict(parse_qsl(url.query))
     body = write.body.replace("{version}", version).encode()
     try:
-        target = Target.parse(url.path, cluster.resources, cluster.with_status)
-        done = answer(cluster, Asked(write.method, target, query, write.kind, body))
+        target = ResourcePath.parse(url.path, cluster.resources, cluster.with_status)
+        done = handle_request(cluster, ObjectRequest(write.method, target, query, write.kind, body))
     except ServerError as error:
         if not error.status.reason and error.status.code == 404:
             return 404, f"{error.status.message}\n"
-        return error.status.code, document_bytes(document(error.status)).decode()
+        return error.status.code, encode_document(status_document(error.status)).decode()
     return done.status, done.raw.decode()
 
 
@@ -48,7 +48,7 @@ def test_writes_are_answered_as_by_the_real_server(what: str) -> None:
         status, text = asked(cluster, write, version)
         if found := re.search(r'"resourceVersion":"([0-9]+)"', text):
             version = found[1]
-        shown = without_chance(text, managers=what == "an apply")
+        shown = normalize_line(text, managers=what == "an apply")
         assert (status, shown) == (write.status, write.answer), write
 
 

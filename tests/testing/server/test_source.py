@@ -21,7 +21,7 @@ from aioinformer.errors import (
     ServerFailure,
 )
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, ManualClock
-from tests.testing.exchanges import WIDGETS
+from tests.testing.recorded_exchanges import WIDGETS
 
 PODS = find_built_in("pods")
 
@@ -149,11 +149,11 @@ async def test_an_expired_token_is_raised_with_the_fresh_one(cluster: Cluster) -
 
 async def test_a_resource_is_served_until_it_is_removed(cluster: Cluster) -> None:
     source = ClusterSource(cluster).lister_watcher(WIDGETS)
-    assert await source.served() is None
+    assert await source.discover() is None
     cluster.add_resource(WIDGETS)
-    assert await source.served() == WIDGETS
+    assert await source.discover() == WIDGETS
     cluster.remove_resource(WIDGETS)
-    assert await source.served() is None
+    assert await source.discover() is None
 
 
 async def test_a_resource_that_changed_its_version_is_served_in_the_preferred_one(
@@ -162,23 +162,23 @@ async def test_a_resource_that_changed_its_version_is_served_in_the_preferred_on
     source = ClusterSource(cluster).lister_watcher(WIDGETS)
     for version in ("v2beta1", "v2"):
         cluster.add_resource(replace(WIDGETS, version=version))
-    assert await source.served() == replace(WIDGETS, version="v2")
+    assert await source.discover() == replace(WIDGETS, version="v2")
     cluster.add_resource(WIDGETS)
-    assert await source.served() == WIDGETS
+    assert await source.discover() == WIDGETS
 
 
 async def test_whether_a_resource_is_served_is_subject_to_faults(cluster: Cluster) -> None:
     source = ClusterSource(cluster)
     reader = source.lister_watcher(WIDGETS)
     with source.faults.status(503, verb="get"), pytest.raises(ServerFailure) as caught:
-        await reader.served()
+        await reader.discover()
     assert caught.value.phase == "discovery"
     with source.faults.forbid(), pytest.raises(Forbidden):
-        await reader.served()
+        await reader.discover()
     with source.faults.refuse(), pytest.raises(ConnectionFailed):
-        await reader.served()
+        await reader.discover()
     with source.faults.forbid(verb="list"):
-        assert await reader.served() is None
+        assert await reader.discover() is None
 
 
 async def test_a_client_says_the_same_of_the_same_cluster(cluster: Cluster) -> None:
@@ -189,9 +189,9 @@ async def test_a_client_says_the_same_of_the_same_cluster(cluster: Cluster) -> N
         for versions in ((), ("v1",), ("v1", "v2"), ("v2",), ("v2", "v3alpha1"), ("v3alpha1",)):
             for version in versions:
                 cluster.add_resource(replace(WIDGETS, version=version))
-            states.append(await source.served())
+            states.append(await source.discover())
             async with Client(server.url) as client:  # which keeps the answer for a moment
-                assert await client.lister_watcher(WIDGETS).served() == states[-1]
+                assert await client.lister_watcher(WIDGETS).discover() == states[-1]
             for version in versions:
                 cluster.remove_resource(replace(WIDGETS, version=version))
     assert [state and state.version for state in states] == [

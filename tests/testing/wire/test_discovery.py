@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 
 from aioinformer.testing import ApiServer
-from tests.client.recordings import recorded
-from tests.testing.exchanges import WIDGETS, asked
+from tests.client.recordings import read_recording
+from tests.testing.recorded_exchanges import WIDGETS, recorded_target
 
 AGGREGATED = {
     "Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
@@ -54,8 +54,8 @@ async def test_a_group_version_lists_its_resources_as_a_real_server_does(
     http: aiohttp.ClientSession, name: str
 ) -> None:
     """Recordings 01 and 03; what can't be listed is left out."""
-    expected = msgspec.json.decode(recorded(name).body)
-    document = await get(http, asked(name))
+    expected = msgspec.json.decode(read_recording(name).body)
+    document = await get(http, recorded_target(name))
     assert list(document) == list(expected)
     assert document["groupVersion"] == expected["groupVersion"]
     listed = [one for one in expected["resources"] if "watch" in one["verbs"]]
@@ -67,8 +67,8 @@ async def test_a_group_version_lists_its_resources_as_a_real_server_does(
 async def test_the_status_of_what_has_one_is_listed_behind_it(
     http: aiohttp.ClientSession, name: str
 ) -> None:
-    expected = msgspec.json.decode(recorded(name).body)["resources"]
-    found = (await get(http, asked(name)))["resources"]
+    expected = msgspec.json.decode(read_recording(name).body)["resources"]
+    found = (await get(http, recorded_target(name)))["resources"]
     parts = [one for one in found if "/" in one["name"]]
     assert parts == [one for one in expected if one["name"].endswith("/status")]
     assert [list(one) for one in parts] == [["name", *list(expected[0])[1:5]]] * len(parts)
@@ -82,7 +82,7 @@ async def test_the_aggregated_form_has_the_status_within_the_resource(
 ) -> None:
     """Recording 02; and of a custom resource, which says its group and version again."""
     server.cluster.add_resource(WIDGETS, status=True)
-    expected = msgspec.json.decode(recorded("02-aggregated-discovery").body)
+    expected = msgspec.json.decode(read_recording("02-aggregated-discovery").body)
     document = await get(http, "/apis", AGGREGATED)
 
     def parts(document: dict[str, Any]) -> dict[str, list[Any]]:
@@ -105,11 +105,11 @@ async def test_the_aggregated_form_has_every_group_in_one_document(
     http: aiohttp.ClientSession,
 ) -> None:
     """Recording 02."""
-    expected = msgspec.json.decode(recorded("02-aggregated-discovery").body)
+    expected = msgspec.json.decode(read_recording("02-aggregated-discovery").body)
     async with http.get("/apis", headers=AGGREGATED) as response:
         assert (
             response.headers["Content-Type"]
-            == recorded("02-aggregated-discovery").headers["Content-Type"]
+            == read_recording("02-aggregated-discovery").headers["Content-Type"]
         )
         document = await response.json()
     assert list(document) == list(expected)

@@ -9,11 +9,11 @@ from aioinformer.errors import ServerError
 from aioinformer.testing.wire.negotiation import (
     accepts_gzip,
     accepts_plain,
-    list_form,
-    object_form,
+    negotiate_list_form,
+    negotiate_object_form,
+    negotiate_watch_form,
     wants_aggregated,
     wants_pretty,
-    watch_form,
 )
 
 PODS = find_built_in("pods")
@@ -37,7 +37,7 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
     ],
 )
 def test_a_list_comes_in_the_first_form_that_there_is(accept: str, form: str) -> None:
-    assert list_form(accept, PODS) == form
+    assert negotiate_list_form(accept, PODS) == form
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_list_comes_in_the_first_form_that_there_is(accept: str, form: str) ->
     [("application/json", "whole"), (f"{TABLE}, {PARTIAL}", "metadata"), ("*/*", "whole")],
 )
 def test_so_does_an_object(accept: str, form: str) -> None:
-    assert object_form(accept) == form
+    assert negotiate_object_form(accept) == form
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_so_does_an_object(accept: str, form: str) -> None:
 )
 def test_a_list_in_no_form_is_refused(accept: str, code: int, message: str) -> None:
     with pytest.raises(ServerError, match=message) as caught:
-        list_form(accept, PODS)
+        negotiate_list_form(accept, PODS)
     assert caught.value.status.code == code
 
 
 def test_an_object_is_no_list() -> None:
     with pytest.raises(ServerError, match="not a list"):
-        object_form(PARTIALS)
-    assert watch_form(f"{PARTIALS},application/json") == "whole"
+        negotiate_object_form(PARTIALS)
+    assert negotiate_watch_form(f"{PARTIALS},application/json") == "whole"
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_an_object_is_no_list() -> None:
     [("", "whole"), (PARTIAL, "metadata"), (f"{TABLE},application/json", "table")],
 )
 def test_a_watch_has_the_form_that_is_asked_for_first(accept: str, form: str) -> None:
-    assert watch_form(accept) == form
+    assert negotiate_watch_form(accept) == form
 
 
 def test_a_watch_in_no_form_is_refused() -> None:
     with pytest.raises(ServerError, match="only the following media types"):
-        watch_form("text/html")
+        negotiate_watch_form("text/html")
 
 
 def test_a_status_is_sent_as_it_is_to_who_takes_plain_json() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from aioinformer.testing import Cluster
 from aioinformer.testing.cluster.watches import Watch
-from aioinformer.testing.wire.tables import Include, age
-from tests.testing.watching import create, newest, read, taken
+from aioinformer.testing.wire.tables import Include, format_age
+from tests.testing.watch_events import create, decode_events, newest_version, take_lines
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 
@@ -38,7 +38,7 @@ MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 )
 def test_an_age_has_two_figures_at_most(seconds: int, printed: str) -> None:
     """Apimachinery's ``duration.HumanDuration``."""
-    assert age(dt.timedelta(seconds=seconds)) == printed
+    assert format_age(dt.timedelta(seconds=seconds)) == printed
 
 
 def cells(status: dict[str, Any], **more: Any) -> list[str]:
@@ -103,19 +103,19 @@ def test_only_the_first_event_of_a_watch_says_which_columns_there_are() -> None:
     cluster = Cluster()
     create(cluster, "a")
     watch = watched(cluster)
-    lines = taken(watch)
+    lines = take_lines(watch)
     create(cluster, "b")
-    lines += taken(watch)
+    lines += take_lines(watch)
 
-    tables = [event["object"] for event in read(lines)]
+    tables = [event["object"] for event in decode_events(lines)]
 
     assert [table["columnDefinitions"] is None for table in tables] == [False, True, True]
     assert [row["cells"][0] for table in tables for row in table["rows"]] == ["a", "", "b"]
-    assert tables[2]["metadata"] == {"resourceVersion": newest(cluster)}
+    assert tables[2]["metadata"] == {"resourceVersion": newest_version(cluster)}
 
 
 def test_a_bookmark_is_a_row_of_nothing_with_its_mark() -> None:
-    (event,) = read(taken(watched(Cluster())))
+    (event,) = decode_events(take_lines(watched(Cluster())))
     (row,) = event["object"]["rows"]
 
     assert event["type"] == "BOOKMARK"
@@ -131,7 +131,7 @@ def test_what_stands_beside_the_cells_is_chosen(include: Include, shown: list[st
     cluster = Cluster()
     create(cluster, "a")
 
-    event, _ = read(taken(watched(cluster, include=include)))
+    event, _ = decode_events(take_lines(watched(cluster, include=include)))
     obj = event["object"]["rows"][0]["object"]
 
     assert (None if obj is None else list(obj)) == shown
@@ -142,7 +142,7 @@ def test_a_whole_object_stands_there_as_any_watch_has_it() -> None:
     create(cluster, "a", app="<shop>")
 
     (event, mark), (plain, plain_mark) = (
-        read(taken(watch))
+        decode_events(take_lines(watch))
         for watch in (
             watched(cluster, include="Object"),
             cluster.watch(
@@ -165,6 +165,6 @@ def test_an_error_is_no_table() -> None:
         match="NotOlderThan",
         form="table",
     )
-    (event,) = read(taken(watch))
+    (event,) = decode_events(take_lines(watch))
 
     assert (event["type"], event["object"]["kind"]) == ("ERROR", "Status")

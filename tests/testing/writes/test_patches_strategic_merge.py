@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 def merged(body: Json, patch: Json) -> Json:
-    return StrategicMergePatch(patch).change(body)
+    return StrategicMergePatch(patch).apply(body)
 
 
 NAMED = [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]

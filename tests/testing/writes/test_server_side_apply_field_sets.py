@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from aioinformer.testing.writes.server_side_apply import (
     CONTAINER,
-    Path,
-    decoded,
-    encoded,
+    FieldPath,
+    collect_fields,
+    decode_fields_v1,
+    encode_fields_v1,
     named_fields,
-    nodes,
 )
 
 POD: dict[str, Any] = {
@@ -32,7 +32,7 @@ POD: dict[str, Any] = {
 
 
 def test_fields_are_told_apart_as_far_as_their_lists_have_keys() -> None:
-    found = nodes(POD, custom=False)
+    found = collect_fields(POD, custom=False)
     web = ("f:spec", "f:containers", 'k:{"name":"web"}')
     assert found[web] is CONTAINER
     assert found[(*web, "f:args")] == [1, 2]
@@ -44,13 +44,13 @@ def test_fields_are_told_apart_as_far_as_their_lists_have_keys() -> None:
 
 
 def test_nobody_owns_what_an_object_is_called() -> None:
-    named = {path for path in nodes(POD, custom=False) if path[0] == "f:metadata"}
+    named = {path for path in collect_fields(POD, custom=False) if path[0] == "f:metadata"}
     assert {path[1] for path in named} == {"f:labels", "f:finalizers", "f:ownerReferences"}
-    assert ("f:kind",) not in nodes(POD, custom=False)
+    assert ("f:kind",) not in collect_fields(POD, custom=False)
 
 
 def test_lists_of_custom_resources_are_one_value() -> None:
-    found = nodes(POD, custom=True)
+    found = collect_fields(POD, custom=True)
     assert found[("f:spec", "f:containers")] == POD["spec"]["containers"]
     assert ("f:metadata", "f:finalizers", 'v:"x/y"') in found, "metadata is the same in all"
 
@@ -68,14 +68,14 @@ def test_an_applied_configuration_owns_values_and_entries_of_maps() -> None:
 
 def test_fields_are_written_as_the_server_writes_them() -> None:
     fields = frozenset({("f:spec", "f:m"), ("f:spec", "f:m", "f:x"), ("f:spec", "f:a")})
-    assert encoded(fields) == {"f:spec": {"f:a": {}, "f:m": {".": {}, "f:x": {}}}}
+    assert encode_fields_v1(fields) == {"f:spec": {"f:a": {}, "f:m": {".": {}, "f:x": {}}}}
 
 
-paths: st.SearchStrategy[Path] = st.lists(
+paths: st.SearchStrategy[FieldPath] = st.lists(
     st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"']), min_size=1, max_size=4
 ).map(tuple)
 
 
 @given(st.frozensets(paths, max_size=8))
-def test_what_is_written_is_read_again(fields: frozenset[Path]) -> None:
-    assert decoded(encoded(fields)) == fields
+def test_what_is_written_is_read_again(fields: frozenset[FieldPath]) -> None:
+    assert decode_fields_v1(encode_fields_v1(fields)) == fields

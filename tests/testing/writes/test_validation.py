@@ -11,7 +11,7 @@ from aioinformer import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import BadRequest, Conflict, Invalid
 from aioinformer.testing import Cluster
-from tests.testing.exchanges import WIDGETS
+from tests.testing.recorded_exchanges import WIDGETS
 
 
 def pod(**labels: str) -> dict[str, Any]:

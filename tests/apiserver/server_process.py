@@ -1,0 +1,150 @@
+"""Starts, kills and restarts the API server of this folder, from asyncio.
+
+It exists so that a test can say "a server, please" and then treat it as badly
+as production treats servers: SIGKILL, and back on the same port with the same
+data.
+
+Left to others: building the server (`build.py`), talking to it (`admin.py`)
+and the fixtures (`conftest.py`).  Tests import all of it from here.
+"""
+
+import asyncio
+import contextlib
+import signal
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+
+from tests.apiserver.admin import (
+    AGGREGATED,
+    WIDGET_CRD,
+    WIDGETS,
+    AdminClient,
+    ApiError,
+    Json,
+    Resource,
+    all_lists_succeed,
+    install_crd,
+    wait_until,
+)
+from tests.apiserver.build import BuildFailed, BuildUnavailable, build
+
+__all__ = [
+    "AGGREGATED",
+    "WIDGETS",
+    "WIDGET_CRD",
+    "AdminClient",
+    "ApiError",
+    "ApiServerProcess",
+    "BuildFailed",
+    "BuildUnavailable",
+    "Json",
+    "Resource",
+    "ServerFailed",
+    "build",
+    "install_crd",
+    "wait_until",
+]
+
+# Below the minute that a test may take, so that it is this module's message,
+# with the server's output, that explains a server that does not come up.
+READY_SECONDS = 45.0
+STOP_SECONDS = 15.0
+
+
+class ServerFailed(Exception):
+    """The server did not come up; the message ends with the tail of its stderr."""
+
+
+class ApiServerProcess:
+    """One server on one data folder; at most one process at a time."""
+
+    def __init__(self, binary: Path, data_dir: Path, *arguments: str) -> None:
+        self.data_dir = data_dir
+        self.kubeconfig = data_dir / "kubeconfig"
+        self.ca_file = data_dir / "ca.crt"
+        self.url = ""
+        self._command = (str(binary), "--data-dir", str(data_dir), *arguments)
+        self._log = data_dir / "stderr.log"
+        self._process: Process | None = None
+
+    async def start(self) -> None:
+        """Start, on the previous port if there was one; returns when lists are served."""
+        if self._process is not None:
+            raise RuntimeError("the server is running already")
+        async with contextlib.AsyncExitStack() as undo:
+            undo.push_async_callback(self.kill)
+            await self._start_until_ready()
+            undo.pop_all()
+
+    async def kill(self) -> None:
+        """SIGKILL: no goodbye to clients, nothing flushed.  Does nothing if it is down."""
+        process, self._process = self._process, None
+        if process is not None:
+            await _reap(process)
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay open and nobody answers, until `resume`."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is None:
+            raise RuntimeError("the server is not running")
+        self._process.send_signal(number)
+
+    async def restart(self) -> None:
+        """Kill it if it is up, and start it with the same data on the same port."""
+        await self.kill()
+        await self.start()
+
+    async def stop(self) -> None:
+        """SIGTERM, then SIGKILL if it takes too long.  Does nothing if it is down."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                await process.wait()
+        await _reap(process)
+
+    async def _start_until_ready(self) -> None:
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await self._spawn()
+                await wait_until(lambda: all_lists_succeed(self))
+        except (TimeoutError, ServerFailed) as error:
+            reason = str(error) or f"not ready within {READY_SECONDS:.0f} seconds"
+            raise ServerFailed(f"{reason}\n{self._log_tail()}") from error
+
+    async def _spawn(self) -> None:
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        port = self.url.rpartition(":")[2] or "0"
+        options = ("--port", port, "--kubeconfig", str(self.kubeconfig), "--exit-with-stdin")
+        with self._log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command, *options, stdin=PIPE, stdout=PIPE, stderr=log
+            )
+        assert self._process.stdout is not None
+        line = (await self._process.stdout.readline()).decode()
+        if not line.startswith("listening https://"):
+            raise ServerFailed(f"the server said {line!r} instead of where it listens")
+        self.url = line.split()[1]
+
+    def _log_tail(self) -> str:
+        if not self._log.exists():
+            return "(it wrote nothing to stderr)"
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-40:])
+
+
+async def _reap(process: Process) -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    # Unlike wait(), this also reads the pipes to their ends, which is what
+    # makes asyncio close the transports.
+    await process.communicate()

@@ -1,0 +1,230 @@
+"""Servers, files and certificates as beginners meet them, set up for real."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import socket
+import ssl
+import threading
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import trustme
+
+from aioinformer.testing import ApiServer
+from tests.client.conftest import Certificates
+from tests.client.kubeconfigs import encode_base64, make_kubeconfig, write_kubeconfig
+from tests.client.servers import free_address, http_server
+from tests.client.transports import pong
+
+CANARY = "canary-88b0"
+"""Every kubeconfig here has it for a token. No error may."""
+
+NOT_BEFORE = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+NOT_AFTER = dt.datetime(2020, 4, 1, tzinfo=dt.UTC)
+"""When certificates that have expired were valid."""
+
+UNKNOWN_HOST = "no-such-host.invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class FailureSetup:
+    """Where a mistake is made."""
+
+    folder: Path
+    certificates: Certificates
+
+    def kubeconfig(self, server: str, **more: Any) -> str:
+        """A kubeconfig file for a server, whose authority is the certificates'."""
+        trust = encode_base64(self.certificates.authority_pem)
+        cluster: Mapping[str, Any] = {"server": server, "certificate-authority-data": trust}
+        return str(
+            write_kubeconfig(
+                self.folder, make_kubeconfig(cluster=cluster, user={"token": CANARY} | more)
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FailureContext:
+    """What there is then, and what a text may name of it."""
+
+    file: str
+    address: str = ""
+    """The server's; of a host that is not known, what the system says of it."""
+
+
+@asynccontextmanager
+async def working_server(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
+    """A server that works, and its kubeconfig."""
+    async with ApiServer(token=CANARY) as server:
+        yield FailureContext(stage.kubeconfig(server.url), server.url.removeprefix("http://"))
+
+
+@asynccontextmanager
+async def no_file(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
+    yield FailureContext(str(stage.folder / "config"))
+
+
+@asynccontextmanager
+async def no_plugin(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
+    exec_ = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "kubectl-shop-login",
+        "installHint": "brew install shop-login",
+        "interactiveMode": "Never",
+    }
+    config = make_kubeconfig(user={"exec": exec_})
+    yield FailureContext(str(write_kubeconfig(stage.folder, config)))
+
+
+@asynccontextmanager
+async def nobody_listens(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
+    address = await free_address()
+    yield FailureContext(stage.kubeconfig(f"https://{address}"), address)
+
+
+@asynccontextmanager
+async def no_such_host(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
+    reason = ""
+    try:
+        await asyncio.get_running_loop().getaddrinfo(UNKNOWN_HOST, 6443)
+    except socket.gaierror as error:  # without any network it is another one
+        reason = str(error.strerror)
+    yield FailureContext(stage.kubeconfig(f"https://{UNKNOWN_HOST}:6443"), reason)
+
+
+@asynccontextmanager
+async def tls_server(
+    stage: FailureSetup, tls: ssl.SSLContext | None
+) -> AsyncGenerator[FailureContext]:
+    async with http_server(pong, tls=tls) as server:
+        address = server.partition("://")[2]
+        yield FailureContext(stage.kubeconfig(f"https://{address}"), address)
+
+
+def expired_server_certificate(stage: FailureSetup) -> AbstractAsyncContextManager[FailureContext]:
+    authority = stage.certificates.authority
+    leaf = authority.issue_cert("127.0.0.1", not_before=NOT_BEFORE, not_after=NOT_AFTER)
+    return tls_server(stage, stage.certificates.server_context(leaf))
+
+
+def unknown_server_authority(stage: FailureSetup) -> AbstractAsyncContextManager[FailureContext]:
+    leaf = trustme.CA().issue_cert("127.0.0.1")
+    return tls_server(stage, stage.certificates.server_context(leaf))
+
+
+def wrong_server_name(stage: FailureSetup) -> AbstractAsyncContextManager[FailureContext]:
+    leaf = stage.certificates.authority.issue_cert("kubernetes.example")
+    return tls_server(stage, stage.certificates.server_context(leaf))
+
+
+@asynccontextmanager
+async def mutual_tls_server(
+    stage: FailureSetup, user: trustme.LeafCert | None
+) -> AsyncGenerator[FailureContext]:
+    """A server that wants a client certificate of its authority; the kubeconfig has ``user``."""
+    tls = stage.certificates.server_context()
+    tls.verify_mode = ssl.CERT_REQUIRED
+    tls.load_verify_locations(cadata=stage.certificates.authority_pem.decode())
+    pair: dict[str, str] = {}
+    if user is not None:
+        pair["client-certificate-data"] = encode_base64(user.cert_chain_pems[0].bytes())
+        pair["client-key-data"] = encode_base64(user.private_key_pem.bytes())
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=accept_handshakes, args=(listening, tls))
+        thread.start()
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        try:
+            yield FailureContext(stage.kubeconfig(f"https://{address}", **pair), address)
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            await asyncio.to_thread(thread.join)
+
+
+def accept_handshakes(listening: socket.socket, tls: ssl.SSLContext) -> None:
+    """Shake hands until nobody listens. In a thread: asyncio's servers send no alert when they
+    don't like a certificate, other ones do.
+    """
+    while True:
+        try:
+            connection, _ = listening.accept()
+        except OSError:
+            return
+        with tls.wrap_socket(connection, True, do_handshake_on_connect=False) as wrapped:
+            with suppress(OSError):
+                wrapped.do_handshake()
+            with suppress(OSError):  # until the client has read the alert, and hangs up
+                while socket.socket.recv(wrapped, 4096):
+                    pass
+
+
+def no_client_certificate(stage: FailureSetup) -> AbstractAsyncContextManager[FailureContext]:
+    return mutual_tls_server(stage, None)
+
+
+def expired_client_certificate(stage: FailureSetup) -> AbstractAsyncContextManager[FailureContext]:
+    authority = stage.certificates.authority
+    return mutual_tls_server(
+        stage, authority.issue_cert("user@example", not_before=NOT_BEFORE, not_after=NOT_AFTER)
+    )
+
+
+def unknown_client_authority(stage: FailureSetup) -> AbstractAsyncContextManager[FailureContext]:
+    return mutual_tls_server(stage, trustme.CA().issue_cert("user@example.com"))
+
+
+def https_to_http(stage: FailureSetup) -> AbstractAsyncContextManager[FailureContext]:
+    return tls_server(stage, None)
+
+
+@asynccontextmanager
+async def http_to_https(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
+    """Go's HTTP server says so in the clear, and kube-apiserver is one."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        said = b"Client sent an HTTP request to an HTTPS server.\n"
+        writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\n" + said)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield FailureContext(stage.kubeconfig(f"http://{address}"), address)
+
+
+@asynccontextmanager
+async def wrong_token(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
+    async with ApiServer(token="another") as server:
+        yield FailureContext(stage.kubeconfig(server.url), server.url.removeprefix("http://"))
+
+
+@asynccontextmanager
+async def forbidden(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
+    """Somebody is logged in, and may not do this (recording 25 with another user)."""
+    said = (
+        'pods is forbidden: User "system:serviceaccount:web:shop" cannot list resource "pods" '
+        'in API group "" in the namespace "web"'
+    )
+    async with ApiServer(token=CANARY) as server:
+        server.faults.status(403, reason="Forbidden", message=said, resource="pods")
+        yield FailureContext(stage.kubeconfig(server.url), server.url.removeprefix("http://"))
+
+
+@asynccontextmanager
+async def anonymous(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
+    async with ApiServer() as server:
+        server.faults.forbid(resource="pods")
+        yield FailureContext(stage.kubeconfig(server.url), server.url.removeprefix("http://"))
+
+
+@asynccontextmanager
+async def everything_forbidden(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
+    async with ApiServer() as server:
+        server.faults.forbid()
+        yield FailureContext(stage.kubeconfig(server.url), server.url.removeprefix("http://"))

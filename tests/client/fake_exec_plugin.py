@@ -1,0 +1,71 @@
+"""Exec plugins for the tests: small programs that count how often they were run."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+V1 = "client.authentication.k8s.io/v1"
+V1BETA1 = "client.authentication.k8s.io/v1beta1"
+
+
+class FakePlugin:
+    """A program that prints what a file holds, and counts its runs."""
+
+    def __init__(self, folder: Path, *, version: str = V1, name: str = "plugin") -> None:
+        """Write it into a folder; it prints nothing yet.
+
+        Args:
+            folder: where it is, and what belongs to it.
+            version: of the protocol.
+            name: of the program.
+        """
+        self.version = version
+        self.path = folder / name
+        self._output = folder / f"{name}.answer"
+        self._runs = folder / f"{name}.runs"
+        self._exec_info = folder / f"{name}.environment"
+        self._runs.touch()
+        # A shell starts in a millisecond, Python in fifty.
+        self.write_script(f"cat {self._output}")
+
+    def write_script(self, then: str) -> None:
+        """What it does after counting, in the words of a shell."""
+        told = f'printf %s "$KUBERNETES_EXEC_INFO" > {self._exec_info}'
+        self.path.write_text(f"#!/bin/sh\necho >> {self._runs}\n{told}\n{then}\n")
+        self.path.chmod(0o755)
+
+    def set_status(self, **status: Any) -> None:
+        """What it yields from now on, for example ``token="abc"``."""
+        document = {"apiVersion": self.version, "kind": "ExecCredential", "status": status}
+        fresh = self._output.with_suffix(".new")
+        fresh.write_text(json.dumps(document))
+        fresh.replace(self._output)
+
+    @property
+    def runs(self) -> int:
+        """How often it was run."""
+        return len(self._runs.read_text())
+
+    @property
+    def last_exec_info(self) -> Any:
+        """What it was told, the last time."""
+        return json.loads(self._exec_info.read_text())
+
+    def user(self, **more: Any) -> dict[str, Mapping[str, Any]]:
+        """A user of a kubeconfig that has it."""
+        return {"exec": {"apiVersion": self.version, "command": str(self.path), **more}}
+
+
+def in_seconds(seconds: float) -> str:
+    """A time from now, as Go writes it."""
+    moment = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+PYTHON = sys.executable
+"""For programs that a shell can't be."""

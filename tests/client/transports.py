@@ -1,0 +1,107 @@
+"""A transport to a server of the tests, and what can be done and seen with it."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+from aiohttp import web
+from yarl import URL
+
+from aioinformer._client.auth.credentials import (
+    Authorization,
+    Credentials,
+    FixedAuthorization,
+    FixedTls,
+    Tls,
+)
+from aioinformer._client.http.transport import (
+    ApiRequest,
+    Timeouts,
+    Transport,
+)
+from aioinformer.errors import (
+    FetchError,
+)
+
+CANARY = "canary-3f9a"
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+LIST = ApiRequest("list", "/api/v1/pods", {"limit": "500"})
+WATCH = ApiRequest("watch", "/api/v1/pods", {"watch": "true"}, watch_timeout=300)
+SHORT_TIMEOUTS = Timeouts(connect=0.05, silence=0.05, watch_start=0.05, grace=0.05)
+
+
+@asynccontextmanager
+async def running_transport(
+    server: str,
+    *,
+    tls: ssl.SSLContext | Tls | None = None,
+    timeouts: Timeouts | None = None,
+    tls_server_name: str | None = None,
+    proxy: str | None = None,
+    proxy_authorization: str = "",
+    authorization: Authorization | None = None,
+    headers: Mapping[str, str] = NO_HEADERS,
+) -> AsyncGenerator[Transport]:
+    credentials = Credentials(
+        URL(server),
+        authorization or FixedAuthorization(f"Bearer {CANARY}"),
+        FixedTls(tls) if isinstance(tls, ssl.SSLContext) else tls,
+        tls_server_name,
+        URL(proxy) if proxy else None,
+        proxy_authorization,
+    )
+    transport = Transport(credentials, headers=headers, timeouts=timeouts or Timeouts())
+    try:
+        yield transport
+    finally:
+        await transport.close()
+
+
+async def read(transport: Transport, call: ApiRequest = LIST) -> bytes:
+    async with transport.request(call) as body:
+        return b"".join([chunk async for chunk in body])
+
+
+async def read_error(transport: Transport, call: ApiRequest = LIST) -> FetchError:
+    with pytest.raises(FetchError) as caught:
+        await read(transport, call)
+    return caught.value
+
+
+def system_sockets() -> list[list[str]]:
+    return [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+
+
+def is_established(here: int, there: int) -> bool:
+    """Whether a socket of this port is connected to that port."""
+    return any(
+        line[1].endswith(f":{here:04X}") and line[2].endswith(f":{there:04X}") and line[3] == "01"
+        for line in system_sockets()
+    )
+
+
+async def wait_closed(reader: asyncio.StreamReader) -> None:
+    """Return when the peer is gone; a broken connection is as good as a closed one."""
+    try:
+        await reader.read()
+    except ConnectionError:
+        return
+
+
+def error_texts(error: BaseException | None) -> list[str]:
+    """The text and the repr of an exception and of all that it came from."""
+    said: list[str] = []
+    while error is not None:
+        said += [str(error), repr(error), repr(vars(error))]
+        error = error.__cause__ or error.__context__
+    return said
+
+
+async def pong(request: web.Request) -> web.Response:
+    return web.Response(text="pong")

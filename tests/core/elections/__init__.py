@@ -1,1 +1,0 @@
-"""Who leads, as plain state: a file for each module."""

@@ -1,1 +1,0 @@
-"""Keys to be worked on: a file for each module."""

@@ -1,0 +1,149 @@
+"""Controllers for tests: clusters in memory, simulated time, reconcilers that keep a diary."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from aioinformer import (
+    BackoffPolicy,
+    ItemExponential,
+    ObjectKey,
+    ReconcileContext,
+    Resource,
+    Result,
+    SharedInformer,
+    SharedInformerFactory,
+)
+from aioinformer.testing import Cluster, ClusterSource
+from aioinformer.testing.simulation import run
+
+T = TypeVar("T")
+
+FOOS = Resource("samples.example.com", "v1", "foos", "Foo")
+"""What is reconciled."""
+BARS = Resource("samples.example.com", "v1", "bars", "Bar")
+"""What foos own."""
+REALMS = Resource("samples.example.com", "v1", "realms", "Realm", namespaced=False)
+
+BACKOFF = BackoffPolicy(initial=0.1, maximum=1.0, jitter=0)
+DOUBLING_LIMITER = ItemExponential(1.0, 1000.0)
+
+
+def make_cluster(*foos: str) -> Cluster:
+    """A cluster with these foos in its default namespace."""
+    cluster = Cluster()
+    for resource in (FOOS, BARS, REALMS):
+        cluster.add_resource(resource)
+    for name in foos:
+        create_foo(cluster, name)
+    return cluster
+
+
+def create_foo(cluster: Cluster, name: str, **spec: object) -> None:
+    cluster.create(FOOS, {"metadata": {"name": name}, "spec": spec})
+
+
+def update_foo(cluster: Cluster, name: str, **spec: object) -> None:
+    cluster.merge_patch(FOOS, name, {"spec": spec})
+
+
+def body_with_owner(
+    name: str, owner: str, resource: Resource = FOOS, *, controller: bool = True
+) -> Any:
+    """The body of something that ``owner`` controls."""
+    reference = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": owner,
+        "uid": f"uid-{owner}",
+        "controller": controller,
+    }
+    return {"metadata": {"name": name, "ownerReferences": [reference]}}
+
+
+def key(name: str) -> ObjectKey:
+    return ObjectKey("default", name)
+
+
+@asynccontextmanager
+async def running_factory(cluster: Cluster) -> AsyncGenerator[SharedInformerFactory]:
+    """A factory of informers of a cluster in memory."""
+    async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
+        yield informers
+
+
+@asynccontextmanager
+async def foo_informer(cluster: Cluster) -> AsyncGenerator[SharedInformer]:
+    async with running_factory(cluster) as informers:
+        yield informers.informer(FOOS)
+
+
+def run_simulated(scenario: Callable[[], Coroutine[Any, Any, T]], *, seed: int = 1) -> T:
+    """Run a test's inside in simulated time."""
+    return run(scenario(), seed=seed)
+
+
+def loop_time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def wait_until(condition: Callable[[], bool], *, every: float = 0.01) -> None:
+    """Look every so many virtual seconds until ``condition`` holds."""
+    while not condition():  # noqa: ASYNC110 - any event of any part may be what it waits for
+        await asyncio.sleep(every)
+
+
+@dataclass(slots=True)
+class RecordingReconciler:
+    """A reconciler that writes down its calls, and does and answers what it is told to."""
+
+    duration: float = 0.0
+    """Seconds that a run takes."""
+    results: list[Result | Exception | None] = field(
+        default_factory=list[Result | Exception | None]
+    )
+    """What the next runs answer or raise; then ``None``."""
+    runs: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+    """The name and the time of each run that began."""
+    ended: list[str] = field(default_factory=list[str])
+    contexts: list[ReconcileContext] = field(default_factory=list[ReconcileContext])
+    active_runs: dict[ObjectKey, int] = field(default_factory=dict[ObjectKey, int])
+    max_active_runs: int = 0
+    cancelled: list[str] = field(default_factory=list[str])
+
+    async def __call__(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+        self.runs.append((key.name, round(loop_time(), 3)))
+        self.contexts.append(ctx)
+        self.active_runs[key] = self.active_runs.get(key, 0) + 1
+        self.max_active_runs = max(self.max_active_runs, self.active_runs[key])
+        try:
+            await asyncio.sleep(self.duration)
+        except asyncio.CancelledError:
+            self.cancelled.append(key.name)
+            raise
+        finally:
+            self.active_runs[key] -= 1
+            self.ended.append(key.name)
+        answer = self.results.pop(0) if self.results else None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    @property
+    def names(self) -> list[str]:
+        """Whose runs they were, in order."""
+        return [name for name, _ in self.runs]
+
+    @property
+    def times(self) -> list[float]:
+        """When they began."""
+        return [time for _, time in self.runs]
+
+    @property
+    def causes(self) -> list[list[str]]:
+        """Why they began."""
+        return [[reason.cause for reason in each.reasons] for each in self.contexts]

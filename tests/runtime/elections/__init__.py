@@ -1,1 +1,0 @@
-"""Leader election: a file for each module, all in virtual time."""

@@ -1,0 +1,63 @@
+"""Informers and other endless work, run for the length of a test's block."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+from aioinformer import BackoffPolicy, KubeObject, SharedInformer
+from aioinformer.testing import Cluster, ClusterSource
+from tests.runtime.scripted_source import PODS
+
+T = TypeVar("T")
+
+FAST_BACKOFF = BackoffPolicy(initial=0.005, maximum=0.01, jitter=0)
+"""Waits after failures that a test can sit out."""
+SLOW_BACKOFF = BackoffPolicy(initial=60, maximum=60, jitter=0)
+"""Waits that no test sees the end of."""
+
+
+@asynccontextmanager
+async def running_in_background(
+    work: Coroutine[Any, Any, None],
+) -> AsyncGenerator[asyncio.Task[None]]:
+    """Run ``work`` in a task, and end it. What it raises is raised."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+@asynccontextmanager
+async def running_informer(informer: SharedInformer[T]) -> AsyncGenerator[SharedInformer[T]]:
+    """Run an informer, from its first full state on."""
+    async with running_in_background(informer.run()):
+        await informer.wait_synced(timeout=10)
+        yield informer
+
+
+def pod_informer(cluster: Cluster) -> SharedInformer:
+    """An informer of a cluster's pods."""
+    return SharedInformer(ClusterSource(cluster).lister_watcher(PODS), backoff=FAST_BACKOFF)
+
+
+def cluster_with_pods(*names: str) -> Cluster:
+    """A cluster with these pods in its default namespace."""
+    cluster = Cluster()
+    for name in names:
+        cluster.create("pods", {"metadata": {"name": name}})
+    return cluster
+
+
+def label_pod(cluster: Cluster, name: str, value: str) -> None:
+    """Change a pod."""
+    cluster.merge_patch("pods", name, {"metadata": {"labels": {"value": value}}})
+
+
+def names(objects: list[KubeObject]) -> list[str]:
+    return sorted(obj.name for obj in objects)

@@ -1,0 +1,92 @@
+"""Handlers to be called outside of any informer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from aioinformer import Added, Deleted, DeleteReason, Event, Handler, KubeObject, Updated
+from aioinformer._core.delivery.mailbox import Mailbox, Overflow
+from aioinformer._runtime.delivery.handler_errors import HandlerErrors, OnHandlerError
+from aioinformer._runtime.delivery.handlers import HandlerOptions, handler_name
+from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher
+from aioinformer._runtime.delivery.listener import BackpressureGate
+from aioinformer._runtime.delivery.registration import Registration
+from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
+
+A1, A2 = pod("a", 1), pod("a", 2)
+LIFECYCLE_EVENTS: list[Event] = [Added(A1), Updated(A1, A2), Deleted(A2)]
+
+
+def make_registration(
+    handler: Handler,
+    *,
+    limit: int = 100_000,  # so that nothing is merged
+    overflow: Overflow = "coalesce",
+    concurrency: int = 1,
+    timeout: float | None = None,
+    run_in_thread: bool = False,
+    drain: bool = False,
+    fail_fast: bool = False,
+    failed: OnHandlerError | None = None,
+) -> Registration:
+    """A handler on terms."""
+    name = handler_name(handler)
+    terms = HandlerOptions(
+        concurrency=concurrency,
+        timeout=timeout,
+        run_in_thread=run_in_thread,
+        drain=drain,
+        fail_fast=fail_fast,
+    )
+    mailbox = Mailbox(limit=limit, overflow=overflow, holds=lambda _: True)
+    return Registration(
+        handler,
+        name,
+        mailbox,
+        BackpressureGate(),
+        options=terms,
+        errors=HandlerErrors(name, failed),
+        dispatcher=InlineDispatcher(),
+    )
+
+
+@asynccontextmanager
+async def running_registration(it: Registration) -> AsyncGenerator[Registration]:
+    """A handler that is called, until the block is over; what is pending then is dropped."""
+    async with asyncio.TaskGroup() as group:
+        it.start(group)
+        try:
+            yield it
+        finally:
+            it.remove()
+
+
+@asynccontextmanager
+async def started_registration(handler: Handler) -> AsyncGenerator[Registration]:
+    """A handler that is called until everything that it was told is dealt with."""
+    async with running_registration(make_registration(handler)) as it:
+        yield it
+        await wait_until(lambda: it.statistics().pending == 0)
+        await yield_to_loop()
+
+
+async def deliver_events(handler: Handler, *events: Event) -> Registration:
+    async with started_registration(handler) as it:
+        it.put(events)
+    return it
+
+
+class RecordingHandler:
+    def __init__(self) -> None:
+        self.calls: list[tuple[object, ...]] = []
+
+    def on_add(self, obj: KubeObject, *, initial: bool) -> None:
+        self.calls.append(("add", obj, initial))
+
+    async def on_update(self, old: KubeObject, new: KubeObject, *, resync: bool) -> None:
+        self.calls.append(("update", old, new, resync))
+
+    def on_delete(self, obj: KubeObject, *, reason: DeleteReason) -> None:
+        self.calls.append(("delete", obj, reason))

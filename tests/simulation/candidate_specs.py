@@ -1,0 +1,99 @@
+"""What candidates of simulated elections are like: their times, clocks, and what they suffer from.
+
+What they stop for, what their bodies take to end and what their clocks differ in stay together
+below what their times allow, but hardly so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from aioinformer._core.leaderelection.election import ElectionTimes
+
+MAX_CLOCK_DRIFT = 0.05
+"""By how much clocks may run too fast or too slow, at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateSpec:
+    """What one candidate is like."""
+
+    identity: str
+    times: ElectionTimes
+    clock_rate: float
+    """How many of its seconds go by in one."""
+    date_offset: float
+    """By how much its date is wrong."""
+    max_pause: float
+    """What it stops for, at most."""
+    max_shutdown: float
+    """What its body takes to end, at most."""
+    max_term: float = 90.0
+    """How long it leads, at most."""
+    gets_cut_off: bool = True
+    """Whether it is cut off at times."""
+
+
+def draw_duel(chance: Random) -> list[CandidateSpec]:
+    """One that is often cut off, with all the time that it may take, and one that waits for that.
+
+    Nothing else goes wrong, so that little stands between a small mistake and an overlap.
+    """
+    times, drift = _draw_times(chance), MAX_CLOCK_DRIFT * chance.random()
+    spare = 0.99 * (times.lease_duration / (1 + drift) - times.renew_deadline / (1 - drift))
+    pause = max(0.0, spare) * chance.choice([0.0, 0.5, 1.0])
+    ending = max(0.0, spare) - pause
+    quick = ElectionTimes(lease_duration=4, renew_deadline=3, retry_period=0.4)
+    return [
+        CandidateSpec(
+            identity="victim",
+            times=times,
+            clock_rate=1 - drift,
+            date_offset=0.0,
+            max_pause=pause,
+            max_shutdown=ending,
+        ),
+        CandidateSpec(
+            identity="vulture",
+            times=quick,
+            clock_rate=1 + drift,
+            date_offset=chance.uniform(-20, 20),
+            max_pause=0.0,
+            max_shutdown=0.0,
+            max_term=5.0,
+            gets_cut_off=False,
+        ),
+    ]
+
+
+def draw_candidates(chance: Random) -> list[CandidateSpec]:
+    """Two or three candidates that are safe with each other."""
+    same = chance.random() < 0.2  # they were given the same identity, by mistake
+    drift = chance.choice([0.0, MAX_CLOCK_DRIFT * chance.random(), MAX_CLOCK_DRIFT])
+    natures: list[CandidateSpec] = []
+    for number in range(chance.choice([2, 2, 3])):
+        times = chance.choice([ElectionTimes(), _draw_times(chance)])
+        lease, renew = times.lease_duration / (1 + drift), times.renew_deadline / (1 - drift)
+        spare = max(0.0, 0.99 * (lease - renew))
+        share = chance.random()
+        natures.append(
+            CandidateSpec(
+                identity="twin" if same else f"candidate-{number}",
+                times=times,
+                clock_rate=1 + drift * chance.choice([-1, 1, chance.uniform(-1, 1)]),
+                date_offset=chance.choice(
+                    [0.0, chance.uniform(-20, 20), chance.uniform(-9999, 9999)]
+                ),
+                max_pause=spare * share,
+                max_shutdown=spare * (1 - share),
+            )
+        )
+    return natures
+
+
+def _draw_times(chance: Random) -> ElectionTimes:
+    lease = chance.uniform(4.0, 25.0)
+    renew = lease * chance.uniform(0.5, 0.85)
+    retry = renew * chance.uniform(0.1, 0.4)
+    return ElectionTimes(lease_duration=lease, renew_deadline=renew, retry_period=retry)

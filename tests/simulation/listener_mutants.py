@@ -1,0 +1,289 @@
+"""Informers that serve their listeners badly, and a factory: one planted bug each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from inspect import isfunction
+from typing import Any
+
+from aioinformer import Deleted, Event, Handler, KubeObject, SharedInformer, SharedInformerFactory
+from aioinformer._core.delivery.key_concurrency import KeyConcurrency
+from aioinformer._core.delivery.mailbox import Overflow
+from aioinformer._core.delivery.replay import EventMap
+from aioinformer._core.selectors.event_filter import Filter
+from aioinformer._core.selectors.predicates import ChangePredicate
+from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher
+from aioinformer._runtime.delivery.registration import Registration
+from aioinformer._runtime.delivery.streams import EventStream
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer.errors import ListenerOverflow
+from aioinformer.testing.simulation import History
+from aioinformer.testing.simulation.observed import ObservedInformer, ObservedMailbox
+from aioinformer.testing.simulation.participant import Participant
+from aioinformer.testing.simulation.passing import FilterBroke
+from aioinformer.testing.simulation.plan import InformerSpec
+
+
+async def await_handler(handler: Participant, event: Event) -> None:
+    """Call a handler that may be a plain function."""
+    rest = handler(event)
+    if rest is not None:
+        await rest
+
+
+# -- calls -------------------------------------------------------------------------------------
+
+
+class UnboundedKeyConcurrency(KeyConcurrency):
+    """Takes every key for a free one."""
+
+    def start(self, event: Event) -> bool:
+        return True
+
+    def finish(self, event: Event) -> Event | None:
+        return None
+
+
+class IgnoresKeyOrder(ObservedInformer):
+    """Calls a handler for one key twice at once, and for as many as there are."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        registration = super().add_handler(handler, **options)
+        if options["concurrency"] > 1:
+            vars(registration)["_caller"].lanes = UnboundedKeyConcurrency(options["concurrency"])
+        return registration
+
+
+class NeverTimesOut(ObservedInformer):
+    """Forgets for how long a call may last."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        options["timeout"] = None
+        return super().add_handler(handler, **options)
+
+
+class StopsAfterCancelledError(ObservedInformer):
+    """Takes a CancelledError for the end of a handler."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        assert isinstance(handler, Participant)
+
+        async def fragile(event: Event) -> None:
+            try:
+                await await_handler(handler, event)
+            except asyncio.CancelledError:
+                registration.remove()
+                raise
+
+        fragile.__qualname__ = handler.spec.name
+        registration = super().add_handler(fragile, **options)
+        return registration
+
+
+class ClosesWithoutDraining(ObservedInformer):
+    """Says at once that a handler is through with its calls."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        registration = super().add_handler(handler, **options)
+
+        async def aclose(timeout: float | None = None, *, drain: bool | None = None) -> None:
+            registration.remove()
+
+        registration.aclose = aclose  # type: ignore[method-assign]
+        return registration
+
+
+class DroppingInlineDispatcher(InlineDispatcher):
+    """Forgets those for whom there is no time in this round."""
+
+    def _run(self) -> None:
+        super()._run()
+        self.scheduled.clear()
+
+
+class DropsInlineHandlers(ObservedInformer):
+    """Has such rounds."""
+
+    def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
+        super().__init__(source, spec, history)
+        self._dispatcher = DroppingInlineDispatcher()
+
+
+class StopsAfterSelfCancellation(ObservedInformer):
+    """Lets a plain handler that has cancelled its own task end with it, silently."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        assert isinstance(handler, Participant)
+
+        def fragile(event: Event) -> Awaitable[None] | None:
+            rest = handler(event)
+            task = asyncio.current_task()
+            if rest is None and task is not None and task.cancelling():
+                registration.remove()
+            return rest
+
+        fragile.__qualname__ = handler.spec.name
+        registration = super().add_handler(fragile, **options)
+        return registration
+
+
+# -- overflow ----------------------------------------------------------------------------------
+
+
+class HidesOverflows(ObservedInformer):
+    """Tells nobody that a handler was ended."""
+
+    def _handler_failed(self, listener: str, error: Exception) -> None:
+        if not isinstance(error, ListenerOverflow):
+            super()._handler_failed(listener, error)
+
+
+class OverflowsEarly(ObservedMailbox):
+    """Has no room for what it has room for."""
+
+    def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
+        came = super().put(events, at)
+        if self.overflow == "error" and self.pending > self.limit // 2:
+            self.overflowed = True
+        return came
+
+
+# -- filters, periods, streams -----------------------------------------------------------------
+
+
+def _without_filtered_deletions(each: EventMap) -> EventMap:
+    def one(event: Event) -> Event | None:
+        told = each(event)
+        return None if isinstance(told, Deleted) and told.reason == "filtered" else told
+
+    return one
+
+
+class DropsFilteredDeletions(ObservedInformer):
+    """Doesn't tell that an object has ceased to pass."""
+
+    def make_mailbox(
+        self, limit: int, overflow: Overflow, each: EventMap | None
+    ) -> ObservedMailbox:
+        return super().make_mailbox(limit, overflow, each and _without_filtered_deletions(each))
+
+
+class IgnoresFilters(ObservedInformer):
+    """Tells everybody everything."""
+
+    def make_mailbox(
+        self, limit: int, overflow: Overflow, each: EventMap | None
+    ) -> ObservedMailbox:
+        return super().make_mailbox(limit, overflow, None)
+
+
+class IgnoresChangePredicates(ObservedInformer):
+    """Doesn't ask which changes somebody is to hear of."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        if isinstance(options["filter"], ChangePredicate):
+            options["filter"] = None
+        return super().add_handler(handler, **options)
+
+
+class DropsSecondChanges(ObservedInformer):
+    """Takes a change that comes soon after another for none."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        passing = options["filter"]
+        if isinstance(passing, ChangePredicate):
+
+            def forgetful(old: KubeObject, new: KubeObject) -> bool:
+                return int(new.resource_version) % 3 > 0 and passing(old, new)
+
+            options["filter"] = ChangePredicate(forgetful)
+        return super().add_handler(handler, **options)
+
+
+class RejectsOnFilterError(ObservedInformer):
+    """Takes an object at which a filter raises for one that doesn't pass."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        passing = options["filter"]
+        if isfunction(passing):
+
+            def careful(obj: KubeObject) -> bool:
+                try:
+                    return bool(passing(obj))
+                except FilterBroke:
+                    return False
+
+            options["filter"] = careful
+        return super().add_handler(handler, **options)
+
+
+class IgnoresListenerResync(ObservedInformer):
+    """Doesn't ask its listeners how often they want to be told again."""
+
+    def add_handler(self, handler: Handler, **options: Any) -> Registration:
+        options["resync"] = None
+        return super().add_handler(handler, **options)
+
+    def events(
+        self,
+        *,
+        limit: int = 1024,
+        overflow: Overflow = "coalesce",
+        resync: float | None = None,
+        filter: Filter | None = None,  # noqa: A002 - its name
+    ) -> EventStream:
+        return super().events(limit=limit, overflow=overflow, filter=filter)
+
+
+class YieldingStream(EventStream):
+    """Gives way with an event in its hands."""
+
+    async def __anext__(self) -> Event:
+        event = await super().__anext__()
+        await asyncio.sleep(0.001)
+        return event
+
+
+class LosesEventOnCancellation(ObservedInformer):
+    """Has such streams."""
+
+    def events(self, **options: Any) -> EventStream:
+        stream = super().events(**options)
+        stream.__class__ = YieldingStream
+        return stream
+
+
+# -- the end -----------------------------------------------------------------------------------
+
+
+class NeverDrains(SharedInformerFactory):
+    """Drops what is pending when it is left."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        options["shutdown_timeout"] = 0.001
+        super().__init__(*arguments, **options)
+
+
+class IgnoresFailFast(SharedInformerFactory):
+    """Goes on when a handler fails that was to end it."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        used: Callable[..., AbstractAsyncContextManager[SharedInformer]] = self.use
+
+        @asynccontextmanager
+        async def use(*arguments: Any) -> AsyncGenerator[SharedInformer]:
+            async with used(*arguments) as informer:
+                add = informer.add_handler
+
+                def add_handler(handler: Handler, **terms: Any) -> Registration:
+                    terms["fail_fast"] = False
+                    registration: Registration = add(handler, **terms)
+                    return registration
+
+                vars(informer)["add_handler"] = add_handler
+                yield informer
+
+        vars(self)["use"] = use
