@@ -36,7 +36,8 @@ from aioinformer._runtime.controllers.triggers import (
     check_to_keys,
 )
 from aioinformer._runtime.controllers.workers import Workers
-from aioinformer._runtime.delivery.handlers import check_int, handler_name
+from aioinformer._runtime.delivery.handlers import handler_name
+from aioinformer._runtime.delivery.options import check_int
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.reporter import OnError
 from aioinformer._runtime.tasks.event_loop import check_loop

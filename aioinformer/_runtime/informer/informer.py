@@ -36,7 +36,7 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.stored import NeedsJson
-from aioinformer._runtime.delivery.handlers import Handler, InternalHandler, with_span
+from aioinformer._runtime.delivery.handlers import CompiledHandler, with_span
 from aioinformer._runtime.informer.live_lister import LiveLister
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.subscriptions import ListenerRegistry
@@ -458,10 +458,9 @@ class SharedInformer(CacheReader[T]):
         reports = self._reporter
         return partial(reports.metrics.handled, reports.label, reports.listener_label(listener))
 
-    def _add_spans(self, handler: Handler[T], name: str) -> Handler[T]:
-        known: object = handler
+    def _add_spans(self, handler: CompiledHandler, name: str) -> CompiledHandler:
         # Not of a controller's triggers: its runs have spans of their own.
-        tracing = None if isinstance(known, InternalHandler) else self._tracing
+        tracing = None if handler.internal else self._tracing
         own = name.removesuffix(f" of {self.name}")  # which has the selectors in it
         begin = handler_span_factory(tracing, self._reporter.label, own)
         return handler if begin is None else with_span(handler, begin)

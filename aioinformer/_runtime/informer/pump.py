@@ -95,10 +95,12 @@ class Pump:
         """The listeners that are still there. Who comes or goes makes a new list of it."""
         if self._cached_listeners is None:
             self._cached_listeners = list(self._joined)
-            self._cached_blocking = [each for each in self._cached_listeners if each.blocks]
+            self._cached_blocking = [
+                each for each in self._cached_listeners if each.mailbox.overflow.blocks
+            ]
             self._batch_size = (
                 FILTERED_BATCH_SIZE
-                if any(each.filters for each in self._cached_listeners)
+                if any(each.mailbox.has_filter for each in self._cached_listeners)
                 else BATCH_SIZE
             )
         return self._cached_listeners
@@ -132,7 +134,7 @@ class Pump:
     @property
     def pending(self) -> int:
         """Live events that wait in mailboxes. May be read from any thread."""
-        return sum(each.pending for each in tuple(self._joined))
+        return sum(each.mailbox.pending for each in tuple(self._joined))
 
     def end(self) -> None:
         """Nothing more will come. What is pending can still be taken."""
@@ -149,7 +151,9 @@ class Pump:
                 await self._queue.ready()
                 pace.reset()
             while (room := self._free) <= 0:
-                await self._wait_for_room([each for each in self._blocking if each.free <= 0], pace)
+                await self._wait_for_room(
+                    [each for each in self._blocking if each.mailbox.free <= 0], pace
+                )
             self._full_listeners = []
             entry = self._apply_changes(pace, room)
             if self._needs_merge:
@@ -181,7 +185,7 @@ class Pump:
 
     @property
     def _free(self) -> int:
-        return min([each.free for each in self._blocking], default=self._batch_size)
+        return min([each.mailbox.free for each in self._blocking], default=self._batch_size)
 
     def _apply_changes(self, time_slice: TimeSlice, limit: int) -> Replaced | Resync | None:
         """Apply changes and hand over what they mean, up to the first entry of another kind.
@@ -229,8 +233,8 @@ class Pump:
         are too many for one step.
         """
         for listener in self._needs_merge:
-            while listener.needs_merge:
-                listener.merge_oldest(ITEMS_PER_STEP)
+            while listener.mailbox.needs_merge:
+                listener.mailbox.merge_oldest(ITEMS_PER_STEP)
                 await time_slice.maybe_yield()
         self._needs_merge = []
 
@@ -261,10 +265,11 @@ class Pump:
         comes back they would pile up: lists times objects.
         """
         for listener in self.listeners:
-            while listener.merges and (listener.relist_pending or listener.needs_merge):
-                listener.merge_oldest(ITEMS_PER_STEP)
+            mailbox = listener.mailbox
+            while mailbox.overflow.merges and (mailbox.relist_pending or mailbox.needs_merge):
+                mailbox.merge_oldest(ITEMS_PER_STEP)
                 await time_slice.maybe_yield()
-        while full := [each for each in self._blocking if each.relist_pending]:
+        while full := [each for each in self._blocking if each.mailbox.relist_pending]:
             await self._wait_for_room(full, time_slice)
         self._full_listeners = []
 

@@ -32,27 +32,25 @@ from typing import Any, Generic, NoReturn
 from typing_extensions import TypeVar
 
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._core.delivery.mailbox import LIMIT, Mailbox, Overflow
+from aioinformer._core.delivery.mailbox import LIMIT, Mailbox, Overflow, OverflowName
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.view import ObjectSnapshot, ObjectView
 from aioinformer._core.selectors.event_filter import EventFilter, Filter
 from aioinformer._runtime.delivery.call import current_call
 from aioinformer._runtime.delivery.handler_errors import HandlerErrors
 from aioinformer._runtime.delivery.handlers import (
+    CompiledHandler,
     Handler,
-    HandlerOptions,
     OnAdd,
     OnDelete,
     OnUpdate,
-    add_handler_from,
-    check_int,
-    delete_handler_from,
-    handler_name,
-    update_handler_from,
+    compile_handler,
+    compile_method,
     with_view,
 )
 from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher
 from aioinformer._runtime.delivery.listener import Listener
+from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer._runtime.informer.pump import Pump
@@ -158,7 +156,7 @@ class ListenerRegistry(Generic[T]):
         self._task_group = StrictTaskGroup("informer", self._task_failed)
         self._dispatcher = InlineDispatcher()
         self._ended = False
-        self._started: dict[Registration, None] = {}
+        self._registrations: dict[Registration, None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def add_handler(
@@ -166,7 +164,7 @@ class ListenerRegistry(Generic[T]):
         handler: Handler[T],
         *,
         limit: int = LIMIT,
-        overflow: Overflow = "coalesce",
+        overflow: Overflow | OverflowName = "coalesce",
         concurrency: int = 1,
         resync: float | None = None,
         filter: Filter[T] | None = None,  # noqa: A002 - what everybody calls it
@@ -209,15 +207,19 @@ class ListenerRegistry(Generic[T]):
             UsageError: ``filter`` is a predicate, and the informer has a ``model=``, and so no JSON
                 for it to read.
         """
-        terms = HandlerOptions(concurrency, timeout, run_in_thread, drain, fail_fast)
-        name = f"{name or handler_name(handler)} of {self.name}"
-        failures, period = (
-            HandlerErrors(name, self._handler_failed),
-            self._resync_timer.resolve_period(resync),
+        options = HandlerOptions(
+            limit=limit,
+            overflow=overflow,
+            resync=resync,
+            filter=filter,
+            name=name,
+            concurrency=concurrency,
+            timeout=timeout,
+            run_in_thread=run_in_thread,
+            drain=drain,
+            fail_fast=fail_fast,
         )
-        mailbox = self._make_mailbox(limit, overflow, self._make_filter(filter, failures))
-        inside = with_view(self._add_spans(handler, name), self._view)
-        return self._register(inside, name, mailbox, period, terms, failures)
+        return self._register(compile_handler(handler), options)
 
     def check_bytes(self, what: str) -> None:
         """Raise unless the JSON of objects is kept; ``what`` says who wants to read it.
@@ -235,28 +237,15 @@ class ListenerRegistry(Generic[T]):
             return None
         return EventFilter(predicate, errors.report_filter_exception, view=self._view)
 
-    def _register(
-        self,
-        handler: Handler,
-        name: str,
-        mailbox: Mailbox,
-        period: float,
-        options: HandlerOptions,
-        errors: HandlerErrors,
-    ) -> Registration:
-        registration = Registration(
-            handler,
-            name,
-            mailbox,
-            self._pump.gate,
-            describe=self._describe,
-            resync=period,
-            options=options,
-            errors=errors,
-            dispatcher=self._dispatcher,
-        )
-        registration.on_calls = self._metrics_callback(name)
-        self._join(registration)
+    def _register(self, handler: CompiledHandler, options: HandlerOptions) -> Registration:
+        name = f"{options.name or handler.name} of {self.name}"
+        errors = HandlerErrors(name, self._handler_failed)
+        listener = self._make_listener(name, options, errors, concurrency=options.concurrency)
+        listener.call_times.on_calls = self._metrics_callback(name)
+        seen = with_view(self._add_spans(handler, name), self._view)
+        registration = Registration(seen, options, listener, errors, self._dispatcher)
+        self._join(listener)
+        self._registrations[registration] = None
         if self._task_group.entered:
             self._start(registration)
         return registration
@@ -267,24 +256,24 @@ class ListenerRegistry(Generic[T]):
         Each decorated function is a handler of its own: two of them don't wait for each other. It
         raises a TypeError if ``function`` is none.
         """
-        self.add_handler(add_handler_from(function))
+        self._register(compile_method("on_add", function), HandlerOptions())
         return function
 
     def on_update(self, function: OnUpdate[T, R]) -> OnUpdate[T, R]:
         """Decorator: call ``function(old, new, *, resync)`` for each change."""
-        self.add_handler(update_handler_from(function))
+        self._register(compile_method("on_update", function), HandlerOptions())
         return function
 
     def on_delete(self, function: OnDelete[T, R]) -> OnDelete[T, R]:
         """Decorator: call ``function(obj, *, reason)`` for each object that is gone."""
-        self.add_handler(delete_handler_from(function))
+        self._register(compile_method("on_delete", function), HandlerOptions())
         return function
 
     def events(
         self,
         *,
         limit: int = LIMIT,
-        overflow: Overflow = "coalesce",
+        overflow: Overflow | OverflowName = "coalesce",
         resync: float | None = None,
         filter: Filter[T] | None = None,  # noqa: A002 - what everybody calls it
     ) -> EventStream[T]:
@@ -302,7 +291,8 @@ class ListenerRegistry(Generic[T]):
             ValueError: a number is out of range.
             UsageError: as for ``add_handler``.
         """
-        return self._make_stream(limit, overflow, resync, filter, replay=True)
+        options = ListenerOptions(limit=limit, overflow=overflow, resync=resync, filter=filter)
+        return self._make_stream(options, replay=True)
 
     @asynccontextmanager
     async def snapshot_and_events(
@@ -310,7 +300,7 @@ class ListenerRegistry(Generic[T]):
         *,
         timeout: float | None = None,
         limit: int = LIMIT,
-        overflow: Overflow = "coalesce",
+        overflow: Overflow | OverflowName = "coalesce",
         resync: float | None = None,
     ) -> AsyncGenerator[tuple[Mapping[ObjectKey, T], EventStream[T]]]:
         """What is cached, and a stream of what follows, with nothing missing or twice in between.
@@ -331,37 +321,40 @@ class ListenerRegistry(Generic[T]):
             NotRunning: the informer has ended.
         """
         await self.wait_synced(timeout)
-        async with self._make_stream(limit, overflow, resync, None, replay=False) as events:
+        options = ListenerOptions(limit=limit, overflow=overflow, resync=resync)
+        async with self._make_stream(options, replay=False) as events:
             # Taken in the step in which the stream joined: entering it doesn't wait.
             objects: Any = MappingProxyType(self._indexer.state.objects.copy())
             yield objects if self._view is None else ObjectSnapshot(objects, self._view), events
 
-    def _make_stream(
-        self,
-        limit: int,
-        overflow: Overflow,
-        resync: float | None,
-        predicate: Filter[T] | None,
-        *,
-        replay: bool,
-    ) -> EventStream[T]:
-        name, period = f"stream of {self.name}", self._resync_timer.resolve_period(resync)
-        each = self._make_filter(predicate, HandlerErrors(name, self._handler_failed))
-        mailbox = self._make_mailbox(limit, overflow, each)
+    def _make_stream(self, options: ListenerOptions, *, replay: bool) -> EventStream[T]:
+        name = f"stream of {self.name}"
+        listener = self._make_listener(name, options, HandlerErrors(name, self._handler_failed))
 
         def join() -> Listener:
-            listener = Listener(
-                name, mailbox, self._pump.gate, describe=self._describe, resync=period
-            )
             self._join(listener, replay=replay)
             return listener
 
         return EventStream(self, join, self._view)
 
+    def _make_listener(
+        self, name: str, options: ListenerOptions, errors: HandlerErrors, *, concurrency: int = 1
+    ) -> Listener:
+        period = self._resync_timer.resolve_period(options.resync)
+        event_filter = self._make_filter(options.filter, errors)
+        mailbox = self._make_mailbox(options.limit, Overflow(options.overflow), event_filter)
+        return Listener(
+            name,
+            mailbox,
+            self._pump.gate,
+            describe=self._describe,
+            resync=period,
+            concurrency=concurrency,
+        )
+
     def _make_mailbox(
         self, limit: int, overflow: Overflow, event_filter: EventFilter | None
     ) -> Mailbox:
-        check_int("limit", limit)
         each = None if event_filter is None else event_filter.apply
         return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds, event_map=each)
 
@@ -400,20 +393,19 @@ class ListenerRegistry(Generic[T]):
     @property
     def registrations(self) -> tuple[Registration, ...]:
         """The handlers that have not been removed."""
-        return tuple(each for each in self._pump.listeners if isinstance(each, Registration))
+        return tuple(each for each in self._registrations if not each.closed)
 
     @property
     def unfinished(self) -> tuple[Registration, ...]:
         """The handlers whose task has yet to end, those that were removed included."""
-        return tuple(each for each in self._started if each.running)
+        return tuple(each for each in self._registrations if each.running)
 
     def _start(self, registration: Registration) -> None:
         task = registration.start(
             self._task_group.group, self._task_group.is_ending, self._task_group.fail
         )
         self._task_group.monitor(task)
-        self._started[registration] = None
-        task.add_done_callback(lambda _: self._started.pop(registration, None))
+        task.add_done_callback(lambda _: self._registrations.pop(registration, None))
 
     def _task_failed(self, error: BaseException) -> None:
         """One of the tasks has failed, and so all of them end."""
@@ -425,7 +417,7 @@ class ListenerRegistry(Generic[T]):
         """Who wants to know how long the calls of a handler take, if anybody does."""
         return None
 
-    def _add_spans(self, handler: Handler[T], name: str) -> Handler[T]:
+    def _add_spans(self, handler: CompiledHandler, name: str) -> CompiledHandler:
         """The handler, or what calls it inside a span, if somebody makes spans of its calls."""
         return handler
 
@@ -439,10 +431,10 @@ class ListenerRegistry(Generic[T]):
         if self.synced and synced:
             return
         call = current_call()
-        owner = None if call is None else call.owner
-        if isinstance(owner, Registration) and owner.may_block(self._pump.gate):
+        listener = None if call is None else call.caller.listener
+        if listener and listener.gate is self._pump.gate and listener.mailbox.overflow.blocks:
             raise UsageError(
-                f"{owner.name} has overflow='block': inside a call, it can't wait for its own "
+                f"{listener.name} has overflow='block': inside a call, it can't wait for its own "
                 "informer, which may be waiting for it"
             )
         if reader := self._pump.listener_read_by(asyncio.current_task()):

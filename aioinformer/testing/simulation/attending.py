@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from aioinformer._core.delivery.mailbox import Overflow
+from aioinformer._core.delivery.mailbox import OverflowName
 from aioinformer.testing.simulation.plan import (
     Join,
     Leave,
@@ -91,7 +91,7 @@ def _merge(chance: Random, informers: list[str], moments: list[float]) -> list[M
 
 
 def _listener(chance: Random, informer: str, name: str, temper: Temper) -> ListenerSpec:
-    overflow: Overflow = chance.choice(("block", "block", "coalesce", "coalesce", "error"))
+    overflow: OverflowName = chance.choice(("block", "block", "coalesce", "coalesce", "error"))
     if temper == "stuck" and overflow == "block":
         overflow = "coalesce"  # it would keep everything else waiting
     return ListenerSpec(

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from aioinformer._core.delivery.mailbox import Overflow
+from aioinformer._core.delivery.mailbox import OverflowName
 from aioinformer._core.objects.resources import Resource, find_built_in
 
 __all__ = [
@@ -104,7 +104,7 @@ class ListenerSpec:
     informer: str
     temper: Temper = "quick"
     limit: int = 1024
-    overflow: Overflow = "block"
+    overflow: OverflowName = "block"
     delay: float = 0.0
     """Seconds that it sleeps at each event."""
     concurrency: int = 1
