@@ -91,7 +91,7 @@ from aioinformer._runtime.reflector.delta_queue import DeltaQueue as DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher as ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector as Reflector
 from aioinformer._runtime.reporting.health import Health as Health
-from aioinformer._runtime.reporting.reporter import Problem as Problem
+from aioinformer._runtime.reporting.error_hook import Problem as Problem
 
 if TYPE_CHECKING:
     from aioinformer._client.client import Client as Client

@@ -19,7 +19,7 @@ from aioinformer._core.selectors.event_filter import EventFilter
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
-from aioinformer._runtime.reporting.reporter import Problem
+from aioinformer._runtime.reporting.error_hook import Problem
 from aioinformer.testing.simulation.history import History
 from aioinformer.testing.simulation.plan import DROPPED, SHIFT, InformerSpec, Transforms
 from aioinformer.testing.simulation.records import Latch, Sample, Trouble
@@ -121,6 +121,7 @@ class ObservedInformer(SharedInformer):
             on_error=self._hear,
         )
         self._reflector = self.make_reflector(source, self.make_cursor(spec, history))
+        vars(self._listeners)["make_mailbox"] = self._make_mailbox
         self._queue.fifo = DeltaFIFO(self._indexer, high_mark=spec.high_mark)
         self.spec = spec
         self.participants: list[Present] = []
