@@ -100,6 +100,7 @@ if TYPE_CHECKING:
         controller_reference as controller_reference,
     )
     from aioinformer._core.controllers.owner_references import is_controlled_by as is_controlled_by
+    from aioinformer._core.controllers.owner_references import owner_reference as owner_reference
     from aioinformer._core.controllers.queue_items import Priority as Priority
     from aioinformer._core.controllers.queue_items import QueueStatistics as QueueStatistics
     from aioinformer._core.controllers.rate_limiters import FastSlow as FastSlow
@@ -227,6 +228,7 @@ __all__ = [
     "labelled",
     "labels_changed",
     "merge",
+    "owner_reference",
     "retry_on_conflict",
     "where",
 ]
@@ -235,6 +237,7 @@ __all__ = [
 _LATE = {
     "is_controlled_by": "aioinformer._core.controllers.owner_references",
     "controller_reference": "aioinformer._core.controllers.owner_references",
+    "owner_reference": "aioinformer._core.controllers.owner_references",
     "Client": "aioinformer._client.client",
     "Controller": "aioinformer._runtime.controllers.controller",
     "ControllerHealth": "aioinformer._runtime.controllers.health",

@@ -184,9 +184,8 @@ class EventRecorder:
             self._queue.append(entry)
         self._wakeup.set()
 
-    @property
     def statistics(self) -> EventStatistics:
-        """What has become of what was recorded."""
+        """Return the counts since the recorder was made."""
         return EventStatistics(
             self._recorded,
             self._sent,
