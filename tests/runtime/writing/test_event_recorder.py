@@ -38,7 +38,7 @@ class Stage:
         self.problems: list[Problem] = []
 
     def recorder(self, **options: Any) -> EventRecorder:
-        events = self.source.writer(EVENTS)
+        events = self.source.api(EVENTS)
         options = {"controller": "example.com/foo", "on_error": self.problems.append, **options}
         return EventRecorder(events, **options)
 
@@ -294,7 +294,7 @@ def test_a_writer_that_raises_what_it_should_not_is_survived(
             return created
 
     async def act(stage: Stage) -> None:
-        odd: Any = Odd(stage.source.writer(EVENTS))
+        odd: Any = Odd(stage.source.api(EVENTS))
         async with EventRecorder(odd, controller="foo") as recorder:
             recorder.record(POD, "Normal", "Odd")
             recorder.record(POD, "Normal", "Fine")
