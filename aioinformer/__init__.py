@@ -60,7 +60,7 @@ _MODULES = {
     "_runtime.controllers.controller": "Controller",
     "_runtime.controllers.work_queue": "WorkQueue",
     "_core.controllers.reconcile": "ReconcileContext Result",
-    "_core.controllers.owner_references": "controller_reference is_controlled_by",
+    "_core.controllers.owner_references": "is_controlled_by owner_reference",
     "_runtime.leaderelection.elector": "LeaderElector",
     "_runtime.writing.event_recorder": "EventRecorder",
     "_runtime.writing.resource_writer": "ResourceWriter",
@@ -72,7 +72,8 @@ checkers, which do not run code; a test compares both."""
 _PAGES = {
     "controllers": (
         "ControllerHealth EventStatistics FailingKey FastSlow ItemExponential MaxOf Patch Priority"
-        " Propagation QueueStatistics RateLimiter Reason Reconcile TokenBucket default_limiter"
+        " Propagation QueueStatistics RateLimiter Reason Reconcile TokenBucket controller_reference"
+        " default_limiter"
     ),
     "leaderelection": "ElectionHealth Fencing",
     "lowlevel": (

@@ -6,8 +6,8 @@ from aioinformer._client.http.transport import Timeouts
 from aioinformer._core.cache.indexes import label_index
 from aioinformer._core.cache.lister import Lister
 from aioinformer._core.controllers.owner_references import (
-    controller_reference,
     is_controlled_by,
+    owner_reference,
 )
 from aioinformer._core.controllers.reconcile import ReconcileContext, Result
 from aioinformer._core.listwatch.backoff import BackoffPolicy
@@ -93,7 +93,6 @@ __all__ = [
     "WorkQueue",
     "annotations_changed",
     "changed",
-    "controller_reference",
     "errors",
     "field",
     "fields",
@@ -103,6 +102,7 @@ __all__ = [
     "labelled",
     "labels_changed",
     "merge",
+    "owner_reference",
     "retry_on_conflict",
     "where",
 ]

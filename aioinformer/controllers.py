@@ -5,6 +5,7 @@
 and results.
 """
 
+from aioinformer._core.controllers.owner_references import controller_reference
 from aioinformer._core.controllers.queue_items import Priority, QueueStatistics
 from aioinformer._core.controllers.rate_limiters import (
     FastSlow,
@@ -35,5 +36,6 @@ __all__ = [
     "Reason",
     "Reconcile",
     "TokenBucket",
+    "controller_reference",
     "default_limiter",
 ]

@@ -97,6 +97,7 @@ from aioinformer import (
     labelled,
     labels_changed,
     merge,
+    owner_reference,
     retry_on_conflict,
     where,
 )
@@ -198,6 +199,7 @@ __all__ = [
     "labelled",
     "labels_changed",
     "merge",
+    "owner_reference",
     "retry_on_conflict",
     "where",
 ]

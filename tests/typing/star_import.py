@@ -39,7 +39,6 @@ __all__ = [
     "WorkQueue",
     "annotations_changed",
     "changed",
-    "controller_reference",
     "errors",
     "field",
     "fields",
@@ -49,6 +48,7 @@ __all__ = [
     "labelled",
     "labels_changed",
     "merge",
+    "owner_reference",
     "retry_on_conflict",
     "where",
 ]
