@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -54,8 +54,8 @@ class ResourcePath:
         return cls(resource, namespace, name)
 
 
-def _is_subresource(segments: list[str]) -> bool:
-    return segments[:1] in (["status"], ["scale"])
+def _is_subresource(segments: Sequence[str]) -> bool:
+    return segments[0] in ("status", "scale")
 
 
 def _has_wrong_scope(resource: Resource, namespace: str | None, name: str) -> bool:
