@@ -19,11 +19,11 @@ from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer.errors import ListenerOverflow
-from aioinformer.testing.simulation import History
-from aioinformer.testing.simulation.observed import ObservedInformer, ObservedMailbox
-from aioinformer.testing.simulation.participant import Participant
-from aioinformer.testing.simulation.passing import FilterBroke
-from aioinformer.testing.simulation.plan import InformerSpec
+from tests.simulation.records import History
+from tests.simulation.probes import ObservedInformer, ObservedMailbox
+from tests.simulation.listeners import Participant
+from tests.simulation.listeners import FilterBroke
+from tests.simulation.plan import InformerSpec
 
 
 async def await_handler(handler: Participant, event: Event) -> None:

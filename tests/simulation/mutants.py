@@ -28,14 +28,14 @@ from aioinformer._runtime.reporting.health import ReflectorStatus
 from aioinformer._runtime.reporting.reporter import Problem
 from aioinformer.errors import FetchError, ServerRewound
 from aioinformer.testing import Cluster
-from aioinformer.testing.simulation import History
-from aioinformer.testing.simulation.connection import Connection
-from aioinformer.testing.simulation.network import Network
-from aioinformer.testing.simulation.observed import ObservedInformer, ObservedMailbox
-from aioinformer.testing.simulation.participant import Participant
-from aioinformer.testing.simulation.plan import InformerSpec
-from aioinformer.testing.simulation.reflecting import ObservedCursor, ObservedReflector
-from aioinformer.testing.simulation.tempers import HandlerBroke
+from tests.simulation.records import History
+from tests.simulation.network import Connection
+from tests.simulation.network import Network
+from tests.simulation.probes import ObservedInformer, ObservedMailbox
+from tests.simulation.listeners import Participant
+from tests.simulation.plan import InformerSpec
+from tests.simulation.probes import ObservedCursor, ObservedReflector
+from tests.simulation.listeners import HandlerBroke
 from tests.simulation.listener_mutants import await_handler
 
 # -- the network -------------------------------------------------------------------------------

@@ -24,11 +24,12 @@ from aioinformer.errors import (
     TooManyRequests,
 )
 from aioinformer.testing import Cluster
-from aioinformer.testing.simulation import Plan, run
-from aioinformer.testing.simulation.history import History
-from aioinformer.testing.simulation.line import Line
-from aioinformer.testing.simulation.network import Network
-from aioinformer.testing.simulation.plan import PODS, Fault
+from tests.simulation.plan import Plan
+from aioinformer.testing.simulation import run
+from tests.simulation.records import History
+from tests.simulation.lister_watcher import Line
+from tests.simulation.network import Network
+from tests.simulation.plan import PODS, Fault
 
 T = TypeVar("T")
 

@@ -1,0 +1,279 @@
+"""The promises, as assertions over a history.
+
+One function a promise, in the order of the design's section 6; what concerns one listener is in
+``hearing``, ``calls``, ``repetition`` and ``endings``, what the server held in ``truth``, requests
+and memory in ``manners``. ``judge`` raises the first violation; it knows nothing of how the
+history came about.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NoReturn
+
+from aioinformer._core.objects.kube_object import ObjectKey
+from tests.simulation.checks.handler_calls import judge_calls
+from tests.simulation.checks.handler_calls import judge_departures
+from tests.simulation.checks.ordering import Hearing
+from tests.simulation.records import History
+from tests.simulation.checks.limits import (
+    judge_bounds,
+    judge_liveness,
+    judge_politeness,
+    judge_silence,
+)
+from tests.simulation.checks.idle_timeouts import judge_patience
+from tests.simulation.plan import InformerSpec, ListenerSpec
+from tests.simulation.records import Latch, Sample, State, Told
+from tests.simulation.checks.handler_calls import judge_resyncs
+from tests.simulation.checks.oracle import Rewinds
+from tests.simulation.checks.oracle import Truth, Walk
+from tests.simulation.checks.violation import Violation
+
+__all__ = ["Violation", "judge"]
+
+PROMPT = 2.0
+"""Seconds that a quick listener may wait for its next event: none, but for what the clock costs."""
+
+_PROMPT = ("quick", "raising", "stream", "interrupted", "merged")
+
+
+def judge(history: History) -> None:
+    """Hold a history to the promises.
+
+    Raises:
+        Violation: one was broken.
+    """
+    judge_liveness(history)
+    told: dict[str, list[Told]] = {}
+    for each in history.told:
+        told.setdefault(each.listener, []).append(each)
+    for spec in history.plan.informers:
+        samples = [each for each in history.samples if each.informer == spec.name]
+        rewinds = Rewinds(history, spec.name)
+        rewinds.judge()
+        truth = Truth(history.writes, spec, history.restores)
+        _judge_states([each for each in samples if each.order < rewinds.lost], truth, rewinds)
+        _judge_synced(history, spec, samples)
+        hearings = _hear(history, spec, truth, told, rewinds)
+        _judge_promptness(history, samples, told)
+        _judge_latches(samples, hearings, history)
+        judge_bounds(history, spec, samples)
+        judge_silence(history, spec, samples)
+        judge_calls(history, spec, samples[-1], told)
+        if samples[-1].order < rewinds.lost:
+            judge_resyncs(history, spec, samples[-1], hearings)
+            _judge_convergence(history, samples[-1], truth, hearings)
+    judge_departures(history, told)
+    judge_patience(history)
+    judge_politeness(history)
+
+
+# -- 3: a true past state; 4: never half of a new one ------------------------------------------
+
+
+def _judge_states(samples: list[Sample], truth: Truth, rewinds: Rewinds) -> None:
+    """Each sample shows what the server had at its version: on the timeline of the one before, or
+    on a later one, if the server was announced to have gone back.
+    """
+    walks = truth.walks(until=samples[-1].order) if samples else []
+    before: Sample | None = None
+    undone = 0
+    for sample in (each for each in samples if each.version):
+        now = next((each for each in walks if _is_true(sample, each)), None)
+        if now is None:
+            if not sample.state and rewinds.gone(sample.order):
+                continue
+            _not_true(sample, before, walks[0])
+        if now is not walks[0]:
+            undone += before is not None and int(before.version) > now.kept
+            walks = walks[walks.index(now) :]
+        if undone > rewinds.by(sample.order):
+            what = f"the cache goes back to rv={sample.version}, and nobody was told"
+            raise Violation(2, what, time=sample.time, evidence=[before, sample])
+        if sample.index is not None:
+            _judge_index(sample, truth)
+        before = sample
+
+
+def _is_true(sample: Sample, walk: Walk) -> bool:
+    if int(sample.version) < walk.version:
+        return False
+    return _without(walk.to(int(sample.version)), sample) == _without(sample.state, sample)
+
+
+def _without(state: State, sample: Sample) -> State:
+    if not sample.rejected:
+        return state
+    return {key: version for key, version in state.items() if str(key) not in sample.rejected}
+
+
+def _not_true(sample: Sample, before: Sample | None, walk: Walk) -> NoReturn:
+    if before is not None and int(before.version) > int(sample.version):
+        what = f"the cache goes back from rv={before.version} to rv={sample.version}"
+        raise Violation(2, what, time=sample.time, evidence=[before, sample])
+    state, shown = _without(walk.to(int(sample.version)), sample), _without(sample.state, sample)
+    wrong = sorted(key for key in state.keys() | shown.keys() if state.get(key) != shown.get(key))
+    key = wrong[0]
+    what = (
+        f"{sample.informer} shows {shown.get(key)} where the server had {state.get(key)}, "
+        f"and differs at {len(wrong)} of {len(state)} keys"
+    )
+    promise = 10 if state and not sample.state else 3
+    raise Violation(promise, what, time=sample.time, key=key, evidence=[sample])
+
+
+def _judge_index(sample: Sample, truth: Truth) -> None:
+    """An index leads to exactly the objects that the cache holds under its values."""
+    expected: dict[str, set[ObjectKey]] = {}
+    for key, version in sample.state.items():
+        write = truth.stored.get((key, version))
+        if write is not None:
+            expected.setdefault(write.node, set()).add(key)
+    found = sample.index or {}
+    for value in sorted(expected.keys() | found.keys()):
+        wrong = sorted(expected.get(value, set()) ^ found.get(value, frozenset()))
+        if wrong:
+            what = f"the index of {sample.informer} is wrong at {value}"
+            raise Violation(3, what, time=sample.time, key=wrong[0], evidence=[sample])
+
+
+# -- 6: synced ---------------------------------------------------------------------------------
+
+
+def _judge_synced(history: History, spec: InformerSpec, samples: list[Sample]) -> None:
+    read = min(
+        (
+            each.settled
+            for each in history.requests
+            if each.informer == spec.name and each.settled and each.kind != "probe"
+        ),
+        default=None,
+    )
+    latched = False
+    for sample in samples:
+        if latched and not sample.synced:
+            raise Violation(6, "synced did not last", time=sample.time, evidence=[sample])
+        if sample.synced and (read is None or read > sample.order):
+            what = "synced before a whole state was read"
+            raise Violation(6, what, time=sample.time, evidence=[sample])
+        if not sample.synced and (sample.state or sample.version):
+            what = "there are objects before the first full state"
+            raise Violation(6, what, time=sample.time, evidence=[sample])
+        latched = sample.synced
+
+
+# -- listeners ---------------------------------------------------------------------------------
+
+
+def _hear(
+    history: History,
+    spec: InformerSpec,
+    truth: Truth,
+    told: dict[str, list[Told]],
+    rewinds: Rewinds,
+) -> dict[str, Hearing]:
+    left = {each.listener: each for each in history.left}
+    hearings: dict[str, Hearing] = {}
+    for joined in history.joined:
+        name = joined.listener.name
+        if joined.listener.informer != spec.name:
+            continue
+        events = told.get(name, [])
+        if name in left and events and events[-1].order > left[name].order:
+            what = f"{name} is told something after it has left"
+            raise Violation(2, what, time=events[-1].time, evidence=[left[name], events[-1]])
+        hearing = hearings[name] = Hearing(joined, events, truth, rewinds)
+        hearing.judge()
+    return hearings
+
+
+def _judge_latches(samples: list[Sample], hearings: dict[str, Hearing], history: History) -> None:
+    synced: set[str] = set()
+    for sample in samples:
+        for latch in sample.latches:
+            if latch.synced and latch.listener not in synced:
+                synced.add(latch.listener)
+                hearings[latch.listener].judge_latch(sample, latch)
+            elif not latch.synced and latch.listener in synced:
+                what = f"synced of {latch.listener} did not last"
+                raise Violation(6, what, time=sample.time, evidence=[sample])
+    for latch in samples[-1].latches:
+        if not latch.synced and latch.listener not in _stuck(history):
+            what = f"{latch.listener} never was synced"
+            raise Violation(9, what, time=samples[-1].time, evidence=[samples[-1], latch])
+
+
+def _judge_promptness(history: History, samples: list[Sample], told: dict[str, list[Told]]) -> None:
+    """A listener that is quick hears what waits for it at once, whatever others do (promise 7)."""
+    left = {each.listener: each.time for each in history.left}
+    left |= {each.listener: each.time for each in history.overflowed}
+    for joined in history.joined:
+        name, merges = joined.listener.name, joined.listener.overflow == "coalesce"
+        if not _is_prompt(joined.listener):
+            continue
+        events = told.get(name, [])
+        following = 0
+        for sample, later in pairwise((*samples, samples[-1])):
+            while following < len(events) and events[following].order < sample.order:
+                following += 1
+            if not _waits(sample, name):
+                continue
+            heard = events[following].time if following < len(events) else float("inf")
+            until = min(heard, left.get(name, heard))
+            if merges:  # it may come to nothing, and is told no more then
+                until = min(until, later.time if _waits(later, name) else sample.time)
+            if until > sample.time + PROMPT:
+                what = f"{name} has something to hear, and hears it at {heard:.6f} s"
+                raise Violation(7, what, time=sample.time, evidence=[sample, *sample.latches])
+
+
+def _waits(sample: Sample, name: str) -> bool:
+    return any(_waits_for(latch, name) for latch in sample.latches)
+
+
+def _waits_for(latch: Latch, name: str) -> bool:
+    return latch.listener == name and latch.pending > 0 and not latch.dropping
+
+
+def _is_prompt(spec: ListenerSpec) -> bool:
+    return spec.temper in _PROMPT and not spec.delay
+
+
+def _stuck(history: History) -> set[str]:
+    return {each.listener.name for each in history.joined if each.listener.temper == "stuck"}
+
+
+# -- 1: convergence ----------------------------------------------------------------------------
+
+
+def _judge_convergence(
+    history: History, last: Sample, truth: Truth, hearings: dict[str, Hearing]
+) -> None:
+    gone = sorted(last.rejected - {str(key) for key in truth.final})
+    if gone:
+        what = f"{last.informer} still rejects {gone[0]}, which the server has no more"
+        raise Violation(1, what, time=last.time, evidence=[last])
+    expected, shown = _without(truth.final, last), _without(last.state, last)
+    if expected != shown:
+        wrong = sorted(
+            key for key in expected.keys() | shown.keys() if expected.get(key) != shown.get(key)
+        )
+        key = wrong[0]
+        what = (
+            f"{last.informer} shows {shown.get(key)} where the server has {expected.get(key)}, "
+            f"{history.plan.settle:g} s after the last step; {len(wrong)} keys differ"
+        )
+        raise Violation(1, what, time=last.time, key=key, evidence=[last])
+    there = {latch.listener for latch in last.latches} - _stuck(history)
+    for name in sorted(there):
+        held, heard_of = hearings[name].held, hearings[name].heard_of(last.state)
+        wrong = sorted(
+            key
+            for key in held.keys() | heard_of.keys()
+            if not hearings[name].stands_for(key, held.get(key), heard_of.get(key))
+        )
+        if wrong:
+            key = wrong[0]
+            what = f"{name} was told {held.get(key)}, the cache shows {heard_of.get(key)}"
+            raise Violation(1, what, time=last.time, key=key, evidence=[last])
