@@ -1,9 +1,9 @@
 """The command line of the simulation: run histories, repeat one, show its trace.
 
-    python -m aioinformer.testing.simulation --seed 7                  one history
-    python -m aioinformer.testing.simulation --seed 0 --histories 1000 as many, from that seed on
-    python -m aioinformer.testing.simulation --seed 7 --keep 0-3,7     a part of one
-    python -m aioinformer.testing.simulation --seed 7 --trace          what happened, line by line
+    python -m tests.simulation --seed 7                  one history
+    python -m tests.simulation --seed 0 --histories 1000 as many, from that seed on
+    python -m tests.simulation --seed 7 --keep 0-3,7     a part of one
+    python -m tests.simulation --seed 7 --trace          what happened, line by line
     ... --histories 1000 --rows    and which rows of the reflector's table were taken, how often
 
 Exits with 1 if a promise was broken, and says how to repeat that with as little as possible.
@@ -16,14 +16,20 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from tests.simulation.runner import Row, rows_taken, show_rows
-from tests.simulation.runner import REAL, simulate
 from aioinformer.testing.simulation.loop import Stuck
-from tests.simulation.plan import Plan
 from tests.simulation.checks.promises import judge
-from tests.simulation.runner import explain, parse_ranges
 from tests.simulation.checks.violation import Violation
 from tests.simulation.generator import draw
+from tests.simulation.plan import Plan
+from tests.simulation.runner import (
+    REAL,
+    Row,
+    explain,
+    parse_ranges,
+    rows_taken,
+    show_rows,
+    simulate,
+)
 from tests.simulation.world import Parts
 
 __all__ = ["main"]
@@ -68,7 +74,7 @@ def _run(plan: Plan, parts: Parts, rows: Counter[Row], *, trace: bool) -> Violat
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m aioinformer.testing.simulation",
+        prog="python -m tests.simulation",
         description="Run informers through hours of faults in simulated time.",
     )
     parser.add_argument("--seed", type=int, default=0, help="the (first) history")

@@ -17,36 +17,45 @@ one version means two states of one object. In some others the resource isn't se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
+from typing import TypeAlias
+
 from aioinformer._core.delivery.mailbox import Overflow
 from tests.simulation.plan import (
+    Backup,
+    Fault,
+    FaultKind,
+    InformerSpec,
     Join,
     Leave,
     ListenerSpec,
     Merge,
-    Step,
-    Temper,
-    Visit,
-)
-from random import Random
-from typing import TypeAlias
-from tests.simulation.plan import Backup, Put, Remove, Restore, Serve, Withdraw
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from random import Random
-from tests.simulation.plan import (
-    Fault,
-    FaultKind,
-    InformerSpec,
     Plan,
     Put,
     Remove,
+    Restore,
+    Serve,
     Step,
+    Temper,
+    Visit,
+    Withdraw,
 )
 
-__all__ = ["APPS", "BEFORE", "FAULTS", "NAMESPACES", "SPAN", "WRITES", "draw", "draw_listeners", "draw_visits", "draw_writes", "vary"]
+__all__ = [
+    "APPS",
+    "BEFORE",
+    "FAULTS",
+    "NAMESPACES",
+    "SPAN",
+    "WRITES",
+    "draw",
+    "draw_listeners",
+    "draw_visits",
+    "draw_writes",
+    "vary",
+]
 
 
 _DELAYS: dict[Temper, tuple[float, ...]] = {

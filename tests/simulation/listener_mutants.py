@@ -19,11 +19,10 @@ from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer.errors import ListenerOverflow
-from tests.simulation.records import History
-from tests.simulation.probes import ObservedInformer, ObservedMailbox
-from tests.simulation.listeners import Participant
-from tests.simulation.listeners import FilterBroke
+from tests.simulation.listeners import FilterBroke, Participant
 from tests.simulation.plan import InformerSpec
+from tests.simulation.probes import ObservedInformer, ObservedMailbox
+from tests.simulation.records import History
 
 
 async def await_handler(handler: Participant, event: Event) -> None:

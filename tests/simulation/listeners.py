@@ -16,36 +16,35 @@ what was written, and share no code with it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
-from tests.simulation.plan import Temper
-from tests.simulation.records import Told
-from collections.abc import Callable
-from aioinformer._core.objects.kube_object import KubeObject
+from random import Random
+from typing import Any, Protocol, TypeAlias
+
+from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, Updated
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._core.selectors.predicates import changed, labelled, where
-from tests.simulation.records import Write
-import asyncio
-from collections.abc import Coroutine, Sequence
-from random import Random
-from typing import Any, Protocol
-from aioinformer._core.objects.kube_object import Added, Deleted, Event, Updated
 from aioinformer._runtime.delivery.registration import Registration
-from aioinformer._runtime.delivery.streams import EventStream
-from aioinformer.errors import ListenerOverflow
-from tests.simulation.records import Overflowed
-from tests.simulation.records import History
-from tests.simulation.probes import ObservedInformer, ObservedMailbox
-from tests.simulation.plan import ListenerSpec
-from tests.simulation.records import Clumsy, Joined, Latch, Left, Told
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, TypeAlias
-from aioinformer._core.objects.kube_object import Event
 from aioinformer._runtime.delivery.streams import EventStream, MergedStream, Sourced, merge
 from aioinformer.errors import ListenerOverflow
+from tests.simulation.plan import ListenerSpec, Temper
+from tests.simulation.probes import ObservedInformer, ObservedMailbox
+from tests.simulation.records import Clumsy, History, Joined, Latch, Left, Overflowed, Told, Write
 
-__all__ = ["FilterBroke", "HandlerBroke", "Host", "Participant", "TOO_LONG", "act", "behave", "filter_of", "passes", "read", "read_as_one", "shown"]
+__all__ = [
+    "TOO_LONG",
+    "FilterBroke",
+    "HandlerBroke",
+    "Host",
+    "Participant",
+    "act",
+    "behave",
+    "filter_of",
+    "passes",
+    "read",
+    "read_as_one",
+    "shown",
+]
 
 
 FOREVER = 1e9

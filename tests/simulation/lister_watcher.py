@@ -23,11 +23,18 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ConnectionLost, ProtocolError, RequestTimedOut
 from aioinformer.testing.cluster.watches import Watch
 from aioinformer.testing.server import queries
-from tests.simulation.network import GRACE, SILENCE, Connection, is_bookmark
-from tests.simulation.network import CHUNK_LINES, Network, phase_of
-from tests.simulation.records import Request
 from aioinformer.testing.wire import discovery, statuses
 from aioinformer.testing.wire.encoding import encode_error_event
+from tests.simulation.network import (
+    CHUNK_LINES,
+    GRACE,
+    SILENCE,
+    Connection,
+    Network,
+    is_bookmark,
+    phase_of,
+)
+from tests.simulation.records import Request
 
 __all__ = ["Entrance", "Line"]
 

@@ -28,15 +28,17 @@ from aioinformer._runtime.reporting.health import ReflectorStatus
 from aioinformer._runtime.reporting.reporter import Problem
 from aioinformer.errors import FetchError, ServerRewound
 from aioinformer.testing import Cluster
-from tests.simulation.records import History
-from tests.simulation.network import Connection
-from tests.simulation.network import Network
-from tests.simulation.probes import ObservedInformer, ObservedMailbox
-from tests.simulation.listeners import Participant
-from tests.simulation.plan import InformerSpec
-from tests.simulation.probes import ObservedCursor, ObservedReflector
-from tests.simulation.listeners import HandlerBroke
 from tests.simulation.listener_mutants import await_handler
+from tests.simulation.listeners import HandlerBroke, Participant
+from tests.simulation.network import Connection, Network
+from tests.simulation.plan import InformerSpec
+from tests.simulation.probes import (
+    ObservedCursor,
+    ObservedInformer,
+    ObservedMailbox,
+    ObservedReflector,
+)
+from tests.simulation.records import History
 
 # -- the network -------------------------------------------------------------------------------
 

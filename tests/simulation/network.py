@@ -41,17 +41,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from aioinformer._core.objects.resources import Resource
-from aioinformer.errors import Status
-from tests.simulation.records import Request
-from aioinformer.testing.wire.encoding import INITIAL_EVENTS_END
-import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from random import Random
+
 from aioinformer._core.listwatch.outcomes import Outcome, classify
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import (
@@ -64,12 +58,22 @@ from aioinformer.errors import (
     server_error,
 )
 from aioinformer.testing.cluster.cluster import Cluster
-from tests.simulation.records import History
-from tests.simulation.plan import Fault, FaultKind
-from tests.simulation.records import Broke, Closed, Request
 from aioinformer.testing.wire import statuses
+from aioinformer.testing.wire.encoding import INITIAL_EVENTS_END
+from tests.simulation.plan import Fault, FaultKind
+from tests.simulation.records import Broke, Closed, History, Request
 
-__all__ = ["CHUNK_LINES", "Connection", "GRACE", "HEAD", "Network", "SILENCE", "error_status", "is_bookmark", "is_mark"]
+__all__ = [
+    "CHUNK_LINES",
+    "GRACE",
+    "HEAD",
+    "SILENCE",
+    "Connection",
+    "Network",
+    "error_status",
+    "is_bookmark",
+    "is_mark",
+]
 
 
 SILENCE = 75.0

@@ -12,38 +12,35 @@ are where a subclass with a planted bug goes in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from aioinformer._core.codec.shape import Converter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from aioinformer._core.cache.delta_fifo import DeltaFIFO
+from aioinformer._core.codec.shape import Converter, Shape, Transform
+from aioinformer._core.delivery.mailbox import Mailbox, Overflow
+from aioinformer._core.delivery.replay import EventMap
 from aioinformer._core.instrumentation import NoMetrics
 from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
-from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._runtime.reflector.delta_queue import DeltaQueue
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
-from aioinformer._runtime.reflector.reflector import Reflector
-from aioinformer._runtime.reporting.reporter import InformerReporter
-from tests.simulation.records import History
-from tests.simulation.plan import InformerSpec
-from tests.simulation.records import Taken
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
-from aioinformer._core.cache.delta_fifo import DeltaFIFO
-from aioinformer._core.codec.shape import Shape, Transform
-from aioinformer._core.delivery.mailbox import Mailbox, Overflow
-from aioinformer._core.delivery.replay import EventMap
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.selectors.event_filter import EventFilter
 from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
-from aioinformer._runtime.reporting.reporter import Problem
-from tests.simulation.records import History
+from aioinformer._runtime.reporting.reporter import InformerReporter, Problem
 from tests.simulation.plan import DROPPED, SHIFT, InformerSpec, Transforms
-from tests.simulation.records import Latch, Sample, Trouble
+from tests.simulation.records import History, Latch, Sample, Taken, Trouble
 
-__all__ = ["CountedFailures", "ObservedCursor", "ObservedInformer", "ObservedMailbox", "ObservedReflector"]
+__all__ = [
+    "CountedFailures",
+    "ObservedCursor",
+    "ObservedInformer",
+    "ObservedMailbox",
+    "ObservedReflector",
+]
 
 
 class ObservedCursor(ListWatchState):

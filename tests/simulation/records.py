@@ -15,24 +15,43 @@ the trace.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Literal, NamedTuple, TypeAlias
+
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer._core.listwatch.transitions import Phase
-from aioinformer._core.objects.kube_object import ObjectKey
-from tests.simulation.plan import Fault, ListenerSpec
-from dataclasses import dataclass
-import re
-from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import count
-from aioinformer._core.objects.kube_object import KubeObject
-from tests.simulation.plan import Plan
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from tests.simulation.plan import Fault, ListenerSpec, Plan
 
-__all__ = ["Broke", "Closed", "Ending", "History", "Joined", "Kept", "Latch", "Left", "Logged", "NEVER", "Overflowed", "Record", "Request", "Restored", "Sample", "State", "Taken", "Told", "Trouble", "Version", "Visited", "Write"]
+__all__ = [
+    "NEVER",
+    "Broke",
+    "Closed",
+    "Ending",
+    "History",
+    "Joined",
+    "Kept",
+    "Latch",
+    "Left",
+    "Logged",
+    "Overflowed",
+    "Record",
+    "Request",
+    "Restored",
+    "Sample",
+    "State",
+    "Taken",
+    "Told",
+    "Trouble",
+    "Version",
+    "Visited",
+    "Write",
+]
 
 
 NEVER = float("inf")

@@ -10,24 +10,34 @@ A row that no history takes is one that no fault here leads to, or that no serve
 from __future__ import annotations
 
 import asyncio
-from aioinformer.testing.simulation import loop as simulated
-from tests.simulation.records import History
-from tests.simulation.plan import Plan
-from tests.simulation.checks.promises import Violation, judge
-from tests.simulation.world import LogRecorder, Parts, World
-from collections.abc import Iterable, Sequence
-from tests.simulation.plan import Plan
-from aioinformer.testing.simulation.shrink import BUDGET, shrink
-from tests.simulation.checks.violation import Violation
-from tests.simulation.world import Parts
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
+
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
+from aioinformer.testing.simulation import loop as simulated
+from aioinformer.testing.simulation.shrink import BUDGET, shrink
+from tests.simulation.checks.promises import judge
+from tests.simulation.checks.violation import Violation
+from tests.simulation.plan import Plan
 from tests.simulation.records import History
+from tests.simulation.world import LogRecorder, Parts, World
 
-__all__ = ["REAL", "ROWS", "Row", "command", "examine", "explain", "parse_ranges", "ranges", "rows_taken", "show_rows", "shrunk", "simulate"]
+__all__ = [
+    "REAL",
+    "ROWS",
+    "Row",
+    "command",
+    "examine",
+    "explain",
+    "parse_ranges",
+    "ranges",
+    "rows_taken",
+    "show_rows",
+    "shrunk",
+    "simulate",
+]
 
 
 REAL = Parts()
@@ -105,7 +115,7 @@ def explain(plan: Plan, violation: Violation, parts: Parts = REAL, *, budget: in
 def command(plan: Plan, kept: Iterable[int]) -> str:
     """One line that repeats a history, byte for byte."""
     return (
-        "PYTHONHASHSEED=0 python -m aioinformer.testing.simulation "
+        "PYTHONHASHSEED=0 python -m tests.simulation "
         f"--seed {plan.seed} --keep {ranges(kept) or 'none'} --trace"
     )
 

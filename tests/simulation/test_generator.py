@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import get_args
 
-from tests.simulation.generator import draw
+from tests.simulation.generator import FAULTS, WRITES, draw
 from tests.simulation.plan import (
     Backup,
     Fault,
@@ -23,8 +23,6 @@ from tests.simulation.plan import (
     Temper,
     Withdraw,
 )
-from tests.simulation.generator import FAULTS
-from tests.simulation.generator import WRITES
 
 PLANS = [draw(seed) for seed in range(200)]
 

@@ -11,11 +11,11 @@ import pytest
 from aioinformer import Added, KubeObject, ObjectKey, Updated
 from aioinformer._core.delivery.mailbox import Overflow
 from aioinformer._core.selectors.event_filter import EventFilter
+from tests.core.builders import make_object
 from tests.simulation.generator import draw
 from tests.simulation.listeners import filter_of, passes, shown
 from tests.simulation.plan import Join, ListenerSpec, Merge, Visit
 from tests.simulation.records import Write
-from tests.core.builders import make_object
 
 PLANS = [draw(seed) for seed in range(100)]
 STEPS = [step for plan in PLANS for step in plan.steps]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.world import Parts
+from tests.simulation import listener_mutants, mutants
 from tests.simulation.checks.violation import Violation
 from tests.simulation.generator import draw
-from tests.simulation.runner import examine
+from tests.simulation.mutants import with_mailbox, with_reflector, with_state_machine
 from tests.simulation.plan import (
     Fault,
     InformerSpec,
@@ -16,8 +16,8 @@ from tests.simulation.plan import (
     Plan,
     Put,
 )
-from tests.simulation import listener_mutants, mutants
-from tests.simulation.mutants import with_mailbox, with_reflector, with_state_machine
+from tests.simulation.runner import examine
+from tests.simulation.world import Parts
 
 SEEDS = (*range(8), 39, 12, *range(8, 60))
 """Histories in one of which a bug must show: not every one has the listener or fault it needs. A

@@ -24,12 +24,11 @@ from aioinformer.errors import (
     TooManyRequests,
 )
 from aioinformer.testing import Cluster
-from tests.simulation.plan import Plan
 from aioinformer.testing.simulation import run
-from tests.simulation.records import History
 from tests.simulation.lister_watcher import Line
 from tests.simulation.network import Network
-from tests.simulation.plan import PODS, Fault
+from tests.simulation.plan import PODS, Fault, Plan
+from tests.simulation.records import History
 
 T = TypeVar("T")
 

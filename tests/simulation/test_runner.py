@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.simulation.world import Parts
-from tests.simulation.generator import draw
-from tests.simulation.runner import examine, explain, simulate
-from tests.simulation.__main__ import main
-from tests.simulation.runner import command, parse_ranges, ranges
 from tests.simulation import mutants
+from tests.simulation.__main__ import main
+from tests.simulation.generator import draw
+from tests.simulation.runner import command, examine, explain, parse_ranges, ranges, simulate
+from tests.simulation.world import Parts
 
 SEED = 5
 
@@ -23,7 +22,7 @@ SEED = 5
 def trace(*arguments: str, hash_seed: str) -> bytes:
     """What another process prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "aioinformer.testing.simulation", "--trace", *arguments],
+        [sys.executable, "-m", "tests.simulation", "--trace", *arguments],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         capture_output=True,
         check=True,
@@ -59,7 +58,7 @@ def test_an_explanation_has_the_seed_the_least_and_the_line_that_repeats_it() ->
         "PYTHONHASHSEED=0",
         "python",
         "-m",
-        "aioinformer.testing.simulation",
+        "tests.simulation",
         "--seed",
     ]
     kept = parse_ranges(repeat[repeat.index("--keep") + 1])
@@ -108,7 +107,7 @@ def test_the_command_line_shows_which_rows_were_taken(capsys: pytest.CaptureFixt
     assert main(["--seed", "3", "--histories", "3", "--rows"]) == 0
     *_, stream, lists, page, watch, probe, lookup = capsys.readouterr().out.splitlines()
     assert stream.startswith("WATCHLIST EXPIRED=")
-    assert lists.startswith("LIST    EXPIRED=")
+    assert lists.startswith("LIST      EXPIRED=")
     assert page.startswith("PAGE    EXPIRED=")
     assert int(watch.partition("ENDED=")[2].split()[0]) > 0
     assert (probe[:5], lookup[:6]) == ("PROBE", "LOOKUP")

@@ -8,34 +8,22 @@ A visit: a factory is entered, has one informer and one handler for a while, and
 from __future__ import annotations
 
 import asyncio
-from aioinformer._core.objects.kube_object import Deleted, Event, ObjectKey
-from aioinformer._core.objects.resources import Resource
-from aioinformer._runtime.informer.factory import SharedInformerFactory
-from aioinformer.errors import ShutdownIncomplete
-from tests.simulation.records import Visited
-from tests.simulation.records import History
-from tests.simulation.lister_watcher import Entrance
-from tests.simulation.network import Network
-from tests.simulation.plan import Visit
-from tests.simulation.records import State, Version
-from tests.simulation.listeners import HandlerBroke
-import asyncio
 import logging
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from random import Random
 from typing import Any
-from aioinformer._core.objects.kube_object import ObjectKey
+
+from aioinformer._core.objects.kube_object import Deleted, Event, ObjectKey
+from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.informer.factory import SharedInformerFactory
-from aioinformer.errors import NotRunning
+from aioinformer.errors import NotRunning, ShutdownIncomplete
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.features import Features
 from aioinformer.testing.cluster.storage import Snapshot
-from tests.simulation.records import History
-from tests.simulation.lister_watcher import Line
+from tests.simulation.listeners import HandlerBroke, Participant, read, read_as_one
+from tests.simulation.lister_watcher import Entrance, Line
 from tests.simulation.network import Network
-from tests.simulation.probes import ObservedInformer
-from tests.simulation.listeners import Participant
 from tests.simulation.plan import (
     Backup,
     Fault,
@@ -53,8 +41,18 @@ from tests.simulation.plan import (
     Visit,
     Withdraw,
 )
-from tests.simulation.listeners import read, read_as_one
-from tests.simulation.records import Ending, Kept, Logged, Restored, Write
+from tests.simulation.probes import ObservedInformer
+from tests.simulation.records import (
+    Ending,
+    History,
+    Kept,
+    Logged,
+    Restored,
+    State,
+    Version,
+    Visited,
+    Write,
+)
 
 __all__ = ["Parts", "World", "visit"]
 

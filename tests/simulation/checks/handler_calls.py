@@ -17,26 +17,15 @@ drain was told everything, or what leaves its factory says which one was not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from tests.simulation.records import History
-from tests.simulation.plan import InformerSpec, ListenerSpec
-from tests.simulation.records import Sample, Told
-from tests.simulation.checks.violation import Violation
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
 from aioinformer._core.objects.kube_object import ObjectKey
 from tests.simulation.checks.ordering import Hearing
-from tests.simulation.records import History
-from tests.simulation.plan import InformerSpec, ListenerSpec
-from tests.simulation.records import Joined, Sample, Told
 from tests.simulation.checks.violation import Violation
-from typing import NoReturn
-from aioinformer._core.objects.kube_object import ObjectKey
-from tests.simulation.records import Overflowed, Visited
-from tests.simulation.records import History
-from tests.simulation.plan import ListenerSpec, Visit
-from tests.simulation.records import Told
-from tests.simulation.checks.violation import Violation
+from tests.simulation.plan import InformerSpec, ListenerSpec, Visit
+from tests.simulation.records import History, Joined, Overflowed, Sample, Told, Visited
 
 __all__ = ["judge_calls", "judge_departures", "judge_resyncs"]
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.transitions import Phase
-from tests.simulation.network import GRACE
-from tests.simulation.records import History
-from tests.simulation.plan import InformerSpec
-from tests.simulation.records import NEVER, Request, Taken
 from tests.simulation.checks.violation import Violation
+from tests.simulation.network import GRACE
+from tests.simulation.plan import InformerSpec
+from tests.simulation.records import NEVER, History, Request, Taken
 
 __all__ = ["judge_patience"]
 

@@ -12,11 +12,10 @@ from collections import Counter
 from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.transitions import Phase
-from tests.simulation.records import History
+from tests.simulation.checks.violation import Violation
 from tests.simulation.network import CHUNK_LINES
 from tests.simulation.plan import InformerSpec
-from tests.simulation.records import Request, Sample, Taken, Trouble
-from tests.simulation.checks.violation import Violation
+from tests.simulation.records import History, Request, Sample, Taken, Trouble
 
 __all__ = ["judge_bounds", "judge_liveness", "judge_politeness", "judge_silence"]
 

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from aioinformer._core.objects.kube_object import ObjectKey
-from tests.simulation.plan import DROPPED, SHIFT, InformerSpec
-from tests.simulation.records import Record, Restored, State, Version, Write
+
 from aioinformer._core.listwatch.outcomes import Outcome
-from tests.simulation.records import History
-from tests.simulation.records import NEVER, Restored, Taken
+from aioinformer._core.objects.kube_object import ObjectKey
 from tests.simulation.checks.violation import Violation
+from tests.simulation.plan import DROPPED, SHIFT, InformerSpec
+from tests.simulation.records import NEVER, History, Record, Restored, State, Taken, Version, Write
 
 __all__ = ["Rewinds", "Truth", "Walk"]
 

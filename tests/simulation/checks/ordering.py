@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from aioinformer._core.objects.kube_object import ObjectKey
+from tests.simulation.checks.oracle import Rewinds, Truth
+from tests.simulation.checks.violation import Violation
 from tests.simulation.listeners import passes, shown
 from tests.simulation.records import (
     Joined,
@@ -19,9 +21,6 @@ from tests.simulation.records import (
     Told,
     Version,
 )
-from tests.simulation.checks.oracle import Rewinds
-from tests.simulation.checks.oracle import Truth
-from tests.simulation.checks.violation import Violation
 
 __all__ = ["Hearing"]
 

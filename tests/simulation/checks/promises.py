@@ -12,23 +12,19 @@ from itertools import pairwise
 from typing import NoReturn
 
 from aioinformer._core.objects.kube_object import ObjectKey
-from tests.simulation.checks.handler_calls import judge_calls
-from tests.simulation.checks.handler_calls import judge_departures
-from tests.simulation.checks.ordering import Hearing
-from tests.simulation.records import History
+from tests.simulation.checks.handler_calls import judge_calls, judge_departures, judge_resyncs
+from tests.simulation.checks.idle_timeouts import judge_patience
 from tests.simulation.checks.limits import (
     judge_bounds,
     judge_liveness,
     judge_politeness,
     judge_silence,
 )
-from tests.simulation.checks.idle_timeouts import judge_patience
-from tests.simulation.plan import InformerSpec, ListenerSpec
-from tests.simulation.records import Latch, Sample, State, Told
-from tests.simulation.checks.handler_calls import judge_resyncs
-from tests.simulation.checks.oracle import Rewinds
-from tests.simulation.checks.oracle import Truth, Walk
+from tests.simulation.checks.oracle import Rewinds, Truth, Walk
+from tests.simulation.checks.ordering import Hearing
 from tests.simulation.checks.violation import Violation
+from tests.simulation.plan import InformerSpec, ListenerSpec
+from tests.simulation.records import History, Latch, Sample, State, Told
 
 __all__ = ["Violation", "judge"]
 

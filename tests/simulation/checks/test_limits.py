@@ -7,12 +7,10 @@ import pytest
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer._core.listwatch.transitions import Phase
-from tests.simulation.records import History
-from tests.simulation.plan import Plan
-from tests.simulation.checks.violation import Violation
 from tests.simulation.checks.limits import judge_politeness
-from tests.simulation.plan import InformerSpec
-from tests.simulation.records import Request, Taken
+from tests.simulation.checks.violation import Violation
+from tests.simulation.plan import InformerSpec, Plan
+from tests.simulation.records import History, Request, Taken
 
 PROBED = (Phase.FRESHNESS_CHECK, Outcome.REWOUND)
 """Is followed at once, by something else."""

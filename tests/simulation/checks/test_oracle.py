@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aioinformer import ObjectKey
+from tests.simulation.checks.oracle import Truth
 from tests.simulation.plan import DROPPED, SHIFT, InformerSpec
 from tests.simulation.records import Kept, Restored, Version, Write
-from tests.simulation.checks.oracle import Truth
 
 A, B = ObjectKey("web", "a"), ObjectKey("db", "b")
 

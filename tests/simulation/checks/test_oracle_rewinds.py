@@ -9,11 +9,10 @@ import pytest
 from aioinformer import ObjectKey
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.transitions import Phase
-from tests.simulation.records import History
-from tests.simulation.plan import Plan
-from tests.simulation.checks.violation import Violation
-from tests.simulation.records import Kept, Request, Restored, Taken, Trouble, Write
 from tests.simulation.checks.oracle import Rewinds
+from tests.simulation.checks.violation import Violation
+from tests.simulation.plan import Plan
+from tests.simulation.records import History, Kept, Request, Restored, Taken, Trouble, Write
 
 BACKUP, RESTORE = 100, 1000
 """When; the server was at 10 then, and at 50."""

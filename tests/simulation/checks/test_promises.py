@@ -13,15 +13,13 @@ import pytest
 from aioinformer import ObjectKey
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.transitions import Phase
-from tests.simulation.records import History
+from tests.simulation.checks.promises import judge
 from tests.simulation.checks.violation import Violation
 from tests.simulation.generator import draw
-from tests.simulation.checks.promises import judge
-from tests.simulation.runner import simulate
-from tests.simulation.records import Visited
 from tests.simulation.plan import Visit
 from tests.simulation.records import (
     Ending,
+    History,
     Left,
     Logged,
     Request,
@@ -30,8 +28,10 @@ from tests.simulation.records import (
     Told,
     Trouble,
     Version,
+    Visited,
     Write,
 )
+from tests.simulation.runner import simulate
 
 T = TypeVar("T")
 
