@@ -38,7 +38,7 @@ from tests.simulation.plan import (
     Restore,
     Serve,
     Step,
-    Temper,
+    Behaviour,
     Visit,
     Withdraw,
 )
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 
-_DELAYS: dict[Temper, tuple[float, ...]] = {
+_DELAYS: dict[Behaviour, tuple[float, ...]] = {
     "slow": (0.001, 0.05, 0.3),
     "parallel": (0.01, 0.2, 0.6),
     "timed": (0.0, 0.05),
@@ -66,22 +66,22 @@ _DELAYS: dict[Temper, tuple[float, ...]] = {
     "interrupted": (0.0, 0.0, 0.02),
     "merged": (0.0, 0.0, 0.02),
 }
-_CONCURRENCY: dict[Temper, tuple[int, ...]] = {
+_CONCURRENCY: dict[Behaviour, tuple[int, ...]] = {
     "parallel": (4,),
     "timed": (1, 3),
     "cancelling": (1, 1, 3),
     "raising": (1, 1, 3),
 }
-_TEMPERS: tuple[Temper, ...] = (
+_BEHAVIOURS: tuple[Behaviour, ...] = (
     "quick",
     "slow",
     "raising",
     "cancelling",
     "parallel",
     "timed",
-    "meddling",
+    "adds_listeners",
     "stuck",
-    "leaver",
+    "leaves_early",
     "stream",
     "interrupted",
 )
@@ -105,8 +105,8 @@ def draw_listeners(
     steps: list[Join | Merge | Leave] = []
     for informer in informers:
         for number in range(chance.randrange(1, 4)):
-            temper: Temper = "quick" if number == 0 else chance.choice(_TEMPERS)
-            spec = _listener(chance, informer, f"{informer}-{number}-{temper}", temper)
+            behaviour: Behaviour = "quick" if number == 0 else chance.choice(_BEHAVIOURS)
+            spec = _listener(chance, informer, f"{informer}-{number}-{behaviour}", behaviour)
             late = number > 0 and chance.random() < 0.7
             joins = chance.choice(moments) + 0.001 if late else 0.0
             steps.append(Join(joins, spec))
@@ -129,20 +129,20 @@ def _merge(chance: Random, informers: list[str], moments: list[float]) -> list[M
     return steps
 
 
-def _listener(chance: Random, informer: str, name: str, temper: Temper) -> ListenerSpec:
+def _listener(chance: Random, informer: str, name: str, behaviour: Behaviour) -> ListenerSpec:
     overflow: Overflow = chance.choice(("block", "block", "coalesce", "coalesce", "error"))
-    if temper == "stuck" and overflow == "block":
+    if behaviour == "stuck" and overflow == "block":
         overflow = "coalesce"  # it would keep everything else waiting
     return ListenerSpec(
         name=name,
         informer=informer,
-        temper=temper,
+        behaviour=behaviour,
         # One that is ended at once shows little.
         limit=chance.choice((4, 30, 1024) if overflow == "error" else (1, 4, 1024)),
         overflow=overflow,
-        delay=chance.choice(_DELAYS.get(temper, (0.0,))),
-        concurrency=chance.choice(_CONCURRENCY.get(temper, (1,))),
-        timeout=TIMEOUT if temper == "timed" else None,
+        delay=chance.choice(_DELAYS.get(behaviour, (0.0,))),
+        concurrency=chance.choice(_CONCURRENCY.get(behaviour, (1,))),
+        timeout=TIMEOUT if behaviour == "timed" else None,
         resync=chance.choice((0.0, 150.0, 400.0)) if chance.random() < _SHARE else None,
         passing=chance.choice(_PASSING) if chance.random() < _SHARE else "",
     )
@@ -159,7 +159,7 @@ def draw_visits(chance: Random, moments: list[float]) -> list[Visit]:
     return visits
 
 
-_PLAIN: tuple[Temper, ...] = ("quick", "raising", "cancelling", "leaver")
+_PLAIN: tuple[Behaviour, ...] = ("quick", "raising", "cancelling", "leaves_early")
 """Who may be a function that isn't async."""
 
 
@@ -178,7 +178,7 @@ def _varied(chance: Random, step: Step) -> Step:
     if not isinstance(step, Join):
         return step
     spec = step.listener
-    if spec.temper in _PLAIN and chance.random() < 0.4:
+    if spec.behaviour in _PLAIN and chance.random() < 0.4:
         spec = replace(spec, plain=True, concurrency=1)
     if spec.passing and not spec.streams and chance.random() < 0.4:
         spec = replace(spec, passing=f"{spec.passing}!")
@@ -201,13 +201,13 @@ NEVER = 10 * WRITES
 _Writing: TypeAlias = Put | Remove | Withdraw | Serve | Backup | Restore
 
 
-class _Hand:
+class _WriteSource:
     """Draws one write after the other. Each of them changes something."""
 
-    def __init__(self, chance: Random, *, touchy: bool) -> None:
+    def __init__(self, chance: Random, *, raising_index: bool) -> None:
         self._chance = chance
         self._pool = chance.choice((8, 30, 90, 150))
-        self._nodes = (*NODES, "node-x") if touchy else NODES
+        self._nodes = (*NODES, "node-x") if raising_index else NODES
         self.there: set[tuple[str, str]] = set()
         """What exists."""
         self.script: list[Put | Remove] = []
@@ -232,14 +232,14 @@ class _Hand:
         return Put(at, namespace, name, app, node, value)
 
 
-def draw_writes(chance: Random, *, touchy: bool) -> list[_Writing]:
+def draw_writes(chance: Random, *, raising_index: bool) -> list[_Writing]:
     """Writes in the order of their making, and what they go back to.
 
     Args:
         chance: decides everything.
         touchy: whether some objects are on a node that an index function refuses.
     """
-    hand = _Hand(chance, touchy=touchy)
+    source = _WriteSource(chance, raising_index=raising_index)
     writes: list[_Writing] = []
     at = chance.choice((BEFORE, BEFORE, 0.0))
     backup, restore, again = _draw_rewind(chance)
@@ -247,20 +247,20 @@ def draw_writes(chance: Random, *, touchy: bool) -> list[_Writing]:
     kept: set[tuple[str, str]] = set()
     while len(writes) < WRITES + 2:
         for _ in range(chance.randrange(1, BURST)):
-            writes.append(hand.write(at, len(writes)))
+            writes.append(source.write(at, len(writes)))
             at += chance.choice((0.0, 0.0, 0.0001, 0.003, 0.2)) if at > 0 else 0.0
             if len(writes) == backup:
                 writes.append(Backup(at))
-                kept = set(hand.there)
+                kept = set(source.there)
         at = max(at, 0.0) + chance.uniform(0, SPAN / 8)
         if len(writes) >= restore:
             since = writes[backup + 1 :] if again else []
-            hand.script = [each for each in since if isinstance(each, Put | Remove)]
-            hand.there, restore = kept, NEVER
+            source.script = [each for each in since if isinstance(each, Put | Remove)]
+            source.there, restore = kept, NEVER
             writes.append(Restore(at))
         if len(writes) >= withdraw:
             writes += Withdraw(at), Serve(at + (absent := chance.choice((1.0, 8.0, 60.0))))
-            hand.there, at, withdraw = set(), at + absent + chance.choice((0.0, 30.0)), NEVER
+            source.there, at, withdraw = set(), at + absent + chance.choice((0.0, 30.0)), NEVER
     return writes
 
 
@@ -288,12 +288,12 @@ _KINDS: tuple[FaultKind, ...] = (
     "drip",
     "latency",
     "corrupt",
-    "garbage",
+    "html_page",
     "status",
     "status",
-    "lagging",
-    "outdated",
-    "outdated",
+    "version_too_large",
+    "stale_list",
+    "stale_list",
     "absent",
     "moved",
     "error_event",
@@ -303,28 +303,28 @@ _KINDS: tuple[FaultKind, ...] = (
     "end",
     "unserved",
     "brief",
-    "curt",
-    "streamless",
+    "empty_watch",
+    "no_watchlist",
     "endless",
     "endless",
-    "mute",
-    "echo",
+    "no_bookmarks",
+    "duplicate_bookmarks",
 )
 _UNSEEN: tuple[FaultKind, ...] = (
     "refuse",
     "hang",
     "latency",
     "corrupt",
-    "garbage",
+    "html_page",
     "status",
-    "lagging",
-    "outdated",
+    "version_too_large",
+    "stale_list",
     "absent",
     "moved",
     "unserved",
     "brief",
-    "curt",
-    "streamless",
+    "empty_watch",
+    "no_watchlist",
     "endless",
 )
 """What only a new request meets; watches last for minutes, so something has to end them."""
@@ -332,10 +332,10 @@ _ANSWERS: tuple[FaultKind, ...] = (
     "refuse",
     "reset",
     "corrupt",
-    "garbage",
+    "html_page",
     "status",
     "status",
-    "lagging",
+    "version_too_large",
 )
 """What the question after a silence may meet, or one of many pages, or a look into discovery."""
 _BREAKS: tuple[FaultKind, ...] = ("reset", "end", "compact", "compact", "error_event")
@@ -346,16 +346,16 @@ _AMOUNTS: dict[FaultKind, tuple[int, ...]] = {
     "latency": (1, 50, 800),
     "status": _STATUSES,
     "error_event": _ERRORS,
-    "lagging": (0, 1, 2),
-    "outdated": (1, 5, 20),
+    "version_too_large": (0, 1, 2),
+    "stale_list": (1, 5, 20),
     "brief": (1, 3, 9),
-    "streamless": (400, 422, 500),
+    "no_watchlist": (400, 422, 500),
     "endless": (0, 0, 4, 12),
 }
 _LASTING = (0.05, 1.0, 10.0, 60.0)
 _SPANS: dict[FaultKind, tuple[float, ...]] = {
     **dict.fromkeys(("brief", "status"), (*_LASTING, 300.0)),
-    **dict.fromkeys(("streamless", "endless", "outdated"), (10.0, 60.0, 300.0)),
+    **dict.fromkeys(("no_watchlist", "endless", "stale_list"), (10.0, 60.0, 300.0)),
     "absent": (0.05, 1.0, 4.0),  # too short to be believed
     "moved": (10.0, 60.0, 300.0),
 }
@@ -368,8 +368,8 @@ def draw(seed: int) -> Plan:
     chance = Random(seed)
     informers = tuple(_shaped(Random(f"{seed} shapes"), _informers(chance)))
     names = [each.name for each in informers]
-    touchy = any(each.touchy or each.transform == "refuses" for each in informers)
-    writes = draw_writes(chance, touchy=touchy)
+    raising_index = any(each.raising_index or each.transform == "refuses" for each in informers)
+    writes = draw_writes(chance, raising_index=raising_index)
     moments = [write.at for write in writes if isinstance(write, Put | Remove)]
     steps: list[Step] = [
         *writes,
@@ -413,7 +413,7 @@ def _informers(chance: Random) -> tuple[InformerSpec, ...]:
             namespace="web",
             page_size=page_size(),
             high_mark=chance.choice((8, 64)),
-            touchy=chance.random() < 0.3,
+            raising_index=chance.random() < 0.3,
             watch_list=watch_list(),
         ),
         InformerSpec(
@@ -430,9 +430,9 @@ def _informers(chance: Random) -> tuple[InformerSpec, ...]:
 def _shaped(chance: Random, informers: Iterable[InformerSpec]) -> Iterator[InformerSpec]:
     """Some with a transform; what one refuses may be an index function's business or its own."""
     for each in informers:
-        if each.touchy:
+        if each.raising_index:
             refuses = chance.random() < 0.5
-            yield replace(each, touchy=False, transform="refuses") if refuses else each
+            yield replace(each, raising_index=False, transform="refuses") if refuses else each
         else:
             yield replace(each, transform="cuts") if chance.random() < 0.2 else each
 
@@ -473,7 +473,7 @@ def _companions(chance: Random, fault: Fault) -> list[Fault]:
 
 def _ended(chance: Random, fault: Fault) -> Fault:
     """What makes new requests that meet a fault; of the whole state, if it has to be one."""
-    if fault.kind in ("streamless", "endless"):
+    if fault.kind in ("no_watchlist", "endless"):
         gone = _fault(chance, "error_event", fault.at + 1e-6, fault.target)
         return replace(gone, amount=410)
     return _fault(chance, chance.choice(_BREAKS), fault.at + 1e-6, fault.target)

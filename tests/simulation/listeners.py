@@ -27,9 +27,18 @@ from aioinformer._core.selectors.predicates import changed, labelled, where
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream, MergedStream, Sourced, merge
 from aioinformer.errors import ListenerOverflow
-from tests.simulation.plan import ListenerSpec, Temper
+from tests.simulation.plan import ListenerSpec, Behaviour
 from tests.simulation.probes import ObservedInformer, ObservedMailbox
-from tests.simulation.records import Clumsy, History, Joined, Latch, Left, Overflowed, Told, Write
+from tests.simulation.records import (
+    FilterRaised,
+    History,
+    Joined,
+    ListenerSample,
+    Left,
+    Overflowed,
+    EventDelivered,
+    Write,
+)
 
 __all__ = [
     "TOO_LONG",
@@ -59,11 +68,11 @@ _MOST = 4
 """Listeners that it adds at most."""
 
 
-class HandlerBroke(Exception):
+class HandlerRaised(Exception):
     """What a raising handler raises."""
 
 
-async def behave(one: Participant, told: Told) -> None:
+async def behave(one: SimulatedListener, told: EventDelivered) -> None:
     """Deal with what it was told.
 
     Raises:
@@ -71,7 +80,7 @@ async def behave(one: Participant, told: Told) -> None:
         CancelledError: it is a cancelling one, or was cancelled.
     """
     number = told.version.number
-    match one.spec.temper:
+    match one.spec.behaviour:
         case "slow":
             await asyncio.sleep(one.spec.delay)
         case "parallel":
@@ -80,20 +89,20 @@ async def behave(one: Participant, told: Told) -> None:
             await asyncio.sleep(TOO_LONG if number % 6 == 0 else one.spec.delay)
         case "stuck":
             await asyncio.sleep(FOREVER)
-        case "leaver" if one.heard == _EVENTS_BEFORE_LEAVING:
+        case "leaves_early" if one.heard == _EVENTS_BEFORE_LEAVING:
             await one.leave(wait=one.chance.random() < 0.5, inside=True)
             await asyncio.sleep(1)
         case "raising" if number % 5 == 0:
-            raise HandlerBroke(f"at {told.key}")
+            raise HandlerRaised(f"at {told.key}")
         case "cancelling":
             await _cancel(number)
-        case "meddling" if one.heard % _MEDDLES == 0:
+        case "adds_listeners" if one.heard % _MEDDLES == 0:
             await _meddle(one)
         case _:
             return
 
 
-def act(one: Participant, told: Told) -> None:
+def act(one: SimulatedListener, told: EventDelivered) -> None:
     """The same, if it is a plain function.
 
     Raises:
@@ -101,11 +110,11 @@ def act(one: Participant, told: Told) -> None:
         CancelledError: it is a cancelling one.
     """
     number = told.version.number
-    match one.spec.temper:
-        case "leaver" if one.heard == _EVENTS_BEFORE_LEAVING:
+    match one.spec.behaviour:
+        case "leaves_early" if one.heard == _EVENTS_BEFORE_LEAVING:
             one.leave_at_once()
         case "raising" if number % 5 == 0:
-            raise HandlerBroke(f"at {told.key}")
+            raise HandlerRaised(f"at {told.key}")
         case "cancelling" if number % 7 == 0:
             task = asyncio.current_task()
             if task is not None:
@@ -129,17 +138,17 @@ async def _cancel(number: int) -> None:
         await asyncio.sleep(1)
 
 
-async def _meddle(one: Participant) -> None:
+async def _meddle(one: SimulatedListener) -> None:
     """Add another listener, or remove one of these."""
     if one.added and one.chance.random() < 0.5:
         await one.added.pop(0).leave(wait=one.chance.random() < 0.5)
         return
     number = one.heard // _MEDDLES
     if number <= _MOST:
-        temper: Temper = one.chance.choice(("quick", "slow"))
+        behaviour: Behaviour = one.chance.choice(("quick", "slow"))
         name = f"{one.spec.name}+{number}"
-        delay = 0.02 if temper == "slow" else 0.0
-        spec = replace(one.spec, name=name, temper=temper, delay=delay, resync=None)
+        delay = 0.02 if behaviour == "slow" else 0.0
+        spec = replace(one.spec, name=name, behaviour=behaviour, delay=delay, resync=None)
         one.added.append(one.host.admit(spec))
 
 
@@ -147,7 +156,7 @@ _RAISES = 3
 """At objects whose value, divided by 7, leaves this a clumsy filter raises."""
 
 
-class FilterBroke(Exception):
+class FilterFailed(Exception):
     """What a clumsy filter raises."""
 
 
@@ -169,7 +178,7 @@ def filter_of(
     def clumsy(obj: KubeObject) -> bool:
         if obj["spec"]["value"] % 7 == _RAISES:
             raised()
-            raise FilterBroke(f"at {obj.key}")
+            raise FilterFailed(f"at {obj.key}")
         return question(obj)
 
     return clumsy
@@ -199,12 +208,12 @@ class Host(Protocol):
         """Start a task."""
         ...
 
-    def admit(self, spec: ListenerSpec) -> Participant:
+    def admit(self, spec: ListenerSpec) -> SimulatedListener:
         """Have another listener join."""
         ...
 
 
-class Participant:
+class SimulatedListener:
     """One listener."""
 
     def __init__(
@@ -227,9 +236,9 @@ class Participant:
         """What waits for it; ``None`` while it isn't there."""
         self.reading: asyncio.Task[None] | None = None
         """What reads its stream."""
-        self.company: Sequence[Participant] = (self,)
+        self.company: Sequence[SimulatedListener] = (self,)
         """Those whose streams are read as one."""
-        self.added: list[Participant] = []
+        self.added: list[SimulatedListener] = []
         """Those that it has added, and not removed."""
         self._history = history
         self._registration: Registration | None = None
@@ -268,7 +277,7 @@ class Participant:
         return self._stream
 
     def _present(self) -> None:
-        self.informer.participants.append(self)
+        self.informer.listeners.append(self)
         self.mailbox = self.informer.newest_mailbox
         if self.mailbox is not None:
             self.mailbox.on_overflow = self._overflow
@@ -316,7 +325,7 @@ class Participant:
 
     def _filter_raised(self) -> None:
         order, now = self._history.stamp()
-        self._history.clumsy.append(Clumsy(order, now, self.spec.name))
+        self._history.clumsy.append(FilterRaised(order, now, self.spec.name))
 
     def _overflow(self) -> None:
         """Its mailbox was too full."""
@@ -350,7 +359,7 @@ class Participant:
         self._deal_at_once(told)
         return None
 
-    def _deal_at_once(self, told: Told) -> None:
+    def _deal_at_once(self, told: EventDelivered) -> None:
         try:
             act(self, told)
         except BaseException as error:
@@ -359,7 +368,7 @@ class Participant:
         finally:
             told.returned, told.until = self._history.stamp()
 
-    async def _deal_with(self, told: Told) -> None:
+    async def _deal_with(self, told: EventDelivered) -> None:
         try:
             await behave(self, told)
         except BaseException as error:
@@ -376,7 +385,7 @@ class Participant:
         finally:
             told.returned, told.until = self._history.stamp()
 
-    def note(self, event: Event) -> Told:
+    def note(self, event: Event) -> EventDelivered:
         """Write down what it is told, and what the cache shows then."""
         version_of = self._history.version_of
         cached = self.informer.lister.unsynced.get(event.obj.key)
@@ -386,12 +395,14 @@ class Participant:
         match event:
             case Added(_, initial):
                 note = "initial" if initial else ""
-                told = Told(order, now, name, "added", key, version, None, note, held)
+                told = EventDelivered(order, now, name, "added", key, version, None, note, held)
             case Updated(old, _, resync):
                 note = "resync" if resync else ""
-                told = Told(order, now, name, "updated", key, version, version_of(old), note, held)
+                told = EventDelivered(
+                    order, now, name, "updated", key, version, version_of(old), note, held
+                )
             case Deleted(_, reason):
-                told = Told(order, now, name, "deleted", key, version, None, reason, held)
+                told = EventDelivered(order, now, name, "deleted", key, version, None, reason, held)
         told.merged = self.mailbox is not None and self.mailbox.was_merged(event)
         self._history.told.append(told)
         self.heard += 1
@@ -406,13 +417,13 @@ class Participant:
         if self._registration is not None:
             await self._registration.wait_synced()
 
-    def latch(self) -> Latch | None:
+    def sample_listener(self) -> ListenerSample | None:
         """Its numbers now; ``None`` while it isn't there."""
         listener, box = self._registration or self._stream, self.mailbox
         if listener is None or box is None:
             return None
         numbers = listener.statistics()
-        return Latch(
+        return ListenerSample(
             self.spec.name,
             numbers.synced,
             numbers.pending,
@@ -435,15 +446,15 @@ _SHORTEST = 0.001
 _AT_ONCE = 0.2
 """The share of events that come together with a cancellation."""
 
-_Way: TypeAlias = Callable[[Participant, EventStream], Awaitable[None]]
+_Way: TypeAlias = Callable[[SimulatedListener, EventStream], Awaitable[None]]
 
 
-def read(one: Participant) -> Coroutine[Any, Any, None]:
+def read(one: SimulatedListener) -> Coroutine[Any, Any, None]:
     """Read the stream of one listener to its end, as its temper says."""
-    return _read(one, _interrupted if one.spec.temper == "interrupted" else _plain)
+    return _read(one, _interrupted if one.spec.behaviour == "interrupted" else _plain)
 
 
-async def _read(one: Participant, way: _Way) -> None:
+async def _read(one: SimulatedListener, way: _Way) -> None:
     try:
         async with one.stream() as stream:
             await way(one, stream)
@@ -452,12 +463,12 @@ async def _read(one: Participant, way: _Way) -> None:
     one.mailbox = None
 
 
-async def _plain(one: Participant, stream: EventStream) -> None:
+async def _plain(one: SimulatedListener, stream: EventStream) -> None:
     async for event in stream:
         await one.take_in(event)
 
 
-async def _interrupted(one: Participant, stream: EventStream) -> None:
+async def _interrupted(one: SimulatedListener, stream: EventStream) -> None:
     """Nothing that was pending may be lost to a wait that is cancelled."""
     leaves, interruptions = one.chance.random() < 0.5, 0
     while not (leaves and interruptions >= _INTERRUPTIONS_BEFORE_LEAVING):
@@ -474,7 +485,7 @@ async def _interrupted(one: Participant, stream: EventStream) -> None:
 
 
 async def _next_or_cancelled(
-    one: Participant, stream: EventStream, scope: asyncio.Timeout
+    one: SimulatedListener, stream: EventStream, scope: asyncio.Timeout
 ) -> Event:
     """The next event; now and then cancelled as it comes. Which is first the loop decides."""
 
@@ -492,7 +503,7 @@ async def _next_or_cancelled(
             box.on_event = None
 
 
-async def read_as_one(several: Sequence[Participant]) -> None:
+async def read_as_one(several: Sequence[SimulatedListener]) -> None:
     """Read the streams of several listeners, which are of different informers."""
     by_source = {id(each.informer): each for each in several}
     async with merge(*(each.stream() for each in several)) as events:
@@ -502,7 +513,7 @@ async def read_as_one(several: Sequence[Participant]) -> None:
         each.mailbox = None
 
 
-async def _next(events: MergedStream, several: Sequence[Participant]) -> Sourced | None:
+async def _next(events: MergedStream, several: Sequence[SimulatedListener]) -> Sourced | None:
     """The next event of any. When one of them has ended, the others are read on."""
     while True:
         try:

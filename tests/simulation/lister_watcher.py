@@ -46,7 +46,7 @@ _Lines: TypeAlias = list[bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class FaultyListerWatcher:
     """Lists and watches one selection for one informer: a ``ListerWatcher``."""
 
     network: Network
@@ -62,7 +62,7 @@ class Line:
         query = self._query(request)
         with self._carry(request, query) as connection:
             await self.network.admit(connection)
-            if fault := self.network.hits("outdated", self.name):
+            if fault := self.network.hits("stale_list", self.name):
                 query = _outdated(query, fault.amount)
             with statuses.error_phase("list"):
                 body = queries.list_page(self.network.cluster, self._stored, self.namespace, query)
@@ -98,7 +98,7 @@ class Line:
                 return None
             return self.network.version(self.name, self.resource)
 
-    def with_resource(self, resource: Resource) -> Line:
+    def with_resource(self, resource: Resource) -> FaultyListerWatcher:
         """The same of the resource in another version."""
         return replace(self, resource=resource)
 
@@ -163,7 +163,7 @@ class Line:
         taken = watch.take(self.network.history.clock())
         lines = self.network.lines(connection, taken)
         connection.request.changes += sum(1 for line in lines if not is_bookmark(line))
-        if connection.curt and not lines:
+        if connection.empty and not lines:
             connection.ends = True
             connection.wake.set()
             version = self.network.cluster.resource_version
@@ -215,7 +215,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Entrance:
+class FaultySource:
     """A network in the place of a client: a factory's ``Source``."""
 
     network: Network
@@ -223,9 +223,9 @@ class Entrance:
 
     def lister_watcher(
         self, resource: Resource, *, namespace: str | None, labels: str, fields: str
-    ) -> Line:
+    ) -> FaultyListerWatcher:
         """What lists and watches for one informer. Fields are not selected."""
-        return Line(self.network, self.name, resource, namespace, labels)
+        return FaultyListerWatcher(self.network, self.name, resource, namespace, labels)
 
 
 _NEVER = float("inf")

@@ -33,7 +33,7 @@ carries it sees whatever error leaves it, the client's own included.
 
 One request under way, and what is about to happen to its bytes.
 
-A ``Network`` makes them and strikes them, a ``Line`` sends through them. They write down what came
+A ``Network`` makes them and strikes them, a ``FaultyListerWatcher`` sends through them. They write down what came
 through: that is what the client is judged by.
 """
 
@@ -61,7 +61,7 @@ from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import INITIAL_EVENTS_END
 from tests.simulation.plan import Fault, FaultKind
-from tests.simulation.records import Broke, Closed, History, Request
+from tests.simulation.records import FaultStarted, Closed, History, Request
 
 __all__ = [
     "CHUNK_LINES",
@@ -84,7 +84,7 @@ GRACE = 30.0
 """Seconds that a watch may last beyond what was asked for (``Timeouts.grace``)."""
 
 _BOOKMARK = b'{"type":"BOOKMARK"'
-_MARK = b'"%s":"true"' % INITIAL_EVENTS_END.encode()
+_END_BOOKMARK = b'"%s":"true"' % INITIAL_EVENTS_END.encode()
 _MORE = re.compile(rb'"continue":"[^"]')
 
 
@@ -93,9 +93,9 @@ def is_bookmark(line: bytes) -> bool:
     return line.startswith(_BOOKMARK)
 
 
-def is_mark(line: bytes) -> bool:
+def is_end_bookmark(line: bytes) -> bool:
     """Whether a line of a watch is the mark behind its initial state."""
-    return line.startswith(_BOOKMARK) and _MARK in line
+    return line.startswith(_BOOKMARK) and _END_BOOKMARK in line
 
 
 @dataclass(slots=True, eq=False)
@@ -109,15 +109,15 @@ class Connection:
     """Set when there is something to read, or something has happened."""
     allowance: int | None = None
     """Bytes until it breaks or falls silent; ``None`` if it doesn't."""
-    dumb: bool = False
+    stalls: bool = False
     """Whether it then falls silent."""
     corrupt: bool = False
     garbage: bool = False
-    markless: bool = False
+    without_end_mark: bool = False
     """Whether the mark behind the initial state is kept back."""
     ends: bool = False
     ends_at: float | None = None
-    curt: bool = False
+    empty: bool = False
     error: Status | None = None
     """The ERROR event that it ends with."""
     _notable: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
@@ -128,16 +128,16 @@ class Connection:
     @property
     def broken(self) -> bool:
         """Whether nothing gets through any more, and the client knows."""
-        return self.allowance == 0 and not self.dumb
+        return self.allowance == 0 and not self.stalls
 
     @property
     def silent(self) -> bool:
         """Whether nothing gets through any more, and the client doesn't know."""
-        return self.allowance == 0 and self.dumb
+        return self.allowance == 0 and self.stalls
 
-    def cut(self, after: int, *, dumb: bool = False) -> None:
+    def cut(self, after: int, *, stalls: bool = False) -> None:
         """Let so many more bytes through."""
-        self.allowance, self.dumb = after, dumb
+        self.allowance, self.stalls = after, stalls
 
     def due(self, now: float) -> bool:
         """Whether it is time for the server to end it."""
@@ -185,7 +185,7 @@ def _notable(kind: str, data: bytes) -> Iterator[tuple[int, bool]]:
     end = 0
     for line in data.splitlines(keepends=True):
         end += len(line)
-        if is_mark(line):
+        if is_end_bookmark(line):
             yield end, False
         elif is_bookmark(line):
             yield end, True
@@ -209,7 +209,7 @@ _REASONS = {
     503: "ServiceUnavailable",
 }
 _TOO_LARGE = "Too large resource version"
-_DIALECTS = (
+_TOO_LARGE_STATUSES = (
     Status(504, "Timeout", f"{_TOO_LARGE}: 9, current: 1", retry_after=1.0),
     Status(504, "Timeout", details={"causes": [{"reason": "ResourceVersionTooLarge"}]}),
     Status(504, "Timeout", details={"causes": [{"message": _TOO_LARGE}]}),
@@ -243,7 +243,7 @@ class Network:
     def begin(self, fault: Fault) -> None:
         """Something breaks, now."""
         order, now = self.history.stamp()
-        self.history.faults.append(Broke(order, now, fault))
+        self.history.faults.append(FaultStarted(order, now, fault))
         self._lasting.setdefault(fault.kind, []).append((now + fault.lasting, fault))
         if fault.kind == "compact":
             self.cluster.compact()
@@ -256,7 +256,7 @@ class Network:
         """What a fault does to an open connection."""
         match fault.kind:
             case "reset" | "stall":
-                connection.cut(fault.amount, dumb=fault.kind == "stall")
+                connection.cut(fault.amount, stalls=fault.kind == "stall")
             case "outage" | "compact":
                 connection.cut(0)
             case "corrupt":
@@ -332,9 +332,9 @@ class Network:
             raise server_error(status, phase=phase)
         for kind in ("reset", "stall"):
             if fault := self.hits(kind, informer):
-                connection.cut(fault.amount, dumb=kind == "stall")
+                connection.cut(fault.amount, stalls=kind == "stall")
         connection.corrupt = self.hits("corrupt", informer) is not None
-        connection.garbage = self.hits("garbage", informer) is not None
+        connection.garbage = self.hits("html_page", informer) is not None
         if phase == "watch":
             self._shorten(connection)
         request.answered = request.heard = self.history.clock()
@@ -348,9 +348,9 @@ class Network:
             return error_status(404, plain=self.chance.random() < 0.5)
         if fault := self.hits("status", informer):
             return error_status(fault.amount, fault.retry_after, plain=self.chance.random() < 0.5)
-        if fault := self.hits("lagging", informer):
-            return _DIALECTS[fault.amount % len(_DIALECTS)]
-        if request.kind == "watchlist" and (fault := self.hits("streamless", informer)):
+        if fault := self.hits("version_too_large", informer):
+            return _TOO_LARGE_STATUSES[fault.amount % len(_TOO_LARGE_STATUSES)]
+        if request.kind == "watchlist" and (fault := self.hits("no_watchlist", informer)):
             return error_status(fault.amount) if fault.amount != 500 else None
         return None
 
@@ -358,14 +358,14 @@ class Network:
         """What a watch won't have, or won't reach."""
         informer, now = connection.request.informer, self.history.clock()
         connection.ends = self.hits("unserved", informer) is not None
-        connection.curt = self.hits("curt", informer) is not None
+        connection.empty = self.hits("empty_watch", informer) is not None
         if fault := self.hits("brief", informer):
             connection.ends_at = now + fault.amount
         if connection.request.kind == "watchlist":
-            if (fault := self.hits("streamless", informer)) and fault.amount == 500:
+            if (fault := self.hits("no_watchlist", informer)) and fault.amount == 500:
                 connection.error = statuses.unsupported_watch_list().status
             if fault := self.hits("endless", informer):
-                connection.markless = True
+                connection.without_end_mark = True
                 connection.ends_at = now + fault.amount if fault.amount else None
 
     async def delay(self, informer: str) -> None:
@@ -388,19 +388,19 @@ class Network:
     def lines(self, connection: Connection, lines: list[bytes]) -> list[bytes]:
         """The events of a watch as they are sent: without bookmarks, or with too many."""
         request = connection.request
-        if connection.markless:
-            lines = [line for line in lines if not is_mark(line)]
+        if connection.without_end_mark:
+            lines = [line for line in lines if not is_end_bookmark(line)]
         elif request.kind == "watchlist" and not request.settled and lines:
             lines = self._with_a_decoy(lines)
-        if self.current("mute", request.informer):
-            return [line for line in lines if not is_bookmark(line) or is_mark(line)]
-        if self.current("echo", request.informer):
+        if self.current("no_bookmarks", request.informer):
+            return [line for line in lines if not is_bookmark(line) or is_end_bookmark(line)]
+        if self.current("duplicate_bookmarks", request.informer):
             return [each for line in lines for each in _echoed(line)]
         return lines
 
     def _with_a_decoy(self, lines: list[bytes]) -> list[bytes]:
         """With a bookmark before the mark that isn't the mark."""
-        marks = [at for at, line in enumerate(lines) if is_mark(line)]
+        marks = [at for at, line in enumerate(lines) if is_end_bookmark(line)]
         if self.chance.random() >= DECOYS:
             return lines
         at = self.chance.randint(0, min(marks, default=len(lines)))
@@ -424,7 +424,7 @@ def error_status(code: int, retry_after: int = 0, *, plain: bool = False) -> Sta
     ``504`` is a resourceVersion that is too large, ``502`` any other failure.
     """
     if code == 504:
-        return _DIALECTS[0]
+        return _TOO_LARGE_STATUSES[0]
     if code == 404 and plain:
         return statuses.page_not_found().status
     if code == 302:

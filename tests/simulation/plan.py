@@ -67,31 +67,31 @@ class InformerSpec:
     page_size: int = 0
     high_mark: int = 10_000
     """Entries at which its queue is full."""
-    touchy: bool = False
+    raising_index: bool = False
     """Whether its index function raises at objects on the node ``node-x``."""
     watch_list: bool = True
     """Whether it asks for WatchLists rather than lists."""
     transform: Transforms = ""
 
 
-Temper: TypeAlias = Literal[
+Behaviour: TypeAlias = Literal[
     "quick",
     "slow",
     "raising",
     "cancelling",
     "parallel",
     "timed",
-    "meddling",
+    "adds_listeners",
     "stuck",
-    "leaver",
+    "leaves_early",
     "stream",
     "interrupted",
     "merged",
 ]
 """How a listener behaves: ``slow`` sleeps at each event, ``raising`` raises at some, ``cancelling``
 raises a CancelledError or cancels its own task, ``parallel`` is called for several keys at once,
-``timed`` takes longer than it may at some, ``meddling`` adds other listeners and removes them,
-``stuck`` doesn't come back from its first event within the history, ``leaver`` removes itself
+``timed`` takes longer than it may at some, ``adds_listeners`` adds other listeners and removes them,
+``stuck`` doesn't come back from its first event within the history, ``leaves_early`` removes itself
 while it is told of its twentieth. ``stream`` is an ``async for`` loop, ``interrupted`` one whose
 waits are cancelled now and then, ``merged`` one half of a loop over two streams."""
 
@@ -102,7 +102,7 @@ class ListenerSpec:
 
     name: str
     informer: str
-    temper: Temper = "quick"
+    behaviour: Behaviour = "quick"
     limit: int = 1024
     overflow: Overflow = "block"
     delay: float = 0.0
@@ -124,7 +124,7 @@ class ListenerSpec:
     @property
     def streams(self) -> bool:
         """Whether it reads rather than being called."""
-        return self.temper in ("stream", "interrupted", "merged")
+        return self.behaviour in ("stream", "interrupted", "merged")
 
 
 # -- steps -------------------------------------------------------------------------------------
@@ -188,10 +188,10 @@ FaultKind: TypeAlias = Literal[
     "drip",
     "latency",
     "corrupt",
-    "garbage",
+    "html_page",
     "status",
-    "lagging",
-    "outdated",
+    "version_too_large",
+    "stale_list",
     "absent",
     "moved",
     "error_event",
@@ -199,11 +199,11 @@ FaultKind: TypeAlias = Literal[
     "end",
     "unserved",
     "brief",
-    "curt",
-    "streamless",
+    "empty_watch",
+    "no_watchlist",
     "endless",
-    "mute",
-    "echo",
+    "no_bookmarks",
+    "duplicate_bookmarks",
 ]
 """What breaks; ``network`` says what each does."""
 

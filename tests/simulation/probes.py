@@ -1,4 +1,4 @@
-"""An informer that can be looked into; its listeners are ``participant``'s.
+"""An informer that can be looked into; its listeners are ``listener``'s.
 
 The informer is the library's own; what is added are looks at what is not public: how much waits in
 the queue and in each mailbox. A subclass with a planted bug in the place of ``ObservedInformer``
@@ -6,7 +6,7 @@ shows what the checker is worth.
 
 A reflector that writes down which rows of its table it takes.
 
-The decisions are the library's own. ``make_cursor`` and ``make_reflector`` of an observed informer
+The decisions are the library's own. ``make_state`` and ``make_reflector`` of an observed informer
 are where a subclass with a planted bug goes in.
 """
 
@@ -32,7 +32,7 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.reporter import InformerReporter, Problem
 from tests.simulation.plan import DROPPED, SHIFT, InformerSpec, Transforms
-from tests.simulation.records import History, Latch, Sample, Taken, Trouble
+from tests.simulation.records import History, ListenerSample, Sample, Transition, ProblemReported
 
 __all__ = [
     "CountedFailures",
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-class ObservedCursor(ListWatchState):
+class ObservedState(ListWatchState):
     """A cursor that writes down which rows of its table are looked up."""
 
     def __init__(
@@ -66,7 +66,7 @@ class ObservedCursor(ListWatchState):
         asked = next(each for each in reversed(history.requests) if each.informer == self._name)
         order, time = history.stamp()
         history.taken.append(
-            Taken(order, time, self._name, phase, outcome, step.delay, asked, known, cadence)
+            Transition(order, time, self._name, phase, outcome, step.delay, asked, known, cadence)
         )
         return step
 
@@ -78,7 +78,7 @@ class ObservedReflector(Reflector):
         self,
         source: ListerWatcher,
         queue: DeltaQueue,
-        cursor: ObservedCursor,
+        cursor: ObservedState,
         *,
         known: Callable[[KubeObject], KubeObject],
         reports: InformerReporter,
@@ -107,14 +107,14 @@ _INDEX_LOOKS = 4
 """One sample in so many has the index in it."""
 
 
-class NodeRefused(ValueError):
+class NodeRejected(ValueError):
     """What a touchy index function raises, and a transform that refuses."""
 
 
 class Present(Protocol):
     """A listener that can be looked at."""
 
-    def latch(self) -> Latch | None:
+    def sample_listener(self) -> ListenerSample | None:
         """Its numbers now; ``None`` while it isn't there."""
         ...
 
@@ -186,24 +186,24 @@ class ObservedInformer(SharedInformer):
             name=spec.name,
             namespace=spec.namespace,
             shape=Shape.of(transform=_TRANSFORMS[spec.transform]),
-            indexers={INDEX: _refusing if spec.touchy else _node},
+            indexers={INDEX: _refusing if spec.raising_index else _node},
             resync=spec.resync,
             metrics=CountedFailures(history),
-            on_error=self._hear,
+            on_error=self._record_problem,
         )
-        self._reflector = self.make_reflector(source, self.make_cursor(spec, history))
+        self._reflector = self.make_reflector(source, self.make_state(spec, history))
         self._queue.fifo = DeltaFIFO(self._indexer, high_mark=spec.high_mark)
         self.spec = spec
-        self.participants: list[Present] = []
+        self.listeners: list[Present] = []
         self.newest_mailbox: ObservedMailbox | None = None
         """That of the listener that joined last."""
         self._history = history
 
-    def make_cursor(self, spec: InformerSpec, history: History) -> ObservedCursor:
+    def make_state(self, spec: InformerSpec, history: History) -> ObservedState:
         """What decides what to ask for next."""
-        return ObservedCursor(spec, history)
+        return ObservedState(spec, history)
 
-    def make_reflector(self, source: ListerWatcher, cursor: ObservedCursor) -> Reflector:
+    def make_reflector(self, source: ListerWatcher, cursor: ObservedState) -> Reflector:
         """What feeds the queue."""
         return ObservedReflector(
             source,
@@ -214,12 +214,12 @@ class ObservedInformer(SharedInformer):
             keep=self._converter,
         )
 
-    def _hear(self, problem: Problem) -> None:
+    def _record_problem(self, problem: Problem) -> None:
         """The error hook."""
         order, now = self._history.stamp()
         said = f"{type(problem.error).__name__}: {problem.error}"
         self._history.troubles.append(
-            Trouble(order, now, problem.informer, problem.phase, problem.cause, said)
+            ProblemReported(order, now, problem.informer, problem.phase, problem.cause, said)
         )
 
     def _make_mailbox(
@@ -260,7 +260,7 @@ class ObservedInformer(SharedInformer):
                 health.blocked_by,
                 health.rewinds,
                 len(self._queue.fifo),
-                tuple(filter(None, (each.latch() for each in self.participants))),
+                tuple(filter(None, (each.sample_listener() for each in self.listeners))),
             )
         )
 
@@ -280,7 +280,7 @@ def _node(obj: KubeObject) -> str:
 def _refusing(obj: KubeObject) -> str:
     name = _node(obj)
     if name == "node-x":
-        raise NodeRefused(name)
+        raise NodeRejected(name)
     return name
 
 

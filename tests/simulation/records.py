@@ -100,7 +100,7 @@ class Write(Record):
 
 
 @dataclass(slots=True)
-class Kept(Record):
+class BackupMade(Record):
     """A backup was made."""
 
     version: int
@@ -113,7 +113,7 @@ class Kept(Record):
 class Restored(Record):
     """The server has gone back to a backup."""
 
-    kept: Kept
+    kept: BackupMade
     version: int
     """The newest resourceVersion before."""
 
@@ -122,7 +122,7 @@ class Restored(Record):
 
 
 @dataclass(slots=True)
-class Broke(Record):
+class FaultStarted(Record):
     """A fault began."""
 
     fault: Fault
@@ -184,7 +184,7 @@ class Closed(Record):
 
 
 @dataclass(slots=True)
-class Taken(Record):
+class Transition(Record):
     """A reflector looked up what follows: a row of its table."""
 
     informer: str
@@ -209,7 +209,7 @@ class Taken(Record):
 
 
 @dataclass(slots=True)
-class Trouble(Record):
+class ProblemReported(Record):
     """The error hook was told of something."""
 
     informer: str
@@ -222,7 +222,7 @@ class Trouble(Record):
 
 
 @dataclass(slots=True)
-class Told(Record):
+class EventDelivered(Record):
     """A listener was told of an event."""
 
     listener: str
@@ -249,7 +249,7 @@ class Told(Record):
 
 
 @dataclass(slots=True)
-class Clumsy(Record):
+class FilterRaised(Record):
     """A listener's filter raised."""
 
     listener: str
@@ -283,7 +283,7 @@ class Left(Record):
         return f"{self.listener} leaves"
 
 
-class Latch(NamedTuple):
+class ListenerSample(NamedTuple):
     """A listener at the moment of a sample."""
 
     listener: str
@@ -315,7 +315,7 @@ class Sample(Record):
     rewinds: int
     queued: int
     """Entries in its queue."""
-    latches: tuple[Latch, ...]
+    listeners: tuple[ListenerSample, ...]
 
     def __str__(self) -> str:
         return (
@@ -408,18 +408,18 @@ class History:
     over: bool = False
     """Whether everything is being ended: from here on what informers show means nothing."""
     writes: list[Write] = field(default_factory=list[Write])
-    backups: list[Kept] = field(default_factory=list[Kept])
+    backups: list[BackupMade] = field(default_factory=list[BackupMade])
     restores: list[Restored] = field(default_factory=list[Restored])
-    faults: list[Broke] = field(default_factory=list[Broke])
+    faults: list[FaultStarted] = field(default_factory=list[FaultStarted])
     requests: list[Request] = field(default_factory=list[Request])
     closings: list[Closed] = field(default_factory=list[Closed])
-    taken: list[Taken] = field(default_factory=list[Taken])
-    troubles: list[Trouble] = field(default_factory=list[Trouble])
+    taken: list[Transition] = field(default_factory=list[Transition])
+    troubles: list[ProblemReported] = field(default_factory=list[ProblemReported])
     counted: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
     """What metrics were told of failures: informer, phase, name of the exception."""
-    told: list[Told] = field(default_factory=list[Told])
+    told: list[EventDelivered] = field(default_factory=list[EventDelivered])
     joined: list[Joined] = field(default_factory=list[Joined])
-    clumsy: list[Clumsy] = field(default_factory=list[Clumsy])
+    clumsy: list[FilterRaised] = field(default_factory=list[FilterRaised])
     left: list[Left] = field(default_factory=list[Left])
     overflowed: list[Overflowed] = field(default_factory=list[Overflowed])
     visited: list[Visited] = field(default_factory=list[Visited])

@@ -20,7 +20,7 @@ from tests.simulation.plan import (
     Restore,
     Serve,
     Step,
-    Temper,
+    Behaviour,
     Withdraw,
 )
 
@@ -69,9 +69,9 @@ def test_every_kind_of_fault_and_listener_occurs() -> None:
     steps = [step for plan in PLANS for step in plan.steps]
     kinds = Counter(step.kind for step in steps if isinstance(step, Fault))
     assert kinds.keys() == set(get_args(FaultKind))
-    tempers = Counter(step.listener.temper for step in steps if isinstance(step, Join))
+    tempers = Counter(step.listener.behaviour for step in steps if isinstance(step, Join))
     tempers["merged"] = sum(isinstance(step, Merge) for step in steps)
-    assert tempers.keys() == set(get_args(Temper))
+    assert tempers.keys() == set(get_args(Behaviour))
     assert min(*kinds.values(), *tempers.values()) >= 20
     assert sum(isinstance(step, Leave) for step in steps) >= 20
 

@@ -32,7 +32,7 @@ def test_every_overflow_rule_occurs_with_and_without_a_filter_and_a_period() -> 
 
 
 def test_a_listener_that_is_stuck_keeps_nobody_waiting() -> None:
-    assert "block" not in {each.overflow for each in LISTENERS if each.temper == "stuck"}
+    assert "block" not in {each.overflow for each in LISTENERS if each.behaviour == "stuck"}
 
 
 def test_only_streams_of_different_informers_are_merged() -> None:
@@ -64,8 +64,8 @@ def test_some_factories_are_to_be_drained_by_quick_handlers_and_by_slow_ones() -
 
 
 def test_some_are_plain_functions_hear_of_some_changes_or_have_a_filter_that_raises() -> None:
-    plain = Counter(each.temper for each in LISTENERS if each.plain)
-    assert plain.keys() == {"quick", "raising", "cancelling", "leaver"}
+    plain = Counter(each.behaviour for each in LISTENERS if each.plain)
+    assert plain.keys() == {"quick", "raising", "cancelling", "leaves_early"}
     assert min(plain.values()) >= 3
     assert {each.changes for each in LISTENERS} == {"", "app", "node"}
     assert not any(each.changes and each.passing for each in LISTENERS)

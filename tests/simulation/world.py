@@ -21,8 +21,8 @@ from aioinformer.errors import NotRunning, ShutdownIncomplete
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.features import Features
 from aioinformer.testing.cluster.storage import Snapshot
-from tests.simulation.listeners import HandlerBroke, Participant, read, read_as_one
-from tests.simulation.lister_watcher import Entrance, Line
+from tests.simulation.listeners import HandlerRaised, SimulatedListener, read, read_as_one
+from tests.simulation.lister_watcher import FaultySource, FaultyListerWatcher
 from tests.simulation.network import Network
 from tests.simulation.plan import (
     Backup,
@@ -45,7 +45,7 @@ from tests.simulation.probes import ObservedInformer
 from tests.simulation.records import (
     Ending,
     History,
-    Kept,
+    BackupMade,
     Logged,
     Restored,
     State,
@@ -77,7 +77,7 @@ class _Visitor:
         self._heard += 1
         if self._heard == self._step.fails:
             self.broke, self.broke_at = f"at {event.obj.key}", self._history.clock()
-            raise HandlerBroke(self.broke)
+            raise HandlerRaised(self.broke)
         if isinstance(event, Deleted):
             self.held.pop(event.obj.key, None)
         else:
@@ -94,7 +94,7 @@ async def visit(
     left_at, order = 0.0, 0
     try:
         async with (
-            factory(Entrance(network, step.name), namespace="db") as informers,
+            factory(FaultySource(network, step.name), namespace="db") as informers,
             informers.use(resource) as informer,
         ):
             informer.add_handler(visitor, drain=step.drains, fail_fast=step.fails > 0)
@@ -104,7 +104,7 @@ async def visit(
             order, left_at = history.stamp()
     except ShutdownIncomplete as error:
         incomplete = str(error)
-    except HandlerBroke as error:
+    except HandlerRaised as error:
         raised = str(error)
     visitor.over = True
     held, lasted = dict(visitor.held), history.clock() - max(left_at, visitor.broke_at)
@@ -127,7 +127,7 @@ async def visit(
     )
 
 
-PATIENCE = 100.0
+SHUTDOWN_TIMEOUT = 100.0
 """Virtual seconds that anything may take to end once it was asked to."""
 _LOOKS = 6
 """After one step in so many, everything is looked at."""
@@ -165,7 +165,7 @@ class World:
         self._network = parts.network(self._cluster, history, Random(f"{plan.seed} network"))
         self._network.on_failure = self._look_shortly
         self._informers = {spec.name: self._informer(spec, parts) for spec in plan.informers}
-        self._participants: dict[str, Participant] = {}
+        self._listeners: dict[str, SimulatedListener] = {}
         self._running: list[asyncio.Task[None]] = []
         self._others: list[asyncio.Task[None]] = []
         self._versions: dict[ObjectKey, tuple[str, str]] = {}
@@ -174,7 +174,9 @@ class World:
 
     def _informer(self, spec: InformerSpec, parts: Parts) -> ObservedInformer:
         labels = f"app={spec.app}" if spec.app else ""
-        line = Line(self._network, spec.name, self._plan.resource, spec.namespace, labels)
+        line = FaultyListerWatcher(
+            self._network, spec.name, self._plan.resource, spec.namespace, labels
+        )
         return parts.informer(line, spec, self._history)
 
     # -- the course of things -----------------------------------------------------------------
@@ -239,8 +241,8 @@ class World:
             case Merge():
                 self._merge(step)
             case Leave():
-                if participant := self._participants.get(step.listener):
-                    await participant.leave()
+                if listener := self._listeners.get(step.listener):
+                    await listener.leave()
             case Visit():
                 self.spawn(self._visit(step), step.name)
 
@@ -286,7 +288,7 @@ class World:
     def _keep(self) -> None:
         self._backup = self._cluster.snapshot(), dict(self._versions)
         order, now = self._history.stamp()
-        self._history.backups.append(Kept(order, now, self._cluster.resource_version))
+        self._history.backups.append(BackupMade(order, now, self._cluster.resource_version))
 
     def _restore(self) -> None:
         if self._backup is None:
@@ -300,27 +302,27 @@ class World:
 
     # -- listeners ----------------------------------------------------------------------------
 
-    def admit(self, spec: ListenerSpec) -> Participant:
+    def admit(self, spec: ListenerSpec) -> SimulatedListener:
         """Have a listener join."""
-        participant = self._participant(spec)
+        listener = self._make_listener(spec)
         if spec.streams:
-            participant.reading = self.spawn(read(participant), spec.name)
+            listener.reading = self.spawn(read(listener), spec.name)
         else:
-            participant.register()
-            self.spawn(participant.wait_synced(), f"wait for {spec.name}")
-        return participant
+            listener.register()
+            self.spawn(listener.wait_synced(), f"wait for {spec.name}")
+        return listener
 
     def _merge(self, step: Merge) -> None:
-        several = [self._participant(spec) for spec in step.listeners]
+        several = [self._make_listener(spec) for spec in step.listeners]
         reading = self.spawn(read_as_one(several), step.listeners[0].name)
         for each in several:
             each.company, each.reading = several, reading
 
-    def _participant(self, spec: ListenerSpec) -> Participant:
+    def _make_listener(self, spec: ListenerSpec) -> SimulatedListener:
         chance = Random(f"{self._plan.seed} {spec.name}")
         informer = self._informers[spec.informer]
-        made = Participant(spec, informer, self._history, chance, self)
-        self._participants[spec.name] = made
+        made = SimulatedListener(spec, informer, self._history, chance, self)
+        self._listeners[spec.name] = made
         return made
 
     async def _visit(self, step: Visit) -> None:
@@ -337,8 +339,8 @@ class World:
         self._history.over = True
         for task in self._running:
             task.cancel()
-        _, running = await asyncio.wait(self._running, timeout=PATIENCE)
-        _, waiting = await asyncio.wait(self._others, timeout=PATIENCE)
+        _, running = await asyncio.wait(self._running, timeout=SHUTDOWN_TIMEOUT)
+        _, waiting = await asyncio.wait(self._others, timeout=SHUTDOWN_TIMEOUT)
         for task in waiting:
             task.cancel()
         ours = {asyncio.current_task(), *waiting}

@@ -22,10 +22,10 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from aioinformer._core.objects.kube_object import ObjectKey
-from tests.simulation.checks.ordering import Hearing
+from tests.simulation.checks.ordering import OrderingCheck
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import InformerSpec, ListenerSpec, Visit
-from tests.simulation.records import History, Joined, Overflowed, Sample, Told, Visited
+from tests.simulation.records import History, Joined, Overflowed, Sample, EventDelivered, Visited
 
 __all__ = ["judge_calls", "judge_departures", "judge_resyncs"]
 
@@ -39,14 +39,16 @@ SOON = 100.0
 
 
 def judge_calls(
-    history: History, spec: InformerSpec, last: Sample, told: dict[str, list[Told]]
+    history: History, spec: InformerSpec, last: Sample, told: dict[str, list[EventDelivered]]
 ) -> None:
     """Hold the calls of an informer's listeners to what was asked for.
 
     Raises:
         Violation: a promise was broken.
     """
-    errors = {latch.listener: latch.errors for latch in last.latches}
+    errors = {
+        sample_listener.listener: sample_listener.errors for sample_listener in last.listeners
+    }
     for joined in history.joined:
         listener = joined.listener
         if listener.informer != spec.name:
@@ -63,11 +65,11 @@ def judge_calls(
             _judge_reports(history, listener, failed, clumsy, last)
             if errors.get(listener.name, failed + clumsy) != failed + clumsy:
                 what = f"{listener.name} failed {failed} times, and its filter {clumsy} times"
-                raise Violation(7, what, time=last.time, evidence=last.latches)
+                raise Violation(7, what, time=last.time, evidence=last.listeners)
 
 
-def _judge_overlaps(listener: ListenerSpec, calls: Sequence[Told]) -> None:
-    under_way: list[Told] = []
+def _judge_overlaps(listener: ListenerSpec, calls: Sequence[EventDelivered]) -> None:
+    under_way: list[EventDelivered] = []
     for call in calls:
         under_way = [each for each in under_way if not 0 < each.returned < call.order]
         if any(each.key == call.key for each in under_way):
@@ -79,7 +81,7 @@ def _judge_overlaps(listener: ListenerSpec, calls: Sequence[Told]) -> None:
             raise Violation(2, what, time=call.time, key=call.key, evidence=under_way)
 
 
-def _judge_ends(listener: ListenerSpec, calls: Sequence[Told], last: Sample) -> None:
+def _judge_ends(listener: ListenerSpec, calls: Sequence[EventDelivered], last: Sample) -> None:
     for call in calls:
         over = 0 < call.returned < last.order
         lasted = (call.until if over else last.time) - call.time
@@ -90,7 +92,7 @@ def _judge_ends(listener: ListenerSpec, calls: Sequence[Told], last: Sample) -> 
             what = f"a call of {listener.name} is cancelled after {lasted:.3f} s"
         if what:
             raise Violation(7, what, time=call.time, key=call.key, evidence=[call])
-        if not over and lasted > SOON and listener.temper != "stuck":
+        if not over and lasted > SOON and listener.behaviour != "stuck":
             what = f"a call of {listener.name} doesn't end"
             raise Violation(9, what, time=call.time, key=call.key, evidence=[call])
 
@@ -126,26 +128,26 @@ QUICK = ("quick", "raising", "cancelling", "stream", "interrupted", "merged")
 
 
 def judge_resyncs(
-    history: History, spec: InformerSpec, last: Sample, hearings: Mapping[str, Hearing]
+    history: History, spec: InformerSpec, last: Sample, checks: Mapping[str, OrderingCheck]
 ) -> None:
     """Hold an informer's resyncs to the periods that were asked for.
 
     Raises:
         Violation: there was one too many, or none.
     """
-    there = {latch.listener for latch in last.latches}
+    there = {sample_listener.listener for sample_listener in last.listeners}
     for joined in history.joined:
         listener = joined.listener
         if listener.informer != spec.name:
             continue
         period = spec.resync if listener.resync is None else listener.resync
-        told = hearings[listener.name].told
+        told = checks[listener.name].told
         _judge_excess(joined, told, period)
-        if period and listener.name in there and listener.temper in QUICK:
+        if period and listener.name in there and listener.behaviour in QUICK:
             _judge_lack(listener, told, period, last)
 
 
-def _judge_excess(joined: Joined, told: list[Told], period: float) -> None:
+def _judge_excess(joined: Joined, told: list[EventDelivered], period: float) -> None:
     times: Counter[ObjectKey] = Counter()
     for each in told:
         if each.note != "resync":
@@ -156,7 +158,9 @@ def _judge_excess(joined: Joined, told: list[Told], period: float) -> None:
             raise Violation(2, what, time=each.time, key=each.key, evidence=[joined, each])
 
 
-def _judge_lack(listener: ListenerSpec, told: list[Told], period: float, last: Sample) -> None:
+def _judge_lack(
+    listener: ListenerSpec, told: list[EventDelivered], period: float, last: Sample
+) -> None:
     newest = {each.key: each for each in told if each.order < last.order}
     for each in newest.values():
         if each.what == "deleted":
@@ -173,7 +177,7 @@ LEAVING_DRIFT = 2.0
 """Seconds for what the clock costs."""
 
 
-def judge_departures(history: History, told: dict[str, list[Told]]) -> None:
+def judge_departures(history: History, told: dict[str, list[EventDelivered]]) -> None:
     """Hold the ends of all listeners to what was asked for.
 
     Raises:
@@ -190,7 +194,7 @@ def judge_departures(history: History, told: dict[str, list[Told]]) -> None:
         _judge_visit(visited, visits[visited.name], history)
 
 
-def _judge_waits(history: History, told: dict[str, list[Told]]) -> None:
+def _judge_waits(history: History, told: dict[str, list[EventDelivered]]) -> None:
     for left in history.left:
         busy = [each for each in told.get(left.listener, []) if not 0 < each.returned < left.order]
         if left.waited and busy:
@@ -201,7 +205,7 @@ def _judge_waits(history: History, told: dict[str, list[Told]]) -> None:
 # -- too slow ----------------------------------------------------------------------------------
 
 
-def _judge_overflow(overflowed: Overflowed, spec: ListenerSpec, told: list[Told]) -> None:
+def _judge_overflow(overflowed: Overflowed, spec: ListenerSpec, told: list[EventDelivered]) -> None:
     what = ""
     if spec.overflow != "error":
         what = f"{spec.name} is ended, but has overflow={spec.overflow!r}"

@@ -11,7 +11,7 @@ from aioinformer._core.listwatch.transitions import Phase
 from tests.simulation.checks.violation import Violation
 from tests.simulation.network import GRACE
 from tests.simulation.plan import InformerSpec
-from tests.simulation.records import NEVER, History, Request, Taken
+from tests.simulation.records import NEVER, History, Request, Transition
 
 __all__ = ["judge_patience"]
 
@@ -33,7 +33,7 @@ DRIFT = 1.0
 """Seconds by which times in a history may be off, in favour of the accused."""
 
 
-def judge_patience(history: History) -> None:
+def judge_idle_timeouts(history: History) -> None:
     """Silence is noticed in time, and nothing is given up that was alive.
 
     Raises:
@@ -54,7 +54,7 @@ def judge_patience(history: History) -> None:
                 flow.stop()
 
 
-def _reads_late(spec: InformerSpec, taken: Taken | None) -> bool:
+def _reads_late(spec: InformerSpec, taken: Transition | None) -> bool:
     """Whether its full queue has kept it from reading, so that it can't tell when bookmarks came:
     it has counted none.
     """
@@ -90,7 +90,9 @@ class _Flow:
         return self._owed == 0
 
 
-def _judge_end(request: Request, taken: Taken | None, history: History, *, flows: bool) -> None:
+def _judge_end(
+    request: Request, taken: Transition | None, history: History, *, flows: bool
+) -> None:
     ended = request.ended if request.ended is not None else history.ending.time
     waited, streaming = ended - request.heard, taken is not None and taken.phase is Phase.WATCHLIST
     what = ""

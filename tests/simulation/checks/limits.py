@@ -15,7 +15,7 @@ from aioinformer._core.listwatch.transitions import Phase
 from tests.simulation.checks.violation import Violation
 from tests.simulation.network import CHUNK_LINES
 from tests.simulation.plan import InformerSpec
-from tests.simulation.records import History, Request, Sample, Taken, Trouble
+from tests.simulation.records import History, Request, Sample, Transition, ProblemReported
 
 __all__ = ["judge_bounds", "judge_liveness", "judge_politeness", "judge_silence"]
 
@@ -52,14 +52,14 @@ def judge_bounds(history: History, spec: InformerSpec, samples: list[Sample]) ->
         if sample.queued > spec.high_mark + CHUNK_LINES + MARKS:
             what = f"the queue holds {sample.queued}, its high mark is {spec.high_mark}"
             raise Violation(8, what, time=sample.time, evidence=[sample])
-        for latch in sample.latches:
-            merges = joined[latch.listener].listener.overflow == "coalesce"
-            if latch.pending > max(latch.limit + SLACK, 2 * len(keys) * merges):
-                what = f"a mailbox holds {latch.pending} of {latch.limit}"
-                raise Violation(8, what, time=sample.time, evidence=[sample, latch])
-            if latch.batches > BATCHES + 1 + 2 * len(keys) // DIFF:
-                what = f"a mailbox holds {latch.batches} batches, for {len(keys)} keys"
-                raise Violation(8, what, time=sample.time, evidence=[sample, latch])
+        for sample_listener in sample.listeners:
+            merges = joined[sample_listener.listener].listener.overflow == "coalesce"
+            if sample_listener.pending > max(sample_listener.limit + SLACK, 2 * len(keys) * merges):
+                what = f"a mailbox holds {sample_listener.pending} of {sample_listener.limit}"
+                raise Violation(8, what, time=sample.time, evidence=[sample, sample_listener])
+            if sample_listener.batches > BATCHES + 1 + 2 * len(keys) // DIFF:
+                what = f"a mailbox holds {sample_listener.batches} batches, for {len(keys)} keys"
+                raise Violation(8, what, time=sample.time, evidence=[sample, sample_listener])
 
 
 # -- 9 -----------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ PATIENT = 230.0
 """Seconds: a watch that is silent where bookmarks are taken to be so far apart is as usual."""
 
 
-def judge_silence(history: History, spec: InformerSpec, samples: list[Sample]) -> None:
+def judge_reporting(history: History, spec: InformerSpec, samples: list[Sample]) -> None:
     """Every failure was logged, counted and told to the error hook, and is what health shows
     while it waits.
 
@@ -145,20 +145,20 @@ def judge_silence(history: History, spec: InformerSpec, samples: list[Sample]) -
             raise Violation(10, what, time=sample.time, evidence=[sample])
 
 
-def _is_usual(taken: Taken) -> bool:
+def _is_usual(taken: Transition) -> bool:
     """Whether it is a silence that has come again and again: no failure."""
     patient = taken.cadence is not None and taken.cadence >= PATIENT
     return patient and taken.row == (Phase.WATCH, Outcome.IDLE_TIMEOUT)
 
 
-def _is_news(trouble: Trouble) -> bool:
+def _is_news(trouble: ProblemReported) -> bool:
     """Whether it is no request that failed."""
     return (
         trouble.phase in ("rewind", "object", "handler") or trouble.cause == "api_version_changed"
     )
 
 
-def _judge_rejected(history: History, spec: InformerSpec, troubles: list[Trouble]) -> None:
+def _judge_rejected(history: History, spec: InformerSpec, troubles: list[ProblemReported]) -> None:
     """What isn't cached is logged, and the error hook is told of it."""
     told = sum(each.phase == "object" for each in troubles)
     of, stays = f"{spec.name}: ", "; what was cached of it stays"
@@ -181,7 +181,7 @@ def _judge_logs(history: History) -> None:
             raise Violation(10, what, time=time)
 
 
-def _judge_outcome(taken: Taken) -> None:
+def _judge_outcome(taken: Transition) -> None:
     """A request that failed was not taken for one that went well."""
     request = taken.request
     lasted = (request.ended or request.time) - request.time
@@ -256,7 +256,7 @@ def judge_politeness(history: History) -> None:
         _judge_fallback(pairs)
 
 
-def _judge_waits(pairs: list[tuple[Taken, Request]]) -> None:
+def _judge_waits(pairs: list[tuple[Transition, Request]]) -> None:
     failures, waited_until, brief = 0, float("-inf"), False
     for taken, following in pairs:
         was_brief, brief = brief, taken.row == (Phase.WATCH, Outcome.SHORT_WATCH)
@@ -276,13 +276,13 @@ def _judge_waits(pairs: list[tuple[Taken, Request]]) -> None:
         waited_until = following.time
 
 
-def _too_soon(taken: Taken, following: Request, why: str) -> Violation:
+def _too_soon(taken: Transition, following: Request, why: str) -> Violation:
     what = f"asked after {following.time - taken.time:.3f} s, {why}"
     evidence = [taken.request, taken, taken.request.failure, following]
     return Violation(11, what, time=following.time, evidence=evidence)
 
 
-def _judge_budget(pairs: list[tuple[Taken, Request]]) -> None:
+def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
     since: float | None = None
     early: list[Request] = []
     late: list[Request] = []
@@ -309,7 +309,7 @@ def _judge_count(asked: list[Request], seconds: float, most: int) -> None:
             raise Violation(11, what, time=last.time, evidence=evidence)
 
 
-def _judge_fallback(pairs: list[tuple[Taken, Request]]) -> None:
+def _judge_fallback(pairs: list[tuple[Transition, Request]]) -> None:
     """What is known of WatchLists is remembered, and nothing else is taken for it."""
     until = float("-inf")
     for taken, following in pairs:

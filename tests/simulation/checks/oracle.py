@@ -22,12 +22,21 @@ from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.objects.kube_object import ObjectKey
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import DROPPED, SHIFT, InformerSpec
-from tests.simulation.records import NEVER, History, Record, Restored, State, Taken, Version, Write
+from tests.simulation.records import (
+    NEVER,
+    History,
+    Record,
+    Restored,
+    State,
+    Transition,
+    Version,
+    Write,
+)
 
 __all__ = ["Rewinds", "Truth", "Walk"]
 
 
-class Walk:
+class TimelineCursor:
     """The states of one timeline, from the first one on."""
 
     def __init__(
@@ -64,7 +73,7 @@ class _Timeline:
     )
 
 
-class Truth:
+class Oracle:
     """The states of one selection."""
 
     def __init__(
@@ -118,15 +127,19 @@ class Truth:
         source = [line for line in self._timelines if line.began <= kept.order][-1]
         shared = [change for change in source.changes if change[0] <= kept.version]
         self._timelines.append(_Timeline(restored.order, kept.version, shared))
-        state = Walk(shared).to(kept.version)
+        state = TimelineCursor(shared).to(kept.version)
         for key, version in self.final.items():
             if key not in state or state[key].uid != version.uid:
                 self.exits.setdefault((key, version.uid), []).append(restored)
         self.final = dict(state)
 
-    def walks(self, *, until: int) -> list[Walk]:
+    def cursors(self, *, until: int) -> list[TimelineCursor]:
         """A walk through each timeline that began before a moment."""
-        return [Walk(each.changes, each.kept) for each in self._timelines if each.began <= until]
+        return [
+            TimelineCursor(each.changes, each.kept)
+            for each in self._timelines
+            if each.began <= until
+        ]
 
     def made(self, key: ObjectKey, version: Version) -> int:
         """The number of the moment when an object got into this state; 0 if it never did."""
@@ -224,7 +237,7 @@ class Rewinds:
             ),
             default=NEVER,
         )
-        before: list[Taken] = [each for each in self._taken if each.order < asked]
+        before: list[Transition] = [each for each in self._taken if each.order < asked]
         return int(before[-1].version or 0) if before else 0
 
     def __repr__(self) -> str:

@@ -10,26 +10,26 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from aioinformer._core.objects.kube_object import ObjectKey
-from tests.simulation.checks.oracle import Rewinds, Truth
+from tests.simulation.checks.oracle import Rewinds, Oracle
 from tests.simulation.checks.violation import Violation
 from tests.simulation.listeners import passes, shown
 from tests.simulation.records import (
     Joined,
-    Latch,
+    ListenerSample,
     Sample,
     State,
-    Told,
+    EventDelivered,
     Version,
 )
 
 __all__ = ["Hearing"]
 
 
-class Hearing:
+class OrderingCheck:
     """One listener's part of a history."""
 
     def __init__(
-        self, joined: Joined, told: Sequence[Told], truth: Truth, rewinds: Rewinds
+        self, joined: Joined, told: Sequence[EventDelivered], oracle: Oracle, rewinds: Rewinds
     ) -> None:
         """Take up what a listener was told since it ``joined``."""
         self.name = joined.listener.name
@@ -40,21 +40,21 @@ class Hearing:
         self._joined = joined
         self.told = list(told)
         """What it was told."""
-        self._truth = truth
+        self._oracle = oracle
         self._rewinds = rewinds
         self._steps_back: dict[ObjectKey, int] = {}
-        self._last: dict[ObjectKey, Told] = {}
+        self._last: dict[ObjectKey, EventDelivered] = {}
         self._initial: set[tuple[ObjectKey, str]] = set()
-        self._found = self.heard_of(joined.cached or {})
+        self._found = self.selected(joined.cached or {})
 
-    def heard_of(self, state: State) -> State:
+    def selected(self, state: State) -> State:
         """What of a state it is to hear of."""
         if not self._passing:
             return state
         return {key: each for key, each in state.items() if self._passes(key, each)}
 
     def _passes(self, key: ObjectKey, version: Version) -> bool:
-        write = self._truth.stored.get((key, version))
+        write = self._oracle.stored.get((key, version))
         return write is None or passes(self._passing, write)
 
     def judge(self) -> None:
@@ -78,7 +78,7 @@ class Hearing:
 
     # -- one event ----------------------------------------------------------------------------
 
-    def _added(self, told: Told) -> None:
+    def _added(self, told: EventDelivered) -> None:
         if told.key in self.held:
             promise = 5 if told.note == "initial" else 2
             self._broken(promise, "what it holds already is added", told)
@@ -90,7 +90,7 @@ class Hearing:
         self._forward(told)
         self.held[told.key] = told.version
 
-    def _updated(self, told: Told) -> None:
+    def _updated(self, told: EventDelivered) -> None:
         held = self.held.get(told.key)
         if held is None or not self.stands_for(told.key, held, told.old):
             self._broken(2, f"the update doesn't start from what it holds ({held})", told)
@@ -109,13 +109,13 @@ class Hearing:
         self._forward(told)
         self.held[told.key] = told.version
 
-    def _deleted(self, told: Told) -> None:
+    def _deleted(self, told: EventDelivered) -> None:
         held = self.held.pop(told.key, None)
         if held is None or held.uid != told.version.uid:
             self._broken(2, f"what it doesn't hold is deleted ({held})", told)
         if told.note == "filtered":
             self._filtered(told, held)
-        elif not self._truth.left(told.key, held, before=told.order):
+        elif not self._oracle.left(told.key, held, before=told.order):
             self._broken(2, "what the server still has is deleted", told)
         # Merged with the update before it, a deletion shows the state that it would have told.
         untold = told.version != held and not (told.merged or self._changes)
@@ -124,11 +124,11 @@ class Hearing:
         if told.version.number < held.number:
             self._step_back(told)
 
-    def _filtered(self, told: Told, held: Version) -> None:
+    def _filtered(self, told: EventDelivered, held: Version) -> None:
         """As in client-go, what ceases to pass is deleted, as it was when it passed."""
         self._existed(told)
         rewound = self._rewinds.by(told.order) > 0
-        for write in self._truth.states[told.key, held.uid]:
+        for write in self._oracle.states[told.key, held.uid]:
             later = write.version > told.version.number or rewound
             if later and write.order < told.order and not passes(self._passing, write):
                 return
@@ -140,26 +140,26 @@ class Hearing:
         """
         if held == other or not self._changes or held is None or other is None:
             return held == other
-        writes = [self._truth.stored.get((key, each)) for each in (held, other)]
+        writes = [self._oracle.stored.get((key, each)) for each in (held, other)]
         known = {shown(self._changes, each) for each in writes if each is not None}
         return held.uid == other.uid and len(known) < 2
 
-    def _shows_the_same(self, told: Told) -> bool:
+    def _shows_the_same(self, told: EventDelivered) -> bool:
         return self.stands_for(told.key, told.old, told.version)
 
-    def _existed(self, told: Told) -> None:
-        if (told.key, told.version) not in self._truth.stored:
+    def _existed(self, told: EventDelivered) -> None:
+        if (told.key, told.version) not in self._oracle.stored:
             self._broken(2, "the server never held this in its selection", told)
         if not self._passes(told.key, told.version):
             self._broken(2, "what doesn't pass its filter is told", told)
 
-    def _forward(self, told: Told) -> None:
+    def _forward(self, told: EventDelivered) -> None:
         last = self._last.get(told.key)
         if last is not None and told.version.number <= last.version.number:
             # After a deletion too: what comes back comes in a later state.
             self._step_back(told)
 
-    def _step_back(self, told: Told) -> None:
+    def _step_back(self, told: EventDelivered) -> None:
         """Allowed once for each time that the server was announced to have gone back."""
         steps = self._steps_back[told.key] = self._steps_back.get(told.key, 0) + 1
         if steps > self._rewinds.by(told.order):
@@ -167,7 +167,7 @@ class Hearing:
 
     # -- promise 5 ----------------------------------------------------------------------------
 
-    def _initially(self, told: Told) -> None:
+    def _initially(self, told: EventDelivered) -> None:
         which = (told.key, told.version.uid)
         if which in self._initial:
             self._broken(5, "it is told twice of what it found", told)
@@ -176,21 +176,21 @@ class Hearing:
         if found is not None and found.get(told.key) != told.version:
             self._broken(5, f"what it found was another state ({found.get(told.key)})", told)
 
-    def _was_skipped(self, told: Told) -> bool:
+    def _was_skipped(self, told: EventDelivered) -> bool:
         """Whether this is the first word of an object that was cached when it joined."""
         found = self._found.get(told.key)
         if found is None or found.uid != told.version.uid:
             return False
         if (told.key, found.uid) in self._initial:
             return False
-        return not self._truth.left(told.key, found, before=told.order)
+        return not self._oracle.left(told.key, found, before=told.order)
 
     # -- promise 3 ----------------------------------------------------------------------------
 
-    def _leads(self, told: Told) -> None:
+    def _leads(self, told: EventDelivered) -> None:
         """The cache shows what is told, or something later."""
         cached = told.cached
-        if self._rewinds.undone(self._truth.made(told.key, told.version), told.order):
+        if self._rewinds.undone(self._oracle.made(told.key, told.version), told.order):
             return  # the cache is ahead: it shows the state that the server has gone back to
         if told.what == "deleted":
             if (
@@ -201,14 +201,14 @@ class Hearing:
                 self._broken(3, f"what is still cached ({cached}) is told to be gone", told)
             return
         if cached is None:
-            if not self._truth.left(told.key, told.version, before=told.order):
+            if not self._oracle.left(told.key, told.version, before=told.order):
                 self._broken(3, "the cache doesn't show what is told", told)
         elif cached.number < told.version.number:
             self._broken(3, f"the cache is behind ({cached})", told)
 
     # -- promise 6 ----------------------------------------------------------------------------
 
-    def judge_latch(self, sample: Sample, latch: Latch) -> None:
+    def judge_latch(self, sample: Sample, sample_listener: ListenerSample) -> None:
         """The moment when it was first seen to be synced.
 
         Raises:
@@ -225,14 +225,16 @@ class Hearing:
         for key, found in self._found.items():
             if (key, found.uid) in done:
                 continue
-            if not self._truth.left(key, found, before=sample.order):
-                self._broken_at(6, f"it is synced, but has not dealt with {key}", sample, latch)
+            if not self._oracle.left(key, found, before=sample.order):
+                self._broken_at(
+                    6, f"it is synced, but has not dealt with {key}", sample, sample_listener
+                )
 
     # -- evidence -----------------------------------------------------------------------------
 
-    def _broken(self, promise: int, what: str, told: Told) -> NoReturn:
+    def _broken(self, promise: int, what: str, told: EventDelivered) -> NoReturn:
         before = self._last.get(told.key)
-        exits = self._truth.exits.get((told.key, told.version.uid), [])
+        exits = self._oracle.exits.get((told.key, told.version.uid), [])
         evidence = [each for each in (self._joined, before, told, *exits[-1:]) if each is not None]
         raise Violation(
             promise, f"{self.name}: {what}", time=told.time, key=told.key, evidence=evidence

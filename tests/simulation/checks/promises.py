@@ -1,7 +1,7 @@
 """The promises, as assertions over a history.
 
 One function a promise, in the order of the design's section 6; what concerns one listener is in
-``hearing``, ``calls``, ``repetition`` and ``endings``, what the server held in ``truth``, requests
+``check``, ``calls``, ``repetition`` and ``endings``, what the server held in ``oracle``, requests
 and memory in ``manners``. ``judge`` raises the first violation; it knows nothing of how the
 history came about.
 """
@@ -13,18 +13,18 @@ from typing import NoReturn
 
 from aioinformer._core.objects.kube_object import ObjectKey
 from tests.simulation.checks.handler_calls import judge_calls, judge_departures, judge_resyncs
-from tests.simulation.checks.idle_timeouts import judge_patience
+from tests.simulation.checks.idle_timeouts import judge_idle_timeouts
 from tests.simulation.checks.limits import (
     judge_bounds,
     judge_liveness,
     judge_politeness,
-    judge_silence,
+    judge_reporting,
 )
-from tests.simulation.checks.oracle import Rewinds, Truth, Walk
-from tests.simulation.checks.ordering import Hearing
+from tests.simulation.checks.oracle import Rewinds, Oracle, TimelineCursor
+from tests.simulation.checks.ordering import OrderingCheck
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import InformerSpec, ListenerSpec
-from tests.simulation.records import History, Latch, Sample, State, Told
+from tests.simulation.records import History, ListenerSample, Sample, State, EventDelivered
 
 __all__ = ["Violation", "judge"]
 
@@ -41,61 +41,61 @@ def judge(history: History) -> None:
         Violation: one was broken.
     """
     judge_liveness(history)
-    told: dict[str, list[Told]] = {}
+    told: dict[str, list[EventDelivered]] = {}
     for each in history.told:
         told.setdefault(each.listener, []).append(each)
     for spec in history.plan.informers:
         samples = [each for each in history.samples if each.informer == spec.name]
         rewinds = Rewinds(history, spec.name)
         rewinds.judge()
-        truth = Truth(history.writes, spec, history.restores)
-        _judge_states([each for each in samples if each.order < rewinds.lost], truth, rewinds)
+        oracle = Oracle(history.writes, spec, history.restores)
+        _judge_states([each for each in samples if each.order < rewinds.lost], oracle, rewinds)
         _judge_synced(history, spec, samples)
-        hearings = _hear(history, spec, truth, told, rewinds)
+        checks = _record_problem(history, spec, oracle, told, rewinds)
         _judge_promptness(history, samples, told)
-        _judge_latches(samples, hearings, history)
+        _judge_latches(samples, checks, history)
         judge_bounds(history, spec, samples)
-        judge_silence(history, spec, samples)
+        judge_reporting(history, spec, samples)
         judge_calls(history, spec, samples[-1], told)
         if samples[-1].order < rewinds.lost:
-            judge_resyncs(history, spec, samples[-1], hearings)
-            _judge_convergence(history, samples[-1], truth, hearings)
+            judge_resyncs(history, spec, samples[-1], checks)
+            _judge_convergence(history, samples[-1], oracle, checks)
     judge_departures(history, told)
-    judge_patience(history)
+    judge_idle_timeouts(history)
     judge_politeness(history)
 
 
 # -- 3: a true past state; 4: never half of a new one ------------------------------------------
 
 
-def _judge_states(samples: list[Sample], truth: Truth, rewinds: Rewinds) -> None:
+def _judge_states(samples: list[Sample], oracle: Oracle, rewinds: Rewinds) -> None:
     """Each sample shows what the server had at its version: on the timeline of the one before, or
     on a later one, if the server was announced to have gone back.
     """
-    walks = truth.walks(until=samples[-1].order) if samples else []
+    cursors = oracle.cursors(until=samples[-1].order) if samples else []
     before: Sample | None = None
     undone = 0
     for sample in (each for each in samples if each.version):
-        now = next((each for each in walks if _is_true(sample, each)), None)
+        now = next((each for each in cursors if _is_true(sample, each)), None)
         if now is None:
             if not sample.state and rewinds.gone(sample.order):
                 continue
-            _not_true(sample, before, walks[0])
-        if now is not walks[0]:
+            _not_true(sample, before, cursors[0])
+        if now is not cursors[0]:
             undone += before is not None and int(before.version) > now.kept
-            walks = walks[walks.index(now) :]
+            cursors = cursors[cursors.index(now) :]
         if undone > rewinds.by(sample.order):
             what = f"the cache goes back to rv={sample.version}, and nobody was told"
             raise Violation(2, what, time=sample.time, evidence=[before, sample])
         if sample.index is not None:
-            _judge_index(sample, truth)
+            _judge_index(sample, oracle)
         before = sample
 
 
-def _is_true(sample: Sample, walk: Walk) -> bool:
-    if int(sample.version) < walk.version:
+def _is_true(sample: Sample, cursor: TimelineCursor) -> bool:
+    if int(sample.version) < cursor.version:
         return False
-    return _without(walk.to(int(sample.version)), sample) == _without(sample.state, sample)
+    return _without(cursor.to(int(sample.version)), sample) == _without(sample.state, sample)
 
 
 def _without(state: State, sample: Sample) -> State:
@@ -104,11 +104,11 @@ def _without(state: State, sample: Sample) -> State:
     return {key: version for key, version in state.items() if str(key) not in sample.rejected}
 
 
-def _not_true(sample: Sample, before: Sample | None, walk: Walk) -> NoReturn:
+def _not_true(sample: Sample, before: Sample | None, cursor: TimelineCursor) -> NoReturn:
     if before is not None and int(before.version) > int(sample.version):
         what = f"the cache goes back from rv={before.version} to rv={sample.version}"
         raise Violation(2, what, time=sample.time, evidence=[before, sample])
-    state, shown = _without(walk.to(int(sample.version)), sample), _without(sample.state, sample)
+    state, shown = _without(cursor.to(int(sample.version)), sample), _without(sample.state, sample)
     wrong = sorted(key for key in state.keys() | shown.keys() if state.get(key) != shown.get(key))
     key = wrong[0]
     what = (
@@ -119,11 +119,11 @@ def _not_true(sample: Sample, before: Sample | None, walk: Walk) -> NoReturn:
     raise Violation(promise, what, time=sample.time, key=key, evidence=[sample])
 
 
-def _judge_index(sample: Sample, truth: Truth) -> None:
+def _judge_index(sample: Sample, oracle: Oracle) -> None:
     """An index leads to exactly the objects that the cache holds under its values."""
     expected: dict[str, set[ObjectKey]] = {}
     for key, version in sample.state.items():
-        write = truth.stored.get((key, version))
+        write = oracle.stored.get((key, version))
         if write is not None:
             expected.setdefault(write.node, set()).add(key)
     found = sample.index or {}
@@ -162,15 +162,15 @@ def _judge_synced(history: History, spec: InformerSpec, samples: list[Sample]) -
 # -- listeners ---------------------------------------------------------------------------------
 
 
-def _hear(
+def _record_problem(
     history: History,
     spec: InformerSpec,
-    truth: Truth,
-    told: dict[str, list[Told]],
+    oracle: Oracle,
+    told: dict[str, list[EventDelivered]],
     rewinds: Rewinds,
-) -> dict[str, Hearing]:
+) -> dict[str, OrderingCheck]:
     left = {each.listener: each for each in history.left}
-    hearings: dict[str, Hearing] = {}
+    checks: dict[str, OrderingCheck] = {}
     for joined in history.joined:
         name = joined.listener.name
         if joined.listener.informer != spec.name:
@@ -179,28 +179,32 @@ def _hear(
         if name in left and events and events[-1].order > left[name].order:
             what = f"{name} is told something after it has left"
             raise Violation(2, what, time=events[-1].time, evidence=[left[name], events[-1]])
-        hearing = hearings[name] = Hearing(joined, events, truth, rewinds)
-        hearing.judge()
-    return hearings
+        check = checks[name] = OrderingCheck(joined, events, oracle, rewinds)
+        check.judge()
+    return checks
 
 
-def _judge_latches(samples: list[Sample], hearings: dict[str, Hearing], history: History) -> None:
+def _judge_latches(
+    samples: list[Sample], checks: dict[str, OrderingCheck], history: History
+) -> None:
     synced: set[str] = set()
     for sample in samples:
-        for latch in sample.latches:
-            if latch.synced and latch.listener not in synced:
-                synced.add(latch.listener)
-                hearings[latch.listener].judge_latch(sample, latch)
-            elif not latch.synced and latch.listener in synced:
-                what = f"synced of {latch.listener} did not last"
+        for sample_listener in sample.listeners:
+            if sample_listener.synced and sample_listener.listener not in synced:
+                synced.add(sample_listener.listener)
+                checks[sample_listener.listener].judge_latch(sample, sample_listener)
+            elif not sample_listener.synced and sample_listener.listener in synced:
+                what = f"synced of {sample_listener.listener} did not last"
                 raise Violation(6, what, time=sample.time, evidence=[sample])
-    for latch in samples[-1].latches:
-        if not latch.synced and latch.listener not in _stuck(history):
-            what = f"{latch.listener} never was synced"
-            raise Violation(9, what, time=samples[-1].time, evidence=[samples[-1], latch])
+    for sample_listener in samples[-1].listeners:
+        if not sample_listener.synced and sample_listener.listener not in _stuck(history):
+            what = f"{sample_listener.listener} never was synced"
+            raise Violation(9, what, time=samples[-1].time, evidence=[samples[-1], sample_listener])
 
 
-def _judge_promptness(history: History, samples: list[Sample], told: dict[str, list[Told]]) -> None:
+def _judge_promptness(
+    history: History, samples: list[Sample], told: dict[str, list[EventDelivered]]
+) -> None:
     """A listener that is quick hears what waits for it at once, whatever others do (promise 7)."""
     left = {each.listener: each.time for each in history.left}
     left |= {each.listener: each.time for each in history.overflowed}
@@ -221,36 +225,40 @@ def _judge_promptness(history: History, samples: list[Sample], told: dict[str, l
                 until = min(until, later.time if _waits(later, name) else sample.time)
             if until > sample.time + PROMPT:
                 what = f"{name} has something to hear, and hears it at {heard:.6f} s"
-                raise Violation(7, what, time=sample.time, evidence=[sample, *sample.latches])
+                raise Violation(7, what, time=sample.time, evidence=[sample, *sample.listeners])
 
 
 def _waits(sample: Sample, name: str) -> bool:
-    return any(_waits_for(latch, name) for latch in sample.latches)
+    return any(_waits_for(sample_listener, name) for sample_listener in sample.listeners)
 
 
-def _waits_for(latch: Latch, name: str) -> bool:
-    return latch.listener == name and latch.pending > 0 and not latch.dropping
+def _waits_for(sample_listener: ListenerSample, name: str) -> bool:
+    return (
+        sample_listener.listener == name
+        and sample_listener.pending > 0
+        and not sample_listener.dropping
+    )
 
 
 def _is_prompt(spec: ListenerSpec) -> bool:
-    return spec.temper in _PROMPT and not spec.delay
+    return spec.behaviour in _PROMPT and not spec.delay
 
 
 def _stuck(history: History) -> set[str]:
-    return {each.listener.name for each in history.joined if each.listener.temper == "stuck"}
+    return {each.listener.name for each in history.joined if each.listener.behaviour == "stuck"}
 
 
 # -- 1: convergence ----------------------------------------------------------------------------
 
 
 def _judge_convergence(
-    history: History, last: Sample, truth: Truth, hearings: dict[str, Hearing]
+    history: History, last: Sample, oracle: Oracle, checks: dict[str, OrderingCheck]
 ) -> None:
-    gone = sorted(last.rejected - {str(key) for key in truth.final})
+    gone = sorted(last.rejected - {str(key) for key in oracle.final})
     if gone:
         what = f"{last.informer} still rejects {gone[0]}, which the server has no more"
         raise Violation(1, what, time=last.time, evidence=[last])
-    expected, shown = _without(truth.final, last), _without(last.state, last)
+    expected, shown = _without(oracle.final, last), _without(last.state, last)
     if expected != shown:
         wrong = sorted(
             key for key in expected.keys() | shown.keys() if expected.get(key) != shown.get(key)
@@ -261,15 +269,15 @@ def _judge_convergence(
             f"{history.plan.settle:g} s after the last step; {len(wrong)} keys differ"
         )
         raise Violation(1, what, time=last.time, key=key, evidence=[last])
-    there = {latch.listener for latch in last.latches} - _stuck(history)
+    there = {sample_listener.listener for sample_listener in last.listeners} - _stuck(history)
     for name in sorted(there):
-        held, heard_of = hearings[name].held, hearings[name].heard_of(last.state)
+        held, selected = checks[name].held, checks[name].selected(last.state)
         wrong = sorted(
             key
-            for key in held.keys() | heard_of.keys()
-            if not hearings[name].stands_for(key, held.get(key), heard_of.get(key))
+            for key in held.keys() | selected.keys()
+            if not checks[name].stands_for(key, held.get(key), selected.get(key))
         )
         if wrong:
             key = wrong[0]
-            what = f"{name} was told {held.get(key)}, the cache shows {heard_of.get(key)}"
+            what = f"{name} was told {held.get(key)}, the cache shows {selected.get(key)}"
             raise Violation(1, what, time=last.time, key=key, evidence=[last])

@@ -10,7 +10,7 @@ from aioinformer._core.listwatch.transitions import Phase
 from tests.simulation.checks.limits import judge_politeness
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import InformerSpec, Plan
-from tests.simulation.records import History, Request, Taken
+from tests.simulation.records import History, Request, Transition
 
 PROBED = (Phase.FRESHNESS_CHECK, Outcome.REWOUND)
 """Is followed at once, by something else."""
@@ -26,7 +26,7 @@ def history(asked: list[float], *rows: tuple[Phase, Outcome], lasting: float = 0
         request = Request(2 * order, time, "web", kind, "", ended=ended)
         made.requests.append(request)
         made.taken.append(
-            Taken(2 * order + 1, ended, "web", phase, outcome, 0.0, request, "1", None)
+            Transition(2 * order + 1, ended, "web", phase, outcome, 0.0, request, "1", None)
         )
     return made
 

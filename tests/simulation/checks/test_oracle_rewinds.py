@@ -12,7 +12,15 @@ from aioinformer._core.listwatch.transitions import Phase
 from tests.simulation.checks.oracle import Rewinds
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import Plan
-from tests.simulation.records import History, Kept, Request, Restored, Taken, Trouble, Write
+from tests.simulation.records import (
+    History,
+    BackupMade,
+    Request,
+    Restored,
+    Transition,
+    ProblemReported,
+    Write,
+)
 
 BACKUP, RESTORE = 100, 1000
 """When; the server was at 10 then, and at 50."""
@@ -30,16 +38,16 @@ def history(
         cadence: how far apart it took bookmarks to be.
     """
     made = History(Plan(seed=0, informers=(), steps=()))
-    kept = Kept(BACKUP, 1.0, 10)
+    kept = BackupMade(BACKUP, 1.0, 10)
     made.restores.append(Restored(RESTORE, 10.0, kept, 50))
     made.requests += [
         Request(order, order / 100, "web", "watch", "") for order in (500, RESTORE + 10)
     ]
     row = Phase.WATCH, Outcome.ENDED
     asked = made.requests[0]
-    made.taken.append(Taken(RESTORE + 5, 10.0, "web", *row, 0.0, asked, str(known), cadence))
+    made.taken.append(Transition(RESTORE + 5, 10.0, "web", *row, 0.0, asked, str(known), cadence))
     if announced is not None:
-        made.troubles.append(Trouble(announced, 20.0, "web", "rewind", "rewound", ""))
+        made.troubles.append(ProblemReported(announced, 20.0, "web", "rewind", "rewound", ""))
     for version in range(11, known + 1):
         order = (passed or RESTORE) - known + version
         if passed is not None:

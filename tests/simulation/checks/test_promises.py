@@ -24,9 +24,9 @@ from tests.simulation.records import (
     Logged,
     Request,
     Sample,
-    Taken,
-    Told,
-    Trouble,
+    Transition,
+    EventDelivered,
+    ProblemReported,
     Version,
     Visited,
     Write,
@@ -57,7 +57,7 @@ def first(records: Iterable[T], where: Callable[[T], bool] = lambda _: True) -> 
     raise LookupError
 
 
-def told(history: History, where: Callable[[Told], bool]) -> Told:
+def told(history: History, where: Callable[[EventDelivered], bool]) -> EventDelivered:
     return first(history.told, where)
 
 
@@ -85,9 +85,9 @@ def it_is_found_twice(history: History) -> None:
     history.told.append(_at_the_end(history, lambda each: each.note == "initial"))
 
 
-def _at_the_end(history: History, where: Callable[[Told], bool]) -> Told:
+def _at_the_end(history: History, where: Callable[[EventDelivered], bool]) -> EventDelivered:
     """Something once more that is still held at the end."""
-    there = {latch.listener for latch in last_sample(history).latches}
+    there = {sample_listener.listener for sample_listener in last_sample(history).listeners}
     final = last_sample(history).state
     again = told(
         history,
@@ -142,7 +142,7 @@ def a_change_that_nobody_asked_for_is_told(history: History) -> None:
     joined.listener = replace(joined.listener, changes="app")
 
 
-def _moved(each: Told, writes: dict[tuple[ObjectKey, int], Write]) -> bool:
+def _moved(each: EventDelivered, writes: dict[tuple[ObjectKey, int], Write]) -> bool:
     """Whether it is told of another node, and of nothing else that is known of an object."""
     if each.what != "updated" or each.old is None or each.note or each.merged:
         return False
@@ -232,7 +232,7 @@ def the_version_goes_back(history: History) -> None:
 def the_end_is_not_reached(history: History) -> None:
     ours = [each for each in history.samples if each.informer == "everything"]
     early = first(ours, lambda each: bool(each.version) and not each.rejected)
-    late = replace(early, order=ours[-1].order, latches=ours[-1].latches)
+    late = replace(early, order=ours[-1].order, listeners=ours[-1].listeners)
     others = [each for each in history.samples if each.informer != "everything"]
     history.samples = [early, late, *others]
 
@@ -248,17 +248,23 @@ def objects_came_before_synced(history: History) -> None:
 
 def a_latch_did_not_last(history: History) -> None:
     sample = last_sample(history)
-    sample.latches = tuple(latch._replace(synced=False) for latch in sample.latches)
+    sample.listeners = tuple(
+        sample_listener._replace(synced=False) for sample_listener in sample.listeners
+    )
 
 
 def a_listener_was_never_synced(history: History) -> None:
     for sample in history.samples:
-        sample.latches = tuple(latch._replace(synced=False) for latch in sample.latches)
+        sample.listeners = tuple(
+            sample_listener._replace(synced=False) for sample_listener in sample.listeners
+        )
 
 
 def a_listener_waits(history: History) -> None:
     sample = last_sample(history)
-    sample.latches = tuple(latch._replace(pending=1, dropping=False) for latch in sample.latches)
+    sample.listeners = tuple(
+        sample_listener._replace(pending=1, dropping=False) for sample_listener in sample.listeners
+    )
 
 
 def an_error_was_not_logged(history: History) -> None:
@@ -273,14 +279,14 @@ def the_queue_was_overfull(history: History) -> None:
     first(history.samples, lambda each: each.informer == "shop").queued = 64 + 16 + 5
 
 
-def _call(history: History, temper: str) -> Told:
+def _call(history: History, behaviour: str) -> EventDelivered:
     """A call of a listener with such a temper, that was over before the end."""
-    tempers = {each.listener.name: each.listener.temper for each in history.joined}
+    tempers = {each.listener.name: each.listener.behaviour for each in history.joined}
     last = last_sample(history).order
     return told(
         history,
         lambda each: (
-            tempers[each.listener] == temper and not each.note and 0 < each.returned < last
+            tempers[each.listener] == behaviour and not each.note and 0 < each.returned < last
         ),
     )
 
@@ -359,7 +365,7 @@ def it_is_told_again_too_often(history: History) -> None:
 
 
 def it_is_not_told_again(history: History) -> None:
-    there = {latch.listener for latch in last_sample(history).latches}
+    there = {sample_listener.listener for sample_listener in last_sample(history).listeners}
     again = told(
         history,
         lambda each: each.note == "resync" and "quick" in each.listener and each.listener in there,
@@ -428,7 +434,9 @@ def a_failure_was_taken_for_an_end(history: History) -> None:
 def a_rewind_was_made_up(history: History) -> None:
     if history.restores:
         raise LookupError
-    history.troubles.append(Trouble(1, 0.0, "shop", "rewind", "rewound", "ServerRewound: no"))
+    history.troubles.append(
+        ProblemReported(1, 0.0, "shop", "rewind", "rewound", "ServerRewound: no")
+    )
 
 
 def a_rewind_was_not_announced(history: History) -> None:
@@ -462,7 +470,7 @@ def it_asked_too_soon(history: History) -> None:
     first(history.taken, _waited_after).time = 1e9
 
 
-def _waited_after(taken: Taken) -> bool:
+def _waited_after(taken: Transition) -> bool:
     request = taken.request
     return bool(request.failure) and not request.expired and taken.phase is Phase.WATCH
 
@@ -479,7 +487,7 @@ def a_fallback_was_forgotten(history: History) -> None:
     first(history.requests, lambda each: _follows(each, taken)).kind = "watchlist"
 
 
-def _follows(request: Request, taken: Taken) -> bool:
+def _follows(request: Request, taken: Transition) -> bool:
     return request.informer == taken.informer and request.order > taken.order
 
 
