@@ -32,8 +32,6 @@ from tests.simulation.runner import (
 )
 from tests.simulation.world import Parts
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None, *, parts: Parts = REAL) -> int:
     """Run what the command line says; the exit status.

@@ -25,6 +25,7 @@ from typing import TypeAlias
 from aioinformer._core.delivery.mailbox import Overflow
 from tests.simulation.plan import (
     Backup,
+    Behaviour,
     Fault,
     FaultKind,
     InformerSpec,
@@ -38,25 +39,9 @@ from tests.simulation.plan import (
     Restore,
     Serve,
     Step,
-    Behaviour,
     Visit,
     Withdraw,
 )
-
-__all__ = [
-    "APPS",
-    "BEFORE",
-    "FAULTS",
-    "NAMESPACES",
-    "SPAN",
-    "WRITES",
-    "draw",
-    "draw_listeners",
-    "draw_visits",
-    "draw_writes",
-    "vary",
-]
-
 
 _DELAYS: dict[Behaviour, tuple[float, ...]] = {
     "slow": (0.001, 0.05, 0.3),
@@ -237,7 +222,7 @@ def draw_writes(chance: Random, *, raising_index: bool) -> list[_Writing]:
 
     Args:
         chance: decides everything.
-        touchy: whether some objects are on a node that an index function refuses.
+        raising_index: whether some objects are on a node that an index function refuses.
     """
     source = _WriteSource(chance, raising_index=raising_index)
     writes: list[_Writing] = []
@@ -474,8 +459,8 @@ def _companions(chance: Random, fault: Fault) -> list[Fault]:
 def _ended(chance: Random, fault: Fault) -> Fault:
     """What makes new requests that meet a fault; of the whole state, if it has to be one."""
     if fault.kind in ("no_watchlist", "endless"):
-        gone = _fault(chance, "error_event", fault.at + 1e-6, fault.target)
-        return replace(gone, amount=410)
+        expired = _fault(chance, "error_event", fault.at + 1e-6, fault.target)
+        return replace(expired, amount=410)
     return _fault(chance, chance.choice(_BREAKS), fault.at + 1e-6, fault.target)
 
 

@@ -154,8 +154,10 @@ class OverflowsEarly(ObservedMailbox):
 
 def _without_filtered_deletions(each: EventMap) -> EventMap:
     def one(event: Event) -> Event | None:
-        told = each(event)
-        return None if isinstance(told, Deleted) and told.reason == "filtered" else told
+        delivered = each(event)
+        return (
+            None if isinstance(delivered, Deleted) and delivered.reason == "filtered" else delivered
+        )
 
     return one
 

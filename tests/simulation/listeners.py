@@ -27,34 +27,18 @@ from aioinformer._core.selectors.predicates import changed, labelled, where
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream, MergedStream, Sourced, merge
 from aioinformer.errors import ListenerOverflow
-from tests.simulation.plan import ListenerSpec, Behaviour
+from tests.simulation.plan import Behaviour, ListenerSpec
 from tests.simulation.probes import ObservedInformer, ObservedMailbox
 from tests.simulation.records import (
+    EventDelivered,
     FilterRaised,
     History,
     Joined,
-    ListenerSample,
     Left,
+    ListenerSample,
     Overflowed,
-    EventDelivered,
     Write,
 )
-
-__all__ = [
-    "TOO_LONG",
-    "FilterBroke",
-    "HandlerBroke",
-    "Host",
-    "Participant",
-    "act",
-    "behave",
-    "filter_of",
-    "passes",
-    "read",
-    "read_as_one",
-    "shown",
-]
-
 
 FOREVER = 1e9
 """Seconds: longer than any history."""
@@ -62,7 +46,7 @@ TOO_LONG = 30.0
 """Seconds: longer than any timeout."""
 _EVENTS_BEFORE_LEAVING = 20
 """Events after which a leaver leaves."""
-_MEDDLES = 8
+_EVENTS_PER_CHANGE = 8
 """One event in so many makes somebody meddle."""
 _MOST = 4
 """Listeners that it adds at most."""
@@ -72,14 +56,14 @@ class HandlerRaised(Exception):
     """What a raising handler raises."""
 
 
-async def behave(one: SimulatedListener, told: EventDelivered) -> None:
+async def behave(one: SimulatedListener, record: EventDelivered) -> None:
     """Deal with what it was told.
 
     Raises:
         HandlerBroke: it is a raising one, and this is such an event.
         CancelledError: it is a cancelling one, or was cancelled.
     """
-    number = told.version.number
+    number = record.version.number
     match one.spec.behaviour:
         case "slow":
             await asyncio.sleep(one.spec.delay)
@@ -89,37 +73,37 @@ async def behave(one: SimulatedListener, told: EventDelivered) -> None:
             await asyncio.sleep(TOO_LONG if number % 6 == 0 else one.spec.delay)
         case "stuck":
             await asyncio.sleep(FOREVER)
-        case "leaves_early" if one.heard == _EVENTS_BEFORE_LEAVING:
+        case "leaves_early" if one.received == _EVENTS_BEFORE_LEAVING:
             await one.leave(wait=one.chance.random() < 0.5, inside=True)
             await asyncio.sleep(1)
         case "raising" if number % 5 == 0:
-            raise HandlerRaised(f"at {told.key}")
+            raise HandlerRaised(f"at {record.key}")
         case "cancelling":
             await _cancel(number)
-        case "adds_listeners" if one.heard % _MEDDLES == 0:
-            await _meddle(one)
+        case "adds_listeners" if one.received % _EVENTS_PER_CHANGE == 0:
+            await _add_or_remove_listener(one)
         case _:
             return
 
 
-def act(one: SimulatedListener, told: EventDelivered) -> None:
+def act(one: SimulatedListener, record: EventDelivered) -> None:
     """The same, if it is a plain function.
 
     Raises:
         HandlerBroke: it is a raising one, and this is such an event.
         CancelledError: it is a cancelling one.
     """
-    number = told.version.number
+    number = record.version.number
     match one.spec.behaviour:
-        case "leaves_early" if one.heard == _EVENTS_BEFORE_LEAVING:
+        case "leaves_early" if one.received == _EVENTS_BEFORE_LEAVING:
             one.leave_at_once()
         case "raising" if number % 5 == 0:
-            raise HandlerRaised(f"at {told.key}")
+            raise HandlerRaised(f"at {record.key}")
         case "cancelling" if number % 7 == 0:
             task = asyncio.current_task()
             if task is not None:
                 task.cancel("by the handler itself")
-            told.raised = asyncio.CancelledError.__name__  # it is a failure all the same
+            record.raised = asyncio.CancelledError.__name__  # it is a failure all the same
             if number % 2 == 0:
                 raise asyncio.CancelledError("the handler's own")
         case "cancelling" if number % 5 == 0:
@@ -138,12 +122,12 @@ async def _cancel(number: int) -> None:
         await asyncio.sleep(1)
 
 
-async def _meddle(one: SimulatedListener) -> None:
+async def _add_or_remove_listener(one: SimulatedListener) -> None:
     """Add another listener, or remove one of these."""
     if one.added and one.chance.random() < 0.5:
         await one.added.pop(0).leave(wait=one.chance.random() < 0.5)
         return
-    number = one.heard // _MEDDLES
+    number = one.received // _EVENTS_PER_CHANGE
     if number <= _MOST:
         behaviour: Behaviour = one.chance.choice(("quick", "slow"))
         name = f"{one.spec.name}+{number}"
@@ -175,19 +159,19 @@ def filter_of(
     if not passing.endswith("!"):
         return question
 
-    def clumsy(obj: KubeObject) -> bool:
+    def raising_at_some(obj: KubeObject) -> bool:
         if obj["spec"]["value"] % 7 == _RAISES:
             raised()
             raise FilterFailed(f"at {obj.key}")
         return question(obj)
 
-    return clumsy
+    return raising_at_some
 
 
 def passes(passing: str, write: Write) -> bool:
     """Whether the object that was written so is to be heard of."""
     what, _, value = passing.rstrip("!").partition("=")
-    if passing.endswith("!") and write.value % 7 == _RAISES and not write.gone:
+    if passing.endswith("!") and write.value % 7 == _RAISES and not write.deleted:
         return True
     return not what or value == (write.app if what == "app" else write.node)
 
@@ -230,7 +214,7 @@ class SimulatedListener:
         self.informer = informer
         self.chance = chance
         self.host = host
-        self.heard = 0
+        self.received = 0
         """How much it was told."""
         self.mailbox: ObservedMailbox | None = None
         """What waits for it; ``None`` while it isn't there."""
@@ -325,7 +309,7 @@ class SimulatedListener:
 
     def _filter_raised(self) -> None:
         order, now = self._history.stamp()
-        self._history.clumsy.append(FilterRaised(order, now, self.spec.name))
+        self._history.filter_errors.append(FilterRaised(order, now, self.spec.name))
 
     def _overflow(self) -> None:
         """Its mailbox was too full."""
@@ -353,37 +337,37 @@ class SimulatedListener:
         """The handler. What it is told is written down when it is called, not when that begins to
         run: in between it may have been removed.
         """
-        told = self.note(event)
+        record = self.note(event)
         if not self.spec.plain:
-            return self._deal_with(told)
-        self._deal_at_once(told)
+            return self._deal_with(record)
+        self._deal_at_once(record)
         return None
 
-    def _deal_at_once(self, told: EventDelivered) -> None:
+    def _deal_at_once(self, record: EventDelivered) -> None:
         try:
-            act(self, told)
+            act(self, record)
         except BaseException as error:
-            told.raised = type(error).__name__
+            record.raised = type(error).__name__
             raise
         finally:
-            told.returned, told.until = self._history.stamp()
+            record.returned, record.until = self._history.stamp()
 
-    async def _deal_with(self, told: EventDelivered) -> None:
+    async def _deal_with(self, record: EventDelivered) -> None:
         try:
-            await behave(self, told)
+            await behave(self, record)
         except BaseException as error:
-            told.raised = type(error).__name__
+            record.raised = type(error).__name__
             raise
         finally:
-            told.returned, told.until = self._history.stamp()
+            record.returned, record.until = self._history.stamp()
 
     async def take_in(self, event: Event) -> None:
         """What the reader of a stream does with each event."""
-        told = self.note(event)
+        record = self.note(event)
         try:
             await asyncio.sleep(self.spec.delay)
         finally:
-            told.returned, told.until = self._history.stamp()
+            record.returned, record.until = self._history.stamp()
 
     def note(self, event: Event) -> EventDelivered:
         """Write down what it is told, and what the cache shows then."""
@@ -395,20 +379,22 @@ class SimulatedListener:
         match event:
             case Added(_, initial):
                 note = "initial" if initial else ""
-                told = EventDelivered(order, now, name, "added", key, version, None, note, held)
+                record = EventDelivered(order, now, name, "added", key, version, None, note, held)
             case Updated(old, _, resync):
                 note = "resync" if resync else ""
-                told = EventDelivered(
+                record = EventDelivered(
                     order, now, name, "updated", key, version, version_of(old), note, held
                 )
             case Deleted(_, reason):
-                told = EventDelivered(order, now, name, "deleted", key, version, None, reason, held)
-        told.merged = self.mailbox is not None and self.mailbox.was_merged(event)
-        self._history.told.append(told)
-        self.heard += 1
-        if told.note != "resync" and self.chance.random() * _LOOKS < 1:
+                record = EventDelivered(
+                    order, now, name, "deleted", key, version, None, reason, held
+                )
+        record.merged = self.mailbox is not None and self.mailbox.was_merged(event)
+        self._history.delivered.append(record)
+        self.received += 1
+        if record.note != "resync" and self.chance.random() * _LOOKS < 1:
             self.informer.sample()
-        return told
+        return record
 
     # -- looking ------------------------------------------------------------------------------
 

@@ -36,8 +36,6 @@ from tests.simulation.network import (
 )
 from tests.simulation.records import Request
 
-__all__ = ["Entrance", "Line"]
-
 GARBAGE = b"<html><body>Your session has expired. Please log in again.</body></html>\n"
 """What proxies say."""
 
@@ -188,7 +186,7 @@ class FaultyListerWatcher:
             through = connection.spend(piece, *history.stamp())
             if through:
                 yield through
-                request.heard = history.clock()
+                request.last_read = history.clock()
             await self._check(connection)
             await self.network.delay(self.name)
 
@@ -198,11 +196,11 @@ class FaultyListerWatcher:
         phase = phase_of(request)
         while connection.silent:
             now = history.clock()
-            if request.silent is None:
-                request.silent = now
+            if request.silent_since is None:
+                request.silent_since = now
             until = request.answered + request.length + GRACE
             if phase == "list":
-                until = request.heard + SILENCE
+                until = request.last_read + SILENCE
             if now >= until:
                 raise RequestTimedOut("nothing came in time", phase=phase)
             connection.wake.clear()

@@ -33,10 +33,10 @@ from tests.simulation.listeners import HandlerRaised, SimulatedListener
 from tests.simulation.network import Connection, Network
 from tests.simulation.plan import InformerSpec
 from tests.simulation.probes import (
-    ObservedState,
     ObservedInformer,
     ObservedMailbox,
     ObservedReflector,
+    ObservedState,
 )
 from tests.simulation.records import History
 

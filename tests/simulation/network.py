@@ -11,10 +11,10 @@ bytes cut anywhere, at some speed, until something breaks. Faults begin when ``b
     drip         bytes come a few at a time for a while
     latency      requests and chunks take time for a while
     corrupt      a brace in the next chunk of each stream, or in the next answer, becomes a NUL
-    garbage      requests are answered with 200 and a page for people for a while
+    html_page    requests are answered with 200 and a page for people for a while
     status       requests are answered with an error for a while
-    lagging      requests are answered with 'too large resource version' for a while
-    outdated     lists show an older state than they were asked for, for a while
+    version_too_large  requests are answered with 'too large resource version' for a while
+    stale_list   lists show an older state than they were asked for, for a while
     absent       the resource isn't served for a while, says discovery too; short, and all is there
     moved        the resource is served in another version only for a while
     error_event  open watches end with an ERROR event
@@ -22,10 +22,10 @@ bytes cut anywhere, at some speed, until something breaks. Faults begin when ``b
     end          open watches end properly
     unserved     watches end at once, with nothing in them, for a while
     brief        watches end after some seconds, for a while
-    curt         watches end with a bookmark as soon as there is nothing to say, for a while
-    streamless   WatchLists are refused for a while: by a status, or (500) by an ERROR event
+    empty_watch  watches end with a bookmark as soon as there is nothing to say, for a while
+    no_watchlist  WatchLists are refused for a while: by a status, or (500) by an ERROR event
     endless      WatchLists have no end mark for a while, and end after some seconds, or never
-    mute, echo   bookmarks are dropped, or come twice, for a while
+    no_bookmarks, duplicate_bookmarks  bookmarks are dropped, or come twice, for a while
 
 At any time a WatchList may have a bookmark in its initial state whose annotation doesn't say
 ``"true"``. Each request is written down with how it ended for its client: the context manager that
@@ -33,8 +33,8 @@ carries it sees whatever error leaves it, the client's own included.
 
 One request under way, and what is about to happen to its bytes.
 
-A ``Network`` makes them and strikes them, a ``FaultyListerWatcher`` sends through them. They write down what came
-through: that is what the client is judged by.
+A ``Network`` creates connections and applies faults to them. A ``FaultyListerWatcher`` sends
+through them. They record what came through, which is the evidence for the checks.
 """
 
 from __future__ import annotations
@@ -61,20 +61,7 @@ from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import INITIAL_EVENTS_END
 from tests.simulation.plan import Fault, FaultKind
-from tests.simulation.records import FaultStarted, Closed, History, Request
-
-__all__ = [
-    "CHUNK_LINES",
-    "GRACE",
-    "HEAD",
-    "SILENCE",
-    "Connection",
-    "Network",
-    "error_status",
-    "is_bookmark",
-    "is_mark",
-]
-
+from tests.simulation.records import Closed, FaultStarted, History, Request
 
 SILENCE = 75.0
 """Seconds without a byte of a list after which a client gives up (``Timeouts.silence``)."""
@@ -165,8 +152,8 @@ class Connection:
         while self._notable and self._notable[0][0] <= 0:
             _, bookmark = self._notable.pop(0)
             if not bookmark:
-                self.request.settled = order
-            elif self.request.kind == "watch" or self.request.settled:
+                self.request.initial_list_complete = order
+            elif self.request.kind == "watch" or self.request.initial_list_complete:
                 self.request.bookmarks.append(now)
         return through
 
@@ -325,7 +312,7 @@ class Network:
         if self.hits("refuse", informer) or self.hits("outage", informer):
             raise ConnectionFailed("connection refused", phase=phase)
         if self.hits("hang", informer):
-            request.silent = self.history.clock()
+            request.silent_since = self.history.clock()
             await asyncio.sleep(HEAD if phase == "watch" else SILENCE)
             raise RequestTimedOut("no answer came in time", phase=phase)
         if (status := self._refusal(connection)) is not None:
@@ -337,7 +324,7 @@ class Network:
         connection.garbage = self.hits("html_page", informer) is not None
         if phase == "watch":
             self._shorten(connection)
-        request.answered = request.heard = self.history.clock()
+        request.answered = request.last_read = self.history.clock()
 
     def _refusal(self, connection: Connection) -> Status | None:
         """What the server answers instead."""
@@ -390,7 +377,7 @@ class Network:
         request = connection.request
         if connection.without_end_mark:
             lines = [line for line in lines if not is_end_bookmark(line)]
-        elif request.kind == "watchlist" and not request.settled and lines:
+        elif request.kind == "watchlist" and not request.initial_list_complete and lines:
             lines = self._with_a_decoy(lines)
         if self.current("no_bookmarks", request.informer):
             return [line for line in lines if not is_bookmark(line) or is_end_bookmark(line)]

@@ -15,30 +15,6 @@ from typing import Literal, TypeAlias
 from aioinformer._core.delivery.mailbox import Overflow
 from aioinformer._core.objects.resources import Resource, find_built_in
 
-__all__ = [
-    "DROPPED",
-    "SHIFT",
-    "WIDGETS",
-    "Backup",
-    "Fault",
-    "FaultKind",
-    "InformerSpec",
-    "Join",
-    "Leave",
-    "ListenerSpec",
-    "Merge",
-    "Plan",
-    "Put",
-    "Remove",
-    "Restore",
-    "Serve",
-    "Step",
-    "Temper",
-    "Transforms",
-    "Visit",
-    "Withdraw",
-]
-
 PODS = find_built_in("pods")
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 """A custom resource: its lists have their items before their metadata."""
@@ -88,12 +64,12 @@ Behaviour: TypeAlias = Literal[
     "interrupted",
     "merged",
 ]
-"""How a listener behaves: ``slow`` sleeps at each event, ``raising`` raises at some, ``cancelling``
-raises a CancelledError or cancels its own task, ``parallel`` is called for several keys at once,
-``timed`` takes longer than it may at some, ``adds_listeners`` adds other listeners and removes them,
-``stuck`` doesn't come back from its first event within the history, ``leaves_early`` removes itself
-while it is told of its twentieth. ``stream`` is an ``async for`` loop, ``interrupted`` one whose
-waits are cancelled now and then, ``merged`` one half of a loop over two streams."""
+"""``slow`` sleeps at each event. ``raising`` raises at some. ``cancelling`` raises a
+CancelledError or cancels its own task. ``parallel`` is called for several keys at once. ``timed``
+exceeds its timeout at some events. ``adds_listeners`` adds other listeners and removes them.
+``stuck`` doesn't return from its first event within the history. ``leaves_early`` removes itself
+while it handles its twentieth event. ``stream`` is an ``async for`` loop, ``interrupted`` one
+whose waits are cancelled now and then, ``merged`` one half of a loop over two streams."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,15 +32,7 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.reporter import InformerReporter, Problem
 from tests.simulation.plan import DROPPED, SHIFT, InformerSpec, Transforms
-from tests.simulation.records import History, ListenerSample, Sample, Transition, ProblemReported
-
-__all__ = [
-    "CountedFailures",
-    "ObservedCursor",
-    "ObservedInformer",
-    "ObservedMailbox",
-    "ObservedReflector",
-]
+from tests.simulation.records import History, ListenerSample, ProblemReported, Sample, Transition
 
 
 class ObservedState(ListWatchState):
@@ -60,13 +52,19 @@ class ObservedState(ListWatchState):
         self, outcome: Outcome, *, now: float, jitter: float, retry_after: float | None = None
     ) -> ScheduledRequest:
         """The request under way ended so; what comes next."""
-        phase, known, cadence = self.phase, self.resource_version, self.profile.bookmark_interval
+        phase, known, bookmark_interval = (
+            self.phase,
+            self.resource_version,
+            self.profile.bookmark_interval,
+        )
         step = super().advance(outcome, now=now, jitter=jitter, retry_after=retry_after)
         history = self._history
         asked = next(each for each in reversed(history.requests) if each.informer == self._name)
         order, time = history.stamp()
-        history.taken.append(
-            Transition(order, time, self._name, phase, outcome, step.delay, asked, known, cadence)
+        history.transitions.append(
+            Transition(
+                order, time, self._name, phase, outcome, step.delay, asked, known, bookmark_interval
+            )
         )
         return step
 
@@ -132,7 +130,7 @@ class ObservedMailbox(Mailbox):
     def __init__(self, **options: Any) -> None:
         """Make a mailbox, as ``Mailbox`` does."""
         super().__init__(**options)
-        self._absorbed: dict[int, Event] = {}
+        self._merged_events: dict[int, Event] = {}
 
     def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
         """Live events have come."""
@@ -151,12 +149,12 @@ class ObservedMailbox(Mailbox):
     def _next_coalesced(self) -> Event | None:
         event = super()._next_coalesced()
         if event is not None:
-            self._absorbed[id(event)] = event  # kept, so that its number is nobody else's
+            self._merged_events[id(event)] = event  # kept, so that its number is nobody else's
         return event
 
     def was_merged(self, event: Event) -> bool:
         """Whether this is one that others may have been merged into. Once for each."""
-        return self._absorbed.pop(id(event), None) is not None
+        return self._merged_events.pop(id(event), None) is not None
 
     def clear(self) -> Iterator[None]:
         """Drop everything that is pending."""
@@ -218,7 +216,7 @@ class ObservedInformer(SharedInformer):
         """The error hook."""
         order, now = self._history.stamp()
         said = f"{type(problem.error).__name__}: {problem.error}"
-        self._history.troubles.append(
+        self._history.problems.append(
             ProblemReported(order, now, problem.informer, problem.phase, problem.cause, said)
         )
 

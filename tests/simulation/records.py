@@ -28,32 +28,6 @@ from aioinformer._core.listwatch.transitions import Phase
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from tests.simulation.plan import Fault, ListenerSpec, Plan
 
-__all__ = [
-    "NEVER",
-    "Broke",
-    "Closed",
-    "Ending",
-    "History",
-    "Joined",
-    "Kept",
-    "Latch",
-    "Left",
-    "Logged",
-    "Overflowed",
-    "Record",
-    "Request",
-    "Restored",
-    "Sample",
-    "State",
-    "Taken",
-    "Told",
-    "Trouble",
-    "Version",
-    "Visited",
-    "Write",
-]
-
-
 NEVER = float("inf")
 
 
@@ -90,11 +64,11 @@ class Write(Record):
     uid: str
     app: str
     node: str
-    gone: bool
+    deleted: bool
     value: int = 0
 
     def __str__(self) -> str:
-        if self.gone:
+        if self.deleted:
             return f"server removes {self.key} {self.uid[:8]}@{self.version}"
         return f"server stores {self.key} {self.uid[:8]}@{self.version} {self.app} {self.node}"
 
@@ -113,12 +87,12 @@ class BackupMade(Record):
 class Restored(Record):
     """The server has gone back to a backup."""
 
-    kept: BackupMade
+    backup: BackupMade
     version: int
     """The newest resourceVersion before."""
 
     def __str__(self) -> str:
-        return f"server goes back from rv={self.version} to rv={self.kept.version}"
+        return f"server goes back from rv={self.version} to rv={self.backup.version}"
 
 
 @dataclass(slots=True)
@@ -158,13 +132,13 @@ class Request(Record):
     """Events that were sent, but for bookmarks."""
     answered: float = NEVER
     """When the head of the answer came."""
-    settled: int = 0
+    initial_list_complete: int = 0
     """The number of the moment when a whole state was through; 0 if none was."""
     bookmarks: list[float] = field(default_factory=list[float])
     """When bookmarks were through, the mark behind an initial state left out."""
-    heard: float = 0.0
+    last_read: float = 0.0
     """When its client was last through with something, and ready for more."""
-    silent: float | None = None
+    silent_since: float | None = None
     """Since when nothing comes, and nothing will."""
 
     def __str__(self) -> str:
@@ -195,7 +169,7 @@ class Transition(Record):
     """The one that has ended."""
     version: str
     """The last version that the reflector knew then."""
-    cadence: float | None
+    bookmark_interval: float | None
     """How far apart it took bookmarks to be."""
 
     @property
@@ -413,13 +387,13 @@ class History:
     faults: list[FaultStarted] = field(default_factory=list[FaultStarted])
     requests: list[Request] = field(default_factory=list[Request])
     closings: list[Closed] = field(default_factory=list[Closed])
-    taken: list[Transition] = field(default_factory=list[Transition])
-    troubles: list[ProblemReported] = field(default_factory=list[ProblemReported])
+    transitions: list[Transition] = field(default_factory=list[Transition])
+    problems: list[ProblemReported] = field(default_factory=list[ProblemReported])
     counted: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
     """What metrics were told of failures: informer, phase, name of the exception."""
-    told: list[EventDelivered] = field(default_factory=list[EventDelivered])
+    delivered: list[EventDelivered] = field(default_factory=list[EventDelivered])
     joined: list[Joined] = field(default_factory=list[Joined])
-    clumsy: list[FilterRaised] = field(default_factory=list[FilterRaised])
+    filter_errors: list[FilterRaised] = field(default_factory=list[FilterRaised])
     left: list[Left] = field(default_factory=list[Left])
     overflowed: list[Overflowed] = field(default_factory=list[Overflowed])
     visited: list[Visited] = field(default_factory=list[Visited])
@@ -452,11 +426,11 @@ class History:
             *self.faults,
             *self.requests,
             *self.closings,
-            *self.taken,
-            *self.troubles,
-            *self.told,
+            *self.transitions,
+            *self.problems,
+            *self.delivered,
             *self.joined,
-            *self.clumsy,
+            *self.filter_errors,
             *self.left,
             *self.overflowed,
             *self.visited,
@@ -473,5 +447,5 @@ class History:
     def __repr__(self) -> str:
         return (
             f"<History seed={self.plan.seed} writes={len(self.writes)} faults={len(self.faults)} "
-            f"requests={len(self.requests)} told={len(self.told)} samples={len(self.samples)}>"
+            f"requests={len(self.requests)} told={len(self.delivered)} samples={len(self.samples)}>"
         )

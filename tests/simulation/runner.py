@@ -24,22 +24,6 @@ from tests.simulation.plan import Plan
 from tests.simulation.records import History
 from tests.simulation.world import LogRecorder, Parts, World
 
-__all__ = [
-    "REAL",
-    "ROWS",
-    "Row",
-    "command",
-    "examine",
-    "explain",
-    "parse_ranges",
-    "ranges",
-    "rows_taken",
-    "show_rows",
-    "shrunk",
-    "simulate",
-]
-
-
 REAL = Parts()
 """The library's own."""
 
@@ -155,13 +139,13 @@ ROWS: frozenset[Row] = frozenset(
 
 def rows_taken(histories: Iterable[History]) -> Counter[Row]:
     """How often each row was taken."""
-    return Counter(taken.row for history in histories for taken in history.taken)
+    return Counter(transition.row for history in histories for transition in history.transitions)
 
 
 def show_rows(taken: Counter[Row]) -> str:
     """The table with its counts, a line a phase."""
     return "\n".join(
-        f"{phase.name:10}"
+        f"{phase.name:16}"
         + " ".join(f"{each.name}={taken[phase, each]}" for each in TRANSITIONS[phase])
         for phase in TRANSITIONS
     )

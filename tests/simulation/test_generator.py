@@ -10,6 +10,7 @@ from typing import get_args
 from tests.simulation.generator import FAULTS, WRITES, draw
 from tests.simulation.plan import (
     Backup,
+    Behaviour,
     Fault,
     FaultKind,
     Join,
@@ -20,7 +21,6 @@ from tests.simulation.plan import (
     Restore,
     Serve,
     Step,
-    Behaviour,
     Withdraw,
 )
 

@@ -80,7 +80,7 @@ def test_some_factories_are_ended_by_their_handler() -> None:
 
 def test_where_a_filter_raises_an_object_passes() -> None:
     writes = [
-        Write(1, 0.0, 7, ObjectKey("web", "a"), "u", "blog", "node-1", gone=False, value=value)
+        Write(1, 0.0, 7, ObjectKey("web", "a"), "u", "blog", "node-1", deleted=False, value=value)
         for value in range(7)
     ]
     raised = list[KubeObject]()
@@ -88,8 +88,8 @@ def test_where_a_filter_raises_an_object_passes() -> None:
         asked = filter_of("app=shop!")
         assert asked is not None
         event = Added(_stored(write))
-        told = EventFilter(asked, lambda obj, _: raised.append(obj)).apply(event)
-        assert passes("app=shop!", write) == (told is event)
+        delivered = EventFilter(asked, lambda obj, _: raised.append(obj)).apply(event)
+        assert passes("app=shop!", write) == (delivered is event)
     assert len(raised) == 1
 
 
@@ -98,14 +98,14 @@ def test_the_oracle_and_the_predicate_of_changes_answer_the_same(changes: str) -
     asked = filter_of("", changes)
     assert asked is not None
     states = [
-        Write(1, 0.0, 7, ObjectKey("web", "a"), "u", app, node, gone=False)
+        Write(1, 0.0, 7, ObjectKey("web", "a"), "u", app, node, deleted=False)
         for app in ("shop", "blog")
         for node in ("node-1", "node-2")
     ]
     for old, new in product(states, repeat=2):
         event = Updated(_stored(old), _stored(new))
-        told = EventFilter(asked, _never).apply(event)
-        assert (shown(changes, old) != shown(changes, new)) == (told is event)
+        delivered = EventFilter(asked, _never).apply(event)
+        assert (shown(changes, old) != shown(changes, new)) == (delivered is event)
 
 
 @pytest.mark.parametrize("passing", ["", "app=shop", "app=blog", "node=node-1", "node=node-2"])
@@ -113,11 +113,11 @@ def test_the_oracle_and_the_filter_answer_the_same(passing: str) -> None:
     """The library's filter sees what a write stores; the oracle sees the write."""
     for app in ("shop", "blog"):
         for node in ("node-1", "node-2"):
-            write = Write(1, 0.0, 7, ObjectKey("web", "a"), "u", app, node, gone=False)
+            write = Write(1, 0.0, 7, ObjectKey("web", "a"), "u", app, node, deleted=False)
             event = Added(_stored(write))
             asked = filter_of(passing)
-            told = EventFilter(asked, _never).apply(event) if asked else event
-            assert passes(passing, write) == (told is event)
+            delivered = EventFilter(asked, _never).apply(event) if asked else event
+            assert passes(passing, write) == (delivered is event)
 
 
 def _stored(write: Write) -> KubeObject:

@@ -336,11 +336,16 @@ def test_what_came_through_is_written_down() -> None:
         return site.history
 
     listed, watched, broken = on_site(main).requests
-    assert listed.settled > listed.order
-    assert watched.settled > watched.order
-    assert broken.settled == 0
+    assert listed.initial_list_complete > listed.order
+    assert watched.initial_list_complete > watched.order
+    assert broken.initial_list_complete == 0
     assert [round(at) for at in watched.bookmarks] == [60, 120, 148, 149]
-    assert (watched.answered, watched.heard, watched.silent, watched.ended) == (0, 149, None, 150)
+    assert (watched.answered, watched.last_read, watched.silent_since, watched.ended) == (
+        0,
+        149,
+        None,
+        150,
+    )
 
 
 def test_an_echo_repeats_bookmarks_and_nothing_else() -> None:

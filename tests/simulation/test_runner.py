@@ -105,12 +105,12 @@ def test_a_history_of_nothing_is_a_history(capsys: pytest.CaptureFixture[str]) -
 
 def test_the_command_line_shows_which_rows_were_taken(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seed", "3", "--histories", "3", "--rows"]) == 0
-    *_, stream, lists, page, watch, probe, lookup = capsys.readouterr().out.splitlines()
-    assert stream.startswith("WATCHLIST EXPIRED=")
-    assert lists.startswith("LIST      EXPIRED=")
-    assert page.startswith("PAGE    EXPIRED=")
+    *_, stream, lists, page, watch, check, discovery = capsys.readouterr().out.splitlines()
+    assert stream.startswith("WATCHLIST       EXPIRED=")
+    assert lists.startswith("LIST            EXPIRED=")
+    assert page.startswith("PAGE            EXPIRED=")
     assert int(watch.partition("ENDED=")[2].split()[0]) > 0
-    assert (probe[:5], lookup[:6]) == ("PROBE", "LOOKUP")
+    assert (check.split()[0], discovery.split()[0]) == ("FRESHNESS_CHECK", "DISCOVERY")
 
 
 @given(st.sets(st.integers(0, 50)))

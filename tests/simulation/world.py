@@ -22,7 +22,7 @@ from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.features import Features
 from aioinformer.testing.cluster.storage import Snapshot
 from tests.simulation.listeners import HandlerRaised, SimulatedListener, read, read_as_one
-from tests.simulation.lister_watcher import FaultySource, FaultyListerWatcher
+from tests.simulation.lister_watcher import FaultyListerWatcher, FaultySource
 from tests.simulation.network import Network
 from tests.simulation.plan import (
     Backup,
@@ -43,9 +43,9 @@ from tests.simulation.plan import (
 )
 from tests.simulation.probes import ObservedInformer
 from tests.simulation.records import (
+    BackupMade,
     Ending,
     History,
-    BackupMade,
     Logged,
     Restored,
     State,
@@ -53,8 +53,6 @@ from tests.simulation.records import (
     Visited,
     Write,
 )
-
-__all__ = ["Parts", "World", "visit"]
 
 
 class _Visitor:
@@ -270,19 +268,19 @@ class World:
             stored = self._cluster.create(resource, body, namespace=step.namespace)
         found = stored["metadata"]
         self._versions[key] = (found["uid"], found["resourceVersion"])
-        self._wrote(key, found["uid"], step, gone=False)
+        self._wrote(key, found["uid"], step, deleted=False)
 
     def _remove(self, step: Remove) -> None:
         key = ObjectKey(step.namespace, step.name)
         known = self._versions.pop(key, None)
         if known is not None:
             self._cluster.delete(self._plan.resource, step.name, namespace=step.namespace)
-            self._wrote(key, known[0], Put(0.0, "", "", "", "", 0), gone=True)
+            self._wrote(key, known[0], Put(0.0, "", "", "", "", 0), deleted=True)
 
-    def _wrote(self, key: ObjectKey, uid: str, put: Put, *, gone: bool) -> None:
+    def _wrote(self, key: ObjectKey, uid: str, put: Put, *, deleted: bool) -> None:
         order, now = self._history.stamp()
         version = self._cluster.resource_version
-        write = Write(order, now, version, key, uid, put.app, put.node, gone, put.value)
+        write = Write(order, now, version, key, uid, put.app, put.node, deleted, put.value)
         self._history.writes.append(write)
 
     def _keep(self) -> None:
@@ -295,8 +293,8 @@ class World:
             return
         snapshot, versions = self._backup
         order, now = self._history.stamp()
-        before, kept = self._cluster.resource_version, self._history.backups[-1]
-        self._history.restores.append(Restored(order, now, kept, before))
+        before, backup = self._cluster.resource_version, self._history.backups[-1]
+        self._history.restores.append(Restored(order, now, backup, before))
         self._versions = dict(versions)
         self._cluster.restore(snapshot)
 

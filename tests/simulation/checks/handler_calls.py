@@ -25,10 +25,7 @@ from aioinformer._core.objects.kube_object import ObjectKey
 from tests.simulation.checks.ordering import OrderingCheck
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import InformerSpec, ListenerSpec, Visit
-from tests.simulation.records import History, Joined, Overflowed, Sample, EventDelivered, Visited
-
-__all__ = ["judge_calls", "judge_departures", "judge_resyncs"]
-
+from tests.simulation.records import EventDelivered, History, Joined, Overflowed, Sample, Visited
 
 LATE = 2.0
 """Seconds by which a call may outlast its time, for what the clock costs."""
@@ -39,7 +36,7 @@ SOON = 100.0
 
 
 def judge_calls(
-    history: History, spec: InformerSpec, last: Sample, told: dict[str, list[EventDelivered]]
+    history: History, spec: InformerSpec, last: Sample, delivered: dict[str, list[EventDelivered]]
 ) -> None:
     """Hold the calls of an informer's listeners to what was asked for.
 
@@ -53,18 +50,20 @@ def judge_calls(
         listener = joined.listener
         if listener.informer != spec.name:
             continue
-        calls = told.get(listener.name, [])
+        calls = delivered.get(listener.name, [])
         _judge_overlaps(listener, calls)
         _judge_ends(listener, calls, last)
         if not listener.streams:
             failed = sum(1 for each in calls if each.raised and each.returned < last.order)
-            clumsy = sum(
+            filter_errors = sum(
                 each.listener == listener.name and each.order < last.order
-                for each in history.clumsy
+                for each in history.filter_errors
             )
-            _judge_reports(history, listener, failed, clumsy, last)
-            if errors.get(listener.name, failed + clumsy) != failed + clumsy:
-                what = f"{listener.name} failed {failed} times, and its filter {clumsy} times"
+            _judge_reports(history, listener, failed, filter_errors, last)
+            if errors.get(listener.name, failed + filter_errors) != failed + filter_errors:
+                what = (
+                    f"{listener.name} failed {failed} times, and its filter {filter_errors} times"
+                )
                 raise Violation(7, what, time=last.time, evidence=last.listeners)
 
 
@@ -98,7 +97,7 @@ def _judge_ends(listener: ListenerSpec, calls: Sequence[EventDelivered], last: S
 
 
 def _judge_reports(
-    history: History, listener: ListenerSpec, failed: int, clumsy: int, last: Sample
+    history: History, listener: ListenerSpec, failed: int, filter_errors: int, last: Sample
 ) -> None:
     name = f"{listener.name} of {listener.informer}"
     lines = (
@@ -109,14 +108,14 @@ def _judge_reports(
     )
     logged = sum(log.message.startswith(lines) for log in history.logs if log.order < last.order)
     hooked = sum(
-        trouble.cause == name and not trouble.error.startswith("ListenerOverflow")
-        for trouble in history.troubles
-        if trouble.order < last.order
+        problem.cause == name and not problem.error.startswith("ListenerOverflow")
+        for problem in history.problems
+        if problem.order < last.order
     )
-    if not logged == hooked == failed + clumsy:
+    if not logged == hooked == failed + filter_errors:
         what = (
-            f"{listener.name} failed {failed} times and its filter {clumsy} times, which was "
-            f"logged {logged} times, and the error hook was told of {hooked}"
+            f"{listener.name} failed {failed} times and its filter {filter_errors} times, "
+            f"which was logged {logged} times, and the error hook was told of {hooked}"
         )
         raise Violation(7, what, time=last.time)
 
@@ -141,15 +140,15 @@ def judge_resyncs(
         if listener.informer != spec.name:
             continue
         period = spec.resync if listener.resync is None else listener.resync
-        told = checks[listener.name].told
-        _judge_excess(joined, told, period)
+        delivered = checks[listener.name].delivered
+        _judge_excess(joined, delivered, period)
         if period and listener.name in there and listener.behaviour in QUICK:
-            _judge_lack(listener, told, period, last)
+            _judge_lack(listener, delivered, period, last)
 
 
-def _judge_excess(joined: Joined, told: list[EventDelivered], period: float) -> None:
+def _judge_excess(joined: Joined, delivered: list[EventDelivered], period: float) -> None:
     times: Counter[ObjectKey] = Counter()
-    for each in told:
+    for each in delivered:
         if each.note != "resync":
             continue
         times[each.key] += 1
@@ -159,9 +158,9 @@ def _judge_excess(joined: Joined, told: list[EventDelivered], period: float) -> 
 
 
 def _judge_lack(
-    listener: ListenerSpec, told: list[EventDelivered], period: float, last: Sample
+    listener: ListenerSpec, delivered: list[EventDelivered], period: float, last: Sample
 ) -> None:
-    newest = {each.key: each for each in told if each.order < last.order}
+    newest = {each.key: each for each in delivered if each.order < last.order}
     for each in newest.values():
         if each.what == "deleted":
             continue
@@ -177,26 +176,28 @@ LEAVING_DRIFT = 2.0
 """Seconds for what the clock costs."""
 
 
-def judge_departures(history: History, told: dict[str, list[EventDelivered]]) -> None:
+def judge_departures(history: History, delivered: dict[str, list[EventDelivered]]) -> None:
     """Hold the ends of all listeners to what was asked for.
 
     Raises:
         Violation: a promise was broken.
     """
-    _judge_waits(history, told)
+    _judge_waits(history, delivered)
     specs = {each.listener.name: each.listener for each in history.joined}
     for overflowed in history.overflowed:
         spec = specs[overflowed.listener]
-        _judge_overflow(overflowed, spec, told.get(spec.name, []))
+        _judge_overflow(overflowed, spec, delivered.get(spec.name, []))
         _judge_report(overflowed, spec, history)
     visits = {each.name: each for each in history.plan.steps if isinstance(each, Visit)}
     for visited in history.visited:
         _judge_visit(visited, visits[visited.name], history)
 
 
-def _judge_waits(history: History, told: dict[str, list[EventDelivered]]) -> None:
+def _judge_waits(history: History, delivered: dict[str, list[EventDelivered]]) -> None:
     for left in history.left:
-        busy = [each for each in told.get(left.listener, []) if not 0 < each.returned < left.order]
+        busy = [
+            each for each in delivered.get(left.listener, []) if not 0 < each.returned < left.order
+        ]
         if left.waited and busy:
             what = f"{left.listener} was waited for, and is still in a call"
             raise Violation(9, what, time=left.time, evidence=[left, *busy])
@@ -205,23 +206,25 @@ def _judge_waits(history: History, told: dict[str, list[EventDelivered]]) -> Non
 # -- too slow ----------------------------------------------------------------------------------
 
 
-def _judge_overflow(overflowed: Overflowed, spec: ListenerSpec, told: list[EventDelivered]) -> None:
+def _judge_overflow(
+    overflowed: Overflowed, spec: ListenerSpec, delivered: list[EventDelivered]
+) -> None:
     what = ""
     if spec.overflow != "error":
         what = f"{spec.name} is ended, but has overflow={spec.overflow!r}"
     elif overflowed.high <= overflowed.limit and not overflowed.twice:
         what = f"{spec.name} is ended with room for more"
-    elif told and told[-1].order > overflowed.order:
+    elif delivered and delivered[-1].order > overflowed.order:
         what = f"{spec.name} is told something after it was ended"
     if what:
-        raise Violation(8, what, time=overflowed.time, evidence=[overflowed, *told[-1:]])
+        raise Violation(8, what, time=overflowed.time, evidence=[overflowed, *delivered[-1:]])
 
 
 def _judge_report(overflowed: Overflowed, spec: ListenerSpec, history: History) -> None:
     """A handler's end is logged and told to the error hook, also if it is stuck in a call."""
     if spec.streams:
-        gone = (each for each in history.left if each.order < overflowed.order)
-        if any(each.listener == spec.name for each in gone):
+        left_before = (each for each in history.left if each.order < overflowed.order)
+        if any(each.listener == spec.name for each in left_before):
             return  # it had been left already: nobody came back to be told
         reports = [len(overflowed.raised)]
     else:
@@ -229,7 +232,7 @@ def _judge_report(overflowed: Overflowed, spec: ListenerSpec, history: History) 
         message, error = f"handler {name}: {name} was ended: ", f"ListenerOverflow: {name} was "
         reports = [
             sum(each.message.startswith(message) for each in history.logs),
-            sum(each.error.startswith(error) for each in history.troubles if each.cause == name),
+            sum(each.error.startswith(error) for each in history.problems if each.cause == name),
         ]
     if any(times != 1 for times in reports):
         what = f"that {spec.name} was ended is reported {reports} times"

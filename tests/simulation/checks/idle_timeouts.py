@@ -13,19 +13,17 @@ from tests.simulation.network import GRACE
 from tests.simulation.plan import InformerSpec
 from tests.simulation.records import NEVER, History, Request, Transition
 
-__all__ = ["judge_patience"]
-
-NOTICED = 80.0
+NOTICED_WITHIN = 80.0
 """Seconds within which silence is noticed where bookmarks flow."""
 REGULAR = 62.0
 """Seconds: bookmarks that are no further apart flow. A server sends one a minute."""
 STEADY = 8
 """Regular bookmarks in a row that make up for an irregular one, however late that was."""
-INITIAL = 32.0
+INITIAL_LIST_SILENCE = 32.0
 """Seconds of silence in an initial state that are borne at most, and some to notice it."""
-WHOLE = 332.0
+INITIAL_LIST_LIMIT = 332.0
 """Seconds that an initial state may take: five minutes, and once more what silence is borne."""
-LIVELY = 15.0
+MINIMUM_IDLE_TIMEOUT = 15.0
 """Seconds of silence for which no watch is given up."""
 ROOMY = 1000
 """Entries: a queue of so many is never full in a history."""
@@ -41,24 +39,28 @@ def judge_idle_timeouts(history: History) -> None:
     """
     for spec in history.plan.informers:
         asked = [each for each in history.requests if each.informer == spec.name]
-        taken = {id(each.request): each for each in history.taken if each.informer == spec.name}
+        transitions = {
+            id(each.request): each for each in history.transitions if each.informer == spec.name
+        }
         flow = _Flow()
         for request in asked:
             if request.kind in ("watch", "watchlist") and request.answered < NEVER:
                 flow.add(request)
-                flows = flow.flows and not _reads_late(spec, taken.get(id(request)))
-                _judge_end(request, taken.get(id(request)), history, flows=flows)
+                flows = flow.flows and not _reads_late(spec, transitions.get(id(request)))
+                _judge_end(request, transitions.get(id(request)), history, flows=flows)
             if (
-                found := taken.get(id(request))
+                found := transitions.get(id(request))
             ) is not None and found.outcome is Outcome.IDLE_TIMEOUT:
                 flow.stop()
 
 
-def _reads_late(spec: InformerSpec, taken: Transition | None) -> bool:
+def _reads_late(spec: InformerSpec, transition: Transition | None) -> bool:
     """Whether its full queue has kept it from reading, so that it can't tell when bookmarks came:
     it has counted none.
     """
-    return spec.high_mark < ROOMY and taken is not None and taken.cadence is None
+    return (
+        spec.high_mark < ROOMY and transition is not None and transition.bookmark_interval is None
+    )
 
 
 class _Flow:
@@ -91,27 +93,36 @@ class _Flow:
 
 
 def _judge_end(
-    request: Request, taken: Transition | None, history: History, *, flows: bool
+    request: Request, transition: Transition | None, history: History, *, flows: bool
 ) -> None:
     ended = request.ended if request.ended is not None else history.ending.time
-    waited, streaming = ended - request.heard, taken is not None and taken.phase is Phase.WATCHLIST
+    waited, streaming = (
+        ended - request.last_read,
+        transition is not None and transition.phase is Phase.WATCHLIST,
+    )
     what = ""
-    if taken is not None and taken.outcome is Outcome.IDLE_TIMEOUT and waited < LIVELY - DRIFT:
+    if (
+        transition is not None
+        and transition.outcome is Outcome.IDLE_TIMEOUT
+        and waited < MINIMUM_IDLE_TIMEOUT - DRIFT
+    ):
         what = f"a watch was given up {waited:.3f} s after something came"
-    elif streaming and ended - request.answered > WHOLE:
+    elif streaming and ended - request.answered > INITIAL_LIST_LIMIT:
         what = f"{ended - request.answered:.0f} s were waited for the end of an initial state"
-    elif (streaming or request.silent is not None) and ended > _until(
+    elif (streaming or request.silent_since is not None) and ended > _until(
         request, streaming=streaming, flows=flows
     ):
-        what = f"silence since {request.heard:.3f} s was noticed after {waited:.3f} s"
+        what = f"silence since {request.last_read:.3f} s was noticed after {waited:.3f} s"
     if what:
-        raise Violation(9, what, time=ended, evidence=[request, *([taken] if taken else [])])
+        raise Violation(
+            9, what, time=ended, evidence=[request, *([transition] if transition else [])]
+        )
 
 
 def _until(request: Request, *, streaming: bool, flows: bool) -> float:
     """Until when silence may be borne."""
     if streaming:
-        return request.heard + INITIAL
+        return request.last_read + INITIAL_LIST_SILENCE
     if flows:
-        return request.heard + NOTICED
+        return request.last_read + NOTICED_WITHIN
     return request.answered + request.length + GRACE + DRIFT

@@ -15,9 +15,7 @@ from aioinformer._core.listwatch.transitions import Phase
 from tests.simulation.checks.violation import Violation
 from tests.simulation.network import CHUNK_LINES
 from tests.simulation.plan import InformerSpec
-from tests.simulation.records import History, Request, Sample, Transition, ProblemReported
-
-__all__ = ["judge_bounds", "judge_liveness", "judge_politeness", "judge_silence"]
+from tests.simulation.records import History, ProblemReported, Request, Sample, Transition
 
 SLACK = 1
 """A re-created object is two events, so that a mailbox may hold one too many."""
@@ -101,7 +99,7 @@ ANSWERS = {
 }
 """What was asked after a failure. No failures of their own: nothing is told of them (of a rewind it
 is when the state was read again)."""
-PATIENT = 230.0
+LONG_INTERVAL = 230.0
 """Seconds: a watch that is silent where bookmarks are taken to be so far apart is as usual."""
 
 
@@ -113,25 +111,31 @@ def judge_reporting(history: History, spec: InformerSpec, samples: list[Sample])
         Violation: one was not.
     """
     _judge_logs(history)
-    taken = [each for each in history.taken if each.informer == spec.name]
-    for each in taken:
+    transitions = [each for each in history.transitions if each.informer == spec.name]
+    for each in transitions:
         _judge_outcome(each)
-    troubles = [each for each in history.troubles if each.informer == spec.name]
-    told = Counter(each.cause for each in troubles if not _is_news(each))
-    failed = (each for each in taken if each.row not in WELL | ANSWERS and not _is_usual(each))
+    problems = [each for each in history.problems if each.informer == spec.name]
+    reported = Counter(each.cause for each in problems if not _is_not_a_request(each))
+    failed = (
+        each
+        for each in transitions
+        if each.row not in WELL | ANSWERS and not _is_expected_idle_timeout(each)
+    )
     found = Counter(each.outcome.name.lower() for each in failed)
-    if told != found:
-        what = f"the error hook of {spec.name} was told of {dict(told)}, there were {dict(found)}"
+    if reported != found:
+        what = (
+            f"the error hook of {spec.name} was told of {dict(reported)}, there were {dict(found)}"
+        )
         raise Violation(10, what, time=history.ending.time)
-    _judge_rejected(history, spec, troubles)
-    requests = [each for each in troubles if each.phase != "handler"]  # those count by listener
+    _judge_rejected(history, spec, problems)
+    requests = [each for each in problems if each.phase != "handler"]  # those count by listener
     counted = Counter((each.informer, each.phase, _kind(each.error)) for each in requests)
     measured = {key: times for key, times in history.counted.items() if key[0] == spec.name}
     if counted != measured:
         what = f"metrics counted {measured}, there were {dict(counted)}"
         raise Violation(10, what, time=history.ending.time)
-    rewinds = [each.order for each in troubles if each.phase == "rewind"]
-    failures = [each for each in troubles if not _is_news(each)]
+    rewinds = [each.order for each in problems if each.phase == "rewind"]
+    failures = [each for each in problems if not _is_not_a_request(each)]
     orders = [each.order for each in failures]
     for sample in samples:
         if sample.rewinds != bisect_left(rewinds, sample.order):
@@ -145,28 +149,30 @@ def judge_reporting(history: History, spec: InformerSpec, samples: list[Sample])
             raise Violation(10, what, time=sample.time, evidence=[sample])
 
 
-def _is_usual(taken: Transition) -> bool:
+def _is_expected_idle_timeout(transition: Transition) -> bool:
     """Whether it is a silence that has come again and again: no failure."""
-    patient = taken.cadence is not None and taken.cadence >= PATIENT
-    return patient and taken.row == (Phase.WATCH, Outcome.IDLE_TIMEOUT)
+    long_interval = (
+        transition.bookmark_interval is not None and transition.bookmark_interval >= LONG_INTERVAL
+    )
+    return long_interval and transition.row == (Phase.WATCH, Outcome.IDLE_TIMEOUT)
 
 
-def _is_news(trouble: ProblemReported) -> bool:
+def _is_not_a_request(problem: ProblemReported) -> bool:
     """Whether it is no request that failed."""
     return (
-        trouble.phase in ("rewind", "object", "handler") or trouble.cause == "api_version_changed"
+        problem.phase in ("rewind", "object", "handler") or problem.cause == "api_version_changed"
     )
 
 
-def _judge_rejected(history: History, spec: InformerSpec, troubles: list[ProblemReported]) -> None:
+def _judge_rejected(history: History, spec: InformerSpec, problems: list[ProblemReported]) -> None:
     """What isn't cached is logged, and the error hook is told of it."""
-    told = sum(each.phase == "object" for each in troubles)
+    reported = sum(each.phase == "object" for each in problems)
     of, stays = f"{spec.name}: ", "; what was cached of it stays"
     logged = sum(
         each.message.startswith(of) and each.message.endswith(stays) for each in history.logs
     )
-    if told != logged:
-        what = f"{spec.name} logged {logged} rejections, the error hook was told of {told}"
+    if reported != logged:
+        what = f"{spec.name} logged {logged} rejections, the error hook was told of {reported}"
         raise Violation(10, what, time=history.ending.time)
 
 
@@ -181,15 +187,20 @@ def _judge_logs(history: History) -> None:
             raise Violation(10, what, time=time)
 
 
-def _judge_outcome(taken: Transition) -> None:
+def _judge_outcome(transition: Transition) -> None:
     """A request that failed was not taken for one that went well."""
-    request = taken.request
+    request = transition.request
     lasted = (request.ended or request.time) - request.time
-    gone = request.expired and taken.outcome not in (Outcome.EXPIRED, Outcome.VERSION_TOO_LARGE)
+    expired = request.expired and transition.outcome not in (
+        Outcome.EXPIRED,
+        Outcome.VERSION_TOO_LARGE,
+    )
     unserved = request.kind == "watch" and not request.changes and lasted < SHORT
-    if gone or (taken.row in WELL and (request.failure or unserved)):
-        what = f"a request that failed was taken for {taken.outcome.name}"
-        raise Violation(10, what, time=taken.time, evidence=[request, request.failure, taken])
+    if expired or (transition.row in WELL and (request.failure or unserved)):
+        what = f"a request that failed was taken for {transition.outcome.name}"
+        raise Violation(
+            10, what, time=transition.time, evidence=[request, request.failure, transition]
+        )
 
 
 def _kind(error: str) -> str:
@@ -249,8 +260,8 @@ def judge_politeness(history: History) -> None:
     """
     for spec in history.plan.informers:
         requests = [each for each in history.requests if each.informer == spec.name]
-        taken = [each for each in history.taken if each.informer == spec.name]
-        pairs = list(zip(taken, requests[1:], strict=False))
+        transitions = [each for each in history.transitions if each.informer == spec.name]
+        pairs = list(zip(transitions, requests[1:], strict=False))
         _judge_waits(pairs)
         _judge_budget(pairs)
         _judge_fallback(pairs)
@@ -258,27 +269,31 @@ def judge_politeness(history: History) -> None:
 
 def _judge_waits(pairs: list[tuple[Transition, Request]]) -> None:
     failures, waited_until, brief = 0, float("-inf"), False
-    for taken, following in pairs:
-        was_brief, brief = brief, taken.row == (Phase.WATCH, Outcome.SHORT_WATCH)
-        if brief and was_brief and following.time - taken.request.time < SPACE - DRIFT:
-            raise _too_soon(taken, following, f"a watch that was cut short allows it after {SPACE}")
-        if brief or taken.row in WELL or taken.row in AT_ONCE:
+    for transition, following in pairs:
+        was_brief, brief = brief, transition.row == (Phase.WATCH, Outcome.SHORT_WATCH)
+        if brief and was_brief and following.time - transition.request.time < SPACE - DRIFT:
+            raise _too_soon(
+                transition, following, f"a watch that was cut short allows it after {SPACE}"
+            )
+        if brief or transition.row in WELL or transition.row in AT_ONCE:
             continue
-        if taken.time - waited_until >= POLICY.reset_after - DRIFT:
+        if transition.time - waited_until >= POLICY.reset_after - DRIFT:
             failures = 0
         failures += 1
         least = min(POLICY.maximum, POLICY.initial * POLICY.factor ** min(failures - 1, 64))
-        if failures == 1 and taken.row in ONCE_AT_ONCE:
+        if failures == 1 and transition.row in ONCE_AT_ONCE:
             least = 0.0
-        least = max(least, taken.request.retry_after)
-        if following.time - taken.time < least - EPSILON:
-            raise _too_soon(taken, following, f"failure {failures} allows it after {least:.3f} s")
+        least = max(least, transition.request.retry_after)
+        if following.time - transition.time < least - EPSILON:
+            raise _too_soon(
+                transition, following, f"failure {failures} allows it after {least:.3f} s"
+            )
         waited_until = following.time
 
 
-def _too_soon(taken: Transition, following: Request, why: str) -> Violation:
-    what = f"asked after {following.time - taken.time:.3f} s, {why}"
-    evidence = [taken.request, taken, taken.request.failure, following]
+def _too_soon(transition: Transition, following: Request, why: str) -> Violation:
+    what = f"asked after {following.time - transition.time:.3f} s, {why}"
+    evidence = [transition.request, transition, transition.request.failure, following]
     return Violation(11, what, time=following.time, evidence=evidence)
 
 
@@ -286,13 +301,14 @@ def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
     since: float | None = None
     early: list[Request] = []
     late: list[Request] = []
-    for taken, following in pairs:
+    for transition, following in pairs:
         # Watches that are cut short have a distance of their own.
         quick = (
-            taken.time - taken.request.time <= QUICK and taken.outcome is not Outcome.SHORT_WATCH
+            transition.time - transition.request.time <= QUICK
+            and transition.outcome is not Outcome.SHORT_WATCH
         )
-        since = (taken.request.time if since is None else since) if quick else None
-        if taken.row not in WELL:
+        since = (transition.request.time if since is None else since) if quick else None
+        if transition.row not in WELL:
             early.append(following)
             if since is not None and following.time - since >= LONG:
                 late.append(following)
@@ -312,13 +328,13 @@ def _judge_count(asked: list[Request], seconds: float, most: int) -> None:
 def _judge_fallback(pairs: list[tuple[Transition, Request]]) -> None:
     """What is known of WatchLists is remembered, and nothing else is taken for it."""
     until = float("-inf")
-    for taken, following in pairs:
-        streaming = taken.phase is Phase.WATCHLIST
-        if streaming and taken.outcome in FALLBACKS:
-            until = taken.time + REMEMBERED
+    for transition, following in pairs:
+        streaming = transition.phase is Phase.WATCHLIST
+        if streaming and transition.outcome in FALLBACKS:
+            until = transition.time + REMEMBERED
         if following.kind == "watchlist" and following.time < until:
             what = "a WatchList is asked for again, which does not work here"
-            raise Violation(11, what, time=following.time, evidence=[taken, following])
-        if streaming and taken.outcome in NO_REASON and following.kind != "watchlist":
+            raise Violation(11, what, time=following.time, evidence=[transition, following])
+        if streaming and transition.outcome in NO_REASON and following.kind != "watchlist":
             what = "lists are used instead of WatchLists, for no good reason"
-            raise Violation(11, what, time=following.time, evidence=[taken, following])
+            raise Violation(11, what, time=following.time, evidence=[transition, following])

@@ -33,18 +33,16 @@ from tests.simulation.records import (
     Write,
 )
 
-__all__ = ["Rewinds", "Truth", "Walk"]
-
 
 class TimelineCursor:
     """The states of one timeline, from the first one on."""
 
     def __init__(
-        self, changes: Sequence[tuple[int, ObjectKey, Version | None]], kept: int = 0
+        self, changes: Sequence[tuple[int, ObjectKey, Version | None]], backup_version: int = 0
     ) -> None:
         """Begin before everything."""
         self.version = 0
-        self.kept = kept
+        self.backup_version = backup_version
         """The version of the backup that it began with; 0 for none."""
         self._changes = changes
         self._next = 0
@@ -67,7 +65,7 @@ class TimelineCursor:
 class _Timeline:
     began: int = 0
     """The number of the moment."""
-    kept: int = 0
+    backup_version: int = 0
     changes: list[tuple[int, ObjectKey, Version | None]] = field(
         default_factory=list[tuple[int, ObjectKey, Version | None]]
     )
@@ -97,7 +95,7 @@ class Oracle:
             if isinstance(record, Restored):
                 self._go_back(record)
             elif spec.namespace in (None, record.key.namespace):
-                self._follow(record, selected=not record.gone and self._selects(record))
+                self._follow(record, selected=not record.deleted and self._selects(record))
 
     def _selects(self, write: Write) -> bool:
         """Whether it is to be cached: what a transform drops is as good as not selected."""
@@ -123,11 +121,11 @@ class Oracle:
 
     def _go_back(self, restored: Restored) -> None:
         """The state is that of a backup, and so is everything before it."""
-        kept = restored.kept
-        source = [line for line in self._timelines if line.began <= kept.order][-1]
-        shared = [change for change in source.changes if change[0] <= kept.version]
-        self._timelines.append(_Timeline(restored.order, kept.version, shared))
-        state = TimelineCursor(shared).to(kept.version)
+        backup = restored.backup
+        source = [line for line in self._timelines if line.began <= backup.order][-1]
+        shared = [change for change in source.changes if change[0] <= backup.version]
+        self._timelines.append(_Timeline(restored.order, backup.version, shared))
+        state = TimelineCursor(shared).to(backup.version)
         for key, version in self.final.items():
             if key not in state or state[key].uid != version.uid:
                 self.exits.setdefault((key, version.uid), []).append(restored)
@@ -136,7 +134,7 @@ class Oracle:
     def cursors(self, *, until: int) -> list[TimelineCursor]:
         """A walk through each timeline that began before a moment."""
         return [
-            TimelineCursor(each.changes, each.kept)
+            TimelineCursor(each.changes, each.backup_version)
             for each in self._timelines
             if each.began <= until
         ]
@@ -162,20 +160,20 @@ class Rewinds:
         """Find out what it announced, and what it could not know."""
         self.announced = [
             each.order
-            for each in history.troubles
+            for each in history.problems
             if each.informer == informer and each.phase == "rewind"
         ]
         """When."""
         self.moved = [
             each.order
-            for each in history.troubles
+            for each in history.problems
             if each.informer == informer and each.cause == "api_version_changed"
         ]
         """When the resource was found in another version: then all objects are told once more."""
         self._history = history
         self._informer = informer
-        self._taken = [each for each in history.taken if each.informer == informer]
-        self.lost = min((self._lost(each) for each in history.restores), default=NEVER)
+        self._transitions = [each for each in history.transitions if each.informer == informer]
+        self.lost = min((self._lost_from(each) for each in history.restores), default=NEVER)
         """From when on its state is not judged: the number of a moment, or ``inf``."""
 
     def by(self, order: int) -> int:
@@ -187,9 +185,9 @@ class Rewinds:
         restores = (each.order for each in self._history.restores if each.order > made)
         return any(since < said < order for since in restores for said in self.announced)
 
-    def gone(self, order: int) -> bool:
+    def not_served(self, order: int) -> bool:
         """Whether discovery had said, before a moment, that the resource isn't served."""
-        looked = (each for each in self._taken if each.outcome is Outcome.NOT_SERVED)
+        looked = (each for each in self._transitions if each.outcome is Outcome.NOT_SERVED)
         return any(each.order < order for each in looked)
 
     def judge(self) -> None:
@@ -204,10 +202,10 @@ class Rewinds:
 
     # -- what can't be known ------------------------------------------------------------------
 
-    def _lost(self, restored: Restored) -> float:
+    def _lost_from(self, restored: Restored) -> float:
         """When it was too late to notice; ``inf`` if it was not."""
         known = self._known_at(restored)
-        if known <= restored.kept.version:
+        if known <= restored.backup.version:
             return NEVER  # it had seen nothing of what was undone
         said = min((each for each in self.announced if each > restored.order), default=NEVER)
         again = min(
@@ -224,7 +222,7 @@ class Rewinds:
         )
         if said < NEVER or passed < NEVER:
             return NEVER if said < passed else passed
-        blind = all(each.cadence is None for each in self._taken)
+        blind = all(each.bookmark_interval is None for each in self._transitions)
         return restored.order if blind else NEVER
 
     def _known_at(self, restored: Restored) -> int:
@@ -237,7 +235,7 @@ class Rewinds:
             ),
             default=NEVER,
         )
-        before: list[Transition] = [each for each in self._taken if each.order < asked]
+        before: list[Transition] = [each for each in self._transitions if each.order < asked]
         return int(before[-1].version or 0) if before else 0
 
     def __repr__(self) -> str:

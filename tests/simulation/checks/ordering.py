@@ -10,26 +10,24 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from aioinformer._core.objects.kube_object import ObjectKey
-from tests.simulation.checks.oracle import Rewinds, Oracle
+from tests.simulation.checks.oracle import Oracle, Rewinds
 from tests.simulation.checks.violation import Violation
 from tests.simulation.listeners import passes, shown
 from tests.simulation.records import (
+    EventDelivered,
     Joined,
     ListenerSample,
     Sample,
     State,
-    EventDelivered,
     Version,
 )
-
-__all__ = ["Hearing"]
 
 
 class OrderingCheck:
     """One listener's part of a history."""
 
     def __init__(
-        self, joined: Joined, told: Sequence[EventDelivered], oracle: Oracle, rewinds: Rewinds
+        self, joined: Joined, delivered: Sequence[EventDelivered], oracle: Oracle, rewinds: Rewinds
     ) -> None:
         """Take up what a listener was told since it ``joined``."""
         self.name = joined.listener.name
@@ -38,7 +36,7 @@ class OrderingCheck:
         self._passing = joined.listener.passing
         self._changes = joined.listener.changes
         self._joined = joined
-        self.told = list(told)
+        self.delivered = list(delivered)
         """What it was told."""
         self._oracle = oracle
         self._rewinds = rewinds
@@ -63,76 +61,76 @@ class OrderingCheck:
         Raises:
             Violation: it was told what it may not be told.
         """
-        for told in self.told:
-            if told.order > self._rewinds.lost:
+        for event in self.delivered:
+            if event.order > self._rewinds.lost:
                 return
-            match told.what:
+            match event.what:
                 case "added":
-                    self._added(told)
+                    self._added(event)
                 case "updated":
-                    self._updated(told)
+                    self._updated(event)
                 case "deleted":
-                    self._deleted(told)
-            self._leads(told)
-            self._last[told.key] = told
+                    self._deleted(event)
+            self._check_cache_leads(event)
+            self._last[event.key] = event
 
     # -- one event ----------------------------------------------------------------------------
 
-    def _added(self, told: EventDelivered) -> None:
-        if told.key in self.held:
-            promise = 5 if told.note == "initial" else 2
-            self._broken(promise, "what it holds already is added", told)
-        self._existed(told)
-        if told.note == "initial":
-            self._initially(told)
-        elif self._was_skipped(told):
-            self._broken(5, "what was cached when it joined was not told as initial", told)
-        self._forward(told)
-        self.held[told.key] = told.version
+    def _added(self, event: EventDelivered) -> None:
+        if event.key in self.held:
+            promise = 5 if event.note == "initial" else 2
+            self._broken(promise, "what it holds already is added", event)
+        self._check_existed(event)
+        if event.note == "initial":
+            self._initially(event)
+        elif self._was_skipped(event):
+            self._broken(5, "what was cached when it joined was not told as initial", event)
+        self._check_version(event)
+        self.held[event.key] = event.version
 
-    def _updated(self, told: EventDelivered) -> None:
-        held = self.held.get(told.key)
-        if held is None or not self.stands_for(told.key, held, told.old):
-            self._broken(2, f"the update doesn't start from what it holds ({held})", told)
-        if held.uid != told.version.uid:
-            self._broken(2, "an update leads from one object to another", told)
-        if told.note == "resync":
-            if told.version != told.old:
-                self._broken(2, "a resync tells something new", told)
-            self.held[told.key] = told.version
+    def _updated(self, event: EventDelivered) -> None:
+        held = self.held.get(event.key)
+        if held is None or not self.stands_for(event.key, held, event.old):
+            self._broken(2, f"the update doesn't start from what it holds ({held})", event)
+        if held.uid != event.version.uid:
+            self._broken(2, "an update leads from one object to another", event)
+        if event.note == "resync":
+            if event.version != event.old:
+                self._broken(2, "a resync tells something new", event)
+            self.held[event.key] = event.version
             return
-        if self._changes and not told.merged and self._shows_the_same(told):
-            self._broken(2, "a change that its filter doesn't pass is told", told)
-        if told.version == held and not self._rewinds.moved:
-            self._broken(4, "it is told what has not changed", told)
-        self._existed(told)
-        self._forward(told)
-        self.held[told.key] = told.version
+        if self._changes and not event.merged and self._shows_the_same(event):
+            self._broken(2, "a change that its filter doesn't pass is told", event)
+        if event.version == held and not self._rewinds.moved:
+            self._broken(4, "it is told what has not changed", event)
+        self._check_existed(event)
+        self._check_version(event)
+        self.held[event.key] = event.version
 
-    def _deleted(self, told: EventDelivered) -> None:
-        held = self.held.pop(told.key, None)
-        if held is None or held.uid != told.version.uid:
-            self._broken(2, f"what it doesn't hold is deleted ({held})", told)
-        if told.note == "filtered":
-            self._filtered(told, held)
-        elif not self._oracle.left(told.key, held, before=told.order):
-            self._broken(2, "what the server still has is deleted", told)
+    def _deleted(self, event: EventDelivered) -> None:
+        held = self.held.pop(event.key, None)
+        if held is None or held.uid != event.version.uid:
+            self._broken(2, f"what it doesn't hold is deleted ({held})", event)
+        if event.note == "filtered":
+            self._filtered(event, held)
+        elif not self._oracle.left(event.key, held, before=event.order):
+            self._broken(2, "what the server still has is deleted", event)
         # Merged with the update before it, a deletion shows the state that it would have told.
-        untold = told.version != held and not (told.merged or self._changes)
-        if told.note == "vanished" and untold:
-            self._broken(4, "what vanished is shown in a state that was not told", told)
-        if told.version.number < held.number:
-            self._step_back(told)
+        untold = event.version != held and not (event.merged or self._changes)
+        if event.note == "vanished" and untold:
+            self._broken(4, "what vanished is shown in a state that was not told", event)
+        if event.version.number < held.number:
+            self._step_back(event)
 
-    def _filtered(self, told: EventDelivered, held: Version) -> None:
+    def _filtered(self, event: EventDelivered, held: Version) -> None:
         """As in client-go, what ceases to pass is deleted, as it was when it passed."""
-        self._existed(told)
-        rewound = self._rewinds.by(told.order) > 0
-        for write in self._oracle.states[told.key, held.uid]:
-            later = write.version > told.version.number or rewound
-            if later and write.order < told.order and not passes(self._passing, write):
+        self._check_existed(event)
+        rewound = self._rewinds.by(event.order) > 0
+        for write in self._oracle.states[event.key, held.uid]:
+            later = write.version > event.version.number or rewound
+            if later and write.order < event.order and not passes(self._passing, write):
                 return
-        self._broken(2, "what passes its filter is deleted as if it didn't", told)
+        self._broken(2, "what passes its filter is deleted as if it didn't", event)
 
     def stands_for(self, key: ObjectKey, held: Version | None, other: Version | None) -> bool:
         """Whether who holds the one may be taken to hold the other: it is the same, or there was
@@ -144,67 +142,67 @@ class OrderingCheck:
         known = {shown(self._changes, each) for each in writes if each is not None}
         return held.uid == other.uid and len(known) < 2
 
-    def _shows_the_same(self, told: EventDelivered) -> bool:
-        return self.stands_for(told.key, told.old, told.version)
+    def _shows_the_same(self, event: EventDelivered) -> bool:
+        return self.stands_for(event.key, event.old, event.version)
 
-    def _existed(self, told: EventDelivered) -> None:
-        if (told.key, told.version) not in self._oracle.stored:
-            self._broken(2, "the server never held this in its selection", told)
-        if not self._passes(told.key, told.version):
-            self._broken(2, "what doesn't pass its filter is told", told)
+    def _check_existed(self, event: EventDelivered) -> None:
+        if (event.key, event.version) not in self._oracle.stored:
+            self._broken(2, "the server never held this in its selection", event)
+        if not self._passes(event.key, event.version):
+            self._broken(2, "what doesn't pass its filter is told", event)
 
-    def _forward(self, told: EventDelivered) -> None:
-        last = self._last.get(told.key)
-        if last is not None and told.version.number <= last.version.number:
+    def _check_version(self, event: EventDelivered) -> None:
+        last = self._last.get(event.key)
+        if last is not None and event.version.number <= last.version.number:
             # After a deletion too: what comes back comes in a later state.
-            self._step_back(told)
+            self._step_back(event)
 
-    def _step_back(self, told: EventDelivered) -> None:
+    def _step_back(self, event: EventDelivered) -> None:
         """Allowed once for each time that the server was announced to have gone back."""
-        steps = self._steps_back[told.key] = self._steps_back.get(told.key, 0) + 1
-        if steps > self._rewinds.by(told.order):
-            self._broken(2, "it goes back in time", told)
+        steps = self._steps_back[event.key] = self._steps_back.get(event.key, 0) + 1
+        if steps > self._rewinds.by(event.order):
+            self._broken(2, "it goes back in time", event)
 
     # -- promise 5 ----------------------------------------------------------------------------
 
-    def _initially(self, told: EventDelivered) -> None:
-        which = (told.key, told.version.uid)
+    def _initially(self, event: EventDelivered) -> None:
+        which = (event.key, event.version.uid)
         if which in self._initial:
-            self._broken(5, "it is told twice of what it found", told)
+            self._broken(5, "it is told twice of what it found", event)
         self._initial.add(which)
         found = self._joined.cached
-        if found is not None and found.get(told.key) != told.version:
-            self._broken(5, f"what it found was another state ({found.get(told.key)})", told)
+        if found is not None and found.get(event.key) != event.version:
+            self._broken(5, f"what it found was another state ({found.get(event.key)})", event)
 
-    def _was_skipped(self, told: EventDelivered) -> bool:
+    def _was_skipped(self, event: EventDelivered) -> bool:
         """Whether this is the first word of an object that was cached when it joined."""
-        found = self._found.get(told.key)
-        if found is None or found.uid != told.version.uid:
+        found = self._found.get(event.key)
+        if found is None or found.uid != event.version.uid:
             return False
-        if (told.key, found.uid) in self._initial:
+        if (event.key, found.uid) in self._initial:
             return False
-        return not self._oracle.left(told.key, found, before=told.order)
+        return not self._oracle.left(event.key, found, before=event.order)
 
     # -- promise 3 ----------------------------------------------------------------------------
 
-    def _leads(self, told: EventDelivered) -> None:
+    def _check_cache_leads(self, event: EventDelivered) -> None:
         """The cache shows what is told, or something later."""
-        cached = told.cached
-        if self._rewinds.undone(self._oracle.made(told.key, told.version), told.order):
+        cached = event.cached
+        if self._rewinds.undone(self._oracle.made(event.key, event.version), event.order):
             return  # the cache is ahead: it shows the state that the server has gone back to
-        if told.what == "deleted":
+        if event.what == "deleted":
             if (
                 cached is not None
-                and cached.number <= told.version.number
-                and (cached.uid == told.version.uid)
+                and cached.number <= event.version.number
+                and (cached.uid == event.version.uid)
             ):
-                self._broken(3, f"what is still cached ({cached}) is told to be gone", told)
+                self._broken(3, f"what is still cached ({cached}) is told to be gone", event)
             return
         if cached is None:
-            if not self._oracle.left(told.key, told.version, before=told.order):
-                self._broken(3, "the cache doesn't show what is told", told)
-        elif cached.number < told.version.number:
-            self._broken(3, f"the cache is behind ({cached})", told)
+            if not self._oracle.left(event.key, event.version, before=event.order):
+                self._broken(3, "the cache doesn't show what is told", event)
+        elif cached.number < event.version.number:
+            self._broken(3, f"the cache is behind ({cached})", event)
 
     # -- promise 6 ----------------------------------------------------------------------------
 
@@ -218,10 +216,10 @@ class OrderingCheck:
             return
         if not sample.synced:
             self._broken_at(6, "a listener is synced before its informer", sample)
-        found_and_told = [told for told in self.told if told.note == "initial"]
-        if late := [told for told in found_and_told if not 0 < told.returned < sample.order]:
+        found_and_told = [event for event in self.delivered if event.note == "initial"]
+        if late := [event for event in found_and_told if not 0 < event.returned < sample.order]:
             self._broken_at(6, "it is synced, but not through with what it found", sample, late[0])
-        done = {(told.key, told.version.uid) for told in found_and_told}
+        done = {(event.key, event.version.uid) for event in found_and_told}
         for key, found in self._found.items():
             if (key, found.uid) in done:
                 continue
@@ -232,12 +230,12 @@ class OrderingCheck:
 
     # -- evidence -----------------------------------------------------------------------------
 
-    def _broken(self, promise: int, what: str, told: EventDelivered) -> NoReturn:
-        before = self._last.get(told.key)
-        exits = self._oracle.exits.get((told.key, told.version.uid), [])
-        evidence = [each for each in (self._joined, before, told, *exits[-1:]) if each is not None]
+    def _broken(self, promise: int, what: str, event: EventDelivered) -> NoReturn:
+        before = self._last.get(event.key)
+        exits = self._oracle.exits.get((event.key, event.version.uid), [])
+        evidence = [each for each in (self._joined, before, event, *exits[-1:]) if each is not None]
         raise Violation(
-            promise, f"{self.name}: {what}", time=told.time, key=told.key, evidence=evidence
+            promise, f"{self.name}: {what}", time=event.time, key=event.key, evidence=evidence
         )
 
     def _broken_at(self, promise: int, what: str, sample: Sample, *more: object) -> NoReturn:
@@ -245,4 +243,4 @@ class OrderingCheck:
         raise Violation(promise, f"{self.name}: {what}", time=sample.time, evidence=evidence)
 
     def __repr__(self) -> str:
-        return f"<Hearing of {self.name} told={len(self.told)} held={len(self.held)}>"
+        return f"<Hearing of {self.name} told={len(self.delivered)} held={len(self.held)}>"

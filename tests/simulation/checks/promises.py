@@ -20,13 +20,11 @@ from tests.simulation.checks.limits import (
     judge_politeness,
     judge_reporting,
 )
-from tests.simulation.checks.oracle import Rewinds, Oracle, TimelineCursor
+from tests.simulation.checks.oracle import Oracle, Rewinds, TimelineCursor
 from tests.simulation.checks.ordering import OrderingCheck
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import InformerSpec, ListenerSpec
-from tests.simulation.records import History, ListenerSample, Sample, State, EventDelivered
-
-__all__ = ["Violation", "judge"]
+from tests.simulation.records import EventDelivered, History, ListenerSample, Sample, State
 
 PROMPT = 2.0
 """Seconds that a quick listener may wait for its next event: none, but for what the clock costs."""
@@ -41,9 +39,9 @@ def judge(history: History) -> None:
         Violation: one was broken.
     """
     judge_liveness(history)
-    told: dict[str, list[EventDelivered]] = {}
-    for each in history.told:
-        told.setdefault(each.listener, []).append(each)
+    delivered: dict[str, list[EventDelivered]] = {}
+    for each in history.delivered:
+        delivered.setdefault(each.listener, []).append(each)
     for spec in history.plan.informers:
         samples = [each for each in history.samples if each.informer == spec.name]
         rewinds = Rewinds(history, spec.name)
@@ -51,16 +49,16 @@ def judge(history: History) -> None:
         oracle = Oracle(history.writes, spec, history.restores)
         _judge_states([each for each in samples if each.order < rewinds.lost], oracle, rewinds)
         _judge_synced(history, spec, samples)
-        checks = _record_problem(history, spec, oracle, told, rewinds)
-        _judge_promptness(history, samples, told)
+        checks = _check_order(history, spec, oracle, delivered, rewinds)
+        _judge_promptness(history, samples, delivered)
         _judge_latches(samples, checks, history)
         judge_bounds(history, spec, samples)
         judge_reporting(history, spec, samples)
-        judge_calls(history, spec, samples[-1], told)
+        judge_calls(history, spec, samples[-1], delivered)
         if samples[-1].order < rewinds.lost:
             judge_resyncs(history, spec, samples[-1], checks)
             _judge_convergence(history, samples[-1], oracle, checks)
-    judge_departures(history, told)
+    judge_departures(history, delivered)
     judge_idle_timeouts(history)
     judge_politeness(history)
 
@@ -78,11 +76,11 @@ def _judge_states(samples: list[Sample], oracle: Oracle, rewinds: Rewinds) -> No
     for sample in (each for each in samples if each.version):
         now = next((each for each in cursors if _is_true(sample, each)), None)
         if now is None:
-            if not sample.state and rewinds.gone(sample.order):
+            if not sample.state and rewinds.not_served(sample.order):
                 continue
             _not_true(sample, before, cursors[0])
         if now is not cursors[0]:
-            undone += before is not None and int(before.version) > now.kept
+            undone += before is not None and int(before.version) > now.backup_version
             cursors = cursors[cursors.index(now) :]
         if undone > rewinds.by(sample.order):
             what = f"the cache goes back to rv={sample.version}, and nobody was told"
@@ -140,9 +138,9 @@ def _judge_index(sample: Sample, oracle: Oracle) -> None:
 def _judge_synced(history: History, spec: InformerSpec, samples: list[Sample]) -> None:
     read = min(
         (
-            each.settled
+            each.initial_list_complete
             for each in history.requests
-            if each.informer == spec.name and each.settled and each.kind != "probe"
+            if each.informer == spec.name and each.initial_list_complete and each.kind != "probe"
         ),
         default=None,
     )
@@ -162,11 +160,11 @@ def _judge_synced(history: History, spec: InformerSpec, samples: list[Sample]) -
 # -- listeners ---------------------------------------------------------------------------------
 
 
-def _record_problem(
+def _check_order(
     history: History,
     spec: InformerSpec,
     oracle: Oracle,
-    told: dict[str, list[EventDelivered]],
+    delivered: dict[str, list[EventDelivered]],
     rewinds: Rewinds,
 ) -> dict[str, OrderingCheck]:
     left = {each.listener: each for each in history.left}
@@ -175,7 +173,7 @@ def _record_problem(
         name = joined.listener.name
         if joined.listener.informer != spec.name:
             continue
-        events = told.get(name, [])
+        events = delivered.get(name, [])
         if name in left and events and events[-1].order > left[name].order:
             what = f"{name} is told something after it has left"
             raise Violation(2, what, time=events[-1].time, evidence=[left[name], events[-1]])
@@ -203,7 +201,7 @@ def _judge_latches(
 
 
 def _judge_promptness(
-    history: History, samples: list[Sample], told: dict[str, list[EventDelivered]]
+    history: History, samples: list[Sample], delivered: dict[str, list[EventDelivered]]
 ) -> None:
     """A listener that is quick hears what waits for it at once, whatever others do (promise 7)."""
     left = {each.listener: each.time for each in history.left}
@@ -212,19 +210,19 @@ def _judge_promptness(
         name, merges = joined.listener.name, joined.listener.overflow == "coalesce"
         if not _is_prompt(joined.listener):
             continue
-        events = told.get(name, [])
+        events = delivered.get(name, [])
         following = 0
         for sample, later in pairwise((*samples, samples[-1])):
             while following < len(events) and events[following].order < sample.order:
                 following += 1
             if not _waits(sample, name):
                 continue
-            heard = events[following].time if following < len(events) else float("inf")
-            until = min(heard, left.get(name, heard))
+            delivered_at = events[following].time if following < len(events) else float("inf")
+            until = min(delivered_at, left.get(name, delivered_at))
             if merges:  # it may come to nothing, and is told no more then
                 until = min(until, later.time if _waits(later, name) else sample.time)
             if until > sample.time + PROMPT:
-                what = f"{name} has something to hear, and hears it at {heard:.6f} s"
+                what = f"{name} has something to hear, and hears it at {delivered_at:.6f} s"
                 raise Violation(7, what, time=sample.time, evidence=[sample, *sample.listeners])
 
 
@@ -254,9 +252,9 @@ def _stuck(history: History) -> set[str]:
 def _judge_convergence(
     history: History, last: Sample, oracle: Oracle, checks: dict[str, OrderingCheck]
 ) -> None:
-    gone = sorted(last.rejected - {str(key) for key in oracle.final})
-    if gone:
-        what = f"{last.informer} still rejects {gone[0]}, which the server has no more"
+    unknown = sorted(last.rejected - {str(key) for key in oracle.final})
+    if unknown:
+        what = f"{last.informer} still rejects {unknown[0]}, which the server has no more"
         raise Violation(1, what, time=last.time, evidence=[last])
     expected, shown = _without(oracle.final, last), _without(last.state, last)
     if expected != shown:

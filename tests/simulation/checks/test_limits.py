@@ -25,7 +25,7 @@ def history(asked: list[float], *rows: tuple[Phase, Outcome], lasting: float = 0
         ended = time + lasting
         request = Request(2 * order, time, "web", kind, "", ended=ended)
         made.requests.append(request)
-        made.taken.append(
+        made.transitions.append(
             Transition(2 * order + 1, ended, "web", phase, outcome, 0.0, request, "1", None)
         )
     return made

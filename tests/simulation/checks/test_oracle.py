@@ -12,8 +12,10 @@ from tests.simulation.records import BackupMade, Restored, Version, Write
 A, B = ObjectKey("web", "a"), ObjectKey("db", "b")
 
 
-def write(version: int, key: ObjectKey, app: str, *, uid: str = "1", gone: bool = False) -> Write:
-    return Write(version * 10, float(version), version, key, uid, app, "node", gone)
+def write(
+    version: int, key: ObjectKey, app: str, *, uid: str = "1", deleted: bool = False
+) -> Write:
+    return Write(version * 10, float(version), version, key, uid, app, "node", deleted)
 
 
 WRITES = [
@@ -21,8 +23,8 @@ WRITES = [
     write(2, B, "shop"),
     write(3, A, "blog"),
     write(4, A, "shop"),
-    write(5, B, "", gone=True),
-    write(6, A, "", gone=True),
+    write(5, B, "", deleted=True),
+    write(6, A, "", deleted=True),
     write(7, A, "shop", uid="2"),
 ]
 
@@ -79,8 +81,8 @@ def test_what_a_transform_drops_is_as_good_as_gone_and_the_rest_is_changed() -> 
 BACKUP = BackupMade(45, 4.5, 4)
 REWOUND = [
     *WRITES,
-    Write(100, 10.0, 5, A, "1", "shop", "node", gone=False, value=9),
-    Write(110, 11.0, 6, B, "", "", "", gone=True),
+    Write(100, 10.0, 5, A, "1", "shop", "node", deleted=False, value=9),
+    Write(110, 11.0, 6, B, "", "", "", deleted=True),
 ]
 RESTORED = [Restored(95, 9.5, BACKUP, 7)]
 
@@ -92,7 +94,7 @@ def test_after_a_rewind_there_are_two_states_of_a_version() -> None:
     assert after.to(4) == {A: Version("1", 4), B: Version("1", 2)}
     assert after.to(5) == {A: Version("1", 5, 9), B: Version("1", 2)}
     assert oracle.final == {A: Version("1", 5, 9)}
-    assert after.kept == 4
+    assert after.backup_version == 4
     assert len(oracle.cursors(until=94)) == 1
 
 

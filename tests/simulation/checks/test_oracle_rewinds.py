@@ -13,12 +13,12 @@ from tests.simulation.checks.oracle import Rewinds
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import Plan
 from tests.simulation.records import (
-    History,
     BackupMade,
+    History,
+    ProblemReported,
     Request,
     Restored,
     Transition,
-    ProblemReported,
     Write,
 )
 
@@ -27,7 +27,11 @@ BACKUP, RESTORE = 100, 1000
 
 
 def history(
-    *, known: int, announced: int | None = None, passed: int | None = None, cadence: float | None
+    *,
+    known: int,
+    announced: int | None = None,
+    passed: int | None = None,
+    bookmark_interval: float | None,
 ) -> History:
     """Of an informer that knew a version when the server went back.
 
@@ -35,30 +39,34 @@ def history(
         known: which one.
         announced: when it said so.
         passed: when the server gave out that version once more.
-        cadence: how far apart it took bookmarks to be.
+        bookmark_interval: how far apart it took bookmarks to be.
     """
     made = History(Plan(seed=0, informers=(), steps=()))
-    kept = BackupMade(BACKUP, 1.0, 10)
-    made.restores.append(Restored(RESTORE, 10.0, kept, 50))
+    backup = BackupMade(BACKUP, 1.0, 10)
+    made.restores.append(Restored(RESTORE, 10.0, backup, 50))
     made.requests += [
         Request(order, order / 100, "web", "watch", "") for order in (500, RESTORE + 10)
     ]
     row = Phase.WATCH, Outcome.ENDED
     asked = made.requests[0]
-    made.taken.append(Transition(RESTORE + 5, 10.0, "web", *row, 0.0, asked, str(known), cadence))
+    made.transitions.append(
+        Transition(RESTORE + 5, 10.0, "web", *row, 0.0, asked, str(known), bookmark_interval)
+    )
     if announced is not None:
-        made.troubles.append(ProblemReported(announced, 20.0, "web", "rewind", "rewound", ""))
+        made.problems.append(ProblemReported(announced, 20.0, "web", "rewind", "rewound", ""))
     for version in range(11, known + 1):
         order = (passed or RESTORE) - known + version
         if passed is not None:
             made.writes.append(
-                Write(order, 15.0, version, ObjectKey("web", "a"), "1", "shop", "node", gone=False)
+                Write(
+                    order, 15.0, version, ObjectKey("web", "a"), "1", "shop", "node", deleted=False
+                )
             )
     return made
 
 
 @pytest.mark.parametrize(
-    ("known", "announced", "passed", "cadence", "lost"),
+    ("known", "announced", "passed", "bookmark_interval", "lost"),
     [
         pytest.param(40, 1500, None, 60.0, inf, id="it was announced"),
         pytest.param(40, 1500, 2000, 60.0, inf, id="in time"),
@@ -70,14 +78,20 @@ def history(
     ],
 )
 def test_what_cant_be_known_is_not_judged(
-    known: int, announced: int | None, passed: int | None, cadence: float | None, lost: float
+    known: int,
+    announced: int | None,
+    passed: int | None,
+    bookmark_interval: float | None,
+    lost: float,
 ) -> None:
-    made = history(known=known, announced=announced, passed=passed, cadence=cadence)
+    made = history(
+        known=known, announced=announced, passed=passed, bookmark_interval=bookmark_interval
+    )
     assert Rewinds(made, "web").lost == lost
 
 
 def test_what_was_undone_is_what_was_made_before_and_announced_after() -> None:
-    rewinds = Rewinds(history(known=40, announced=1500, cadence=60.0), "web")
+    rewinds = Rewinds(history(known=40, announced=1500, bookmark_interval=60.0), "web")
     assert rewinds.undone(900, 1600)
     assert not rewinds.undone(900, 1400), "nobody has said so yet"
     assert not rewinds.undone(1100, 1600), "it was made afterwards"
@@ -86,6 +100,6 @@ def test_what_was_undone_is_what_was_made_before_and_announced_after() -> None:
 
 
 def test_an_announcement_needs_a_rewind() -> None:
-    Rewinds(history(known=40, announced=1500, cadence=60.0), "web").judge()
+    Rewinds(history(known=40, announced=1500, bookmark_interval=60.0), "web").judge()
     with pytest.raises(Violation, match="a rewind is announced that wasn't there"):
-        Rewinds(history(known=40, announced=900, cadence=60.0), "web").judge()
+        Rewinds(history(known=40, announced=900, bookmark_interval=60.0), "web").judge()

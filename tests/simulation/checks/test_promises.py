@@ -19,14 +19,14 @@ from tests.simulation.generator import draw
 from tests.simulation.plan import Visit
 from tests.simulation.records import (
     Ending,
+    EventDelivered,
     History,
     Left,
     Logged,
+    ProblemReported,
     Request,
     Sample,
     Transition,
-    EventDelivered,
-    ProblemReported,
     Version,
     Visited,
     Write,
@@ -57,8 +57,8 @@ def first(records: Iterable[T], where: Callable[[T], bool] = lambda _: True) -> 
     raise LookupError
 
 
-def told(history: History, where: Callable[[EventDelivered], bool]) -> EventDelivered:
-    return first(history.told, where)
+def first_delivered(history: History, where: Callable[[EventDelivered], bool]) -> EventDelivered:
+    return first(history.delivered, where)
 
 
 def last_sample(history: History) -> Sample:
@@ -69,27 +69,29 @@ def last_sample(history: History) -> Sample:
 
 
 def an_addition_is_forgotten(history: History) -> None:
-    again = told(history, lambda each: each.what == "updated" and not each.note)
-    history.told = [
+    again = first_delivered(history, lambda each: each.what == "updated" and not each.note)
+    history.delivered = [
         each
-        for each in history.told
+        for each in history.delivered
         if (each.listener, each.key, each.version) != (again.listener, again.key, again.old)
     ]
 
 
 def it_is_added_twice(history: History) -> None:
-    history.told.append(_at_the_end(history, lambda each: each.what == "added" and not each.note))
+    history.delivered.append(
+        _at_the_end(history, lambda each: each.what == "added" and not each.note)
+    )
 
 
 def it_is_found_twice(history: History) -> None:
-    history.told.append(_at_the_end(history, lambda each: each.note == "initial"))
+    history.delivered.append(_at_the_end(history, lambda each: each.note == "initial"))
 
 
 def _at_the_end(history: History, where: Callable[[EventDelivered], bool]) -> EventDelivered:
     """Something once more that is still held at the end."""
     there = {sample_listener.listener for sample_listener in last_sample(history).listeners}
     final = last_sample(history).state
-    again = told(
+    again = first_delivered(
         history,
         lambda each: where(each) and each.listener in there and final.get(each.key) == each.version,
     )
@@ -97,27 +99,27 @@ def _at_the_end(history: History, where: Callable[[EventDelivered], bool]) -> Ev
 
 
 def something_is_made_up(history: History) -> None:
-    some = told(history, lambda each: each.what == "added")
-    history.told.insert(0, replace(some, order=0, key=ELSEWHERE, note=""))
+    some = first_delivered(history, lambda each: each.what == "added")
+    history.delivered.insert(0, replace(some, order=0, key=ELSEWHERE, note=""))
 
 
 def it_crosses_uids(history: History) -> None:
-    some = told(history, lambda each: each.what == "updated" and not each.note)
+    some = first_delivered(history, lambda each: each.what == "updated" and not each.note)
     some.version = Version("another", some.version.number)
 
 
 def what_is_there_is_deleted(history: History) -> None:
     some = _at_the_end(history, lambda each: each.what == "added")
-    history.told.append(replace(some, what="deleted", note="deleted", cached=None))
+    history.delivered.append(replace(some, what="deleted", note="deleted", cached=None))
 
 
 def what_is_not_held_is_deleted(history: History) -> None:
-    some = told(history, lambda each: each.what == "deleted")
-    history.told.append(replace(some, key=ELSEWHERE))
+    some = first_delivered(history, lambda each: each.what == "deleted")
+    history.delivered.append(replace(some, key=ELSEWHERE))
 
 
 def what_vanished_has_changed(history: History) -> None:
-    some = told(history, lambda each: each.note == "vanished" and not each.merged)
+    some = first_delivered(history, lambda each: each.note == "vanished" and not each.merged)
     some.version = Version(some.version.uid, some.version.number + 1)
 
 
@@ -128,7 +130,7 @@ def what_one_who_merges_sees_vanish_has_changed(history: History) -> None:
         for each in history.joined
         if each.listener.overflow == "coalesce" and not each.listener.changes
     }
-    some = told(
+    some = first_delivered(
         history,
         lambda each: each.note == "vanished" and not each.merged and each.listener in merging,
     )
@@ -138,7 +140,9 @@ def what_one_who_merges_sees_vanish_has_changed(history: History) -> None:
 def a_change_that_nobody_asked_for_is_told(history: History) -> None:
     joined = first(history.joined, lambda each: each.listener.changes == "node")
     writes = {(each.key, each.version): each for each in history.writes}
-    told(history, lambda each: each.listener == joined.listener.name and _moved(each, writes))
+    first_delivered(
+        history, lambda each: each.listener == joined.listener.name and _moved(each, writes)
+    )
     joined.listener = replace(joined.listener, changes="app")
 
 
@@ -151,8 +155,8 @@ def _moved(each: EventDelivered, writes: dict[tuple[ObjectKey, int], Write]) -> 
 
 
 def a_filter_raises_and_nobody_hears_of_it(history: History) -> None:
-    clumsy = first(history.clumsy)
-    history.clumsy.append(replace(clumsy))
+    filter_error = first(history.filter_errors)
+    history.filter_errors.append(replace(filter_error))
 
 
 def a_handler_was_to_end_its_factory(history: History) -> None:
@@ -164,39 +168,39 @@ def an_end_comes_late(history: History) -> None:
 
 
 def a_rejection_is_not_told(history: History) -> None:
-    some = first(history.troubles, lambda each: each.phase == "object")
-    history.troubles.remove(some)
+    some = first(history.problems, lambda each: each.phase == "object")
+    history.problems.remove(some)
 
 
 def the_unchanged_is_told(history: History) -> None:
-    some = told(history, lambda each: each.note == "resync")
+    some = first_delivered(history, lambda each: each.note == "resync")
     some.note = ""
 
 
 def a_resync_has_news(history: History) -> None:
-    some = told(history, lambda each: each.what == "updated" and not each.note)
+    some = first_delivered(history, lambda each: each.what == "updated" and not each.note)
     some.note = "resync"
 
 
 def it_hears_after_leaving(history: History) -> None:
-    heard = {each.listener for each in history.told}
-    left: Left = first(history.left, lambda each: each.listener in heard)
+    receivers = {each.listener for each in history.delivered}
+    left: Left = first(history.left, lambda each: each.listener in receivers)
     left.order = 0
 
 
 def the_cache_is_behind(history: History) -> None:
-    some = told(history, lambda each: each.what == "updated" and not each.note)
+    some = first_delivered(history, lambda each: each.what == "updated" and not each.note)
     some.cached = some.old
 
 
 def the_cache_is_empty(history: History) -> None:
     some = _at_the_end(history, lambda each: each.what == "added")
     which = (some.listener, some.version)
-    told(history, lambda each: (each.listener, each.version) == which).cached = None
+    first_delivered(history, lambda each: (each.listener, each.version) == which).cached = None
 
 
 def the_cache_still_has_it(history: History) -> None:
-    some = told(history, lambda each: each.what == "deleted")
+    some = first_delivered(history, lambda each: each.what == "deleted")
     some.cached = some.version
 
 
@@ -204,12 +208,16 @@ def what_it_found_was_older(history: History) -> None:
     joined = first(history.joined, lambda each: bool(each.cached))
     found = joined.cached or {}
     joined.cached = {key: Version(each.uid, each.number - 1) for key, each in found.items()}
-    told(history, lambda each: each.listener == joined.listener.name and each.note == "initial")
+    first_delivered(
+        history, lambda each: each.listener == joined.listener.name and each.note == "initial"
+    )
 
 
 def what_it_found_was_not_initial(history: History) -> None:
     late = {each.listener.name for each in history.joined if each.cached}
-    told(history, lambda each: each.listener in late and each.note == "initial").note = ""
+    first_delivered(
+        history, lambda each: each.listener in late and each.note == "initial"
+    ).note = ""
 
 
 def the_state_is_not_true(history: History) -> None:
@@ -283,7 +291,7 @@ def _call(history: History, behaviour: str) -> EventDelivered:
     """A call of a listener with such a temper, that was over before the end."""
     tempers = {each.listener.name: each.listener.behaviour for each in history.joined}
     last = last_sample(history).order
-    return told(
+    return first_delivered(
         history,
         lambda each: (
             tempers[each.listener] == behaviour and not each.note and 0 < each.returned < last
@@ -293,7 +301,7 @@ def _call(history: History, behaviour: str) -> EventDelivered:
 
 def a_key_is_busy_twice(history: History) -> None:
     call = _call(history, "parallel")
-    following = told(
+    following = first_delivered(
         history,
         lambda each: (
             (each.listener, each.key) == (call.listener, call.key) and each.order > call.returned
@@ -304,7 +312,7 @@ def a_key_is_busy_twice(history: History) -> None:
 
 def two_calls_overlap(history: History) -> None:
     call = _call(history, "slow")
-    following = told(
+    following = first_delivered(
         history,
         lambda each: (
             each.listener == call.listener and each.key != call.key and each.order > call.returned
@@ -318,16 +326,18 @@ def a_call_outlasts_its_time(history: History) -> None:
 
 
 def a_call_has_no_time(history: History) -> None:
-    told(history, lambda each: each.raised != "" and each.until - each.time > 0.4).time += 0.3
+    first_delivered(
+        history, lambda each: each.raised != "" and each.until - each.time > 0.4
+    ).time += 0.3
     _call(history, "timed")
 
 
 def a_call_does_not_end(history: History) -> None:
-    told(history, lambda each: "slow" in each.listener and not each.note).returned = 0
+    first_delivered(history, lambda each: "slow" in each.listener and not each.note).returned = 0
 
 
 def an_error_was_not_hooked(history: History) -> None:
-    history.troubles.remove(first(history.troubles, lambda each: "HandlerCancelled" in each.error))
+    history.problems.remove(first(history.problems, lambda each: "HandlerCancelled" in each.error))
 
 
 def an_overflow_was_not_logged(history: History) -> None:
@@ -340,14 +350,14 @@ def an_overflow_was_none(history: History) -> None:
 
 
 def it_hears_after_its_end(history: History) -> None:
-    heard = {each.listener for each in history.told}
-    first(history.overflowed, lambda each: each.listener in heard).order = 0
+    receivers = {each.listener for each in history.delivered}
+    first(history.overflowed, lambda each: each.listener in receivers).order = 0
 
 
 def what_does_not_pass_is_told(history: History) -> None:
     filtered = {each.listener.name: each.listener.passing for each in history.joined}
     joined = first(history.joined, lambda each: each.listener.passing == "app=shop")
-    told(history, lambda each: each.listener == joined.listener.name)
+    first_delivered(history, lambda each: each.listener == joined.listener.name)
     assert filtered[joined.listener.name]
     joined.listener = replace(joined.listener, passing="app=blog")
 
@@ -355,29 +365,31 @@ def what_does_not_pass_is_told(history: History) -> None:
 def what_passes_is_taken_away(history: History) -> None:
     passing = {each.listener.name: each.listener.passing for each in history.joined}
     some = _at_the_end(history, lambda each: bool(passing[each.listener]) and each.what == "added")
-    history.told.append(replace(some, what="deleted", note="filtered", cached=None))
+    history.delivered.append(replace(some, what="deleted", note="filtered", cached=None))
 
 
 def it_is_told_again_too_often(history: History) -> None:
-    again = told(history, lambda each: each.note == "resync")
+    again = first_delivered(history, lambda each: each.note == "resync")
     joined = first(history.joined, lambda each: each.listener.name == again.listener)
     joined.time = again.time - 1
 
 
 def it_is_not_told_again(history: History) -> None:
     there = {sample_listener.listener for sample_listener in last_sample(history).listeners}
-    again = told(
+    again = first_delivered(
         history,
         lambda each: each.note == "resync" and "quick" in each.listener and each.listener in there,
     )
-    history.told = [
-        each for each in history.told if (each.listener, each.note) != (again.listener, "resync")
+    history.delivered = [
+        each
+        for each in history.delivered
+        if (each.listener, each.note) != (again.listener, "resync")
     ]
 
 
 def what_was_waited_for_goes_on(history: History) -> None:
     left = first(history.left, lambda each: each.waited)
-    told(history, lambda each: each.listener == left.listener).returned = left.order + 1
+    first_delivered(history, lambda each: each.listener == left.listener).returned = left.order + 1
 
 
 def _drained(history: History) -> Visited:
@@ -419,7 +431,7 @@ def health_shows_another_failure(history: History) -> None:
 
 
 def a_failure_was_not_told(history: History) -> None:
-    history.troubles.remove(first(history.troubles))
+    history.problems.remove(first(history.problems))
 
 
 def a_failure_was_not_counted(history: History) -> None:
@@ -427,20 +439,20 @@ def a_failure_was_not_counted(history: History) -> None:
 
 
 def a_failure_was_taken_for_an_end(history: History) -> None:
-    taken = first(history.taken, lambda each: bool(each.request.failure))
-    taken.phase, taken.outcome = Phase.WATCH, Outcome.ENDED
+    transition = first(history.transitions, lambda each: bool(each.request.failure))
+    transition.phase, transition.outcome = Phase.WATCH, Outcome.ENDED
 
 
 def a_rewind_was_made_up(history: History) -> None:
     if history.restores:
         raise LookupError
-    history.troubles.append(
+    history.problems.append(
         ProblemReported(1, 0.0, "shop", "rewind", "rewound", "ServerRewound: no")
     )
 
 
 def a_rewind_was_not_announced(history: History) -> None:
-    history.troubles.remove(first(history.troubles, lambda each: each.phase == "rewind"))
+    history.problems.remove(first(history.problems, lambda each: each.phase == "rewind"))
 
 
 def a_rewind_is_not_shown(history: History) -> None:
@@ -448,47 +460,48 @@ def a_rewind_is_not_shown(history: History) -> None:
 
 
 def silence_was_borne(history: History) -> None:
-    silent = first(history.taken, lambda each: each.request.silent is not None)
+    silent = first(history.transitions, lambda each: each.request.silent_since is not None)
     silent.request.ended = 1e6
     if silent.request.kind not in ("watch", "watchlist") or silent.request.answered > 1e9:
         raise LookupError
 
 
 def a_lively_watch_was_given_up(history: History) -> None:
-    given_up = first(history.taken, lambda each: each.outcome is Outcome.IDLE_TIMEOUT)
-    given_up.request.heard = (given_up.request.ended or 0.0) - 10
+    given_up = first(history.transitions, lambda each: each.outcome is Outcome.IDLE_TIMEOUT)
+    given_up.request.last_read = (given_up.request.ended or 0.0) - 10
 
 
 def an_initial_state_took_long(history: History) -> None:
     streamed = first(
-        history.taken, lambda each: each.phase is Phase.WATCHLIST and each.request.answered < 1e9
+        history.transitions,
+        lambda each: each.phase is Phase.WATCHLIST and each.request.answered < 1e9,
     )
     streamed.request.answered -= 400
 
 
 def it_asked_too_soon(history: History) -> None:
-    first(history.taken, _waited_after).time = 1e9
+    first(history.transitions, _waited_after).time = 1e9
 
 
-def _waited_after(taken: Transition) -> bool:
-    request = taken.request
-    return bool(request.failure) and not request.expired and taken.phase is Phase.WATCH
+def _waited_after(transition: Transition) -> bool:
+    request = transition.request
+    return bool(request.failure) and not request.expired and transition.phase is Phase.WATCH
 
 
 def the_server_asked_for_more(history: History) -> None:
-    first(history.taken, _waited_after).request.retry_after = 1e5
+    first(history.transitions, _waited_after).request.retry_after = 1e5
 
 
 def a_fallback_was_forgotten(history: History) -> None:
-    taken = first(
-        history.taken,
+    transition = first(
+        history.transitions,
         lambda each: each.row == (Phase.WATCHLIST, Outcome.ERROR_EVENT) and not each.version,
     )
-    first(history.requests, lambda each: _follows(each, taken)).kind = "watchlist"
+    first(history.requests, lambda each: _follows(each, transition)).kind = "watchlist"
 
 
-def _follows(request: Request, taken: Transition) -> bool:
-    return request.informer == taken.informer and request.order > taken.order
+def _follows(request: Request, transition: Transition) -> bool:
+    return request.informer == transition.informer and request.order > transition.order
 
 
 def something_is_left(history: History) -> None:

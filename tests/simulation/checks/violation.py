@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from aioinformer._core.objects.kube_object import ObjectKey
 
-__all__ = ["PROMISES", "Violation"]
-
 PROMISES = {
     1: "convergence",
     2: "order",
