@@ -413,7 +413,7 @@ class WithWatchDecoder(ObservedReflector):
         )
         async with Watchdog() as watchdog, self._source.watch(request) as chunks:
             self._opened = True
-            await stream.read(chunks, watchdog, self._liveness_policy)
+            await stream.read(chunks, watchdog, self._options.liveness)
         return stream.classify_timeout() if watchdog.expired else stream.classify_end()
 
 
