@@ -23,7 +23,7 @@ from aioinformer._runtime.informer.subscriptions import ListenerRegistry
 from aioinformer._runtime.informer.waiters import ObjectVersion
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
-from aioinformer.errors import NotRunning, Stale, UsageError
+from aioinformer.errors import CacheWaitTimeout, NotRunning, UsageError
 
 __all__ = ["CacheReader"]
 
@@ -119,7 +119,7 @@ class CacheReader(Generic[T]):
     async def run_with_timeout(
         self, timeout: float | None, description: str, work: Callable[[], Awaitable[R]]
     ) -> R:
-        """Return the result of ``work``; raise ``Stale`` with ``description`` when time is over."""
+        """Return the result of ``work``; raise ``CacheWaitTimeout`` when the time is over."""
         self._listeners.check_can_wait()
         limit = asyncio.timeout(timeout)
         try:
@@ -135,10 +135,10 @@ class CacheReader(Generic[T]):
         converted: T | None = found
         return converted if obj is None or self._view is None else self._view.convert(obj)
 
-    def _stale_error(self, timeout: float, description: str) -> Stale:
+    def _stale_error(self, timeout: float, description: str) -> CacheWaitTimeout:
         version = self._indexer.state.resource_version
         at = f"it is at resourceVersion {version}" if version else "it holds no state"
-        return Stale(
+        return CacheWaitTimeout(
             f"the cache of {self._name} doesn't show {description} after {timeout:g} s: {at}; "
             f"{self._describe()}",
             resource_version=version,

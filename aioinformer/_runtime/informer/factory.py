@@ -29,6 +29,7 @@ from aioinformer._runtime.informer.options import (
     InformerKeywords,
     InformerOptions,
     InformerRequest,
+    chosen_options,
 )
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.tasks.supervisor import Supervisor
@@ -309,7 +310,7 @@ class SharedInformerFactory:
             managed_fields=request.get("managed_fields", False),
             shape=Shape.checked(model, convert, request.get("transform")),
         )
-        return key, InformerOptions.chosen_in(request)
+        return key, chosen_options(request)
 
     def _get_or_create(
         self, key: InformerKey, indexers: Indexers[Any] | None, overrides: Mapping[str, Any]

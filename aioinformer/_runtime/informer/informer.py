@@ -163,13 +163,9 @@ class SharedInformer(Generic[T]):
         self._reflector = Reflector(
             source,
             self._queue,
-            backoff=options.backoff,
-            liveness=options.liveness,
+            options=options,
             habits=habits,
-            watch_list=options.watch_list,
-            page_size=options.page_size,
             managed_fields=managed_fields,
-            line_cap=options.line_cap,
             keep=self._converter,
             known=self._indexer.deduplicate,
             fail_fast=options.fail_fast,
@@ -403,7 +399,7 @@ class SharedInformer(Generic[T]):
             The object as it is cached now; ``None`` if it isn't cached.
 
         Raises:
-            Stale: not within that time; the error contains the informer's health.
+            CacheWaitTimeout: not within that time; the error contains the informer's health.
             NotComparable: the resourceVersion is no number, and the cache doesn't hold that very
                 version.
             ModelMismatch: ``convert=`` raised at the cached object.
@@ -436,7 +432,7 @@ class SharedInformer(Generic[T]):
             The object that passed.
 
         Raises:
-            Stale: not within that time; the error contains the informer's health.
+            CacheWaitTimeout: not within that time; the error contains the informer's health.
             ModelMismatch: ``convert=`` raised at a state to pass to the predicate.
             NotRunning: the informer ended before.
             UsageError: as for ``lister.get``, and as for ``wait_for`` in a handler.
@@ -459,7 +455,7 @@ class SharedInformer(Generic[T]):
 
         Raises:
             NotSynced: the initial list isn't complete yet.
-            Stale: not within that time.
+            CacheWaitTimeout: not within that time.
             FetchError: the request failed; ``Expired`` if the server had discarded each version
                 that the cache reached.
             NotRunning: the informer ended while this waited for a version to compare.

@@ -15,12 +15,13 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Literal, NoReturn
 
+from typing_extensions import Unpack
+
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.codec.shape import Converter
-from aioinformer._core.codec.watch_decoder import LINE_CAP, InitialList, WatchDecoder
+from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
 from aioinformer._core.listwatch.availability import ResourceAvailability
-from aioinformer._core.listwatch.backoff import Backoff, BackoffPolicy
-from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
+from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.outcomes import Outcome, classify
 from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer._core.listwatch.server_profile import ServerProfile
@@ -32,6 +33,7 @@ from aioinformer._runtime.reflector.lister_watcher import (
     SharedSlot,
     SupportsDiscovery,
 )
+from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
 from aioinformer._runtime.reflector.watch_reader import WatchReader
 from aioinformer._runtime.reflector.watchdog import Watchdog
 from aioinformer._runtime.reporting.health import ReflectorStatus
@@ -69,52 +71,43 @@ class Reflector:
         source: ListerWatcher,
         queue: DeltaQueue,
         *,
-        backoff: BackoffPolicy | None = None,
-        liveness: LivenessPolicy | None = None,
+        options: ReflectorOptions | None = None,
         habits: ServerProfile | None = None,
-        watch_list: bool = True,
-        page_size: int = 0,
         managed_fields: bool = False,
-        line_cap: int = LINE_CAP,
         keep: Converter | None = None,
         known: Callable[[KubeObject], KubeObject] = _unchanged,
         fail_fast: tuple[type[FetchError], ...] = (),
         reports: InformerReporter | None = None,
+        **keywords: Unpack[ReflectorKeywords],
     ) -> None:
-        """Make a reflector; ``run`` starts it.
+        """Create a reflector; ``run`` starts it.
 
         Args:
-            source: where to ask.
-            queue: what to feed.
-            backoff: how long to wait after failures.
-            liveness: how long to bear silence.
-            habits: what is known of how the resource is served; shared by its informers.
-            watch_list: whether to get the state by a WatchList where the source and the server
-                can do that, rather than by a list.
-            page_size: items a page; 0 for client-go's rule (500, or whatever the server's cache
-                gives).
-            managed_fields: whether objects keep their managedFields.
-            line_cap: the longest watch event, in bytes, that is accepted.
-            known: gives the object in memory that is the same version of one that was read, so
-                that a relist doesn't hold it twice; ``Indexer.known``.
-            keep: what makes of an object what is kept of it (``Shape.keep``); ``None`` for the
-                object itself.
-            fail_fast: errors that are raised from ``run`` instead of being tried again.
-            reports: where to tell what happens.
+            source: the source of lists and watches.
+            queue: the queue that the reflector feeds.
+            options: the options; default: ``ReflectorOptions()``.
+            habits: the server's behaviour for this resource, shared by its informers.
+            managed_fields: True keeps ``metadata.managedFields`` in the objects.
+            keep: converts an object that was read to its stored form (``Shape.keep``); ``None``
+                stores objects unchanged.
+            known: returns the cached object if it is the same version as the one that was read,
+                so that a relist doesn't hold it twice (``Indexer.deduplicate``).
+            fail_fast: errors that ``run`` raises instead of trying again.
+            reports: receives states, numbers and problems.
+            **keywords: single options, by the names of ``ReflectorOptions``' fields.
         """
+        self._options = options = (options or ReflectorOptions()).merge(keywords)
         self._source = source
         self._queue = queue
         self._availability = ResourceAvailability()
         self._state = ListWatchState(
-            backoff=Backoff(backoff or BackoffPolicy()),
-            page_size=page_size,
+            backoff=Backoff(options.backoff),
+            page_size=options.page_size,
             profile=habits,
-            watch_list=watch_list and source.watch_lists,
+            watch_list=options.watch_list and source.watch_lists,
             discovery=isinstance(source, SupportsDiscovery),
         )
-        self._liveness_policy = liveness or LivenessPolicy()
         self._managed_fields = managed_fields
-        self._line_cap = line_cap
         self._converter = keep
         self._find_cached = known
         self._fail_fast = fail_fast
@@ -216,7 +209,7 @@ class Reflector:
         self, chunks: AsyncIterator[bytes], decoder: ListDecoder
     ) -> list[KubeObject]:
         page: list[KubeObject] = []
-        pace, total = TimeSlice(), self._liveness_policy.list_total
+        pace, total = TimeSlice(), self._options.liveness.list_total
         limit = asyncio.timeout(total)
         try:
             async with limit:
@@ -259,7 +252,7 @@ class Reflector:
             self._source.resource,
             initial=InitialList(self._deduplicate) if request.initial else None,
             managed_fields=self._managed_fields,
-            line_cap=self._line_cap,
+            line_cap=self._options.line_cap,
             converter=self._converter,
         )
         stream = WatchReader(
@@ -267,7 +260,7 @@ class Reflector:
         )
         async with Watchdog() as watchdog, self._source.watch(request) as chunks:
             self._opened = True
-            await stream.read(chunks, watchdog, self._liveness_policy)
+            await stream.read(chunks, watchdog, self._options.liveness)
         return stream.classify_timeout() if watchdog.expired else stream.classify_end()
 
     # -- is it served at all? ------------------------------------------------------------------

@@ -1,0 +1,63 @@
+"""The options of a reflector, gathered in one frozen value.
+
+``Reflector`` builds the value once from its keywords; an informer passes the value itself. Every
+option is documented here, on its field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from typing import Any, Self, TypedDict
+
+from aioinformer._core.codec.watch_decoder import LINE_CAP
+from aioinformer._core.listwatch.backoff import BackoffPolicy
+from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
+
+__all__ = ["ReflectorKeywords", "ReflectorOptions"]
+
+
+class ReflectorKeywords(TypedDict, total=False):
+    """The options as keywords; ``None`` and a missing keyword both mean the default."""
+
+    backoff: BackoffPolicy | None
+    liveness: LivenessPolicy | None
+    watch_list: bool
+    page_size: int
+    line_cap: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReflectorOptions:
+    """The options of one reflector."""
+
+    backoff: BackoffPolicy = field(default_factory=BackoffPolicy)
+    """The waits after failed requests."""
+    liveness: LivenessPolicy = field(default_factory=LivenessPolicy)
+    """The idle timeout of a watch, and the time limits of an initial list."""
+    watch_list: bool = True
+    """True if the state is read by a WatchList where the source and the server support it. False
+    reads the state by lists only."""
+    page_size: int = 0
+    """Items per page of a list. 0 means client-go's rule: 500, and no limit for a list at a known
+    resourceVersion, because a limit would bypass the server's watch cache."""
+    line_cap: int = LINE_CAP
+    """The longest watch event, in bytes, that the reflector accepts."""
+
+    def merge(self, keywords: Mapping[str, Any]) -> Self:
+        """Return a copy in which ``keywords`` replace the fields of the same names.
+
+        A keyword that is ``None`` keeps the field.
+
+        Raises:
+            TypeError: a keyword isn't the name of a field.
+        """
+        names = [each.name for each in fields(self)]
+        for name in keywords:
+            if name not in names:
+                close = get_close_matches(name, names, n=1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                raise TypeError(f"there is no option {name!r}{hint}")
+        given = {name: value for name, value in keywords.items() if value is not None}
+        return replace(self, **given) if given else self
