@@ -85,7 +85,7 @@ class Replica:
             events=events,
         )
         self._controller = Controller(
-            foos, reconciler, name=NAME, workers=self._settings.workers, timeout=RUN_TIMEOUT
+            foos, reconciler, name=NAME, concurrency=self._settings.concurrency, timeout=RUN_TIMEOUT
         ).owns(workloads)
         try:
             await self._controller.run()

@@ -19,7 +19,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
-from inspect import isawaitable
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
@@ -194,7 +193,7 @@ class HandlerCaller:
         self.returns_at_once = not (options.run_in_thread or handler.is_async)
         """True if a call is over when it returns, as far as that can be seen from outside."""
         self.blocking_limit = min(BLOCKING_CALL_SECONDS, timeout or BLOCKING_CALL_SECONDS)
-        """Seconds after which ``on_blocking_call`` must be called for a call that didn't suspend."""
+        """Seconds after which a call that didn't suspend must be passed to ``on_blocking_call``."""
         self._options = options
         self._errors = errors
         self._threads = (

@@ -28,7 +28,7 @@ from aioinformer._core.writing.event_objects import (
     ReportingController,
 )
 from aioinformer._core.writing.event_series import EventSeries, EventSeriesTracker, PendingEvent
-from aioinformer._runtime.reporting.reporter import OnError, Problem, call_hook, check_hook
+from aioinformer._runtime.reporting.error_hook import OnError, Problem, call_hook, check_hook
 from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
@@ -184,9 +184,8 @@ class EventRecorder:
             self._queue.append(entry)
         self._wakeup.set()
 
-    @property
     def statistics(self) -> EventStatistics:
-        """What has become of what was recorded."""
+        """Return the counts since the recorder was made."""
         return EventStatistics(
             self._recorded,
             self._sent,
@@ -302,7 +301,7 @@ class EventRecorder:
         problem = Problem(
             informer=self._reporter.controller, phase="event", cause=cause, error=error
         )
-        call_hook(self._on_error, problem, log)
+        call_hook(self._on_error, log, problem)
 
     def __repr__(self) -> str:
         state = self._supervisor.state

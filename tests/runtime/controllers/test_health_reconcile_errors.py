@@ -1,0 +1,62 @@
+"""What goes wrong in a controller is told once to everybody."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from aioinformer import Problem
+from aioinformer._runtime.controllers.health import ReconcileErrors
+from aioinformer._runtime.controllers.options import ControllerOptions
+from aioinformer.errors import ConnectionLost, ReconcileTimeout
+from tests.runtime.controllers.reconcilers import key
+
+
+async def test_a_failure_is_logged_counted_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    told = list[Problem]()
+    setbacks = ReconcileErrors("foos", ControllerOptions(name="it", on_error=told.append))
+    error = ValueError("no")
+
+    setbacks.report_failure(key("a"), error, failures=3, delay=0.02)
+
+    assert told == [
+        Problem(
+            informer="foos", phase="reconcile", cause="it", error=error, retry_in=0.02, key=key("a")
+        )
+    ]
+    (record,) = caplog.records
+    said = "controller it: default/a failed (3 in a row), tried again in 0.02 s: ValueError: no"
+    assert record.message == said
+    assert record.levelno == logging.ERROR
+    assert record.exc_info is not None
+    assert (setbacks.count, repr(setbacks)) == (1, "<ReconcileErrors of it: 1>")
+
+
+@pytest.mark.parametrize("error", [ConnectionLost("gone"), ReconcileTimeout("late")])
+async def test_what_explains_itself_has_no_traceback(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    ReconcileErrors("foos", ControllerOptions(name="it")).report_failure(
+        key("a"), error, failures=1, delay=1
+    )
+    (record,) = caplog.records
+    assert (record.levelno, record.exc_info) == (logging.WARNING, None)
+
+
+async def test_an_interruption_in_the_hook_is_not_swallowed() -> None:
+    def hook(problem: Problem) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ReconcileErrors("foos", ControllerOptions(name="it", on_error=hook)).report_trigger_failure(
+            "bars", ValueError("no")
+        )
+
+
+def test_a_hook_that_can_not_be_called_is_refused() -> None:
+    async def later(problem: Problem) -> None:
+        return None
+
+    with pytest.raises(TypeError, match="must not be async"):
+        ReconcileErrors("foos", ControllerOptions(name="it", on_error=later))  # type: ignore[arg-type] # on purpose
