@@ -256,7 +256,11 @@ def with_view(handler: CompiledHandler, view: ObjectView[Any] | None) -> Compile
     if view is None or handler.internal:
         return handler
     call, convert = handler.call, view.convert_event
-    return replace(handler, call=lambda event: call(convert(event)))
+
+    def call_with_view(event: Event) -> Any:
+        return call(convert(event))
+
+    return replace(handler, call=call_with_view)
 
 
 def with_span(handler: CompiledHandler, begin_span: Callable[[str], SafeSpan]) -> CompiledHandler:

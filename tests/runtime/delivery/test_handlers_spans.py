@@ -103,16 +103,20 @@ class DeletionsOnly:
         """Nothing to do."""
 
 
+class Methods(DeletionsOnly):
+    def on_add(self, obj: KubeObject, *, initial: bool) -> None:
+        """Nothing to do."""
+
+    def on_update(self, old: KubeObject, new: KubeObject, *, resync: bool) -> None:
+        """Nothing to do."""
+
+
 @pytest.mark.parametrize(
     ("handler", "kinds"),
     [
-        pytest.param(compile_method("on_add", lambda obj, initial: None), ["added"], id="on_add"),
-        pytest.param(
-            compile_method("on_update", lambda old, new, resync: None), ["updated"], id="on_update"
-        ),
-        pytest.param(
-            compile_method("on_delete", lambda obj, reason: None), ["deleted"], id="on_delete"
-        ),
+        pytest.param(compile_method("on_add", Methods().on_add), ["added"], id="on_add"),
+        pytest.param(compile_method("on_update", Methods().on_update), ["updated"], id="on_update"),
+        pytest.param(compile_method("on_delete", Methods().on_delete), ["deleted"], id="on_delete"),
         pytest.param(compile_handler(DeletionsOnly()), ["deleted"], id="object"),
         pytest.param(compile_handler(ignored), ["added", "updated", "deleted"], id="function"),
     ],
