@@ -20,7 +20,7 @@ from aiohttp import web
 from aioinformer import Client
 from aioinformer.adapters import kubernetes_aio
 from aioinformer.adapters import kubernetes_asyncio as adapter_of_ka
-from aioinformer.adapters._client_settings import GeneratedClient, TlsFiles, client_of
+from aioinformer.adapters._client_settings import GeneratedClient, TlsFiles, client_of_external
 from aioinformer.errors import ConfigurationError, FetchError, Unauthorized
 from tests.client.auth_servers import AuthenticatingServer, client_certificate_context
 from tests.client.conftest import Certificates
@@ -287,7 +287,7 @@ class Own:
 
 async def test_anything_else_can_be_fitted_to_the_protocol() -> None:
     guard, own = AuthenticatingServer("Bearer own"), Own()
-    async with http_server(guard.handle) as own.host, client_of(own) as client:
+    async with http_server(guard.handle) as own.host, client_of_external(own) as client:
         assert await ask(client) == "Bearer own"
 
 
