@@ -309,4 +309,4 @@ def test_who_shares_metrics_between_processes_is_told_what_will_be_missing(tmp_p
         check=True,
     )
 
-    assert done.stderr.startswith("$PROMETHEUS_MULTIPROC_DIR is set: levels, received bytes")
+    assert done.stderr.startswith("$PROMETHEUS_MULTIPROC_DIR is set: gauges, received bytes")

@@ -83,7 +83,7 @@ class FeedClient:
         return full
 
     async def wait_pending(self, *, until: float) -> None:
-        """Wait until an event may be pending, until the loop's time ``until``, or until ``wake``."""
+        """Wait until an event may be pending, the time is ``until``, or ``wake`` is called."""
         if self._woken:  # while events were sent
             return
         loop = asyncio.get_running_loop()
