@@ -29,7 +29,7 @@ from aioinformer._core.writing.event_objects import (
     ReportingController,
 )
 from aioinformer._core.writing.event_series import EventSeries, EventSeriesTracker, PendingEvent
-from aioinformer._runtime.reporting.reporter import OnError, Problem, call_hook, check_hook
+from aioinformer._runtime.reporting.error_hook import OnError, Problem, call_hook, check_hook
 from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
@@ -325,7 +325,7 @@ class EventRecorder:
         problem = Problem(
             informer=self._reporter.controller, phase="event", cause=cause, error=error
         )
-        call_hook(self._on_error, problem, log)
+        call_hook(self._on_error, log, problem)
 
     def __repr__(self) -> str:
         state = self._supervisor.state

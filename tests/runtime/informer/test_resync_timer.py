@@ -1,0 +1,221 @@
+"""Telling the cached state again, each listener when it is due; in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TypeVar
+
+import pytest
+
+from aioinformer import DeltaQueue, Event, Indexer, SharedInformer, Updated
+from aioinformer._runtime.informer.pump import Pump
+from aioinformer._runtime.informer.resync_timer import MIN_RESYNC_PERIOD, ResyncTimer
+from aioinformer.errors import ConnectionFailed
+from aioinformer.testing.simulation.loop import run
+from tests.runtime.informers import running_in_background
+from tests.runtime.scripted_source import (
+    ErrorResponse,
+    body,
+    list_response,
+    modified,
+    scripted_lister_watcher,
+    watch_response,
+    yield_to_loop,
+)
+
+T = TypeVar("T")
+
+
+def in_virtual_time(main: Coroutine[None, None, T]) -> T:
+    return run(main, seed=0)
+
+
+def informer_of(*names: str, resync: float = 0.0) -> SharedInformer:
+    """Its watch never ends."""
+    objects = [body(name, 1) for name in names]
+    return SharedInformer(
+        scripted_lister_watcher(list_response(*objects), watch_response(never_ends=True)),
+        resync=resync,
+        watch_list=False,
+    )
+
+
+class Resynced:
+    """When a listener was told something again."""
+
+    def __init__(self) -> None:
+        self.at: list[float] = []
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Updated) and event.resync:
+            assert event.old is event.new
+            self.at.append(round(asyncio.get_running_loop().time(), 3))
+
+
+async def _for(seconds: float, informer: SharedInformer) -> None:
+    async with running_in_background(informer.run()):
+        await asyncio.sleep(seconds)
+
+
+def test_a_listener_is_told_again_at_the_informers_period() -> None:
+    informer, heard = informer_of("a", resync=30), Resynced()
+    informer.add_handler(heard)
+
+    in_virtual_time(_for(100, informer))
+
+    assert heard.at == [30, 60, 90]
+
+
+def test_each_listener_has_a_period_of_its_own() -> None:
+    """In client-go none is shorter than the informer's, and all are multiples of it."""
+    informer = informer_of("a", resync=30)
+    often, seldom, never = Resynced(), Resynced(), Resynced()
+    informer.add_handler(often, resync=20)
+    informer.add_handler(seldom, resync=45)
+    informer.add_handler(never, resync=0)
+
+    in_virtual_time(_for(95, informer))
+
+    assert (often.at, seldom.at, never.at) == ([20, 40, 60, 80], [45, 90], [])
+
+
+def test_a_listener_may_want_it_of_an_informer_that_does_not() -> None:
+    informer, heard = informer_of("a"), Resynced()
+    informer.add_handler(heard, resync=40)
+
+    in_virtual_time(_for(100, informer))
+
+    assert heard.at == [40, 80]
+
+
+def test_a_listener_that_joins_later_counts_from_then() -> None:
+    informer, first, second = informer_of("a", resync=30), Resynced(), Resynced()
+
+    async def main() -> None:
+        async with running_in_background(informer.run()):
+            await asyncio.sleep(10)
+            informer.add_handler(first)
+            await asyncio.sleep(5)
+            informer.add_handler(second, resync=2)
+            await asyncio.sleep(30)
+
+    in_virtual_time(main())
+
+    assert first.at == [40]
+    assert second.at[:3] == [17, 19, 21]
+
+
+def test_who_left_is_not_told() -> None:
+    informer, heard = informer_of("a", resync=30), Resynced()
+
+    async def main() -> None:
+        registration = informer.add_handler(heard)
+        async with running_in_background(informer.run()):
+            await asyncio.sleep(45)
+            registration.remove()
+            await asyncio.sleep(60)
+
+    in_virtual_time(main())
+
+    assert heard.at == [30]
+
+
+def test_a_period_is_a_second_at_least() -> None:
+    """client-go's minimum, which is for handlers; an informer's own period may be shorter."""
+    timer = ResyncTimer(_pump(), 0.25)
+
+    assert timer.resolve_period(0.5) == MIN_RESYNC_PERIOD == 1.0
+    assert (timer.resolve_period(None), timer.resolve_period(0), timer.resolve_period(2.5)) == (
+        0.25,
+        0.0,
+        2.5,
+    )
+
+
+def _pump() -> Pump:
+    return Pump("pods", DeltaQueue(), Indexer())
+
+
+@pytest.mark.parametrize("period", [-1, -0.5])
+def test_a_period_is_not_negative(period: float) -> None:
+    with pytest.raises(ValueError, match="resync must be seconds, or 0 for never"):
+        informer_of(resync=period)
+    with pytest.raises(ValueError, match="resync must be seconds, or 0 for never"):
+        informer_of().add_handler(print, resync=period)
+    with pytest.raises(ValueError, match="resync must be seconds, or 0 for never"):
+        informer_of().events(resync=period)
+
+
+def test_it_goes_on_while_the_server_cannot_be_reached() -> None:
+    """In client-go failures that are shorter than the period starve it."""
+    refusals = [ErrorResponse(ConnectionFailed("refused"))] * 50
+    informer = SharedInformer(
+        scripted_lister_watcher(list_response(body("a", 1)), *refusals), resync=30, watch_list=False
+    )
+    heard = Resynced()
+    informer.add_handler(heard)
+
+    in_virtual_time(_for(100, informer))
+
+    assert heard.at == [30, 60, 90]
+
+
+def test_before_the_first_state_there_is_nothing_to_tell() -> None:
+    informer, heard = SharedInformer(scripted_lister_watcher(), resync=30), Resynced()
+    informer.add_handler(heard)
+
+    in_virtual_time(_for(100, informer))
+
+    assert heard.at == []
+
+
+def test_a_listener_that_is_not_through_with_it_is_not_given_another() -> None:
+    informer, heard = informer_of("a", "b", "c", resync=30), list[str]()
+
+    async def slow(event: Event) -> None:
+        if isinstance(event, Updated):
+            heard.append(event.obj.name)
+            await asyncio.sleep(40)
+
+    informer.add_handler(slow)
+
+    in_virtual_time(_for(185, informer))
+
+    assert heard == ["a", "b", "c", "a"], "from 30 to 150, and from then on again"
+
+
+def test_what_changes_meanwhile_is_told_first_and_not_again() -> None:
+    source = scripted_lister_watcher(
+        list_response(body("a", 1), body("b", 2)), watch_response(modified("b", 3), never_ends=True)
+    )
+    informer, heard = SharedInformer(source, resync=30, watch_list=False), list[str]()
+
+    async def main() -> None:
+        async with informer.events() as events, running_in_background(informer.run()):
+            await asyncio.sleep(31)
+            await yield_to_loop()
+            while (event := events.next_nowait()) is not None:
+                kind = "again" if isinstance(event, Updated) and event.resync else "news"
+                heard.append(f"{kind} {event.obj.name}-{event.obj.resource_version}")
+
+    in_virtual_time(main())
+
+    assert heard == ["news a-1", "news b-2", "news b-3", "again a-1", "again b-3"]
+
+
+def test_a_stream_may_have_a_period_too() -> None:
+    informer = informer_of("a")
+
+    async def main() -> float:
+        async with informer.events(resync=7) as events, running_in_background(informer.run()):
+            async for event in events:
+                if isinstance(event, Updated) and event.resync:
+                    break
+            return asyncio.get_running_loop().time()
+
+    assert in_virtual_time(main()) == pytest.approx(7)
+
+
+def test_its_repr_says_when_it_is_due() -> None:
+    assert repr(ResyncTimer(_pump(), 30.0)) == "<ResyncTimer period=30 next=None>"
