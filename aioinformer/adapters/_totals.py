@@ -117,7 +117,7 @@ LabelPair: TypeAlias = tuple[str, str]
 
 @dataclass(slots=True)
 class ReceivedTotals:
-    """What was received by one informer with one verb."""
+    """Bytes and events received by one informer with one verb."""
 
     size: int = 0
     events: int = 0
