@@ -107,7 +107,7 @@ def test_a_server_without_watch_lists_is_no_warning_and_is_told_everywhere(
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         (
             "INFO",
-            "pods where app=shop: no WatchList is to be had, so it is listed: "
+            "pods where app=shop: WatchList is not available, falling back to LIST: "
             "ConnectionFailed: https://10.0.0.1:6443: connection refused",
         )
     ]
