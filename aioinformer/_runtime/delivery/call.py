@@ -21,7 +21,7 @@ from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from aioinformer._core.objects.kube_object import Event
 from aioinformer._runtime.delivery.handler_errors import HandlerErrors
@@ -59,7 +59,7 @@ class ActiveCall(Struct, eq=False):
     """True once the handler has returned."""
     limits_passed: int = 0
     """The number of limits of its ``CallTimeouts`` that the call has passed."""
-    closing: list[HandlerCaller] = field(default_factory=list)
+    closing: list[HandlerCaller] = []
     """The callers whose end this call waits for."""
 
     def __repr__(self) -> str:

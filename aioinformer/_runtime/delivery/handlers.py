@@ -162,7 +162,9 @@ def compile_handler(handler: Handler[Any]) -> CompiledHandler:
     name = handler_name(handler)
     parts = (handler, *(getattr(handler, each, None) for each in (*METHODS, "__call__")))
     _check_no_yield(name, *parts)
-    found = {each: method for each in METHODS if (method := getattr(handler, each, None))}
+    found: dict[Method, Callable[..., Any]] = {
+        each: method for each in METHODS if (method := getattr(handler, each, None))
+    }
     if found:
         _check_methods(handler, name)
         call, kinds = _event_function(**found), tuple(METHODS[each][0] for each in found)
