@@ -19,12 +19,12 @@ async def main(namespace: str = "default") -> None:
     ):
         informer = informers.informer("configmaps")
         await informers.wait_synced(timeout=30)
-        maps = client.writer(informer.resource, namespace=namespace)
+        maps = client.api(informer.resource, namespace=namespace)
 
         written = await maps.create(
             {"metadata": {"generateName": "example-"}, "data": {"visits": "1"}}
         )
-        await informer.wait_for(written, timeout=5)  # or ``Stale``, which says why
+        await informer.wait_for(written, timeout=5)  # or ``CacheWaitTimeout``, which says why
         print("created:", informer.lister[written.key]["data"]["visits"], "visit")
 
         changed = await maps.patch(written.key, {"data": {"visits": "2"}})

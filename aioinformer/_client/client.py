@@ -1,9 +1,9 @@
-"""``Client``: one connection's worth of an API server, opened and closed by the program.
+"""``Client``: the connection to one API server, opened and closed by the program.
 
-It holds what the parts of this package make: credentials, a transport, a catalogue of what the
-server serves. It hands out ``lister_watcher``s and ``writer``s, which is all that the runtime knows
-of it.
-Reconnecting and retrying are the reflector's business, not the client's.
+The client holds the credentials, the HTTP transport, the discovery cache and the request schedule
+of one server. Informers use it through ``lister_watcher()``, programs write through ``api()``.
+The client sends each request once, and a second time only with refreshed credentials. The
+reflector decides about retries, backoff and reconnects.
 """
 
 from __future__ import annotations
@@ -39,22 +39,23 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 class Client:
     """A client of one API server, for one event loop. Enter it with ``async with``, once.
 
-    ``Client(server, ...)`` is for a server that the program knows; ``Client.connect()`` finds one
-    as kubectl does. Neither opens a file or a socket before it is entered.
+    ``Client(server, ...)`` is for a server that the program knows. ``Client.connect()`` finds the
+    server as kubectl does. Neither opens a file or a socket before the client is entered.
 
     Args:
         server: the URL of the API server, such as ``https://10.0.0.1:6443``.
-        token: a bearer token. One that rotates needs ``Client.connect()``.
-        ssl: trusted certificates and one's own; the system's trusted ones by default.
+        token: a fixed bearer token. ``Client.connect()`` handles tokens that rotate.
+        ssl: the trusted certificates and the client certificate. By default the system's trusted
+            certificates are used, and no client certificate.
         headers: headers to add to every request, such as ``Impersonate-User``, or a function that
-            returns them; it is called for each request, and must be quick.
-        timeouts: how long to wait for what.
-        limits: how much its informers may ask for at once, all together.
+            returns them. The client calls the function for each request, so it must be quick.
+        timeouts: the time limits of requests.
+        limits: the limits on the lists and restarts of all informers of this client together.
 
     Raises:
         ConfigurationError: ``server`` is not the URL of an HTTP server.
-        ValueError: the token has a space or a control character in it, or a header has one of
-            the latter.
+        ValueError: the token contains a space or a control character, or a header contains a
+            control character.
     """
 
     def __init__(
@@ -80,29 +81,27 @@ class Client:
         timeouts: Timeouts | None = None,
         limits: Limits | None = None,
     ) -> Self:
-        """A client of the cluster that kubectl would speak to, or of the one it runs in.
+        """Return a client of the cluster that kubectl would use, or of the cluster around the pod.
 
         The configuration is read when the client is entered: ``kubeconfig`` if given, else the
-        files that ``$KUBECONFIG`` names, else ``~/.kube/config`` if there is one, else what a
-        pod finds mounted. Entering raises ``ConfigurationError`` if that yields nothing usable.
-        Tokens, certificates and what exec plugins yield are renewed as they rotate, and at once
-        when the server refuses them; an OpenID Connect id-token is used but not renewed.
+        files that ``$KUBECONFIG`` names, else ``~/.kube/config`` if it exists, else the service
+        account that is mounted into a pod. Entering raises ``ConfigurationError`` if none of these
+        is usable. Tokens, certificates and the credentials of exec plugins are renewed as they
+        rotate, and at once when the server rejects them. An OpenID Connect id-token is used but not
+        renewed.
 
         Args:
             kubeconfig: the path of one file.
-            context: the name of a context in it; its current one by default.
+            context: the name of a context in the file; its current context by default.
             headers: as for ``Client``.
             timeouts: as for ``Client``.
             limits: as for ``Client``.
 
         Raises:
-            ValueError: a header has a control character in it.
+            ValueError: a header contains a control character.
         """
-        client = cls.__new__(cls)
-        patience = (timeouts or Timeouts()).connect
-        source = Kubeconfig(kubeconfig, context, timeout=patience)
-        client._initialize(source, "", headers, timeouts, limits)
-        return client
+        source = Kubeconfig(kubeconfig, context, timeout=(timeouts or Timeouts()).connect)
+        return cls.of(source, headers=headers, timeouts=timeouts, limits=limits)
 
     @classmethod
     def of(
@@ -113,10 +112,10 @@ class Client:
         timeouts: Timeouts | None = None,
         limits: Limits | None = None,
     ) -> Self:
-        """A client of the server that a source of credentials knows.
+        """Return a client with the server and credentials of a credential source.
 
-        What the adapters to other libraries' clients are made of. Entering raises what the
-        source's ``load`` raises.
+        The adapters to other client libraries use this method. Entering the client raises the
+        exceptions of ``source.load()``.
 
         Args:
             source: finds the credentials when the client is entered.
@@ -125,7 +124,7 @@ class Client:
             limits: as for ``Client``.
 
         Raises:
-            ValueError: a header has a control character in it.
+            ValueError: a header contains a control character.
         """
         client = cls.__new__(cls)
         client._initialize(source, "", headers, timeouts, limits)
@@ -151,11 +150,11 @@ class Client:
         self._server_description = ""
         self._state = "new"
 
-    # -- life ----------------------------------------------------------------------------------
+    # -- entering and leaving ------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
         if self._state != "new":
-            raise NotRunning(f"{self!r} can be entered once; make another one")
+            raise NotRunning(f"{self!r} can be entered only once; make a new client")
         self._state = "opening"
         self._loop = asyncio.get_running_loop()
         try:
@@ -182,21 +181,22 @@ class Client:
 
     @property
     def server(self) -> str:
-        """The URL of the API server; empty while ``connect()`` has yet to find it."""
+        """The URL of the API server; empty before a client of ``connect()`` is entered."""
         return self._server
 
     @property
     def namespace(self) -> str:
-        """The namespace that the kubeconfig context or the pod names; empty for none.
+        """The namespace of the kubeconfig context or of the pod; empty if there is none.
 
-        Informers don't use it by themselves: ``SharedInformerFactory(client, namespace=...)``.
+        Informers use this namespace only if they are told to:
+        ``SharedInformerFactory(client, namespace=client.namespace)``.
         """
         return self._namespace
 
     def __repr__(self) -> str:
         return f"<Client {self._server or 'of a server to be found'} {self._state}>"
 
-    # -- asking --------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------
 
     def lister_watcher(
         self,
@@ -206,82 +206,91 @@ class Client:
         labels: str = "",
         fields: str = "",
     ) -> ClientListerWatcher:
-        """What lists and watches a resource. Needs no network, and no entered client yet.
+        """Return the object with which an informer lists and watches a resource.
+
+        This method needs no network, and works before the client is entered.
 
         Args:
-            resource: what to read.
-            namespace: the one namespace to read; all of them by default.
+            resource: the resource to read.
+            namespace: the namespace to read; all namespaces by default.
             labels: a label selector, such as ``app=shop,tier!=cache``.
             fields: a field selector, such as ``spec.nodeName=node-1``.
 
         Raises:
-            ValueError: a namespace for a cluster-scoped resource, or one that is no DNS label.
+            ValueError: a namespace is given for a cluster-scoped resource, or the namespace is not
+                a DNS label.
         """
         selectors = {"labelSelector": labels, "fieldSelector": fields}
         chosen = {name: value for name, value in selectors.items() if value}
         lane = self._scheduler.create_lane()
-        resource.path(namespace)  # raises what the docstring says
+        resource.path(namespace)  # raises the ValueError of the docstring
         return ClientListerWatcher(self, resource, namespace, chosen, lane)
 
-    def writer(self, resource: str | Resource, *, namespace: str | None = None) -> ClientWriter:
-        """What reads and writes single objects of a resource: a ``ResourceWriter``.
+    def api(self, resource: str | Resource, *, namespace: str | None = None) -> ClientWriter:
+        """Return a ``ResourceWriter``, which reads and writes single objects of a resource.
 
-        Needs no network, and no entered client yet. Its requests wait for nothing but each
-        other, a hundred at a time: not for lists, nor for the pauses of informers. A request is
-        sent once more only if its credentials were refused and there are others; what it may
-        take is what ``Timeouts`` says for a single request.
+        This method needs no network, and works before the client is entered. At most a hundred
+        requests of writers run at a time. These requests wait for each other, but never for lists
+        or for the backoff of informers. A request is sent a second time only if the server
+        rejected its credentials and others are available. ``Timeouts`` limits the duration of a
+        single request.
 
         Args:
-            resource: what to write: a ``Resource``, or the name of a built-in one.
-            namespace: the one namespace to write in; by default each key and object says its
-                own.
+            resource: a ``Resource``, or the name of a built-in resource.
+            namespace: the namespace of all objects; by default each key and object names its own.
 
         Raises:
             UnknownResource: no built-in resource has that name.
-            ValueError: a namespace for a cluster-scoped resource, or one that is no DNS label.
+            ValueError: a namespace is given for a cluster-scoped resource, or the namespace is not
+                a DNS label.
         """
         return ClientWriter(
             WriteRequestBuilder(resolve_built_in(resource), namespace), self._send_write
         )
 
-    async def resource(self, name: str) -> Resource:
-        """The resource that the server serves under a name.
+    writer = api
+    """Alias of ``api``."""
 
-        The server's answer is kept for ten minutes; a name that is not in it is asked for anew,
-        every two seconds at most.
+    async def resource(self, name: str) -> Resource:
+        """Return the resource that the server serves under a name.
+
+        The discovery documents are cached for ten minutes. If a name is not in them they are
+        fetched again, at most every two seconds.
 
         Args:
-            name: plural, singular, short name or kind, in any case, alone or followed by
-                ``.group`` or ``.version.group``. A name alone means the core group's
-                resource if there is one.
+            name: a plural, singular, short name or kind, in any case, alone or followed by
+                ``.group`` or ``.version.group``. A name alone means the resource of the core group
+                if there is one.
 
         Raises:
-            UnknownResource: the server has none of that name; says which are near.
-            AmbiguousResource: several groups have one; says how to name each.
-            UnwatchableResource: it can't be listed and watched; says which verbs it lacks.
-            FetchError: it can't be known: the server could not be asked, or is silent on a part.
+            UnknownResource: the server has no resource of that name; the message suggests similar
+                names.
+            AmbiguousResource: several groups have a resource of that name; the message says how
+                to name each.
+            UnwatchableResource: the resource can't be listed and watched; the message says which
+                verbs it lacks.
+            FetchError: discovery failed, completely or for the part that may have the name.
             NotRunning: the client is not open.
         """
         return await self._discovery.find(name)
 
     async def served(self, resource: Resource) -> Resource | None:
-        """The resource as the server serves it now; ``None`` if it doesn't.
+        """Return the resource as the server serves it now; ``None`` if the server doesn't serve it.
 
-        The server is asked, unless it was within the last two seconds: many may want to know at
-        once.
-
-        In another version than ``resource`` has, if it is served in that one only. One server of
-        several may answer from before the last change: an absence is certain if it is answered
-        again some seconds later.
+        The returned resource has another version than ``resource`` if the server serves only that
+        one. The server is asked unless it has answered the same question in the last two seconds,
+        because many informers may ask at once. Of several API servers, one may still answer from
+        before the last change: an absence is certain if a second answer some seconds later
+        confirms it.
 
         Raises:
-            FetchError: it can't be known: no answer, one without discovery (401, 403, 5xx), or
-                an aggregated API that doesn't answer (phase ``discovery``).
+            FetchError: the server gave no answer, or an error (401, 403, 5xx) instead of discovery
+                documents, or an aggregated API doesn't answer (phase ``discovery``).
             NotRunning: the client is not open.
         """
         return await self._discovery.served(resource)
 
-    async def get(
+    async def get_raw(
         self,
         path: str,
         query: Mapping[str, str] = EMPTY,
@@ -289,47 +298,50 @@ class Client:
         accept: str = JSON,
         phase: Phase = "list",
     ) -> bytes:
-        """The whole body of what the server answers to a GET.
+        """Send a GET and return the whole body of the response as bytes.
 
         Args:
             path: an absolute path, such as ``/version``.
-            query: the URL query, unquoted.
-            accept: the media types to ask for.
-            phase: what an error shall say that this was for.
+            query: the URL query, not percent-encoded.
+            accept: the ``Accept`` header.
+            phase: the phase that a ``FetchError`` names.
 
         Raises:
-            FetchError: any answer but 200, or none; or one that is longer than 64 MiB, or takes
-                longer than ``Timeouts.whole``.
+            FetchError: the server gave no answer or another status than 200, or the response is
+                longer than 64 MiB or takes longer than ``Timeouts.whole``.
             NotRunning: the client is not open.
-            ValueError: the path is not absolute, or has ``.`` or ``..`` in it.
+            ValueError: the path is not absolute, or contains ``.`` or ``..``.
         """
         return await self._read_response(ApiRequest(phase, path, query, accept))
 
+    get = get_raw
+    """Alias of ``get_raw``."""
+
     @asynccontextmanager
     async def request(self, call: ApiRequest) -> AsyncGenerator[ResponseStream]:
-        """Send a request; its open answer. See ``Transport.request``.
+        """Send a request and yield the open response. See ``Transport.request``.
 
         Raises:
             NotRunning: the client is not open.
-            UsageError: it is open in another event loop.
+            UsageError: the client is open in another event loop.
         """
         if self._transport is None:
             raise NotRunning(f"{self!r} is not open: use it inside `async with`")
         if self._loop is not asyncio.get_running_loop():
             raise UsageError(f"{self!r} runs in another event loop; use it from there")
-        async with self._transport.request(call) as body:
-            yield body
+        async with self._transport.request(call) as response:
+            yield response
 
     async def _read_response(self, request: ApiRequest) -> bytes:
-        """The whole body of an answer, in the time that a single request may take."""
-        whole = self._timeouts.whole
+        """Return the whole body of a response, within ``Timeouts.whole``."""
+        limit = self._timeouts.whole
         try:
-            async with asyncio.timeout(whole), self.request(request) as body:
-                return await read_all(body, request)
+            async with asyncio.timeout(limit), self.request(request) as response:
+                return await read_all(response, request)
         except TimeoutError as error:
-            said = f"{request.method} {request.path}: the answer did not end in {whole:g} s"
-            said = f"{said}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write else said
-            raise RequestTimedOut(said, phase=request.phase) from error
+            text = f"{request.method} {request.path}: the response did not end in {limit:g} s"
+            text = f"{text}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write else text
+            raise RequestTimedOut(text, phase=request.phase) from error
 
     async def _send_write(self, request: WriteRequest) -> bytes:
         return await self._read_response(
@@ -344,4 +356,4 @@ class Client:
         )
 
     async def _fetch_document(self, path: str, accept: str) -> bytes:
-        return await self.get(path, accept=accept, phase="discovery")
+        return await self.get_raw(path, accept=accept, phase="discovery")

@@ -41,7 +41,7 @@ server's own ``Status``.
     ├── TransformFailed            ``transform=`` raised at an object
     ├── NotCached                  ``lister[...]`` of an object that the cache doesn't hold
     ├── SyncTimeout                ``wait_synced`` ran out of time; says which informers, and why
-    ├── Stale                      the cache did not come to show something in time; says why
+    ├── CacheWaitTimeout           the cache did not reach an awaited state in time; says why
     ├── CacheDiffers               a cache was compared with the server, and isn't the same
     ├── ListenerOverflow           a listener with ``overflow="error"`` was too slow
     ├── QueueShutDown              a work queue was shut down, and is empty
@@ -74,6 +74,7 @@ from aioinformer.errors.requests import TransportError as TransportError
 from aioinformer.errors.requests import Unauthorized as Unauthorized
 from aioinformer.errors.requests import server_error as server_error
 from aioinformer.errors.runtime import CacheDiffers as CacheDiffers
+from aioinformer.errors.runtime import CacheWaitTimeout as CacheWaitTimeout
 from aioinformer.errors.runtime import HandlerCancelled as HandlerCancelled
 from aioinformer.errors.runtime import HandlerTimeout as HandlerTimeout
 from aioinformer.errors.runtime import LeadershipLost as LeadershipLost
@@ -106,6 +107,7 @@ __all__ = [
     "AmbiguousResource",
     "BadRequest",
     "CacheDiffers",
+    "CacheWaitTimeout",
     "ConfigurationError",
     "Conflict",
     "ConnectionFailed",

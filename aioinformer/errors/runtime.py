@@ -12,6 +12,7 @@ from aioinformer.errors.usage import InformerError
 
 __all__ = [
     "CacheDiffers",
+    "CacheWaitTimeout",
     "HandlerCancelled",
     "HandlerTimeout",
     "LeadershipLost",
@@ -115,15 +116,21 @@ class SyncTimeout(InformerError, TimeoutError):
         self.unsynced = dict(unsynced)
 
 
-class Stale(InformerError, TimeoutError):
-    """The cache did not come to show something in time; the message says what health says.
+class CacheWaitTimeout(InformerError, TimeoutError):
+    """The cache did not reach an awaited state within the ``timeout=`` of the call.
 
-    ``resource_version`` is up to where the cache has applied everything.
+    ``wait_for``, ``wait_until`` and ``verify`` raise this error. The message contains the
+    informer's health. ``resource_version`` is the version up to which the cache has applied all
+    changes.
     """
 
     def __init__(self, message: str, *, resource_version: str) -> None:
         super().__init__(message)
         self.resource_version = resource_version
+
+
+Stale = CacheWaitTimeout
+"""Alias of ``CacheWaitTimeout``."""
 
 
 class CacheDiffers(InformerError):

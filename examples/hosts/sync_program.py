@@ -82,7 +82,7 @@ def config_maps() -> Generator[Maps]:
     ):
         informer = portal.call(informers.informer, "configmaps")
         portal.call(informers.wait_synced, 30)
-        yield Maps(informer, client.writer(informer.resource), portal)
+        yield Maps(informer, client.api(informer.resource), portal)
 
 
 def application(maps: Maps) -> Callable[..., Iterable[bytes]]:

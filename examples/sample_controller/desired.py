@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aioinformer import KubeObject, controller_reference
+from aioinformer import KubeObject, owner_reference
 from examples.sample_controller.kinds import WORKLOADS, Foo, FooStatus, Workload
 
 __all__ = ["status_of", "workload_for"]
@@ -22,7 +22,7 @@ def workload_for(foo: KubeObject, wanted: Foo) -> dict[str, Any]:
             "name": wanted.spec.workload_name,
             "namespace": foo.namespace,
             "labels": {"app.kubernetes.io/managed-by": "sample-controller"},
-            "ownerReferences": [controller_reference(foo)],
+            "ownerReferences": [owner_reference(foo)],
         },
         "spec": {"replicas": wanted.spec.replicas},
     }

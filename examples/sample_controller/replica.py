@@ -42,7 +42,7 @@ class Replica:
         self._client = client
         self._settings = settings
         self._elector = LeaderElector(
-            client.writer(LEASES),
+            client.api(LEASES),
             settings.lease,
             identity=settings.identity,
             lease_duration=settings.lease_duration,
@@ -59,9 +59,7 @@ class Replica:
         namespace, identity = self._settings.namespace, self._settings.identity
         async with (
             SharedInformerFactory(self._client, namespace=namespace) as informers,
-            EventRecorder(
-                self._client.writer(EVENTS), controller=NAME, instance=identity
-            ) as events,
+            EventRecorder(self._client.api(EVENTS), controller=NAME, instance=identity) as events,
         ):
             foos, workloads = informers.informer(FOOS), informers.informer(WORKLOADS)
             while not self._stopping:
@@ -76,18 +74,18 @@ class Replica:
     ) -> None:
         """Reconcile for one term. A controller runs once, so each term has its own."""
         log.info("%s leads %s", self._settings.identity, self._settings.lease)
-        guarded, writer = self._elector.guarded, self._client.writer
+        guarded, api = self._elector.guarded, self._client.api
         reconciler = FooReconciler(
             foos,
             workloads,
             # Guarded: after a pause of the process, in which another replica began to lead,
             # nothing is written any more.
-            foo_writer=guarded(writer(FOOS)),
-            workload_writer=guarded(writer(WORKLOADS)),
+            foo_writer=guarded(api(FOOS)),
+            workload_writer=guarded(api(WORKLOADS)),
             events=events,
         )
         self._controller = Controller(
-            foos, reconciler, name=NAME, workers=self._settings.workers, timeout=RUN_TIMEOUT
+            foos, reconciler, name=NAME, concurrency=self._settings.concurrency, timeout=RUN_TIMEOUT
         ).owns(workloads)
         try:
             await self._controller.run()

@@ -29,7 +29,7 @@ class Settings:
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
     retry_period: float = 2.0
-    workers: int = 2
+    concurrency: int = 2
     """How many Foos may be reconciled at once."""
 
     @classmethod
@@ -46,7 +46,7 @@ class Settings:
         parser.add_argument("--lease-duration", type=float, default=15.0, metavar="SECONDS")
         parser.add_argument("--renew-deadline", type=float, default=10.0, metavar="SECONDS")
         parser.add_argument("--retry-period", type=float, default=2.0, metavar="SECONDS")
-        parser.add_argument("--workers", type=int, default=2)
+        parser.add_argument("--concurrency", type=int, default=2)
         return cls(**vars(parser.parse_args(arguments)))
 
 

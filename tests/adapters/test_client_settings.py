@@ -63,7 +63,7 @@ def library(request: pytest.FixtureRequest) -> Library:
 
 
 async def ask(client: Client) -> str:
-    return (await client.get("/api")).decode()
+    return (await client.get_raw("/api")).decode()
 
 
 async def test_its_server_token_and_authority_are_used(

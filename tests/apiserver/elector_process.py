@@ -25,7 +25,7 @@ RETRY_PERIOD = 0.3
 def make_elector(client: Client, identity: str) -> LeaderElector:
     """A candidate with times that a test can sit out."""
     return LeaderElector(
-        client.writer(find_built_in("leases"), namespace="default"),
+        client.api(find_built_in("leases"), namespace="default"),
         "controller",
         identity=identity,
         lease_duration=LEASE_DURATION,

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from aioinformer import Client, Resource, SharedInformer, field, label_index
-from aioinformer.errors import Stale
+from aioinformer.errors import CacheWaitTimeout
 from tests.apiserver.server_process import AdminClient, ApiServerProcess, Json
 from tests.runtime.informers import running_in_background
 
@@ -64,7 +64,9 @@ async def test_a_server_that_is_down_makes_the_cache_stale_and_it_says_why(
         await widgets.wait_for(answer, timeout=10)
         await api_server.kill()
         answer["metadata"]["resourceVersion"] = str(10**9)
-        with pytest.raises(Stale, match=r"web/w at resourceVersion 1000000000 after 0\.5 s"):
+        with pytest.raises(
+            CacheWaitTimeout, match=r"web/w at resourceVersion 1000000000 after 0\.5 s"
+        ):
             await widgets.wait_for(answer, timeout=0.5)
 
 

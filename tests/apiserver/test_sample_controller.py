@@ -97,7 +97,7 @@ async def test_two_replicas_keep_workloads_and_one_survives_the_other(
             second.send_signal(signal.SIGTERM)
             async with asyncio.timeout(10):
                 assert await second.wait() == 0
-            lease = await client.writer(LEASES).get("default/sample-controller")
+            lease = await client.api(LEASES).get("default/sample-controller")
             assert not lease["spec"].get("holderIdentity")
             assert lease["spec"]["leaseTransitions"] >= 1
 

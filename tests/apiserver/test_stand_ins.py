@@ -20,7 +20,7 @@ async def test_a_lease_is_created_renewed_and_watched(api_server: ApiServerProce
     await install_leases(api_server)
     async with Client.connect(kubeconfig=api_server.kubeconfig) as client:
         assert await client.resource("leases") == LEASES
-        leases = client.writer(LEASES, namespace="default")
+        leases = client.api(LEASES, namespace="default")
         created = await leases.create(
             {
                 "metadata": {"name": "foo"},
@@ -46,9 +46,9 @@ async def test_a_lease_is_created_renewed_and_watched(api_server: ApiServerProce
 async def test_events_are_recorded_and_counted(api_server: ApiServerProcess) -> None:
     await install_events(api_server)
     async with Client.connect(kubeconfig=api_server.kubeconfig) as client:
-        widgets = client.writer(await client.resource("widgets"), namespace="default")
+        widgets = client.api(await client.resource("widgets"), namespace="default")
         widget = await widgets.create({"metadata": {"name": "w"}, "spec": {}})
-        async with EventRecorder(client.writer(EVENTS), controller="example.com/foo") as recorder:
+        async with EventRecorder(client.api(EVENTS), controller="example.com/foo") as recorder:
             recorder.record(widget, "Normal", "Created", "made it", action="Create")
             for _ in range(3):
                 recorder.record(widget, "Warning", "Failed", "it broke", related=widget)
@@ -67,6 +67,6 @@ async def test_events_are_recorded_and_counted(api_server: ApiServerProcess) -> 
 async def test_what_no_event_may_be_is_refused(api_server: ApiServerProcess) -> None:
     await install_events(api_server)
     async with Client.connect(kubeconfig=api_server.kubeconfig) as client:
-        events = client.writer(EVENTS, namespace="default")
+        events = client.api(EVENTS, namespace="default")
         with pytest.raises(Invalid, match="eventTime"):
             await events.create({"metadata": {"name": "e"}, "type": "Normal"})

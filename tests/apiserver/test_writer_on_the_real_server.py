@@ -22,7 +22,7 @@ async def client(api_server: ApiServerProcess) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def widgets(client: Client) -> ResourceWriter:
-    return client.writer(await client.resource("widgets"), namespace="default")
+    return client.api(await client.resource("widgets"), namespace="default")
 
 
 async def test_what_was_written_is_waited_for_in_a_cache(
@@ -89,7 +89,7 @@ async def test_a_status_is_written_through_its_subresource(
     api_server: ApiServerProcess, client: Client, widgets: ResourceWriter
 ) -> None:
     await install_crd(api_server, GIZMO_CRD)
-    gizmos = client.writer(GIZMOS, namespace="default")
+    gizmos = client.api(GIZMOS, namespace="default")
     made = await gizmos.create({"metadata": {"generateName": "g-"}, "status": {"x": 1}})
     assert "status" not in made
     told = await gizmos.update_status({**made.to_dict(), "status": {"x": 2}})

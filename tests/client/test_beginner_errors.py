@@ -113,5 +113,5 @@ async def test_a_refusal_with_nothing_to_advise_names_the_configuration(tmp_path
         path = server.kubeconfig(tmp_path / "config")
         async with Client.connect(kubeconfig=path) as client:
             with pytest.raises(Forbidden) as caught:
-                await client.get("/api/v1/pods")
+                await client.get_raw("/api/v1/pods")
     assert str(caught.value).endswith(f"403: not by this proxy; ({path}: context 'test')")

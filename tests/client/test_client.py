@@ -31,6 +31,7 @@ from aioinformer.errors import (
     UnknownResource,
     UsageError,
 )
+from aioinformer.testing import ClusterSource
 from tests.client.conftest import Certificates
 from tests.client.recordings import read_recording
 from tests.client.servers import http_server, replay_response, start_response
@@ -78,19 +79,19 @@ async def test_a_client_is_open_inside_its_context_and_nowhere_else() -> None:
     async with http_server(url) as server:
         client = Client(server)
         with pytest.raises(NotRunning, match=r"is not open: use it inside `async with`"):
-            await client.get("/version")
+            await client.get_raw("/version")
         async with client:
-            assert await client.get("/version") == b"/version"
+            assert await client.get_raw("/version") == b"/version"
         with pytest.raises(NotRunning, match="closed> is not open"):
-            await client.get("/version")
+            await client.get_raw("/version")
 
 
 async def test_a_client_is_entered_once() -> None:
     client = Client("http://10.0.0.1")
     async with client:
-        with pytest.raises(NotRunning, match="can be entered once"):
+        with pytest.raises(NotRunning, match="can be entered only once"):
             await client.__aenter__()
-    with pytest.raises(NotRunning, match="make another one"):
+    with pytest.raises(NotRunning, match="make a new client"):
         await client.__aenter__()
 
 
@@ -99,7 +100,7 @@ async def test_a_client_may_be_left_in_another_task_than_it_was_entered_in() -> 
     async with http_server(url) as server:
         client = Client(server)
         await asyncio.create_task(client.__aenter__())
-        assert await client.get("/version") == b"/version"
+        assert await client.get_raw("/version") == b"/version"
         await asyncio.create_task(client.__aexit__(None, None, None))
 
 
@@ -111,7 +112,7 @@ async def test_leaving_a_client_leaves_no_socket_open(
     trust = certificates.client_context() if secure else None
     async with http_server(url, tls=tls) as server:
         async with Client(server, ssl=trust) as client:
-            await asyncio.gather(*(client.get("/version") for _ in range(5)))
+            await asyncio.gather(*(client.get_raw("/version") for _ in range(5)))
         del client
         gc.collect()  # an unclosed session, connector or transport would warn here, and fail
 
@@ -137,13 +138,26 @@ async def test_leaving_a_client_ends_the_watches_of_other_tasks() -> None:
             await watching
 
 
+def test_writer_is_an_alias_of_api() -> None:
+    assert Client.writer is Client.api
+    assert ClusterSource.writer is ClusterSource.api
+    client = Client("http://127.0.0.1:1")
+    assert client.writer(PODS, namespace="web").resource == client.api("pods").resource == PODS
+
+
+async def test_get_is_an_alias_of_get_raw() -> None:
+    assert Client.get is Client.get_raw
+    async with http_server(url) as server, Client(server) as client:
+        assert await client.get("/version") == await client.get_raw("/version") == b"/version"
+
+
 async def test_a_client_that_finds_no_configuration_stays_closed(tmp_path: Path) -> None:
     client = Client.connect(kubeconfig=tmp_path / "missing")
 
     with pytest.raises(ConfigurationError, match="does not exist"):
         await client.__aenter__()
     with pytest.raises(NotRunning):
-        await client.get("/version")
+        await client.get_raw("/version")
     assert repr(client) == "<Client of a server to be found closed>"
 
 
@@ -163,7 +177,7 @@ async def test_a_client_connects_with_a_kubeconfig(tmp_path: Path) -> None:
         )
         async with Client.connect(kubeconfig=config) as client:
             assert client.server == server
-            assert await client.get("/") == b"Bearer abc"
+            assert await client.get_raw("/") == b"Bearer abc"
 
 
 def test_a_server_that_is_no_url_is_refused_at_once() -> None:
@@ -195,13 +209,13 @@ async def test_headers_of_the_program_go_with_every_request() -> None:
         http_server(whoami) as server,
         Client(server, headers={"Impersonate-User": "jane"}) as client,
     ):
-        assert await client.get("/") == b"jane"
+        assert await client.get_raw("/") == b"jane"
 
 
 async def test_a_get_that_fails_says_what_it_was_for() -> None:
     async with http_server(discovery) as server, Client(server) as client:
         with pytest.raises(NotFound) as caught:
-            await client.get("/nowhere", phase="discovery")
+            await client.get_raw("/nowhere", phase="discovery")
     assert caught.value.phase == "discovery"
 
 
@@ -301,7 +315,7 @@ async def test_an_explicit_server_may_bring_its_own_trust(certificates: Certific
         http_server(url, tls=certificates.server_context()) as server,
         Client(server, token="abc", ssl=trust) as client,
     ):
-        assert await client.get("/version") == b"/version"
+        assert await client.get_raw("/version") == b"/version"
 
 
 async def test_a_resource_without_a_name_is_the_servers_fault() -> None:
@@ -321,13 +335,13 @@ async def test_a_resource_without_a_name_is_the_servers_fault() -> None:
 async def test_a_path_that_would_reach_another_is_refused(path: str) -> None:
     async with http_server(url) as server, Client(server) as client:
         with pytest.raises(ValueError, match="a path begins with '/' and has no"):
-            await client.get(path)
+            await client.get_raw(path)
 
 
 async def test_dots_inside_a_segment_arrive_as_they_are() -> None:
     async with http_server(url) as server, Client(server) as client:
-        assert await client.get("/api/v1/pods/a..b") == b"/api/v1/pods/a..b"
-        assert await client.get("/api/%2e%2e/v1") == b"/api/%252e%252e/v1"
+        assert await client.get_raw("/api/v1/pods/a..b") == b"/api/v1/pods/a..b"
+        assert await client.get_raw("/api/%2e%2e/v1") == b"/api/%252e%252e/v1"
 
 
 def test_a_namespace_of_several_segments_is_an_error() -> None:
@@ -359,7 +373,7 @@ async def test_an_answer_that_unpacks_to_more_than_the_cap_is_given_up() -> None
 
     async with http_server(answer) as server, Client(server) as client:
         with pytest.raises(ProtocolError, match="GET /apis: the answer is longer than 67108864"):
-            await client.get("/apis", phase="discovery")
+            await client.get_raw("/apis", phase="discovery")
 
 
 async def test_an_answer_that_drips_is_given_up() -> None:
@@ -423,11 +437,11 @@ async def test_a_client_says_so_when_another_event_loop_uses_it() -> None:
 
     async with http_server(answer) as server, Client(server) as client:
         uses: tuple[Callable[[], Coroutine[Any, Any, object]], ...] = (
-            lambda: client.get("/version"),
-            lambda: client.writer("pods").get("web/web-0"),
+            lambda: client.get_raw("/version"),
+            lambda: client.api("pods").get("web/web-0"),
             lambda: client.resource("widgets"),
         )
         for use in uses:
             with pytest.raises(UsageError, match="open> runs in another event loop"):
                 await asyncio.to_thread(elsewhere, use)
-        assert await client.get("/version") == b"{}"
+        assert await client.get_raw("/version") == b"{}"

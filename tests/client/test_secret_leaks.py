@@ -136,7 +136,7 @@ async def test_no_secret_of_a_refusal_is_told(place: str) -> None:
         Client(f"http://{address}", token=CANARY) as client,
     ):
         with pytest.raises(FetchError) as caught:
-            await client.get("/version")
+            await client.get_raw("/version")
 
     told(caught.value)
 
@@ -224,7 +224,7 @@ async def test_no_secret_that_is_written_is_told(
         tcp_server(repeating(REPEATED[place])) as address,
         Client(f"http://{address}", token=CANARY, timeouts=timeouts) as client,
     ):
-        secrets = client.writer(SECRETS, namespace="web")
+        secrets = client.api(SECRETS, namespace="web")
         writes: dict[str, Callable[[], Awaitable[object]]] = {
             "create": lambda: secrets.create(secret),
             "update": lambda: secrets.update(secret),

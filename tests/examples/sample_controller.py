@@ -31,8 +31,8 @@ class Foos:
     """Some Foos in the namespace ``default``, as seen and changed from outside."""
 
     def __init__(self, client: Client) -> None:
-        self.foos = client.writer(FOOS, namespace="default")
-        self.workloads = client.writer(WORKLOADS, namespace="default")
+        self.foos = client.api(FOOS, namespace="default")
+        self.workloads = client.api(WORKLOADS, namespace="default")
         self._client = client
 
     async def create(self, name: str, workload: str, replicas: int) -> KubeObject:
@@ -72,7 +72,7 @@ class Foos:
 
     async def event_reasons(self, name: str) -> set[tuple[str, str]]:
         """Type and reason of each Event about a Foo."""
-        listed = json.loads(await self._client.get(EVENTS.path("default")))
+        listed = json.loads(await self._client.get_raw(EVENTS.path("default")))
         return {
             (event["type"], event["reason"])
             for event in listed["items"]

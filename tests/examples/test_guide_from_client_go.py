@@ -33,8 +33,8 @@ async def test_each_deployment_has_a_config_map_that_follows_it(
     program: Path, tmp_path: Path
 ) -> None:
     async with ApiServer() as server, Client(server.url) as client:
-        deployments = client.writer("deployments", namespace="default")
-        maps = client.writer("configmaps", namespace="default")
+        deployments = client.api("deployments", namespace="default")
+        maps = client.api("configmaps", namespace="default")
         await deployments.create({"metadata": {"name": "web"}, "spec": {"replicas": 2}})
         async with running_script(program, server, tmp_path) as run:
             assert await run.read_line() == b"web: 2 replicas\n"

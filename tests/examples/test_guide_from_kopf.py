@@ -24,8 +24,8 @@ class Operated:
 
     def __init__(self, server: ApiServer, client: Client, run: RunningScript) -> None:
         self.server = server
-        self.shops = client.writer(SHOPS, namespace="default")
-        self.maps = client.writer("configmaps", namespace="default")
+        self.shops = client.api(SHOPS, namespace="default")
+        self.maps = client.api("configmaps", namespace="default")
         self.run = run
 
     async def told(self, line: str) -> None:

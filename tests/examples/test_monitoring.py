@@ -69,7 +69,7 @@ async def exposed() -> dict[str, set[str]]:
     """What a program that has seen a bit of everything exposes: labels by name."""
     registry = CollectorRegistry()
     metrics = PrometheusMetrics(registry)
-    leases = ClusterSource(Cluster()).writer("leases")
+    leases = ClusterSource(Cluster()).api("leases")
     LeaderElector(leases, "web/operator", identity="me", metrics=metrics)
     source = scripted_source(
         pods=[

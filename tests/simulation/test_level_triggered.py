@@ -160,9 +160,9 @@ async def history(seed: int) -> tuple[Copier, Copy, list[type[Exception]]]:
         async with Controller(
             foos,
             copier,
-            workers=chance.randint(1, 4),
+            concurrency=chance.randint(1, 4),
             timeout=10,
-            limiter=ItemExponential(0.1, 10),
+            backoff=ItemExponential(0.1, 10),
             on_error=lambda problem: problems.append(type(problem.error)),
         ).owns(bars) as controller:
             await disturb(cluster, faults, chance)

@@ -79,7 +79,7 @@ async def run_demo(options: DemoCommandOptions, terminal: Terminal) -> int:
                 await demo.run()
                 await demo.wait_caught_up()
                 verdict = compare_cache(
-                    await client.get("/api/v1/pods"), pods.lister, demo.counter.versions
+                    await client.get_raw("/api/v1/pods"), pods.lister, demo.counter.versions
                 )
             except asyncio.CancelledError:  # Ctrl-C: what was seen until then, and no more waiting
                 terminal.output.write_now(demo.format_summary(NOT_COMPARED))

@@ -136,7 +136,7 @@ async def _ask_version(client: Client, report: ServerReport) -> None:
 
 async def _time_version_request(client: Client) -> tuple[float, bytes]:
     start = perf_counter()
-    body = await client.get(VERSION_PATH)
+    body = await client.get_raw(VERSION_PATH)
     return perf_counter() - start, body
 
 
@@ -183,7 +183,7 @@ async def _list_one(
 ) -> str:
     """The resourceVersion of a list of one object."""
     report.lists = False
-    body = await client.get(resource.path(namespace), {"limit": "1"})
+    body = await client.get_raw(resource.path(namespace), {"limit": "1"})
     report.lists = True
     try:
         return msgspec.json.decode(body, type=_VersionList).metadata.resource_version

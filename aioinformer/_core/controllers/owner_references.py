@@ -15,7 +15,7 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.selectors.projections import field
 
-__all__ = ["ControllerOf", "controller_reference", "is_controlled_by"]
+__all__ = ["ControllerOf", "controller_reference", "is_controlled_by", "owner_reference"]
 
 _owner_references = field("metadata.ownerReferences")
 """Reads them without building the rest of the object."""
@@ -50,20 +50,30 @@ class ControllerOf:
         return f"<ControllerOf {self._owner}>"
 
 
-def controller_reference(owner: KubeObject) -> dict[str, Any]:
-    """What makes an object the child of ``owner``: an entry of its ``metadata.ownerReferences``.
+def owner_reference(owner: KubeObject, *, controller: bool = True) -> dict[str, Any]:
+    """Return the entry of an object's ``metadata.ownerReferences`` that names ``owner``.
 
-    As client-go's ``metav1.NewControllerRef``: Kubernetes deletes the child after its owner, and
-    in a foreground deletion before it. The owner is in the child's namespace, or in none.
+    Kubernetes deletes an object after its last owner. The owner is in the object's namespace, or
+    cluster-scoped.
+
+    Args:
+        owner: the object that owns.
+        controller: True for the one owner that manages the object, which ``Controller.owns``
+            follows. Then a foreground deletion of the owner waits for the object, as with
+            client-go's ``metav1.NewControllerRef``. False for a further owner.
     """
-    return {
+    reference = {
         "apiVersion": owner.api_version,
         "kind": owner.kind,
         "name": owner.name,
         "uid": owner.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
     }
+    return reference | {"controller": True, "blockOwnerDeletion": True} if controller else reference
+
+
+def controller_reference(owner: KubeObject) -> dict[str, Any]:
+    """Return ``owner_reference(owner, controller=True)``."""
+    return owner_reference(owner)
 
 
 def is_controlled_by(child: KubeObject, owner: KubeObject) -> bool:

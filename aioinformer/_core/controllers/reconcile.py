@@ -179,16 +179,21 @@ class FailingKey:
     key: ObjectKey
     error: str
     """What went wrong last, in one line: the class of the exception, and what it says."""
-    retries: int
+    failures: int
     """How many runs have failed in a row."""
     since: float
     """Seconds since the first of these failed."""
     retry_in: float
     """Seconds to the next attempt; 0 if it is under way, or waits for a worker."""
 
+    @property
+    def retries(self) -> int:
+        """Another name for ``failures``."""
+        return self.failures
+
     def __str__(self) -> str:
         return (
-            f"{self.key} failed {self.retries} times in {self.since:.1f} s, "
+            f"{self.key} failed {self.failures} times in {self.since:.1f} s, "
             f"next attempt in {self.retry_in:.1f} s: {self.error}"
         )
 
@@ -196,7 +201,7 @@ class FailingKey:
 @dataclass(slots=True)
 class _Failure:
     error: str
-    retries: int
+    failures: int
     since: float
     due: float
 
@@ -213,17 +218,17 @@ class FailureTracker:
         error = one_line(error, MAX_ERROR_LENGTH - len("..."))
         entry = self._failures.setdefault(key, _Failure(error, 0, now, due))
         entry.error, entry.due = error, due
-        entry.retries += 1
-        return entry.retries
+        entry.failures += 1
+        return entry.failures
 
     def record_success(self, key: ObjectKey) -> None:
         """A run succeeded, and what was before is forgotten."""
         self._failures.pop(key, None)
 
-    def retries(self, key: ObjectKey) -> int:
-        """How many runs have failed in a row."""
+    def failures(self, key: ObjectKey) -> int:
+        """Return how many runs of ``key`` have failed in a row."""
         entry = self._failures.get(key)
-        return 0 if entry is None else entry.retries
+        return 0 if entry is None else entry.failures
 
     def get(self, key: ObjectKey, now: float) -> FailingKey | None:
         """How it stands with ``key``; ``None`` if it doesn't fail."""
@@ -246,7 +251,7 @@ def _make_failing_key(key: ObjectKey, entry: _Failure, now: float) -> FailingKey
     return FailingKey(
         key=key,
         error=entry.error,
-        retries=entry.retries,
+        failures=entry.failures,
         since=now - entry.since,
         retry_in=max(0.0, entry.due - now),
     )

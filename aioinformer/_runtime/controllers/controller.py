@@ -15,7 +15,7 @@ from typing_extensions import TypeVar
 
 from aioinformer._core.controllers.owner_references import ControllerOf
 from aioinformer._core.controllers.queue_items import Priority
-from aioinformer._core.controllers.rate_limiters import RateLimiter
+from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
 from aioinformer._core.controllers.reconcile import FailingKey, Reason
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
@@ -26,6 +26,12 @@ from aioinformer._runtime.controllers.health import (
     ReconcileErrors,
 )
 from aioinformer._runtime.controllers.lifecycle import ControllerRun, TriggerSource
+from aioinformer._runtime.controllers.options import (
+    DEFAULT_CONCURRENCY,
+    SHUTDOWN_TIMEOUT,
+    ControllerOptions,
+    resolve_alias,
+)
 from aioinformer._runtime.controllers.reconcile_runs import Reconcile, ReconcileRuns
 from aioinformer._runtime.controllers.triggers import (
     InternalTrigger,
@@ -36,16 +42,13 @@ from aioinformer._runtime.controllers.triggers import (
     check_to_keys,
 )
 from aioinformer._runtime.controllers.workers import Workers
-from aioinformer._runtime.delivery.handlers import check_int, handler_name
+from aioinformer._runtime.delivery.handlers import handler_name
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.reporter import OnError
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer.errors import NotRunning, SyncTimeout, UsageError
 
 __all__ = ["Controller"]
-
-SHUTDOWN_TIMEOUT = 10.0
-"""Seconds that leaving waits for runs to finish."""
 
 MAX_FAILING_KEYS = 100
 """Failing keys that health lists: with a mistake in the reconciler, all of them fail."""
@@ -84,9 +87,9 @@ class Controller:
         informer: SharedInformer[T],
         reconcile: Reconcile,
         *,
-        workers: int = 4,
+        concurrency: int | None = None,
         name: str = "",
-        limiter: RateLimiter[ObjectKey] | None = None,
+        backoff: RateLimiter[ObjectKey] | None = None,
         filter: Filter[T] | None = None,  # noqa: A002 - what everybody calls it
         timeout: float | None = None,
         resync: float | None = None,
@@ -94,6 +97,8 @@ class Controller:
         tracing: Tracing | None = None,
         on_error: OnError | None = None,
         shutdown_timeout: float = SHUTDOWN_TIMEOUT,
+        workers: int | None = None,
+        limiter: RateLimiter[ObjectKey] | None = None,
     ) -> None:
         """Make a controller; enter it, or await ``run``, inside the informers' factory.
 
@@ -102,11 +107,11 @@ class Controller:
                 deletions included.
             reconcile: ``async def reconcile(key, ctx)``; answers a ``Result`` or ``None``. Each
                 call has a copy of the context variables as they are when the controller starts.
-            workers: how many keys may be reconciled at once.
+            concurrency: the most keys that are reconciled at once; 4 by default.
             name: for logs, health and metrics; the reconciler's own by default.
-            limiter: how long a key that failed waits; client-go's by default, which is 5 ms,
-                doubled with every failure, to 1000 s, and no more than 10 retries a second. What
-                it raises ends the controller.
+            backoff: returns how long a key that failed waits. By default client-go's rule: 5 ms,
+                doubled with every failure up to 1000 s, and at most 10 retries a second over all
+                keys. An exception from it ends the controller.
             filter: which events of ``informer`` are triggers, as for ``add_handler``.
             timeout: seconds that a run may take. Then it is cancelled, which is a failure
                 (``ReconcileTimeout``).
@@ -117,35 +122,42 @@ class Controller:
             on_error: is told of every ``Problem``: of each run that failed and each ``to_keys``
                 that raised, in the event loop; must be quick.
             shutdown_timeout: seconds that leaving waits for runs to finish.
+            workers: another name for ``concurrency``, as in client-go.
+            limiter: another name for ``backoff``, as in client-go.
 
         Raises:
-            TypeError: ``informer``, ``filter`` or ``on_error`` is none, ``workers`` no integer, or
-                ``reconcile`` no function of a key and a context.
+            TypeError: an argument has the wrong type, ``reconcile`` is not a function of a key
+                and a context, or an argument is given by both of its names.
             ValueError: a number is out of range.
         """
-        check_int("workers", workers)
-        if workers < 1:
-            raise ValueError(f"workers must be at least 1, not {workers}")
-        self.name = name or handler_name(reconcile)
+        options = ControllerOptions(
+            name=name or handler_name(reconcile),
+            filter=filter,
+            timeout=timeout,
+            resync=resync,
+            metrics=metrics,
+            tracing=tracing,
+            on_error=on_error,
+            shutdown_timeout=shutdown_timeout,
+            concurrency=resolve_alias(
+                DEFAULT_CONCURRENCY, concurrency=concurrency, workers=workers
+            ),
+            backoff=resolve_alias(default_limiter(), backoff=backoff, limiter=limiter),
+        )
+        self.name = options.name
         """What it is called in logs, health and metrics."""
         self.informer: SharedInformer[Any] = check_informer(informer)
         """The informer of the objects that are reconciled."""
-        self._reconcile_runs = ReconcileRuns(self.name, reconcile, timeout=timeout, tracing=tracing)
-        self._errors = ReconcileErrors(self.name, informer.name, metrics=metrics, on_error=on_error)
-        self._workers = Workers(
-            self.name, self._reconcile_runs, self._errors, limiter=limiter, metrics=metrics
-        )
-        self._controller_run = ControllerRun(
-            self.name,
-            self._workers,
-            self._reconcile_runs,
-            worker_count=workers,
-            shutdown_timeout=shutdown_timeout,
-        )
+        self._reconcile_runs = ReconcileRuns(reconcile, options)
+        self._errors = ReconcileErrors(informer.name, options)
+        self._workers = Workers(self._reconcile_runs, self._errors, options)
+        self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
         self._sources: list[TriggerSource] = []
         self._stop = asyncio.Event()
         own = ObjectTrigger(informer.name, self._workers.enqueue)
-        self._add_source(TriggerSource(informer, own, filter, resync, coalesce=True))
+        self._add_source(
+            TriggerSource(informer, own, options.filter, options.resync, coalesce=True)
+        )
 
     # -- triggers ------------------------------------------------------------------------------
 
@@ -178,13 +190,7 @@ class Controller:
                 "namespaces, can own one"
             )
         informer.check_bytes("owns() reads ownerReferences in")
-        trigger = InternalTrigger(
-            informer.name,
-            self._workers.enqueue,
-            ControllerOf(owner),
-            parse_key=self.informer.lister.key,
-            on_error=partial(self._errors.report_trigger_failure, informer.name),
-        )
+        trigger = InternalTrigger(self._make_trigger(informer, ControllerOf(owner)))
         self._add_source(TriggerSource(informer, trigger, filter))
         return self
 
@@ -210,15 +216,18 @@ class Controller:
             TypeError: ``to_keys`` is no plain function, or ``filter`` none.
         """
         check_to_keys(to_keys)
-        trigger = Trigger(
+        trigger = self._make_trigger(informer, to_keys)
+        self._add_source(TriggerSource(informer, trigger, filter))
+        return self
+
+    def _make_trigger(self, informer: SharedInformer[Any], to_keys: ToKeys[T]) -> Trigger[T]:
+        return Trigger(
             informer.name,
             self._workers.enqueue,
             to_keys,
             parse_key=self.informer.lister.key,
             on_error=partial(self._errors.report_trigger_failure, informer.name),
         )
-        self._add_source(TriggerSource(informer, trigger, filter))
-        return self
 
     def _add_source(self, source: TriggerSource) -> None:
         if self._controller_run.loop is not None:

@@ -19,10 +19,10 @@ from typing import Literal, TypeAlias
 
 from aioinformer._core.controllers.queue_items import QueueStatistics
 from aioinformer._core.controllers.reconcile import FailingKey
-from aioinformer._core.instrumentation import Metrics
 from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.reporting.health import describe_error
-from aioinformer._runtime.reporting.reporter import OnError, Problem, call_hook, check_hook
+from aioinformer._runtime.reporting.reporter import Problem, call_hook
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer.errors import FetchError, ReconcileTimeout
 
@@ -80,32 +80,14 @@ TRACEBACK_INTERVAL = 1.0
 class ReconcileErrors:
     """Tells of one controller's failures, and counts its runs for metrics."""
 
-    def __init__(
-        self,
-        name: str,
-        informer: str,
-        *,
-        metrics: Metrics | None = None,
-        on_error: OnError | None = None,
-    ) -> None:
-        """Nothing has failed.
-
-        Args:
-            name: the controller's.
-            informer: the name of its informer.
-            metrics: what to feed.
-            on_error: what to tell of problems.
-
-        Raises:
-            TypeError: ``on_error`` is no function, or async.
-        """
-        check_hook(on_error)
+    def __init__(self, informer: str, options: ControllerOptions) -> None:
+        """Start with no failure; ``informer`` is the name of the controller's informer."""
         self.count = 0
         """Runs that have failed."""
-        self._name = name
+        self._name = options.name
         self._informer = informer
-        self._metrics = wrap_metrics(metrics)
-        self._on_error = on_error
+        self._metrics = wrap_metrics(options.metrics)
+        self._on_error = options.on_error
         self._traceback_logged_at = float("-inf")
 
     def record_run(self, result: str, seconds: float) -> None:
@@ -113,9 +95,9 @@ class ReconcileErrors:
         self._metrics.reconciled(self._name, result, seconds)
 
     def report_failure(
-        self, key: ObjectKey, error: Exception, *, retries: int, delay: float
+        self, key: ObjectKey, error: Exception, *, failures: int, delay: float
     ) -> None:
-        """A run failed, for the ``retries``-th time in a row, and is tried again."""
+        """A run failed, for the ``failures``-th time in a row, and is tried again."""
         self.count += 1
         plain = isinstance(error, FetchError | ReconcileTimeout)
         log.log(
@@ -123,7 +105,7 @@ class ReconcileErrors:
             "controller %s: %s failed (%d in a row), tried again in %.3g s: %s",
             self._name,
             key,
-            retries,
+            failures,
             delay,
             describe_error(error),
             exc_info=None if plain or not self._traceback_allowed() else error,

@@ -19,6 +19,7 @@ import anyio
 from aioinformer._core.objects.kube_object import Event
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._runtime.controllers.health import ControllerState
+from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
 from aioinformer._runtime.controllers.workers import Workers
 from aioinformer._runtime.delivery.call import detached_context
@@ -71,34 +72,26 @@ class ControllerRun:
     """Runs the workers of one controller, once."""
 
     def __init__(
-        self,
-        name: str,
-        workers: Workers,
-        reconcile_runs: ReconcileRuns,
-        *,
-        worker_count: int,
-        shutdown_timeout: float,
+        self, workers: Workers, reconcile_runs: ReconcileRuns, options: ControllerOptions
     ) -> None:
-        """Nobody works yet.
+        """Start nothing before ``enter``.
 
         Args:
-            name: the controller's.
-            workers: what they share.
-            reconcile_runs: the runs.
-            worker_count: how many workers there are to be.
-            shutdown_timeout: seconds that leaving waits for runs to finish.
+            workers: the queue, and the coroutine of each worker.
+            reconcile_runs: the runs that the workers start.
+            options: those of the controller.
         """
         self.synced = asyncio.Event()
         """Set when the workers begin, or never will."""
         self.loop: asyncio.AbstractEventLoop | None = None
         self.error: BaseException | None = None
         """What has ended it, if it failed."""
-        self._name = name
+        self._name = options.name
         self._workers = workers
         self._reconcile_runs = reconcile_runs
-        self._worker_count = worker_count
-        self._shutdown_timeout = shutdown_timeout
-        self._supervisor = Supervisor(f"controller {name}")
+        self._concurrency = options.concurrency
+        self._shutdown_timeout = options.shutdown_timeout
+        self._supervisor = Supervisor(f"controller {options.name}")
         self._registrations: dict[Registration, SharedInformer[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -234,7 +227,7 @@ class ControllerRun:
         if self._workers.halted:
             return
         self.synced.set()
-        for number in range(self._worker_count):
+        for number in range(self._concurrency):
             self._start_task(self._workers.work(), f"worker {number} of")
         tasks = {each.task: each for each in self._registrations if each.task is not None}
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

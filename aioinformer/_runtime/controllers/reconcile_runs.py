@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 from aioinformer._core.callables import check_signature
 from aioinformer._core.controllers.reconcile import ReconcileContext, Result
-from aioinformer._core.instrumentation import Tracing
 from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.delivery.handlers import handler_name
 from aioinformer._runtime.reporting.health import describe_error
 from aioinformer._runtime.reporting.safe_tracing import await_in_span, reconcile_span_factory
@@ -58,37 +58,21 @@ class _Run:
 class ReconcileRuns:
     """The runs of one controller that are under way."""
 
-    def __init__(
-        self,
-        name: str,
-        reconcile: Reconcile,
-        *,
-        timeout: float | None = None,
-        tracing: Tracing | None = None,
-    ) -> None:
-        """None is under way.
-
-        Args:
-            name: the controller's.
-            reconcile: what to call.
-            timeout: seconds that a run may take.
-            tracing: what makes a span of each.
+    def __init__(self, reconcile: Reconcile, options: ControllerOptions) -> None:
+        """Hold no run yet.
 
         Raises:
-            TypeError: ``reconcile`` is no function of a key and a context.
-            ValueError: the timeout isn't positive.
+            TypeError: ``reconcile`` is not a function of a key and a context.
         """
         if isinstance(reconcile, type) or not callable(reconcile):
             raise TypeError(f"reconcile is an async function of a key and a context: {reconcile!r}")
         check_signature(reconcile, handler_name(reconcile), "key", "ctx")
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"timeout must be seconds, or None for no limit, not {timeout:g}")
         self.context = Context()
         """What each run gets a copy of."""
-        self._name = name
+        self._name = options.name
         self._reconcile, self._reconcile_name = reconcile, handler_name(reconcile)
-        self._timeout = timeout
-        self._begin_span = reconcile_span_factory(tracing, name)
+        self._timeout = options.timeout
+        self._begin_span = reconcile_span_factory(options.tracing, options.name)
         self._runs: dict[ObjectKey, _Run] = {}
 
     async def run(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:

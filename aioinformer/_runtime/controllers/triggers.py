@@ -162,5 +162,19 @@ def _is_key_list(given: object) -> bool:
     return isinstance(given, Iterable) and not isinstance(given, str)
 
 
-class InternalTrigger(InternalHandler, Trigger[KubeObject]):
-    """The same for a function of the library's own, which reads what no program may be shown."""
+class InternalTrigger(InternalHandler):
+    """A trigger whose ``to_keys`` belongs to the library and reads objects as the cache holds them.
+
+    So a child whose body can't be converted for the program still triggers its owner.
+    """
+
+    def __init__(self, trigger: Trigger[KubeObject]) -> None:
+        """Pass each event to ``trigger`` without a conversion."""
+        self._trigger = trigger
+
+    def __call__(self, event: Event[Any]) -> None:
+        """Request the keys that an event affects."""
+        self._trigger(event)
+
+    def __repr__(self) -> str:
+        return repr(self._trigger)

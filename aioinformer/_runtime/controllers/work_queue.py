@@ -27,6 +27,7 @@ from aioinformer._core.controllers.queue_items import Priority, QueueStatistics
 from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
 from aioinformer._core.controllers.work_queue import KeyQueue
 from aioinformer._core.instrumentation import Metrics
+from aioinformer._runtime.controllers.options import resolve_alias
 from aioinformer._runtime.delivery.listener import loop_time
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
@@ -115,25 +116,30 @@ class WorkQueue(Generic[K]):
         self,
         *,
         name: str = "",
-        limiter: RateLimiter[K] | None = None,
+        backoff: RateLimiter[K] | None = None,
         metrics: Metrics | None = None,
+        limiter: RateLimiter[K] | None = None,
     ) -> None:
         """Make an empty queue.
 
         Args:
             name: for errors and metrics.
-            limiter: how long ``add_rate_limited`` waits; client-go's default if ``None``.
-            metrics: is told how long keys waited and were worked on, under the name.
+            backoff: returns the delay of ``add_rate_limited``; client-go's default if ``None``.
+            metrics: receives, under the name, how long keys waited and were processed.
+            limiter: another name for ``backoff``, as in client-go.
 
         Raises:
-            ValueError: metrics without a name.
+            TypeError: both ``backoff`` and ``limiter`` are given.
+            ValueError: ``metrics`` is given without a name.
         """
         if metrics is not None and not name:
             raise ValueError("a work queue that is measured needs a name=")
         self.name = name
         """What it is called in errors and metrics."""
         self._keys: KeyQueue[K] = KeyQueue(f"the work queue {name}".rstrip())
-        self._limiter = default_limiter() if limiter is None else limiter
+        self._limiter: RateLimiter[K] = resolve_alias(
+            default_limiter(), backoff=backoff, limiter=limiter
+        )
         self._metrics = None if metrics is None else wrap_metrics(metrics)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0  # none has this number

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from aioinformer._core.controllers.queue_items import Priority
-from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
+from aioinformer._core.controllers.rate_limiters import RateLimiter
 from aioinformer._core.controllers.reconcile import (
     FailureTracker,
     PendingReconciles,
@@ -18,9 +18,9 @@ from aioinformer._core.controllers.reconcile import (
     ReconcileContext,
     Result,
 )
-from aioinformer._core.instrumentation import Metrics
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.controllers.health import ReconcileErrors
+from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
 from aioinformer._runtime.controllers.work_queue import WorkQueue
 from aioinformer._runtime.reporting.health import describe_error
@@ -61,31 +61,26 @@ class Workers:
 
     def __init__(
         self,
-        name: str,
         reconcile_runs: ReconcileRuns,
         errors: ReconcileErrors,
-        *,
-        limiter: RateLimiter[ObjectKey] | None = None,
-        metrics: Metrics | None = None,
+        options: ControllerOptions,
     ) -> None:
-        """Nobody works yet; await ``work`` for each worker.
+        """Make the queue. Each worker is one task that awaits ``work``.
 
         Args:
-            name: the controller's.
-            reconcile_runs: makes the runs.
-            errors: is told of those that fail.
-            limiter: how long a key that failed waits; client-go's by default.
-            metrics: what the queue feeds.
+            reconcile_runs: calls the reconciler.
+            errors: counts and reports the runs that fail.
+            options: those of the controller.
         """
-        self._limiter = _RecordingLimiter(default_limiter() if limiter is None else limiter)
+        self._limiter = _RecordingLimiter(options.backoff)
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
-            name=name, limiter=self._limiter, metrics=metrics
+            name=options.name, backoff=self._limiter, metrics=options.metrics
         )
         self.failures = FailureTracker()
         self.pending = PendingReconciles()
         self.runs = 0
         """Runs that have ended."""
-        self._name = name
+        self._name = options.name
         self._reconcile_runs = reconcile_runs
         self._errors = errors
 
@@ -126,7 +121,7 @@ class Workers:
         context = ReconcileContext(
             controller=self._name,
             reasons=reasons,
-            retries=self.failures.retries(key),
+            retries=self.failures.failures(key),
             priority=priority,
         )
         try:
@@ -156,8 +151,10 @@ class Workers:
     def _retry(self, key: ObjectKey, error: Exception, priority: Priority) -> None:
         now = asyncio.get_running_loop().time()
         delay = self._requeue_rate_limited(key, RETRY, priority)
-        retries = self.failures.record_failure(key, describe_error(error), now=now, due=now + delay)
-        self._errors.report_failure(key, error, retries=retries, delay=delay)
+        failures = self.failures.record_failure(
+            key, describe_error(error), now=now, due=now + delay
+        )
+        self._errors.report_failure(key, error, failures=failures, delay=delay)
 
     def _requeue_rate_limited(self, key: ObjectKey, reason: Reason, priority: Priority) -> float:
         """Have it run again when the limiter allows; in how many seconds."""

@@ -49,7 +49,7 @@ from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.reporter import InformerReporter, OnError
 from aioinformer._runtime.reporting.safe_tracing import handler_span_factory, make_informer_trace
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice, check_loop
-from aioinformer.errors import FetchError, Stale, UsageError
+from aioinformer.errors import CacheWaitTimeout, FetchError, UsageError
 
 __all__ = ["CacheReader", "SharedInformer"]
 
@@ -141,7 +141,7 @@ class CacheReader(ListenerRegistry[T]):
             The object as it is cached now; ``None`` if it isn't.
 
         Raises:
-            Stale: not within that time; it says what the informer's health says.
+            CacheWaitTimeout: not within that time; it says what the informer's health says.
             NotComparable: its resourceVersion is no number, and the cache doesn't hold that one.
             ModelMismatch: ``convert=`` raised at what is cached.
             NotRunning: the informer ended before.
@@ -183,7 +183,7 @@ class CacheReader(ListenerRegistry[T]):
             What passed.
 
         Raises:
-            Stale: not within that time; it says what the informer's health says.
+            CacheWaitTimeout: not within that time; it says what the informer's health says.
             ModelMismatch: ``convert=`` raised at a state that was to be asked about.
             NotRunning: the informer ended before.
             UsageError: as for ``lister.get``, and as for ``wait_for`` in a handler.
@@ -217,7 +217,7 @@ class CacheReader(ListenerRegistry[T]):
 
         Raises:
             NotSynced: the cache doesn't hold its first full state yet.
-            Stale: not within that time.
+            CacheWaitTimeout: not within that time.
             FetchError: the server could not be asked; ``Expired`` if it had forgotten each version
                 that the cache came to show.
             NotRunning: the informer ended while this waited for a version that isn't forgotten.
@@ -256,10 +256,10 @@ class CacheReader(ListenerRegistry[T]):
                 raise  # somebody else's
             raise self._stale_error(timeout, description) from error
 
-    def _stale_error(self, timeout: float, description: str) -> Stale:
+    def _stale_error(self, timeout: float, description: str) -> CacheWaitTimeout:
         version = self._indexer.state.resource_version
         at = f"it is at resourceVersion {version}" if version else "it holds no state"
-        return Stale(
+        return CacheWaitTimeout(
             f"the cache of {self.name} doesn't show {description} after {timeout:g} s: {at}; "
             f"{self._describe()}",
             resource_version=version,

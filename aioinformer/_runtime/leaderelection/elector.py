@@ -1,6 +1,6 @@
 """``LeaderElector``: of several replicas of a program, one acts.
 
-    elector = LeaderElector(client.writer(leases), "web/shop-controller", identity=pod_name)
+    elector = LeaderElector(client.api(leases), "web/shop-controller", identity=pod_name)
     async with elector.leading() as fencing:
         ...  # nobody else is in here
 
@@ -62,7 +62,7 @@ class LeaderElector:
         """Make a candidate; nothing is asked for before ``leading``. Call it in the event loop.
 
         Args:
-            leases: reads and writes Leases: ``client.writer(await client.resource("leases"))``.
+            leases: reads and writes Leases: ``client.api(await client.resource("leases"))``.
             key: of the Lease: ``namespace/name``, or a name if ``leases`` has a namespace. It is
                 created if it isn't there.
             identity: this candidate's own, and no other's: a pod's name, for example. Two that are

@@ -1,6 +1,6 @@
 """``EventRecorder``: tells users what a controller does, in Events beside the objects it is about.
 
-    async with EventRecorder(client.writer(events), controller="example.com/foo") as recorder:
+    async with EventRecorder(client.api(events), controller="example.com/foo") as recorder:
         recorder.record(foo, "Normal", "Created", f"created {child.name}", action="Create")
 
 To tell is never worth more than to do: ``record`` returns at once and raises nothing, whatever the
@@ -184,9 +184,8 @@ class EventRecorder:
             self._queue.append(entry)
         self._wakeup.set()
 
-    @property
     def statistics(self) -> EventStatistics:
-        """What has become of what was recorded."""
+        """Return the counts since the recorder was made."""
         return EventStatistics(
             self._recorded,
             self._sent,

@@ -125,8 +125,8 @@ class ClusterSource:
             self.cluster, resource, namespace, labels, fields, self.faults, self.clock, lane
         )
 
-    def writer(self, resource: str | Resource, *, namespace: str | None = None) -> ClientWriter:
-        """What reads and writes single objects of a resource: a ``ResourceWriter``.
+    def api(self, resource: str | Resource, *, namespace: str | None = None) -> ClientWriter:
+        """Return a ``ResourceWriter``, which reads and writes single objects of a resource.
 
         A request without an answer fails after 75 s of the event loop's, as a client's does.
 
@@ -141,6 +141,9 @@ class ClusterSource:
         """
         sender = ClusterSender(self.cluster, self.faults, self.clock)
         return ClientWriter(WriteRequestBuilder(resolve_built_in(resource), namespace), sender.send)
+
+    writer = api
+    """Alias of ``api``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,7 +230,7 @@ async def test_the_api_server_is_told_which_trace_a_request_belongs_to(traced: T
 
     async with http_server(answer) as server, Client(server, headers=trace_headers) as client:
         assert trace_headers() == {}, "no span is current here"
-        await client.get("/version")
+        await client.get_raw("/version")
         outside = told.pop("list")
         async with SharedInformerFactory(
             client, tracing=traced.tracing, watch_list=False

@@ -60,7 +60,7 @@ class Ears:
 @asynccontextmanager
 async def writing(server: str, **options: Any) -> AsyncGenerator[ResourceWriter]:
     async with Client(server, **options) as client:
-        yield client.writer(PODS, namespace="web")
+        yield client.api(PODS, namespace="web")
 
 
 # -- what goes out -----------------------------------------------------------------------------
@@ -233,13 +233,13 @@ async def test_writes_do_not_wait_behind_lists() -> None:
         return web.json_response(STORED)
 
     async def lists(client: Client) -> None:
-        asked = (client.get("/api/v1/pods") for _ in range(MAX_CONCURRENT_REQUESTS + 1))
+        asked = (client.get_raw("/api/v1/pods") for _ in range(MAX_CONCURRENT_REQUESTS + 1))
         await asyncio.gather(*asked)
 
     async with http_server(answer) as server, Client(server) as client:
         listing = asyncio.create_task(lists(client))
         await full.wait()
-        pods = client.writer(PODS, namespace="web")
+        pods = client.api(PODS, namespace="web")
         async with asyncio.timeout(5):
             await pods.update(await pods.get("web-0"))
         listing.cancel()
@@ -247,18 +247,18 @@ async def test_writes_do_not_wait_behind_lists() -> None:
 
 
 async def test_a_client_that_is_not_open_writes_nothing() -> None:
-    pods = Client("http://127.0.0.1:1").writer(PODS, namespace="web")
+    pods = Client("http://127.0.0.1:1").api(PODS, namespace="web")
     with pytest.raises(NotRunning):
         await pods.create(WEB_0)
 
 
 def test_a_writer_says_what_it_writes_and_where() -> None:
     client = Client("http://127.0.0.1:1")
-    writer = client.writer(PODS, namespace="web")
+    writer = client.api(PODS, namespace="web")
     assert (writer.resource, writer.namespace) == (PODS, "web")
     assert repr(writer) == "<ClientWriter of pods in web>"
     with pytest.raises(ValueError, match="cluster-scoped"):
-        client.writer(find_built_in("nodes"), namespace="web")
+        client.api(find_built_in("nodes"), namespace="web")
 
 
 # -- refusals ----------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ async def test_a_server_that_repeats_what_it_was_sent_is_not_quoted(
         return web.json_response(body, status=code, headers=warning)
 
     async with http_server(echo) as server, Client(server) as client:
-        secrets = client.writer(find_built_in("secrets"), namespace="web")
+        secrets = client.api(find_built_in("secrets"), namespace="web")
         values = {"p": LONG, "q": "hunter2-pass", "r": "hunter2 and more of it"}
         with pytest.raises(ServerError) as caught:
             await secrets.create({"metadata": {"name": "token"}, "stringData": values})

@@ -31,7 +31,7 @@ async def test_a_function_is_asked_for_each_request() -> None:
     numbers = count(1)
     headers = lambda: {"X-Number": str(next(numbers))}  # noqa: E731 - as programs write it
     async with http_server(number) as server, Client(server, headers=headers) as client:
-        assert [await client.get("/"), await client.get("/")] == [b"1", b"2"]
+        assert [await client.get_raw("/"), await client.get_raw("/")] == [b"1", b"2"]
 
 
 async def test_what_a_request_needs_is_not_overwritten() -> None:
@@ -45,7 +45,7 @@ async def test_what_a_request_needs_is_not_overwritten() -> None:
         http_server(shown) as server,
         Client(server, token="mine", headers=headers) as client,
     ):
-        assert await client.get("/") == b"Bearer mine"
+        assert await client.get_raw("/") == b"Bearer mine"
 
 
 @pytest.mark.parametrize("returned", [{"X-Key": f"{CANARY}\r\nX-Evil: 1"}, None, {"X-Key": 1}])
@@ -61,7 +61,7 @@ async def test_a_function_that_fails_keeps_the_request_from_being_sent(returned:
 
     async with http_server(ask) as server, Client(server, headers=headers) as client:
         with pytest.raises(FetchError, match=r"headers= failed with \w+Error; nothing was") as told:
-            await client.get("/")
+            await client.get_raw("/")
 
     assert (asked, told.value.phase) == ([], "credentials")
     assert CANARY not in str(told.value)

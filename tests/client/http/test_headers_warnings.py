@@ -65,7 +65,7 @@ async def test_a_field_that_a_server_drops_is_logged(caplog: pytest.LogCaptureFi
         return web.json_response(STORED, headers={"Warning": '299 - "unknown field"'})
 
     async with http_server(answer) as server, Client(server) as client:
-        pods = client.writer(find_built_in("pods"), namespace="web")
+        pods = client.api(find_built_in("pods"), namespace="web")
         for _ in range(2):
             await pods.create({"metadata": {"name": "a"}})
     assert told(caplog) == ["the server warns: unknown field"]

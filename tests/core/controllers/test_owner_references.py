@@ -12,6 +12,7 @@ from aioinformer._core.controllers.owner_references import (
     ControllerOf,
     controller_reference,
     is_controlled_by,
+    owner_reference,
 )
 
 FOOS = Resource("samples.example.com", "v1", "foos", "Foo")
@@ -72,9 +73,22 @@ def test_an_object_without_owners_concerns_nobody() -> None:
 
 def test_what_is_written_into_a_child_leads_back_to_its_owner() -> None:
     owner = KubeObject(ObjectKey("web", "a"), "uid-a", "1", b'{"metadata": {"name": "a"}}', FOOS)
-    made = child(controller_reference(owner))
+    made = child(owner_reference(owner))
     assert ControllerOf(FOOS)(made) == (owner.key,)
     assert is_controlled_by(made, owner)
+    assert controller_reference(owner) == owner_reference(owner, controller=True)
+
+
+def test_a_further_owner_is_not_the_controller() -> None:
+    owner = KubeObject(ObjectKey("web", "a"), "uid-a", "1", b'{"metadata": {"name": "a"}}', FOOS)
+    reference = owner_reference(owner, controller=False)
+    assert reference == {
+        "apiVersion": "samples.example.com/v1",
+        "kind": "Foo",
+        "name": "a",
+        "uid": "uid-a",
+    }
+    assert ControllerOf(FOOS)(child(reference)) == ()
 
 
 def test_an_owner_of_the_same_name_that_was_created_again_does_not_control() -> None:

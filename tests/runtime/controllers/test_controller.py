@@ -304,8 +304,8 @@ async def test_what_can_not_work_is_refused_when_it_is_asked_for() -> None:
             Controller("foos", diary)  # type: ignore[arg-type] # on purpose
         with pytest.raises(TypeError, match=r"is to be called as \(obj\): too many"):
             Controller(foos, diary).watches(foos, lambda: [""])  # type: ignore[misc,arg-type] # too
-        with pytest.raises(ValueError, match="workers must be at least 1"):
-            Controller(foos, diary, workers=0)
+        with pytest.raises(ValueError, match="concurrency must be at least 1"):
+            Controller(foos, diary, concurrency=0)
         with pytest.raises(ValueError, match="timeout must be seconds"):
             Controller(foos, diary, timeout=0)
         async with Controller(foos, diary) as it:
@@ -372,7 +372,7 @@ def test_a_key_whose_object_can_not_be_converted_is_reconciled_all_the_same() ->
             async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
                 read.append(foos.lister[key])
 
-            async with Controller(foos, reconcile, limiter=doubling()).owns(bars) as it:
+            async with Controller(foos, reconcile, backoff=doubling()).owns(bars) as it:
                 await asyncio.sleep(5)
                 failing = it.failing(key("a"))
                 assert failing is not None
@@ -422,7 +422,7 @@ def test_as_many_keys_as_there_are_workers_are_reconciled_at_once() -> None:
     cluster, diary = make_cluster(*"abcdef"), RecordingReconciler(duration=10)
 
     async def main() -> None:
-        async with foo_informer(cluster) as foos, Controller(foos, diary, workers=2):
+        async with foo_informer(cluster) as foos, Controller(foos, diary, concurrency=2):
             await asyncio.sleep(100)
 
     run_simulated(main)
@@ -436,7 +436,7 @@ def test_a_fresh_event_overtakes_ten_thousand_initial_ones() -> None:
     )
 
     async def main() -> None:
-        async with foo_informer(cluster) as foos, Controller(foos, diary, workers=1) as it:
+        async with foo_informer(cluster) as foos, Controller(foos, diary, concurrency=1) as it:
             await it.wait_synced(10)
             await asyncio.sleep(1)
             update_foo(cluster, "foo-9999", size=1)
@@ -480,7 +480,7 @@ def test_a_key_that_fails_is_tried_again_with_backoff_until_it_succeeds() -> Non
     diary = RecordingReconciler(results=[ValueError("no")] * 4)
 
     async def main() -> None:
-        async with foo_informer(cluster) as foos, Controller(foos, diary, limiter=doubling()):
+        async with foo_informer(cluster) as foos, Controller(foos, diary, backoff=doubling()):
             await asyncio.sleep(100)
             diary.results.append(ValueError("again"))
             update_foo(cluster, "a", size=1)
@@ -505,7 +505,7 @@ def test_one_key_that_fails_keeps_no_other_waiting() -> None:
 
         async with (
             foo_informer(cluster) as foos,
-            Controller(foos, reconcile, workers=1, limiter=doubling()),
+            Controller(foos, reconcile, concurrency=1, backoff=doubling()),
         ):
             await asyncio.sleep(1)
             create_foo(cluster, "bad")
@@ -521,7 +521,7 @@ def test_an_event_runs_a_failing_key_at_once_and_its_backoff_goes_on() -> None:
     diary = RecordingReconciler(results=[ValueError("no")] * 3)
 
     async def main() -> None:
-        async with foo_informer(cluster) as foos, Controller(foos, diary, limiter=doubling()):
+        async with foo_informer(cluster) as foos, Controller(foos, diary, backoff=doubling()):
             await asyncio.sleep(1.5)  # failed at 0 and at 1, to be tried again at 3
             update_foo(cluster, "a", size=1)
             await asyncio.sleep(100)
@@ -556,7 +556,7 @@ def test_a_requeue_backs_off_without_being_a_failure() -> None:
     async def main() -> None:
         async with (
             foo_informer(cluster) as foos,
-            Controller(foos, diary, limiter=doubling()) as it,
+            Controller(foos, diary, backoff=doubling()) as it,
         ):
             await asyncio.sleep(5)
             assert it.health.failing_keys == 0
@@ -587,7 +587,7 @@ def test_a_run_that_takes_too_long_is_cancelled_and_tried_again() -> None:
         async with (
             foo_informer(cluster) as foos,
             Controller(
-                foos, diary, timeout=5, limiter=doubling(), on_error=told.append, name="it"
+                foos, diary, timeout=5, backoff=doubling(), on_error=told.append, name="it"
             ) as it,
         ):
             await asyncio.sleep(8)
@@ -622,7 +622,7 @@ def test_a_run_that_ignores_its_cancellation_keeps_its_key_and_is_warned_of(
     async def main() -> None:
         async with (
             foo_informer(cluster) as foos,
-            Controller(foos, stubborn, timeout=5, limiter=doubling()),
+            Controller(foos, stubborn, timeout=5, backoff=doubling()),
         ):
             await asyncio.sleep(2)
             update_foo(cluster, "a", size=1)
@@ -669,7 +669,7 @@ def test_a_cancellation_of_the_reconcilers_own_is_a_failure(reconcile: Any) -> N
 
     async def main() -> None:
         async with foo_informer(cluster) as foos:
-            controller = Controller(foos, reconcile, limiter=doubling(), on_error=told.append)
+            controller = Controller(foos, reconcile, backoff=doubling(), on_error=told.append)
             async with controller:
                 await asyncio.sleep(4)
                 assert controller.state == "running"
@@ -736,7 +736,7 @@ def test_each_run_has_a_copy_of_the_context_of_the_start() -> None:
     async def main() -> None:
         async with foo_informer(cluster) as foos:
             REQUEST_ID.set("of the start")
-            async with Controller(foos, reconcile, workers=1):
+            async with Controller(foos, reconcile, concurrency=1):
                 REQUEST_ID.set("of later")
                 await asyncio.sleep(10)
 
@@ -753,7 +753,7 @@ def test_health_shows_what_fails_what_runs_and_what_waits() -> None:
 
     async def main() -> None:
         async with foo_informer(cluster) as foos:
-            it = Controller(foos, diary, limiter=doubling(), name="it")
+            it = Controller(foos, diary, backoff=doubling(), name="it")
             states = [it.health.state]
             assert repr(it) == "<Controller it new triggers=1 running=0 waiting=0 failing=0>"
             async with it:
@@ -764,7 +764,7 @@ def test_health_shows_what_fails_what_runs_and_what_waits() -> None:
                 assert (health.state, health.runs, health.failed_runs) == ("running", 2, 2)
                 (failing,) = health.failing
                 assert (failing.key, failing.error) == (key("a"), "ValueError: never")
-                assert (failing.retries, failing.since, failing.retry_in) == (2, 2.0, 1.0)
+                assert (failing.failures, failing.since, failing.retry_in) == (2, 2.0, 1.0)
                 assert (health.waiting, health.queue.delayed) == (1, 1)
                 assert "1 keys failing, such as default/a failed 2 times" in str(health)
                 diary.duration = 10
@@ -786,7 +786,7 @@ def test_health_lists_a_hundred_failing_keys_and_counts_the_rest() -> None:
     async def main() -> None:
         async with (
             foo_informer(cluster) as foos,
-            Controller(foos, reconcile, limiter=doubling()) as it,
+            Controller(foos, reconcile, backoff=doubling()) as it,
         ):
             await asyncio.sleep(0.5)
             assert (len(it.health.failing), it.health.failing_keys) == (100, 150)
@@ -807,7 +807,7 @@ def test_a_mistake_in_the_reconciler_is_a_traceback_a_second_not_one_a_key(
     async def main() -> None:
         async with (
             foo_informer(cluster) as foos,
-            Controller(foos, reconcile, limiter=doubling()),
+            Controller(foos, reconcile, backoff=doubling()),
         ):
             await asyncio.sleep(0.5)
 
@@ -837,7 +837,7 @@ def test_a_request_that_failed_is_a_warning_without_a_traceback(
         cluster.create(FOOS, {"metadata": {"name": "a"}})
 
     async def main() -> None:
-        async with foo_informer(cluster) as foos, Controller(foos, reconcile, limiter=doubling()):
+        async with foo_informer(cluster) as foos, Controller(foos, reconcile, backoff=doubling()):
             await asyncio.sleep(0.5)
 
     run_simulated(main)

@@ -49,7 +49,7 @@ class Replica:
         self.faults = Faults()
         self.lost: list[float] = []
         self.elector = LeaderElector(
-            ClusterSource(cluster, self.faults).writer(LEASES), "default/it", identity=name
+            ClusterSource(cluster, self.faults).api(LEASES), "default/it", identity=name
         )
         self._source = ClusterSource(cluster, self.faults)
         self._name = name
@@ -110,7 +110,7 @@ def test_a_controller_that_is_stopped_gives_the_lease_back_when_its_runs_are_ove
     async def main() -> None:
         second = Replica("two", cluster, stage, takes=1)
         source = ClusterSource(cluster)
-        elector = LeaderElector(source.writer(LEASES), "default/it", identity="one")
+        elector = LeaderElector(source.api(LEASES), "default/it", identity="one")
         async with SharedInformerFactory(source) as informers:
             first = Replica("one", cluster, stage, takes=4)
             it = Controller(informers.informer(FOOS), first.reconcile)
@@ -145,7 +145,7 @@ def test_the_lease_is_held_until_runs_have_ended_that_ignore_their_cancellation(
 
     async def main() -> None:
         source = ClusterSource(cluster)
-        elector = LeaderElector(source.writer(LEASES), "default/it", identity="one")
+        elector = LeaderElector(source.api(LEASES), "default/it", identity="one")
         async with SharedInformerFactory(source) as informers:
             foos = informers.informer(FOOS)
             it = Controller(foos, deaf, name="it", shutdown_timeout=3)
@@ -177,7 +177,7 @@ def test_runs_may_take_their_time_to_end_when_leadership_was_lost() -> None:
 
     async def main() -> None:
         source = ClusterSource(cluster)
-        elector = LeaderElector(source.writer(LEASES), "default/it", identity="one")
+        elector = LeaderElector(source.api(LEASES), "default/it", identity="one")
         async with SharedInformerFactory(source) as informers:
             it = Controller(informers.informer(FOOS), tidy)
             leading = asyncio.create_task(elector.run(it.run))

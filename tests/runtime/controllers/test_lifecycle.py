@@ -65,7 +65,7 @@ def test_leaving_lets_runs_finish_and_starts_no_more(caplog: pytest.LogCaptureFi
 
     async def main() -> None:
         async with foo_informer(cluster) as foos:
-            async with Controller(foos, diary, workers=2, name="it") as it:
+            async with Controller(foos, diary, concurrency=2, name="it") as it:
                 await asyncio.sleep(1)
             assert loop_time() == 5.0
             assert it.state == "stopped"
@@ -397,7 +397,7 @@ def test_a_worker_that_fails_ends_the_controller_and_is_raised() -> None:
 
     async def main() -> None:
         async with foo_informer(cluster) as foos:
-            it = Controller(foos, diary, limiter=Broken())
+            it = Controller(foos, diary, backoff=Broken())
             with pytest.raises(KeyError, match="the limiter is broken"):
                 await it.run()
             assert it.state == "failed"
@@ -496,7 +496,7 @@ def test_runs_are_measured_and_the_queue_ends_with_the_controller(cancelled: boo
 
     async def main() -> None:
         async with foo_informer(cluster) as foos:
-            it = Controller(foos, diary, name="it", workers=1, metrics=metrics, timeout=5)
+            it = Controller(foos, diary, name="it", concurrency=1, metrics=metrics, timeout=5)
             running = asyncio.create_task(it.run())
             await asyncio.sleep(2)
             update_foo(cluster, "a", size=1)

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from aioinformer import ObjectKey, Priority, ReconcileContext, Result
+from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
 from aioinformer.errors import HandlerCancelled, ReconcileTimeout
 from tests.runtime.controllers.reconcilers import key, loop_time, run_simulated
@@ -21,7 +22,7 @@ async def waits(key: ObjectKey, ctx: ReconcileContext) -> None:
 
 def test_a_run_is_known_while_it_goes_on() -> None:
     async def main() -> None:
-        runs = ReconcileRuns("it", waits)
+        runs = ReconcileRuns(waits, ControllerOptions(name="it"))
         task = asyncio.create_task(runs.run(A, CONTEXT))
         await asyncio.sleep(10)
         assert (runs.keys, runs.durations(loop_time())) == ((A,), {A: 10.0})
@@ -37,7 +38,7 @@ def test_what_it_answers_is_returned() -> None:
         return Result(requeue_after=5)
 
     async def main() -> Result | None:
-        return await ReconcileRuns("it", answers).run(A, CONTEXT)
+        return await ReconcileRuns(answers, ControllerOptions(name="it")).run(A, CONTEXT)
 
     assert run_simulated(main) == Result(requeue_after=5)
 
@@ -54,7 +55,9 @@ def test_cleaning_up_is_waited_for_and_not_broken_off() -> None:
             cleaned.append(loop_time())
 
     async def main() -> None:
-        task = asyncio.create_task(ReconcileRuns("it", careful, timeout=50).run(A, CONTEXT))
+        task = asyncio.create_task(
+            ReconcileRuns(careful, ControllerOptions(name="it", timeout=50)).run(A, CONTEXT)
+        )
         for _ in range(4):
             await asyncio.sleep(1)
             task.cancel()
@@ -76,7 +79,7 @@ async def is_odd(key: ObjectKey, ctx: ReconcileContext) -> None:
 def test_what_is_no_exception_is_wrapped_in_one() -> None:
     async def main() -> None:
         with pytest.raises(HandlerCancelled, match="it raised a Odd of its own") as caught:
-            await ReconcileRuns("it", is_odd).run(A, CONTEXT)
+            await ReconcileRuns(is_odd, ControllerOptions(name="it")).run(A, CONTEXT)
         assert isinstance(caught.value.__cause__, Odd)
 
     run_simulated(main)
@@ -91,7 +94,7 @@ def test_what_a_late_run_raised_is_the_cause_of_the_timeout() -> None:
 
     async def main() -> None:
         with pytest.raises(ReconcileTimeout, match="took longer than 5 s") as caught:
-            await ReconcileRuns("it", clumsy, timeout=5).run(A, CONTEXT)
+            await ReconcileRuns(clumsy, ControllerOptions(name="it", timeout=5)).run(A, CONTEXT)
         assert isinstance(caught.value.__cause__, ValueError)
 
     run_simulated(main)
@@ -107,7 +110,7 @@ def test_a_run_that_finishes_although_it_is_late_is_late() -> None:
 
     async def main() -> None:
         with pytest.raises(ReconcileTimeout) as caught:
-            await ReconcileRuns("it", finishes, timeout=5).run(A, CONTEXT)
+            await ReconcileRuns(finishes, ControllerOptions(name="it", timeout=5)).run(A, CONTEXT)
         assert caught.value.__cause__ is None
 
     run_simulated(main)

@@ -373,7 +373,7 @@ def test_a_limiter_of_ones_own_is_asked() -> None:
 
     async def main() -> None:
         limiter: RateLimiter[int] = ByName()
-        queue = WorkQueue[int](limiter=limiter)
+        queue = WorkQueue[int](backoff=limiter)
         queue.add_rate_limited(3)
         queue.add_rate_limited(4)
         assert (await queue.get(), time()) == (4, 0.0)
@@ -385,7 +385,7 @@ def test_a_limiter_of_ones_own_is_asked() -> None:
 
 def test_a_retry_keeps_the_priority_that_it_is_given() -> None:
     async def main() -> None:
-        queue = WorkQueue[str](limiter=FastSlow(1.0, 1.0, 1))
+        queue = WorkQueue[str](backoff=FastSlow(1.0, 1.0, 1))
         queue.add_rate_limited("low", priority=Priority.LOW)
         queue.add_after("normal", 1.0)
         await asyncio.sleep(2.0)

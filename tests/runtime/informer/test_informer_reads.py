@@ -21,13 +21,13 @@ from aioinformer import (
     label_index,
 )
 from aioinformer.errors import (
+    CacheWaitTimeout,
     Expired,
     Forbidden,
     IndexFailed,
     NotRunning,
     NotSynced,
     ProtocolError,
-    Stale,
     UsageError,
 )
 from aioinformer.testing import Cluster, ClusterSource, Faults
@@ -206,7 +206,7 @@ async def test_a_cache_that_does_not_come_to_show_it_is_stale_and_says_why() -> 
         # It is at 10, and so past that.
         assert await informer.wait_for(newer, timeout=0.01) is None
         newer["metadata"]["resourceVersion"] = "11"
-        with pytest.raises(Stale) as caught:
+        with pytest.raises(CacheWaitTimeout) as caught:
             await informer.wait_for(newer, timeout=0.01)
     assert isinstance(caught.value, TimeoutError)
     assert caught.value.resource_version == "10"
@@ -220,7 +220,7 @@ async def test_a_cache_that_does_not_come_to_show_it_is_stale_and_says_why() -> 
 async def test_before_the_first_state_it_says_so() -> None:
     informer = SharedInformer(scripted_lister_watcher())
     async with running_in_background(informer.run()):
-        with pytest.raises(Stale, match="it holds no state; listing"):
+        with pytest.raises(CacheWaitTimeout, match="it holds no state; listing"):
             await informer.wait_until("web/a", lambda obj: obj is None, timeout=0.001)
 
 
@@ -307,7 +307,7 @@ async def test_a_timeout_of_the_predicate_is_not_taken_for_ones_own() -> None:
     async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         with pytest.raises(TimeoutError, match="mine") as caught:
             await informer.wait_until("default/a", broken, timeout=5)
-    assert not isinstance(caught.value, Stale)
+    assert not isinstance(caught.value, CacheWaitTimeout)
 
 
 # -- is it right? ------------------------------------------------------------------------------
@@ -421,7 +421,9 @@ async def test_waiting_for_a_version_that_is_remembered_ends_in_time() -> None:
     )
     async with running_informer(SharedInformer(source)) as informer:
         await source.wait_for_request(2)
-        with pytest.raises(Stale, match=r"a state that the server has confirmed after 0\.01 s"):
+        with pytest.raises(
+            CacheWaitTimeout, match=r"a state that the server has confirmed after 0\.01 s"
+        ):
             await informer.verify(timeout=0.01)
 
 

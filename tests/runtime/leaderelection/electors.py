@@ -73,7 +73,7 @@ class ElectionSetup:
         """A candidate, whose requests suffer from ``faults`` or those of everybody."""
         source = ClusterSource(self.cluster, faults or self.faults)
         return LeaderElector(
-            source.writer(LEASES),
+            source.api(LEASES),
             KEY,
             identity=identity,
             lease_duration=lease_duration,

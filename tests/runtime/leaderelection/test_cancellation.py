@@ -91,7 +91,7 @@ async def test_a_process_that_was_stopped_for_too_long_does_nothing_more() -> No
     """A timer that is due when the loop goes on, beside those of the election, by a real clock."""
     source = ClusterSource(Cluster())
     elector = LeaderElector(
-        source.writer(LEASES),
+        source.api(LEASES),
         KEY,
         identity="a",
         lease_duration=0.08,

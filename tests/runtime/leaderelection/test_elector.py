@@ -728,7 +728,7 @@ def test_check_and_guarded_writers_know_of_a_pause_at_once() -> None:
 
     async def main() -> None:
         elector = place.elector()
-        pods = elector.guarded(ClusterSource(place.cluster).writer(find_built_in("pods")))
+        pods = elector.guarded(ClusterSource(place.cluster).api(find_built_in("pods")))
         assert pods.resource.plural == "pods"
         pod = {"metadata": {"name": "p", "namespace": "web"}}
         with pytest.raises(LeadershipLost):
@@ -952,10 +952,10 @@ def test_other_things_than_leases_and_async_hooks_are_refused() -> None:
     async def main() -> None:
         source = ClusterSource(Cluster())
         with pytest.raises(UsageError, match=r"needs leases\.coordination\.k8s\.io, not pods"):
-            LeaderElector(source.writer(find_built_in("pods")), KEY, identity="a")
+            LeaderElector(source.api(find_built_in("pods")), KEY, identity="a")
         with pytest.raises(TypeError, match="plain function"):
             LeaderElector(
-                source.writer(LEASES),
+                source.api(LEASES),
                 KEY,
                 identity="a",
                 on_new_leader=hook,  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

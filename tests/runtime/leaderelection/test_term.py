@@ -28,7 +28,7 @@ class Laptop:
 
     def __init__(self, place: ElectionSetup) -> None:
         self.asleep = 0.0
-        self._leases = ClusterSource(place.cluster, place.faults).writer(LEASES)
+        self._leases = ClusterSource(place.cluster, place.faults).api(LEASES)
 
     def term(self) -> LeadershipTerm:
         """To lead on it."""

@@ -38,7 +38,7 @@ class Stage:
         self.problems: list[Problem] = []
 
     def recorder(self, **options: Any) -> EventRecorder:
-        events = self.source.writer(EVENTS)
+        events = self.source.api(EVENTS)
         options = {"controller": "example.com/foo", "on_error": self.problems.append, **options}
         return EventRecorder(events, **options)
 
@@ -80,7 +80,7 @@ def test_an_event_is_sent_in_the_background() -> None:
             assert (event["note"], event["action"]) == ("made it", "Create")
             assert event["reportingController"] == "example.com/foo"
             assert event["reportingInstance"] == "foo-1"
-            assert recorder.statistics.sent == 1
+            assert recorder.statistics().sent == 1
 
     assert not staged(act).problems
 
@@ -101,7 +101,7 @@ def test_repeated_events_become_a_series_whose_count_is_told_at_the_end() -> Non
                 await asyncio.sleep(1)
             assert stage.events["Failed"]["series"]["count"] == 2, "then it is only counted"
         assert stage.events["Failed"]["series"]["count"] == 10
-        assert recorder.statistics.sent == 3
+        assert recorder.statistics().sent == 3
 
     assert not staged(act).problems
 
@@ -141,7 +141,7 @@ def test_a_server_that_is_away_gets_the_events_when_it_is_back() -> None:
             fault.end()
             await asyncio.sleep(30)
             assert stage.events["Two"]["series"]["count"] == 2, "created with what was counted"
-            assert recorder.statistics.failed == 0
+            assert recorder.statistics().failed == 0
 
     assert not staged(act).problems
 
@@ -153,7 +153,7 @@ def test_an_event_whose_answer_was_lost_is_not_there_twice() -> None:
             recorder.record(POD, "Normal", "Created")
             await asyncio.sleep(30)
             assert len(_names(stage.cluster)) == 1
-            assert recorder.statistics.sent == 1
+            assert recorder.statistics().sent == 1
 
     assert not staged(act).problems
 
@@ -179,7 +179,7 @@ def test_a_refused_event_is_counted_logged_and_told(caplog: pytest.LogCaptureFix
             stage.faults.forbid(verb="create")
             recorder.record(POD, "Normal", "Created")
             await asyncio.sleep(1)
-            assert recorder.statistics.failed == 1
+            assert recorder.statistics().failed == 1
 
     stage = staged(act)
     (problem,) = stage.problems
@@ -195,7 +195,7 @@ def test_a_server_in_trouble_is_asked_so_many_times(caplog: pytest.LogCaptureFix
             recorder.record(POD, "Normal", "Created")
             await asyncio.sleep(200)
             assert fault.hits == MAX_ATTEMPTS
-            assert recorder.statistics.failed == 1
+            assert recorder.statistics().failed == 1
 
     assert len(staged(act).problems) == 1
 
@@ -207,9 +207,9 @@ def test_more_than_may_wait_is_dropped_and_counted() -> None:
             for n in range(MAX_QUEUED + 10):
                 name = {"metadata": {"name": f"p{n}", "namespace": "web"}}
                 recorder.record({**POD, **name}, "Normal", "Created")
-            assert recorder.statistics.dropped == 10
-            assert recorder.statistics.queued == MAX_QUEUED
-        assert recorder.statistics.dropped == MAX_QUEUED + 10, "what is left when it ends"
+            assert recorder.statistics().dropped == 10
+            assert recorder.statistics().queued == MAX_QUEUED
+        assert recorder.statistics().dropped == MAX_QUEUED + 10, "what is left when it ends"
 
     staged(act)
 
@@ -219,7 +219,7 @@ def test_too_many_events_of_one_object_are_filtered() -> None:
         async with stage.recorder() as recorder:
             for n in range(30):
                 recorder.record(POD, "Normal", f"Reason{n}")
-        assert recorder.statistics.filtered == 5
+        assert recorder.statistics().filtered == 5
         assert len(stage.events) == 25
 
     assert not staged(act).problems
@@ -232,7 +232,7 @@ def test_what_can_not_be_an_event_is_told_and_not_raised(
     async def act(stage: Stage) -> None:
         async with stage.recorder() as recorder:
             recorder.record(obj, kind, "Created")
-            assert recorder.statistics.dropped == 1
+            assert recorder.statistics().dropped == 1
 
     (problem,) = staged(act).problems
     assert isinstance(problem.error, UsageError)
@@ -245,7 +245,7 @@ def test_what_no_type_checker_has_seen_is_told_and_not_raised(mistake: dict[str,
             call: dict[str, Any] = {"obj": POD, "event_type": "Normal", "reason": "Seen", **mistake}
             recorder.record(**call)
             await asyncio.sleep(1)
-            assert recorder.statistics.dropped == 1
+            assert recorder.statistics().dropped == 1
             recorder.record(POD, "Normal", "Seen", "it goes on")
         assert stage.events["Seen"]["note"] == "it goes on"
 
@@ -294,7 +294,7 @@ def test_a_writer_that_raises_what_it_should_not_is_survived(
             return created
 
     async def act(stage: Stage) -> None:
-        odd: Any = Odd(stage.source.writer(EVENTS))
+        odd: Any = Odd(stage.source.api(EVENTS))
         async with EventRecorder(odd, controller="foo") as recorder:
             recorder.record(POD, "Normal", "Odd")
             recorder.record(POD, "Normal", "Fine")
@@ -314,7 +314,7 @@ def test_leaving_waits_no_longer_than_it_may(caplog: pytest.LogCaptureFixture) -
             recorder.record(POD, "Normal", "Created")
             started = loop.time()
         assert 1.9 < loop.time() - started < 2.5
-        assert recorder.statistics.dropped == 1
+        assert recorder.statistics().dropped == 1
 
     with caplog.at_level(logging.WARNING):
         staged(act)

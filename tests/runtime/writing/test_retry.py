@@ -86,7 +86,7 @@ def test_many_writers_of_one_object_all_come_through() -> None:
     cluster.create("leases", {"metadata": {"name": "n", "namespace": "web"}, "spec": {"n": 0}})
 
     async def main() -> None:
-        leases = ClusterSource(cluster).writer(LEASES, namespace="web")
+        leases = ClusterSource(cluster).api(LEASES, namespace="web")
 
         async def add() -> KubeObject:
             lease = (await leases.get("n")).to_dict()

@@ -36,7 +36,7 @@ def written(act: Callable[[ResourceWriter, ClusterSource], Awaitable[None]]) -> 
 
     async def main() -> None:
         source = ClusterSource(cluster)
-        await act(source.writer(PODS, namespace="web"), source)
+        await act(source.api(PODS, namespace="web"), source)
 
     run(main(), seed=0)
     return cluster
@@ -80,7 +80,7 @@ def test_a_resource_without_the_subresource_has_its_status_in_itself() -> None:
     cluster.add_resource(WIDGETS)
 
     async def main() -> None:
-        widgets = ClusterSource(cluster).writer(WIDGETS, namespace="web")
+        widgets = ClusterSource(cluster).api(WIDGETS, namespace="web")
         made = await widgets.create({**WEB_0, "status": {"x": 1}})
         assert made["status"] == {"x": 1}
         with pytest.raises(NotFound):
@@ -179,7 +179,7 @@ def test_latency_passes_before_it_is_done() -> None:
 def test_a_namespace_that_can_not_be_is_refused_when_the_writer_is_made() -> None:
     source = ClusterSource(Cluster())
     with pytest.raises(ValueError, match="cluster-scoped"):
-        source.writer(find_built_in("nodes"), namespace="web")
+        source.api(find_built_in("nodes"), namespace="web")
 
 
 def test_usage_errors_send_nothing() -> None:

@@ -8,16 +8,17 @@ import pytest
 
 from aioinformer import Problem
 from aioinformer._runtime.controllers.health import ReconcileErrors
+from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer.errors import ConnectionLost, ReconcileTimeout
 from tests.runtime.controllers.reconcilers import key
 
 
 async def test_a_failure_is_logged_counted_and_told(caplog: pytest.LogCaptureFixture) -> None:
     told = list[Problem]()
-    setbacks = ReconcileErrors("it", "foos", on_error=told.append)
+    setbacks = ReconcileErrors("foos", ControllerOptions(name="it", on_error=told.append))
     error = ValueError("no")
 
-    setbacks.report_failure(key("a"), error, retries=3, delay=0.02)
+    setbacks.report_failure(key("a"), error, failures=3, delay=0.02)
 
     assert told == [
         Problem(
@@ -36,7 +37,9 @@ async def test_a_failure_is_logged_counted_and_told(caplog: pytest.LogCaptureFix
 async def test_what_explains_itself_has_no_traceback(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ReconcileErrors("it", "foos").report_failure(key("a"), error, retries=1, delay=1)
+    ReconcileErrors("foos", ControllerOptions(name="it")).report_failure(
+        key("a"), error, failures=1, delay=1
+    )
     (record,) = caplog.records
     assert (record.levelno, record.exc_info) == (logging.WARNING, None)
 
@@ -46,7 +49,7 @@ async def test_an_interruption_in_the_hook_is_not_swallowed() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ReconcileErrors("it", "foos", on_error=hook).report_trigger_failure(
+        ReconcileErrors("foos", ControllerOptions(name="it", on_error=hook)).report_trigger_failure(
             "bars", ValueError("no")
         )
 
@@ -56,4 +59,4 @@ def test_a_hook_that_can_not_be_called_is_refused() -> None:
         return None
 
     with pytest.raises(TypeError, match="must not be async"):
-        ReconcileErrors("it", "foos", on_error=later)  # type: ignore[arg-type] # on purpose
+        ReconcileErrors("foos", ControllerOptions(name="it", on_error=later))  # type: ignore[arg-type] # on purpose

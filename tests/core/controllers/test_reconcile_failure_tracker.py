@@ -14,9 +14,9 @@ def test_a_failing_key_is_kept_with_its_count_and_times() -> None:
     assert failing.record_failure(A, "Invalid: no", now=12.0, due=16.0) == 2
 
     assert failing.get(A, 14.0) == FailingKey(
-        key=A, error="Invalid: no", retries=2, since=4.0, retry_in=2.0
+        key=A, error="Invalid: no", failures=2, since=4.0, retry_in=2.0
     )
-    assert failing.retries(A) == 2
+    assert failing.failures(A) == 2
 
 
 def test_an_attempt_that_is_due_is_in_no_seconds() -> None:
@@ -34,7 +34,7 @@ def test_a_key_that_succeeds_is_forgotten() -> None:
     failing.record_success(A)
     failing.record_success(B)
 
-    assert (len(failing), failing.retries(A), failing.get(A, 0.0)) == (0, 0, None)
+    assert (len(failing), failing.failures(A), failing.get(A, 0.0)) == (0, 0, None)
     assert failing.record_failure(A, "no", now=2.0, due=3.0) == 1
 
 

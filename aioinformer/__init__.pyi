@@ -1,0 +1,108 @@
+# The package as type checkers see it. tests/test_public_names.py compares this with __init__.py.
+
+from aioinformer import errors
+from aioinformer._client.client import Client
+from aioinformer._client.http.transport import Timeouts
+from aioinformer._core.cache.indexes import label_index
+from aioinformer._core.cache.lister import Lister
+from aioinformer._core.controllers.owner_references import (
+    is_controlled_by,
+    owner_reference,
+)
+from aioinformer._core.controllers.reconcile import ReconcileContext, Result
+from aioinformer._core.listwatch.backoff import BackoffPolicy
+from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
+from aioinformer._core.listwatch.rate_limit import Limits
+from aioinformer._core.objects.kube_object import (
+    Added,
+    Deleted,
+    DeleteReason,
+    Event,
+    KubeObject,
+    ObjectKey,
+    Updated,
+)
+from aioinformer._core.objects.resources import Resource
+from aioinformer._core.selectors.event_filter import Filter
+from aioinformer._core.selectors.predicates import (
+    annotations_changed,
+    changed,
+    generation_changed,
+    labelled,
+    labels_changed,
+    where,
+)
+from aioinformer._core.selectors.projections import field, fields
+from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
+from aioinformer._runtime.controllers.controller import Controller
+from aioinformer._runtime.controllers.work_queue import WorkQueue
+from aioinformer._runtime.delivery.handlers import Handler
+from aioinformer._runtime.delivery.listener import Statistics
+from aioinformer._runtime.delivery.registration import Registration
+from aioinformer._runtime.delivery.streams import EventStream, merge
+from aioinformer._runtime.informer.factory import ALL_NAMESPACES, SharedInformerFactory
+from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.informer.live_lister import LiveLister
+from aioinformer._runtime.leaderelection.elector import LeaderElector
+from aioinformer._runtime.reporting.health import Health
+from aioinformer._runtime.reporting.reporter import Problem
+from aioinformer._runtime.writing.event_recorder import EventRecorder
+from aioinformer._runtime.writing.resource_writer import ResourceWriter
+from aioinformer._runtime.writing.retry import retry_on_conflict
+from aioinformer.controllers import *
+from aioinformer.leaderelection import *
+from aioinformer.lowlevel import *
+from aioinformer.metrics import *
+from aioinformer.selectors import *
+from aioinformer.tracing import *
+
+__all__ = [
+    "ALL_NAMESPACES",
+    "Added",
+    "BackoffPolicy",
+    "Client",
+    "Controller",
+    "DeleteReason",
+    "Deleted",
+    "Event",
+    "EventRecorder",
+    "EventStream",
+    "FieldSelector",
+    "Filter",
+    "Handler",
+    "Health",
+    "KubeObject",
+    "LabelSelector",
+    "LeaderElector",
+    "Limits",
+    "Lister",
+    "LiveLister",
+    "LivenessPolicy",
+    "ObjectKey",
+    "Problem",
+    "ReconcileContext",
+    "Registration",
+    "Resource",
+    "ResourceWriter",
+    "Result",
+    "SharedInformer",
+    "SharedInformerFactory",
+    "Statistics",
+    "Timeouts",
+    "Updated",
+    "WorkQueue",
+    "annotations_changed",
+    "changed",
+    "errors",
+    "field",
+    "fields",
+    "generation_changed",
+    "is_controlled_by",
+    "label_index",
+    "labelled",
+    "labels_changed",
+    "merge",
+    "owner_reference",
+    "retry_on_conflict",
+    "where",
+]

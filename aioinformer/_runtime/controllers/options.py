@@ -1,0 +1,71 @@
+"""The options of a controller, gathered in one object that its parts share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
+from aioinformer._core.instrumentation import Metrics, Tracing
+from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._core.selectors.event_filter import Filter
+from aioinformer._runtime.delivery.handlers import check_int
+from aioinformer._runtime.reporting.reporter import OnError, check_hook
+
+__all__ = ["DEFAULT_CONCURRENCY", "SHUTDOWN_TIMEOUT", "ControllerOptions", "resolve_alias"]
+
+T = TypeVar("T")
+
+DEFAULT_CONCURRENCY = 4
+"""Keys that are reconciled at once, if the program gives no number."""
+
+SHUTDOWN_TIMEOUT = 10.0
+"""Seconds that leaving a controller waits for runs to finish."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerOptions:
+    """The keyword arguments of ``Controller``, checked. ``Controller`` documents each of them.
+
+    Raises:
+        TypeError: ``concurrency`` is not an integer, ``backoff`` not a rate limiter, or
+            ``on_error`` not a plain function.
+        ValueError: ``concurrency`` is below 1, or ``timeout`` not positive.
+    """
+
+    name: str
+    concurrency: int = DEFAULT_CONCURRENCY
+    backoff: RateLimiter[ObjectKey] = field(default_factory=default_limiter)
+    filter: Filter[Any] | None = None
+    timeout: float | None = None
+    resync: float | None = None
+    metrics: Metrics | None = None
+    tracing: Tracing | None = None
+    on_error: OnError | None = None
+    shutdown_timeout: float = SHUTDOWN_TIMEOUT
+
+    def __post_init__(self) -> None:
+        check_int("concurrency", self.concurrency)
+        if self.concurrency < 1:
+            raise ValueError(f"concurrency must be at least 1, not {self.concurrency}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout must be seconds, or None for no limit, not {self.timeout:g}")
+        check_hook(self.on_error)
+        if not callable(getattr(self.backoff, "when", None)):
+            raise TypeError(
+                "backoff must be a RateLimiter such as ItemExponential(base=1, cap=60), "
+                f"not {self.backoff!r}"
+            )
+
+
+def resolve_alias(default: T, **given: T | None) -> T:
+    """Return the value of an argument that has two names, of which the first is preferred.
+
+    Raises:
+        TypeError: both are given.
+    """
+    values = [value for value in given.values() if value is not None]
+    if len(values) > 1:
+        name, alias = given
+        raise TypeError(f"{name}= and {alias}= are the same argument; give {name}= only")
+    return values[0] if values else default

@@ -1,0 +1,41 @@
+"""Controllers: results, rate limiters, health and statistics beside ``Controller`` itself.
+
+``Controller``, ``WorkQueue``, ``Result``, ``ReconcileContext``, ``EventRecorder`` and
+``ResourceWriter`` are in ``aioinformer``. The names of this page are the types of their arguments
+and results.
+"""
+
+from aioinformer._core.controllers.owner_references import controller_reference
+from aioinformer._core.controllers.queue_items import Priority, QueueStatistics
+from aioinformer._core.controllers.rate_limiters import (
+    FastSlow,
+    ItemExponential,
+    MaxOf,
+    RateLimiter,
+    TokenBucket,
+    default_limiter,
+)
+from aioinformer._core.controllers.reconcile import FailingKey, Reason
+from aioinformer._runtime.controllers.health import ControllerHealth
+from aioinformer._runtime.controllers.reconcile_runs import Reconcile
+from aioinformer._runtime.writing.event_recorder import EventStatistics
+from aioinformer._runtime.writing.resource_writer import Patch, Propagation
+
+__all__ = [
+    "ControllerHealth",
+    "EventStatistics",
+    "FailingKey",
+    "FastSlow",
+    "ItemExponential",
+    "MaxOf",
+    "Patch",
+    "Priority",
+    "Propagation",
+    "QueueStatistics",
+    "RateLimiter",
+    "Reason",
+    "Reconcile",
+    "TokenBucket",
+    "controller_reference",
+    "default_limiter",
+]

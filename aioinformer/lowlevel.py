@@ -1,0 +1,43 @@
+"""The parts of an informer, for programs that combine them in another way.
+
+::
+
+    ListerWatcher ──▶ Reflector ──▶ DeltaQueue ──▶ Indexer
+
+A ``Reflector`` lists and watches a ``ListerWatcher`` and puts what it decodes into a
+``DeltaQueue``, the asyncio wrapper of a ``DeltaFIFO``. An ``Indexer`` applies the entries of the
+queue. ``SharedInformer``, which is in ``aioinformer``, connects these parts and adds listeners.
+"""
+
+from aioinformer._core.cache.delta_fifo import DeltaFIFO
+from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.store import IndexFunction
+from aioinformer._core.cache.verification import Verification
+from aioinformer._core.codec.shape import Shape, Transform
+from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
+from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced, Resync
+from aioinformer._core.objects.resources import BUILT_IN
+from aioinformer._runtime.informer.factory import Source
+from aioinformer._runtime.reflector.delta_queue import DeltaQueue
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.reflector import Reflector
+
+__all__ = [
+    "BUILT_IN",
+    "Bookmark",
+    "Delta",
+    "DeltaFIFO",
+    "DeltaQueue",
+    "IndexFunction",
+    "Indexer",
+    "ListRequest",
+    "ListerWatcher",
+    "Reflector",
+    "Replaced",
+    "Resync",
+    "Shape",
+    "Source",
+    "Transform",
+    "Verification",
+    "WatchRequest",
+]
