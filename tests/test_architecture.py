@@ -1,10 +1,12 @@
-"""Imports point downward, importing is cheap, and what is exported is all there."""
+"""The structure of the package: imports, sizes, names, and the tests beside it."""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import zipfile
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,49 @@ import pytest
 import aioinformer.testing
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "aioinformer"
+
+MIRRORED = {
+    "core": "_core",
+    "runtime": "_runtime",
+    "client": "_client",
+    "testing": "testing",
+    "cli": "_cli",
+    "adapters": "adapters",
+    "errors": "errors",
+}
+"""The folder of ``aioinformer/`` that a folder of ``tests/`` mirrors."""
+
+CROSS_CUTTING = {
+    "adapters/asgi/test_asgi.py",
+    "adapters/test_generated_models.py",
+    "cli/test_beginner_errors.py",
+    "cli/test_main.py",
+    "client/test_beginner_errors.py",
+    "client/test_secret_leaks.py",
+    "core/test_convergence.py",
+    "runtime/test_cancellation.py",
+    "runtime/test_step_duration.py",
+}
+"""Test modules about several modules of a layer together."""
+
+MAX_MODULES = 12
+"""Modules in a package: as many as a reader sees at one glance."""
+
+
+def modules() -> list[Path]:
+    return [path for path in sorted(PACKAGE.rglob("*.py")) if "simulation" not in path.parts]
+
+
+def packages() -> list[Path]:
+    return [path.parent for path in modules() if path.name == "__init__.py"]
+
+
+def is_about(test: Path, folder: Path) -> bool:
+    """Return True if ``test_<module>[_<aspect>].py`` names a module or package of ``folder``."""
+    subjects = {path.stem.lstrip("_") for path in folder.glob("*") if path.name[0] != "."}
+    words = test.stem.removeprefix("test_").split("_")
+    return any("_".join(words[:count]) in subjects for count in range(1, len(words) + 1))
 
 
 def test_every_import_contract_holds() -> None:
@@ -21,6 +66,32 @@ def test_every_import_contract_holds() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_tests_mirror_the_package() -> None:
+    strays = {
+        str(test.relative_to(ROOT / "tests"))
+        for layer, mirrored in MIRRORED.items()
+        for test in sorted((ROOT / "tests" / layer).rglob("test_*.py"))
+        if not is_about(test, PACKAGE / mirrored / test.parent.relative_to(ROOT / "tests" / layer))
+    }
+    assert strays == CROSS_CUTTING
+
+
+def test_a_public_class_name_exists_once() -> None:
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(path.relative_to(PACKAGE)))
+    assert not {name: paths for name, paths in places.items() if len(paths) > 1}
+
+
+def test_a_package_has_a_docstring_and_at_most_twelve_modules() -> None:
+    for package in packages():
+        assert ast.get_docstring(ast.parse((package / "__init__.py").read_text())), package
+        found = [path.name for path in package.glob("*.py") if path.name != "__init__.py"]
+        assert len(found) <= MAX_MODULES, f"{package.relative_to(ROOT)}: {found}"
 
 
 @pytest.mark.parametrize(
@@ -58,6 +129,10 @@ def test_the_wheel_holds_the_package_its_types_and_its_licence(tmp_path: Path) -
     (built,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     names = set(zipfile.ZipFile(built).namelist())
     assert {"aioinformer/__init__.py", "aioinformer/py.typed"} <= names
-    assert {str(path.relative_to(ROOT)) for path in (ROOT / "aioinformer").rglob("*.py")} <= names
+    assert {
+        str(path.relative_to(ROOT))
+        for path in PACKAGE.rglob("*.py*")
+        if path.suffix in (".py", ".pyi")
+    } <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [name for name in names if name.startswith(("tests/", "examples/"))]

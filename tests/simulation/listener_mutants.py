@@ -19,14 +19,13 @@ from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer.errors import ListenerOverflow
-from aioinformer.testing.simulation import History
-from aioinformer.testing.simulation.observed import ObservedInformer, ObservedMailbox
-from aioinformer.testing.simulation.participant import Participant
-from aioinformer.testing.simulation.passing import FilterBroke
-from aioinformer.testing.simulation.plan import InformerSpec
+from tests.simulation.listeners import FilterFailed, SimulatedListener
+from tests.simulation.plan import InformerSpec
+from tests.simulation.probes import ObservedInformer, ObservedMailbox
+from tests.simulation.records import History
 
 
-async def await_handler(handler: Participant, event: Event) -> None:
+async def await_handler(handler: SimulatedListener, event: Event) -> None:
     """Call a handler that may be a plain function."""
     rest = handler(event)
     if rest is not None:
@@ -68,7 +67,7 @@ class StopsAfterCancelledError(ObservedInformer):
     """Takes a CancelledError for the end of a handler."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
-        assert isinstance(handler, Participant)
+        assert isinstance(handler, SimulatedListener)
 
         async def fragile(event: Event) -> None:
             try:
@@ -115,7 +114,7 @@ class StopsAfterSelfCancellation(ObservedInformer):
     """Lets a plain handler that has cancelled its own task end with it, silently."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
-        assert isinstance(handler, Participant)
+        assert isinstance(handler, SimulatedListener)
 
         def fragile(event: Event) -> Awaitable[None] | None:
             rest = handler(event)
@@ -155,8 +154,10 @@ class OverflowsEarly(ObservedMailbox):
 
 def _without_filtered_deletions(each: EventMap) -> EventMap:
     def one(event: Event) -> Event | None:
-        told = each(event)
-        return None if isinstance(told, Deleted) and told.reason == "filtered" else told
+        delivered = each(event)
+        return (
+            None if isinstance(delivered, Deleted) and delivered.reason == "filtered" else delivered
+        )
 
     return one
 
@@ -212,7 +213,7 @@ class RejectsOnFilterError(ObservedInformer):
             def careful(obj: KubeObject) -> bool:
                 try:
                     return bool(passing(obj))
-                except FilterBroke:
+                except FilterFailed:
                     return False
 
             options["filter"] = careful

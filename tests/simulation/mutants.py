@@ -28,15 +28,17 @@ from aioinformer._runtime.reporting.health import ReflectorStatus
 from aioinformer._runtime.reporting.reporter import Problem
 from aioinformer.errors import FetchError, ServerRewound
 from aioinformer.testing import Cluster
-from aioinformer.testing.simulation import History
-from aioinformer.testing.simulation.connection import Connection
-from aioinformer.testing.simulation.network import Network
-from aioinformer.testing.simulation.observed import ObservedInformer, ObservedMailbox
-from aioinformer.testing.simulation.participant import Participant
-from aioinformer.testing.simulation.plan import InformerSpec
-from aioinformer.testing.simulation.reflecting import ObservedCursor, ObservedReflector
-from aioinformer.testing.simulation.tempers import HandlerBroke
 from tests.simulation.listener_mutants import await_handler
+from tests.simulation.listeners import HandlerRaised, SimulatedListener
+from tests.simulation.network import Connection, Network
+from tests.simulation.plan import InformerSpec
+from tests.simulation.probes import (
+    ObservedInformer,
+    ObservedMailbox,
+    ObservedReflector,
+    ObservedState,
+)
+from tests.simulation.records import History
 
 # -- the network -------------------------------------------------------------------------------
 
@@ -208,12 +210,12 @@ class HidesErrors(ObservedInformer):
     """Doesn't let anybody know that a handler raised."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
-        assert isinstance(handler, Participant)
+        assert isinstance(handler, SimulatedListener)
 
         async def quiet(event: Event) -> None:
             try:
                 await await_handler(handler, event)
-            except HandlerBroke:
+            except HandlerRaised:
                 return
 
         return super().add_handler(quiet, **options)
@@ -227,7 +229,7 @@ class SerializesHandlers(ObservedInformer):
         self._turn = asyncio.Lock()
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
-        assert isinstance(handler, Participant)
+        assert isinstance(handler, SimulatedListener)
 
         async def in_turn(event: Event) -> None:
             async with self._turn:
@@ -255,25 +257,25 @@ class HidesFailures(ObservedInformer):
 class SkipsIdleTimeoutProblems(ObservedInformer):
     """Doesn't tell the error hook when a watch was given up."""
 
-    def _hear(self, problem: Problem) -> None:
+    def _record_problem(self, problem: Problem) -> None:
         if problem.cause != "idle_timeout":
-            super()._hear(problem)
+            super()._record_problem(problem)
 
 
 # -- what to ask for next ----------------------------------------------------------------------
 
 
-def with_state_machine(cursor: type[ObservedCursor]) -> type[ObservedInformer]:
+def with_state_machine(cursor: type[ObservedState]) -> type[ObservedInformer]:
     """An informer with such a cursor."""
 
     class WithCursor(ObservedInformer):
-        def make_cursor(self, spec: InformerSpec, history: History) -> ObservedCursor:
+        def make_state(self, spec: InformerSpec, history: History) -> ObservedState:
             return cursor(spec, history)
 
     return WithCursor
 
 
-class RetriesTooFast(ObservedCursor):
+class RetriesTooFast(ObservedState):
     """Asks again at once."""
 
     def __init__(self, spec: InformerSpec, history: History) -> None:
@@ -281,7 +283,7 @@ class RetriesTooFast(ObservedCursor):
         super().__init__(spec, history, backoff=Backoff(hasty))
 
 
-class NeverBacksOff(ObservedCursor):
+class NeverBacksOff(ObservedState):
     """Thinks that every failure is the first one."""
 
     def __init__(self, spec: InformerSpec, history: History) -> None:
@@ -296,7 +298,7 @@ class ForgetfulServerProfile(ServerProfile):
         return
 
 
-class ForgetsFailedWatchList(ObservedCursor):
+class ForgetsFailedWatchList(ObservedState):
     """Tries a WatchList in every cycle."""
 
     def __init__(self, spec: InformerSpec, history: History) -> None:
@@ -304,7 +306,7 @@ class ForgetsFailedWatchList(ObservedCursor):
         self.profile = ForgetfulServerProfile()
 
 
-class SkipsFreshnessCheck(ObservedCursor):
+class SkipsFreshnessCheck(ObservedState):
     """Takes up a silent watch again, from where it was."""
 
     def _build_request(self, next_request: NextRequest, now: float, jitter: float) -> AnyRequest:
@@ -315,7 +317,7 @@ class SkipsFreshnessCheck(ObservedCursor):
         )
 
 
-class MissesRewinds(ObservedCursor):
+class MissesRewinds(ObservedState):
     """Doesn't see that what it read is older than what it knew."""
 
     def _goes_back(self, resource_version: str) -> bool:
@@ -329,7 +331,7 @@ def with_reflector(reflector: type[ObservedReflector]) -> type[ObservedInformer]
     """An informer with such a reflector."""
 
     class WithReflector(ObservedInformer):
-        def make_reflector(self, source: ListerWatcher, cursor: ObservedCursor) -> Reflector:
+        def make_reflector(self, source: ListerWatcher, cursor: ObservedState) -> Reflector:
             return reflector(
                 source,
                 self._queue,
@@ -345,7 +347,7 @@ def with_reflector(reflector: type[ObservedReflector]) -> type[ObservedInformer]
 class NeverTimesOutIdleWatch(ObservedInformer):
     """Has an idle timer that never goes off."""
 
-    def make_reflector(self, source: ListerWatcher, cursor: ObservedCursor) -> Reflector:
+    def make_reflector(self, source: ListerWatcher, cursor: ObservedState) -> Reflector:
         return ObservedReflector(
             source,
             self._queue,
@@ -360,7 +362,7 @@ class NeverTimesOutIdleWatch(ObservedInformer):
 class NeverTimesOutWatchList(ObservedInformer):
     """Waits for the end mark of a WatchList for as long as that lasts."""
 
-    def make_reflector(self, source: ListerWatcher, cursor: ObservedCursor) -> Reflector:
+    def make_reflector(self, source: ListerWatcher, cursor: ObservedState) -> Reflector:
         return ObservedReflector(
             source,
             self._queue,
@@ -411,7 +413,7 @@ class WithWatchDecoder(ObservedReflector):
         )
         async with Watchdog() as watchdog, self._source.watch(request) as chunks:
             self._opened = True
-            await stream.read(chunks, watchdog, self._liveness_policy)
+            await stream.read(chunks, watchdog, self._options.liveness)
         return stream.classify_timeout() if watchdog.expired else stream.classify_end()
 
 

@@ -14,9 +14,11 @@ import pytest
 
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.transitions import Phase
-from aioinformer.testing.simulation import Violation, draw, explain, judge, simulate
-from aioinformer.testing.simulation.coverage import ROWS, Row, rows_taken, show_rows
 from aioinformer.testing.simulation.loop import Stuck
+from tests.simulation.checks.promises import judge
+from tests.simulation.checks.violation import Violation
+from tests.simulation.generator import draw
+from tests.simulation.runner import ROWS, Row, explain, rows_taken, show_rows, simulate
 
 BLOCK = 10
 """Histories in one test."""

@@ -24,11 +24,11 @@ from aioinformer.errors import (
     TooManyRequests,
 )
 from aioinformer.testing import Cluster
-from aioinformer.testing.simulation import Plan, run
-from aioinformer.testing.simulation.history import History
-from aioinformer.testing.simulation.line import Line
-from aioinformer.testing.simulation.network import Network
-from aioinformer.testing.simulation.plan import PODS, Fault
+from aioinformer.testing.simulation import run
+from tests.simulation.lister_watcher import FaultyListerWatcher
+from tests.simulation.network import Network
+from tests.simulation.plan import PODS, Fault, Plan
+from tests.simulation.records import History
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class Site:
     def __post_init__(self) -> None:
         self.history.clock = asyncio.get_running_loop().time
         self.network = Network(self.cluster, self.history, Random(0))
-        self.line = Line(self.network, "web", PODS)
+        self.line = FaultyListerWatcher(self.network, "web", PODS)
 
     async def list(self) -> Seen:
         return await _read(self.line.list(ListRequest()))
@@ -157,7 +157,7 @@ def test_a_fault_hits_new_requests_while_it_lasts(
         ({"kind": "stall", "amount": 40}, RequestTimedOut, 330, 3),
         ({"kind": "end"}, type(None), 10, 2),
         ({"kind": "error_event", "amount": 500}, type(None), 10, 2),
-        ({"kind": "mute", "lasting": 1000.0}, type(None), 300, 3),
+        ({"kind": "no_bookmarks", "lasting": 1000.0}, type(None), 300, 3),
         ({"kind": "refuse", "lasting": 1000.0}, type(None), 300, 3),
         ({"kind": "end", "target": "another"}, type(None), 300, 3),
     ],
@@ -169,7 +169,7 @@ def test_a_fault_hits_a_watch_that_is_open(
     assert (type(seen.error), seen.ended) == (error, ended)
     assert seen.data.count(b"ADDED") == told
     assert seen.data.count(b'"code":500') == (fault["kind"] == "error_event")
-    assert (b"BOOKMARK" in seen.data) == (ended == 300 and fault["kind"] != "mute")
+    assert (b"BOOKMARK" in seen.data) == (ended == 300 and fault["kind"] != "no_bookmarks")
 
 
 def test_only_the_client_ends_a_silent_connection_unless_it_breaks() -> None:
@@ -221,8 +221,8 @@ def test_a_watch_list_has_its_mark_and_perhaps_a_bookmark_that_is_none() -> None
 @pytest.mark.parametrize(
     ("fault", "error", "ended"),
     [
-        ({"kind": "streamless", "amount": 400}, BadRequest, 0),
-        ({"kind": "streamless", "amount": 422}, Invalid, 0),
+        ({"kind": "no_watchlist", "amount": 400}, BadRequest, 0),
+        ({"kind": "no_watchlist", "amount": 422}, Invalid, 0),
         ({"kind": "endless", "amount": 0}, type(None), 300),
         ({"kind": "endless", "amount": 12}, type(None), 12),
         ({"kind": "brief", "amount": 3}, type(None), 3),
@@ -243,7 +243,7 @@ def test_watch_lists_are_refused_or_have_no_end_or_a_soon_one(
 
 def test_a_watch_list_that_the_storage_cant_serve_ends_with_an_error_event() -> None:
     async def main(site: Site) -> Seen:
-        site.begin(kind="streamless", amount=500, lasting=1.0)
+        site.begin(kind="no_watchlist", amount=500, lasting=1.0)
         return await site.watch_list()
 
     seen = on_site(main)
@@ -254,7 +254,7 @@ def test_a_watch_list_that_the_storage_cant_serve_ends_with_an_error_event() -> 
 @pytest.mark.parametrize("dialect", [0, 1, 2])
 def test_a_server_that_lags_says_so_in_three_dialects(dialect: int) -> None:
     async def main(site: Site) -> Seen:
-        site.begin(kind="lagging", amount=dialect, lasting=1.0)
+        site.begin(kind="version_too_large", amount=dialect, lasting=1.0)
         return await site.list()
 
     seen = on_site(main)
@@ -264,7 +264,7 @@ def test_a_server_that_lags_says_so_in_three_dialects(dialect: int) -> None:
 
 def test_garbage_comes_with_200() -> None:
     async def main(site: Site) -> list[Seen]:
-        site.begin(kind="garbage", lasting=1.0)
+        site.begin(kind="html_page", lasting=1.0)
         return [await site.list(), await site.watch()]
 
     for seen in on_site(main):
@@ -336,16 +336,21 @@ def test_what_came_through_is_written_down() -> None:
         return site.history
 
     listed, watched, broken = on_site(main).requests
-    assert listed.settled > listed.order
-    assert watched.settled > watched.order
-    assert broken.settled == 0
+    assert listed.initial_list_complete > listed.order
+    assert watched.initial_list_complete > watched.order
+    assert broken.initial_list_complete == 0
     assert [round(at) for at in watched.bookmarks] == [60, 120, 148, 149]
-    assert (watched.answered, watched.heard, watched.silent, watched.ended) == (0, 149, None, 150)
+    assert (watched.answered, watched.last_read, watched.silent_since, watched.ended) == (
+        0,
+        149,
+        None,
+        150,
+    )
 
 
 def test_an_echo_repeats_bookmarks_and_nothing_else() -> None:
-    seen = on_site(lambda site: interrupted(site, kind="echo", lasting=70.0))
-    plain = on_site(lambda site: interrupted(site, kind="echo", target="another"))
+    seen = on_site(lambda site: interrupted(site, kind="duplicate_bookmarks", lasting=70.0))
+    plain = on_site(lambda site: interrupted(site, kind="duplicate_bookmarks", target="another"))
     assert seen.data.count(b"BOOKMARK") == plain.data.count(b"BOOKMARK") + 1
     assert seen.data.count(b"ADDED") == plain.data.count(b"ADDED") == 3
 
@@ -361,7 +366,7 @@ def test_unserved_watches_end_with_nothing_in_them() -> None:
 
 def test_curt_watches_say_what_there_is_and_a_bookmark() -> None:
     async def main(site: Site) -> Seen:
-        site.begin(kind="curt", lasting=5.0)
+        site.begin(kind="empty_watch", lasting=5.0)
         return await site.watch()
 
     seen = on_site(main)
@@ -372,7 +377,7 @@ def test_curt_watches_say_what_there_is_and_a_bookmark() -> None:
 
 def test_a_curt_watch_from_the_present_says_nothing() -> None:
     async def main(site: Site) -> Seen:
-        site.begin(kind="curt", lasting=5.0)
+        site.begin(kind="empty_watch", lasting=5.0)
         return await _read(site.line.watch(WatchRequest("4", 300)))
 
     assert on_site(main) == Seen()

@@ -41,6 +41,10 @@ def thaw(value: Any) -> Any:
     return msgspec.to_builtins(value)  # six times as fast as a comprehension in a comprehension
 
 
+class Missing:
+    """Base class of descriptors that raise at every access and say what to use instead."""
+
+
 class ReadOnly:
     """Refuses writes with a ``TypeError`` that names the way out.
 
@@ -56,6 +60,16 @@ class ReadOnly:
     def __delitem__(self, key: object) -> NoReturn:
         raise TypeError(READ_ONLY_HINT)
 
+    def __dir__(self) -> list[str]:
+        """List the attributes that exist, for completion in a shell or an editor."""
+        missing = {
+            name
+            for cls in type(self).__mro__
+            for name, value in vars(cls).items()
+            if isinstance(value, Missing)
+        }
+        return sorted(set(super().__dir__()) - missing)
+
     def __ior__(self, other: object) -> NoReturn:
         raise TypeError(READ_ONLY_HINT)
 
@@ -67,7 +81,7 @@ class _ReadOnlyError(AttributeError, TypeError):
     """Both what it is, and what every other attempt to write is."""
 
 
-class _MissingMethod:
+class _MissingMethod(Missing):
     """A method that isn't there, and says why."""
 
     def __init__(self, name: str) -> None:
@@ -77,7 +91,7 @@ class _MissingMethod:
         raise _ReadOnlyError(f"'{owner.__name__}' has no '{self._name}': {READ_ONLY_HINT}")
 
 
-class MissingAttribute:
+class MissingAttribute(Missing):
     """A part of an object's JSON that is an attribute of generated models, and here a key: it isn't
     there, and says so.
     """
@@ -92,7 +106,7 @@ class MissingAttribute:
         )
 
 
-class _NoDictConversion:
+class _NoDictConversion(Missing):
     """``keys`` of a sequence, for which only ``dict()`` asks. FastAPI's ``jsonable_encoder`` makes
     dicts of whatever it doesn't know: of a list of objects with two keys each one like
     ``{"name": "image"}``, and of an empty list ``{}``, and then nobody hears of it.

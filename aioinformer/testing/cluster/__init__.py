@@ -2,12 +2,13 @@
 
 write ──▶ registry ──▶ storage ──▶ history ──▶ watches
 list  ──▶ pages ──▶ selection ──▶ storage
+watch ──▶ watch_start ──▶ selection ──▶ watches
 
 cluster       the public model
 registry      single writes: create, update, patch, apply, delete
 storage       the objects of each resource, and snapshots
 history       the changes that a watch can start from
-watches       one watch: the events that pass its selectors
+watches       one watch: the events that its selectors select
 watch_start   the start of a watch: version, initial events, errors
 pages         lists in pages, and continue tokens
 selection     selectors and shards

@@ -1,17 +1,18 @@
 """A model of an API server's storage: objects, resource versions, pages, watches.
 
-``Cluster`` is sans-I/O: no sockets, no event loop, no clock, and every run with the same seed is
-the same. ``ApiServer`` serves one over HTTP, ``ClusterSource`` gives one to informers directly;
-both may share a cluster with the test that writes to it:
+``Cluster`` is sans-I/O: it has no sockets, no event loop and no clock, and every run with the same
+seed gives the same result. ``ApiServer`` serves a cluster over HTTP, ``ClusterSource`` serves it
+to informers directly. Both can share the cluster with the test that writes to it:
 
     cluster = Cluster()
     cluster.create("pods", {"metadata": {"name": "web-0"}, "spec": {}})
     cluster.merge_patch("pods", "web-0", {"metadata": {"labels": {"app": "shop"}}})
 
-It answers as a kube-apiserver 1.36 does, errors included. It doesn't default, validate or schedule
-anything, keeps managedFields of applied objects only, and needs no Namespace object for a namespace
-to exist. What is written here is written whole, as a test wants it; requests (over HTTP, or by a
-writer) write a status through its subresource alone, where there is one.
+The cluster answers as a kube-apiserver 1.36 does, errors included. It doesn't default, validate or
+schedule anything, keeps managedFields of applied objects only, and needs no Namespace object for a
+namespace to exist. The methods here write whole objects, status included, as a test wants them.
+Requests (over HTTP, or by a writer) write a status through its subresource alone, if the resource
+has that subresource.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.cluster.features import Features
 from aioinformer.testing.cluster.pages import ListQuery, encode_page
 from aioinformer.testing.cluster.registry import Preconditions, Registry
-from aioinformer.testing.cluster.selection import Selection
+from aioinformer.testing.cluster.selection import Selection, SelectorQuery
 from aioinformer.testing.cluster.storage import Collection, Snapshot, Storage
-from aioinformer.testing.cluster.watch_start import WatchQuery, open_watch
-from aioinformer.testing.cluster.watches import Watch, WatchSchedule
+from aioinformer.testing.cluster.watch_start import WatchLimits, WatchQuery, open_watch
+from aioinformer.testing.cluster.watches import Watch, WatchView
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.tables import Include, ObjectForm, make_encoder
 from aioinformer.testing.writes.patches import MergePatch
@@ -38,19 +39,16 @@ from aioinformer.testing.writes.patches import MergePatch
 __all__ = ["Cluster"]
 
 EPOCH = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-"""Time without a clock: one second a resourceVersion after this."""
-
-DEFAULT_WATCH_TIMEOUT = 1800.0
-"""How long a watch lasts if its client doesn't say (``--min-request-timeout``; a real server adds
-up to as much again at random)."""
+"""The time of version 0 for a cluster without a clock, whose time advances by one second with
+each resourceVersion."""
 
 
 class Cluster:
-    """Objects, and everything that can be asked about them.
+    """The objects of an API server, with all operations on them.
 
-    A ``resource`` is a built-in name in any form (``"pods"``, ``"deploy"``), or a ``Resource``;
-    custom ones exist once ``add_resource`` was called. ``namespace=None`` means ``default`` (or
-    the body's own) where one object is meant, and all namespaces for ``list`` and ``watch``.
+    A ``resource`` is a built-in name in any form (``"pods"``, ``"deploy"``), or a ``Resource``.
+    Custom resources exist after ``add_resource``. ``namespace=None`` means ``default`` (or the
+    body's own namespace) for a single object, and all namespaces for ``list`` and ``watch``.
     """
 
     def __init__(
@@ -65,12 +63,13 @@ class Cluster:
         """Make an empty cluster that serves the built-in resources.
 
         Args:
-            window: changes that are remembered for watches and pages from the past.
-            watch_buffer: lines that may wait in a watch before it is dropped.
+            window: the number of changes that are kept for watches and pages from the past.
+            watch_buffer: the number of lines that can wait in a watch; with one more the watch is
+                dropped.
             seed: decides uids and generated names.
-            clock: the time for creation and deletion stamps; by default it is ``EPOCH`` plus a
-                second a resourceVersion.
-            features: what it can do, and the version of Kubernetes that it imitates.
+            clock: returns the time for creation and deletion stamps. By default that time is
+                2026-01-01 and one second for each resourceVersion.
+            features: the imitated version of Kubernetes, and its optional features.
         """
         self.features = features or Features()
         self._storage = Storage(window)
@@ -87,58 +86,63 @@ class Cluster:
     def compact(self, to: int | None = None) -> None:
         """Forget the history up to a resourceVersion; by default all of it.
 
-        Watches that are open go on; watches and pages from before are answered with 410.
+        Open watches go on. New watches and pages from a forgotten version are answered with 410.
         """
         newest = self._storage.version
         self._storage.change_log.compact(newest if to is None else min(to, newest))
 
     def empty_watch_cache(self) -> None:
-        """Forget the past of watches alone, as a restarted server has.
+        """Forget the past for watches alone, as a restarted server does.
 
-        Watches from before are answered with 410; lists of before aren't touched, and neither
-        are the watches that are open.
+        New watches from an earlier version are answered with 410. Lists and the open watches are
+        not affected.
         """
         self._storage.change_log.empty_watch_cache(self.resource_version)
 
     def snapshot(self) -> Snapshot:
-        """The present state, to ``restore`` later: a backup."""
+        """Return the present state, a backup for ``restore``."""
         return self._storage.snapshot()
 
     def restore(self, snapshot: Snapshot | None = None) -> None:
         """Go back to an earlier state; without one, to that of a new cluster.
 
-        Objects, resources and the resourceVersion are those of then; versions are given a second
-        time. Open watches end, without a word. No history is left.
+        Objects, resources and the resourceVersion are those of the snapshot, so versions are
+        given out a second time. Open watches end without a last event. No history is left.
         """
         self._storage.restore(snapshot or Storage(0).snapshot())
 
     def expecting(self, version: int, reached: Callable[[], None]) -> AbstractContextManager[None]:
-        """Within the context, have ``reached`` called once this resourceVersion is there."""
+        """Return a context in which ``reached`` is called once this resourceVersion is reached."""
         return self._storage.expecting(version, reached)
 
     # -- resources ----------------------------------------------------------------------------
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """Everything that is served."""
+        """The resources that are served."""
         return self._storage.resources
 
     @property
     def with_status(self) -> AbstractSet[Resource]:
-        """Those of them that have a status subresource."""
+        """The resources that have a status subresource."""
         return self._storage.with_status
 
     def add_resource(self, resource: Resource, *, status: bool = False) -> None:
-        """Serve a resource, as when its CustomResourceDefinition comes; once is enough. ``status``
-        gives it the subresource of that name.
+        """Serve a resource, as after its CustomResourceDefinition was created.
+
+        Adding a resource a second time has no effect.
+
+        Args:
+            resource: the resource.
+            status: True if the resource has a status subresource.
         """
         self._storage.add(resource, status=status)
 
     def remove_resource(self, resource: str | Resource) -> None:
-        """Serve it no longer: its objects are deleted, its watches end (recordings 52 and 53).
+        """Stop serving a resource: delete its objects, end its watches (recordings 52 and 53).
 
         Raises:
-            NotFound: it isn't served.
+            NotFound: the resource is not served.
         """
         self._storage.remove(self._storage.find(resource))
 
@@ -147,20 +151,20 @@ class Cluster:
     def get(
         self, resource: str | Resource, name: str, *, namespace: str | None = None
     ) -> dict[str, Any]:
-        """A copy of an object.
+        """Return a copy of an object.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: no object has this name.
         """
         return self.registry.get(resource, name, namespace)
 
     def create(
         self, resource: str | Resource, body: Mapping[str, Any], *, namespace: str | None = None
     ) -> dict[str, Any]:
-        """Store a new object; what was stored. ``metadata.generateName`` is understood.
+        """Store a new object, and return its stored form. ``metadata.generateName`` works.
 
         Raises:
-            Conflict: it exists.
+            Conflict: an object with this name exists.
             BadRequest, Invalid, ServerFailure: the body can't be created.
         """
         return self.registry.create(resource, body, namespace)
@@ -168,12 +172,14 @@ class Cluster:
     def update(
         self, resource: str | Resource, body: Mapping[str, Any], *, namespace: str | None = None
     ) -> dict[str, Any]:
-        """Replace an object; what was stored. Nothing is written if nothing changes.
+        """Replace an object, and return its stored form.
+
+        Nothing is written if nothing changes.
 
         Raises:
-            NotFound: there is none of that name.
-            Conflict: the body carries a resourceVersion that isn't the newest, or another uid.
-            BadRequest, Invalid: the body isn't acceptable.
+            NotFound: no object has this name.
+            Conflict: the body has a resourceVersion that isn't the newest, or another uid.
+            BadRequest, Invalid: the body is not valid.
         """
         return self.registry.update(resource, body, namespace)
 
@@ -185,11 +191,11 @@ class Cluster:
         *,
         namespace: str | None = None,
     ) -> dict[str, Any]:
-        """Change an object by an RFC 7396 merge patch; what was stored.
+        """Change an object by an RFC 7396 merge patch, and return its stored form.
 
         Raises:
-            NotFound: there is none of that name.
-            Conflict: the patch carries a resourceVersion that isn't the newest, or another uid.
+            NotFound: no object has this name.
+            Conflict: the patch has a resourceVersion that isn't the newest, or another uid.
         """
         return self.registry.patch(resource, name, MergePatch(patch), namespace)
 
@@ -203,20 +209,20 @@ class Cluster:
         resource_version: str | None = None,
         graceful: bool = False,
     ) -> dict[str, Any]:
-        """Remove an object, or mark it if it has finalizers; its last state.
+        """Remove an object, or mark it for deletion if it has finalizers; return its last state.
 
         Args:
-            resource: of what.
-            name: which.
-            namespace: where.
-            uid: delete no other object of that name.
-            resource_version: delete no other state of it.
-            graceful: mark it first, as a pod's deletion does: a MODIFIED, then the DELETED
-                (recording 30).
+            resource: the resource.
+            name: the object's name.
+            namespace: the object's namespace.
+            uid: delete only an object with this uid.
+            resource_version: delete only this state of the object.
+            graceful: mark the object first, as a pod's deletion does: watches see a MODIFIED, then
+                the DELETED (recording 30).
 
         Raises:
-            NotFound: there is none of that name.
-            Conflict: it is another object, or in another state.
+            NotFound: no object has this name.
+            Conflict: the object has another uid, or another resourceVersion.
         """
         conditions = Preconditions(uid, resource_version, graceful=graceful)
         return self.registry.delete(resource, name, namespace, preconditions=conditions)
@@ -238,37 +244,53 @@ class Cluster:
         form: ObjectForm = "whole",
         include: Include = "Metadata",
     ) -> bytes:
-        """A list, or one page of it, as the server's JSON.
+        """Return a list, or one page of it, as the server's JSON.
 
         Args:
-            resource: of what.
-            namespace: where; ``None`` for everywhere.
+            resource: the resource.
+            namespace: the namespace; ``None`` for all.
             labels: a label selector.
             fields: a field selector.
-            resource_version: "" for the newest state, "0" for any (the limit is ignored then), a
-                version for that one or a later one.
+            resource_version: "" for the newest state, "0" for any state (the limit is ignored
+                then), a version for the state of that version or a later one.
             match: ``resourceVersionMatch``: ``Exact`` or ``NotOlderThan``.
-            limit: objects a page; 0 for all.
+            limit: the number of objects in a page; 0 for all.
             continue_token: ``metadata.continue`` of the page before.
-            shard: a shard selector; ignored without that feature.
+            shard: a shard selector; ignored without the feature ``sharding``.
             form: whole objects, their metadata, or a table for people.
-            include: what of each object a table has beside its cells.
+            include: the part of each object that a table has beside its cells.
 
         Raises:
-            BadRequest: a selector or token is wrong.
-            Expired: the state that was asked for is forgotten.
-            NotFound: the resource isn't served.
-            Invalid, ServerFailure: options that exclude each other, or from the future.
+            BadRequest: a selector or the continue token is malformed.
+            Expired: the requested state is forgotten.
+            NotFound: the resource is not served.
+            Invalid: options that exclude each other.
+            ServerFailure: the resourceVersion is not reached yet, or the shard selector is
+                malformed.
         """
+        selectors = SelectorQuery(namespace=namespace, labels=labels, fields=fields, shard=shard)
+        query = ListQuery(
+            selectors=selectors,
+            resource_version=resource_version,
+            match=match,
+            limit=limit,
+            continue_token=continue_token,
+            form=form,
+            include=include,
+        )
+        return self.list_page(resource, query)
+
+    def list_page(self, resource: str | Resource, query: ListQuery) -> bytes:
+        """Return the page that a query describes. ``list`` documents options and errors."""
         with statuses.error_phase("list"):
             collection = self._storage.find(resource)
             return encode_page(
+                self._storage,
                 collection,
-                self._storage.change_log,
-                self._parse_selection(collection, namespace, labels, fields, shard),
-                ListQuery(resource_version, match, limit, continue_token, self.features.watch_list),
-                current=self.resource_version,
-                encoder=make_encoder(collection.encoding, form, include, self._clock),
+                self._parse_selection(collection, query.selectors),
+                query,
+                encoder=make_encoder(collection.encoding, query.form, query.include, self._clock),
+                from_watch_cache=self.features.watch_list,
             )
 
     def watch(
@@ -288,54 +310,63 @@ class Cluster:
         form: ObjectForm = "whole",
         include: Include = "Metadata",
     ) -> Watch:
-        """What changes after a resourceVersion.
+        """Open a watch: the changes after a resourceVersion.
 
         Args:
-            resource: of what.
-            now: seconds on any clock; the one that ``Watch.take`` will be given.
-            namespace: where; ``None`` for everywhere.
+            resource: the resource.
+            now: seconds on any clock; ``Watch.take`` expects the same clock.
+            namespace: the namespace; ``None`` for all.
             labels: a label selector.
             fields: a field selector.
-            resource_version: where to start. "" and "0" start with an ADDED for all there is. One
-                that is forgotten is answered by an ERROR event, one from the future by silence.
+            resource_version: the version to start from. "" and "0" start with an ADDED for each
+                object. A forgotten version is answered by an ERROR event. A version that is not
+                reached yet gives no events until it is passed.
             match: ``resourceVersionMatch``; ``send_initial_events`` needs ``NotOlderThan``.
-            bookmarks: whether the client understands them.
-            send_initial_events: start with an ADDED for all there is, then a bookmark that says
-                so, if bookmarks are understood (a WatchList).
-            timeout: seconds until it ends.
-            shard: a shard selector; ignored without that feature.
+            bookmarks: True if the client understands bookmarks.
+            send_initial_events: start with an ADDED for each object, then a bookmark that marks
+                the end of the initial events, if ``bookmarks`` (a WatchList).
+            timeout: seconds until the watch ends; 1800 by default.
+            shard: a shard selector; ignored without the feature ``sharding``.
             form: whole objects, their metadata, or a table for each event.
-            include: what of an object such a table has beside its cells.
+            include: the part of each object that a table has beside its cells.
 
         Raises:
-            BadRequest: a selector is wrong.
-            NotFound: the resource isn't served.
-            Invalid, ServerFailure: options that exclude each other, or a malformed version.
+            BadRequest: a selector is malformed.
+            NotFound: the resource is not served.
+            Invalid: options that exclude each other.
+            ServerFailure: the resourceVersion or the shard selector is malformed.
         """
-        lasting = DEFAULT_WATCH_TIMEOUT if timeout is None else timeout
+        selectors = SelectorQuery(namespace=namespace, labels=labels, fields=fields, shard=shard)
+        query = WatchQuery(
+            selectors=selectors,
+            resource_version=resource_version,
+            match=match,
+            bookmarks=bookmarks,
+            send_initial_events=send_initial_events,
+            timeout=timeout,
+            form=form,
+            include=include,
+        )
+        return self.open_watch(resource, query, now=now)
+
+    def open_watch(self, resource: str | Resource, query: WatchQuery, *, now: float) -> Watch:
+        """Open the watch that a query describes. ``watch`` documents options and errors."""
         with statuses.error_phase("watch"):
             collection = self._storage.find(resource)
+            encoding = collection.encoding
+            selection = self._parse_selection(collection, query.selectors)
+            encoder = make_encoder(encoding, query.form, query.include, self._clock)
             return open_watch(
                 self._storage,
                 collection,
-                self._parse_selection(collection, namespace, labels, fields, shard),
-                WatchQuery(
-                    resource_version,
-                    match,
-                    bookmarks,
-                    self.features.watch_list,
-                    send_initial_events,
-                ),
-                encoder=make_encoder(collection.encoding, form, include, self._clock),
-                schedule=WatchSchedule.start(now, lasting, bookmarks=bookmarks),
-                buffer=self._watch_buffer,
+                WatchView(encoding.resource, selection, encoder),
+                query,
+                now=now,
+                limits=WatchLimits(self._watch_buffer, self.features.watch_list),
             )
 
-    def _parse_selection(
-        self, collection: Collection, namespace: str | None, labels: str, fields: str, shard: str
-    ) -> Selection:
-        shard = shard if self.features.sharding else ""
-        return Selection.parse(collection.encoding, namespace, labels, fields, shard)
+    def _parse_selection(self, collection: Collection, selectors: SelectorQuery) -> Selection:
+        return Selection.parse(collection.encoding, selectors, sharding=self.features.sharding)
 
     def __repr__(self) -> str:
         return repr(self._storage).replace("Storage", "Cluster")

@@ -1,6 +1,6 @@
-"""What a server can do: the version that it imitates, and the switches on its command line.
+"""The capabilities of the imitated server: its version, and switches of its command line.
 
-The defaults are those of a kube-apiserver 1.36, the one that the recordings are of.
+The defaults are those of a kube-apiserver 1.36, the server whose answers were recorded.
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ from dataclasses import dataclass
 __all__ = ["Features"]
 
 WATCH_LIST_COMPRESSION_MINOR = 37
-"""The minor version that compresses WatchLists (``WatchListCompression``, beta and on)."""
+"""The first minor version that compresses WatchLists (``WatchListCompression``, beta and on)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What a server can do."""
+    """The version and the optional features of a server."""
 
     minor: int = 36
-    """Kubernetes 1.``minor``. From 37 on a WatchList is compressed for clients that accept gzip,
-    and it is *multi-member* gzip: a member for everything that is sent at once."""
+    """Kubernetes 1.``minor``. From 37 on, a WatchList is compressed for clients that accept gzip,
+    as *multi-member* gzip: each piece that is sent at once is a gzip member of its own."""
     watch_list: bool = True
-    """Whether storage can serve a WatchList. If not, it is answered by 200 and an ERROR event with
-    code 500, as with an etcd before 3.4.31 or 3.5.13 (recording 43); lists come from etcd then."""
+    """True if storage can serve a WatchList. If not, a WatchList is answered by 200 and an ERROR
+    event with code 500, as with an etcd before 3.4.31 or 3.5.13 (recording 43), and lists come
+    from etcd."""
     sharding: bool = False
-    """``ShardedListAndWatch`` (alpha): without it ``shardSelector`` is ignored (recording 54)."""
+    """``ShardedListAndWatch`` (alpha). Without it ``shardSelector`` is ignored (recording 54)."""
 
     @property
     def gzipped_watch_lists(self) -> bool:
-        """Whether WatchLists are compressed."""
+        """True if WatchLists are compressed."""
         return self.minor >= WATCH_LIST_COMPRESSION_MINOR

@@ -1,9 +1,9 @@
-"""What happened lately: a bounded window of changes, and the compaction that empties it.
+"""A bounded window of recent changes, and the compaction that empties it.
 
-A watch that starts in the past is served from here, and so is a list of the state at an earlier
-resourceVersion, which is the present with the later changes undone. What is older than the
-window is answered with 410. A real server keeps minutes (etcd) and a number of events (its watch
-cache); here it is a number alone, so that tests decide.
+The window serves watches that start in the past, and lists of the state at an earlier
+resourceVersion: that state is the present one with the later changes undone. A request for a
+version before the window is answered with 410. A real server keeps some minutes (etcd) and some
+number of events (its watch cache). Here the limit is a number alone, so that tests decide.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["ChangeLog", "StoredChange"]
 
 @dataclass(slots=True, eq=False)
 class StoredChange:
-    """One write: what was stored before and what after it; ``None`` where there was nothing."""
+    """One write: the stored state before and after it. ``None`` stands for no object."""
 
     version: int
     resource: Resource
@@ -30,15 +30,16 @@ class StoredChange:
     _encoded_events: dict[tuple[WatchEventType, ObjectEncoder], bytes] = field(
         default_factory=dict[tuple[WatchEventType, ObjectEncoder], bytes]
     )
-    """Events already encoded: one encoding for all watches of a form."""
+    """The events that were encoded so far: one encoding serves all watches of a form."""
 
     def encode_event(
         self, encoder: ObjectEncoder, *, selected_before: bool, selected_after: bool
     ) -> bytes | None:
-        """The event for a watch that selects the old state, the new one, both or neither.
+        """Return the event for a watch that selects the old state, the new one, both or neither.
 
-        An object that leaves a selection is DELETED for it, one that enters is ADDED; DELETED
-        shows the last state that was selected, at this change's version (recording 31).
+        An object that leaves a selection is DELETED for that watch, and an object that enters the
+        selection is ADDED. DELETED shows the last selected state at this change's version
+        (recording 31).
         """
         if selected_after:
             return self._encode_cached(encoder, "MODIFIED" if selected_before else "ADDED")
@@ -53,9 +54,11 @@ class StoredChange:
 
     @property
     def deleted_state(self) -> StoredObject:
-        """The old state at this change's version: what DELETED shows."""
+        """The old state at this change's version, as DELETED shows it."""
         if self.old is None:
-            raise ValueError(f"nothing was there before rv={self.version}")
+            raise ValueError(
+                f"the change at rv={self.version} has no old state: it created an object"
+            )
         return self.old.with_version(self.version)
 
 
@@ -63,34 +66,34 @@ class ChangeLog:
     """The latest changes, oldest first."""
 
     def __init__(self, window: int, start: int) -> None:
-        """Make an empty history.
+        """Make an empty change log.
 
         Args:
-            window: how many changes are kept.
+            window: the number of changes that are kept.
             start: the resourceVersion before the first change.
         """
         if window < 0:
-            raise ValueError(f"window is a number of changes, not {window}")
+            raise ValueError(f"window must be 0 or more changes, not {window}")
         self.window = window
         self.compacted_version = start
-        """The newest resourceVersion whose change is forgotten; a list may still show it."""
+        """The newest resourceVersion whose change is forgotten. A list can still show it."""
         self._watch_cache_start = start
         self._changes: deque[StoredChange] = deque()
 
     @property
     def oldest_watchable(self) -> int:
-        """The oldest resourceVersion that a watch may start from."""
+        """The oldest resourceVersion that a watch can start from."""
         return max(self.compacted_version, self._watch_cache_start)
 
     def empty_watch_cache(self, newest: int) -> None:
-        """Serve no watch from before ``newest`` any more; lists aren't touched.
+        """Serve no watch from a version before ``newest`` any more, as after a server's restart.
 
-        A restarted server begins so: its lists are etcd's, its watches its own cache's.
+        Lists are not affected: a server reads them from etcd, but watches from its own cache.
         """
         self._watch_cache_start = newest
 
     def append(self, change: StoredChange) -> None:
-        """Remember a change, and forget the oldest if there are too many."""
+        """Add a change, and forget the oldest one if the window is full."""
         self._changes.append(change)
         while len(self._changes) > self.window:
             self.compacted_version = self._changes.popleft().version
@@ -102,11 +105,11 @@ class ChangeLog:
         self.compacted_version = max(self.compacted_version, to)
 
     def changes_since(self, version: int, resource: Resource) -> Iterator[StoredChange]:
-        """The changes of a resource after ``version``, oldest first."""
+        """Return the changes of a resource after ``version``, oldest first."""
         # Versions have no gaps here, so the place of a change follows from its version.
         skipped = max(0, version - self.compacted_version)
         later = islice(self._changes, skipped, None)
         return (change for change in later if change.resource == resource)
 
     def __repr__(self) -> str:
-        return f"<History {len(self._changes)} changes after rv={self.compacted_version}>"
+        return f"<ChangeLog {len(self._changes)} changes after rv={self.compacted_version}>"

@@ -1,8 +1,9 @@
-"""One page of a list: which state it shows, where it starts, and the token for the next one.
+"""Pages of a list: the state that a page shows, its first key, and the token of the next page.
 
-Every page of a list shows the same state: the token carries its resourceVersion, and the changes
-since are undone. The rules for ``resourceVersion``, ``resourceVersionMatch`` and ``limit`` are
-those of the API concepts page of Kubernetes; recordings 10 to 15, 20, 23, 62 and 63.
+Every page of a list shows the same state. The continue token carries the resourceVersion of the
+first page, and later pages undo the changes since then. The rules for ``resourceVersion``,
+``resourceVersionMatch`` and ``limit`` are those of the API concepts page of Kubernetes; recordings
+10 to 15, 20, 23, 62 and 63.
 """
 
 from __future__ import annotations
@@ -10,82 +11,100 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
-from aioinformer.testing.cluster.history import ChangeLog
-from aioinformer.testing.cluster.selection import Selection
-from aioinformer.testing.cluster.storage import Collection, CollectionSnapshot
+from aioinformer.testing.cluster.selection import Selection, SelectorQuery
+from aioinformer.testing.cluster.storage import Collection, CollectionSnapshot, Storage
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import ListEncoder, ListMeta, StoredObject
+from aioinformer.testing.wire.tables import Include, ObjectForm
 
 __all__ = ["ListQuery", "encode_page", "parse_version"]
 
 INCONSISTENT_VERSION = -1
 """The resourceVersion in a token for the rest of a list whose snapshot is forgotten."""
 
+_TOKEN_FORMAT = "meta.k8s.io/v1"  # noqa: S105 - the version of the format, no secret
+"""The version of the token's format, which every token names."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListQuery:
-    """The query parameters of a list, as text where the server reads text."""
+    """The options of a list request, as ``Cluster.list`` documents them."""
 
+    selectors: SelectorQuery = field(default_factory=SelectorQuery)
     resource_version: str = ""
     match: str = ""
     limit: int = 0
     continue_token: str = ""
-    from_watch_cache: bool = True
-    """Whether the watch cache answers, and not etcd: their tokens differ by a slash (recordings 10
-    and 44)."""
+    form: ObjectForm = "whole"
+    include: Include = "Metadata"
 
 
 @dataclass(frozen=True, slots=True)
 class _PageStart:
-    """Where a page starts, and of which state."""
+    """The state that a page shows, and the first key of the page."""
 
     version: int
-    start: str = ""
+    key: str = ""
     limit: int = 0
+    """The number of objects that the page may have; 0 for all."""
 
 
 def encode_page(
+    storage: Storage,
     collection: Collection,
-    change_log: ChangeLog,
     selection: Selection,
     query: ListQuery,
     *,
-    current: int,
     encoder: ListEncoder,
+    from_watch_cache: bool,
 ) -> bytes:
-    """The body of the answer, in this form.
+    """Return the body of the answer to a list request.
+
+    Args:
+        storage: the present state and its history.
+        collection: the objects of the requested resource.
+        selection: the parsed ``query.selectors``.
+        query: the request.
+        encoder: the form of the answer.
+        from_watch_cache: True if the watch cache answers, and not etcd. Their tokens differ by a
+            slash (recordings 10 and 44).
 
     Raises:
-        BadRequest: the token isn't one.
-        Expired: the state that was asked for is forgotten.
+        BadRequest: the continue token is malformed.
+        Expired: the requested state is forgotten.
         Invalid: options that exclude each other.
-        ServerFailure: the resourceVersion is ahead of ``current``, or no number.
+        ServerFailure: the resourceVersion is not reached yet, or not a number.
     """
     _check_query(query)
-    place = _find_start(query, selection, change_log, current)
-    resource = collection.encoding.resource
-    later = change_log.changes_since(place.version, resource) if place.version < current else ()
-    state = collection.snapshot_before(later, prefix=selection.prefix, start=place.start)
-    rows, taken = _select_rows(state, selection, place.limit)
-    left = len(state.keys) - taken
+    start = _find_start(query, selection, storage)
+    later = (
+        storage.change_log.changes_since(start.version, collection.encoding.resource)
+        if start.version < storage.version
+        else ()
+    )
+    state = collection.snapshot_before(later, prefix=selection.prefix, start=start.key)
+    rows, keys_read = _select_rows(state, selection, start.limit)
+    keys_left = len(state.keys) - keys_read
     token = ""
-    if left:
-        slash = "/" if query.from_watch_cache else ""
-        token = _encode_token(place.version, slash + state.keys[taken - 1][len(selection.prefix) :])
-    remaining = left if selection.selects_all else 0  # what a selector leaves over can't be counted
+    if keys_left:
+        slash = "/" if from_watch_cache else ""
+        last = state.keys[keys_read - 1][len(selection.prefix) :]
+        token = _encode_token(start.version, slash + last)
+    # The objects that a selector selects in the rest aren't known without reading them.
+    remaining = keys_left if selection.selects_all else 0
     return encoder.encode_list(
-        rows, ListMeta(place.version, token, remaining, str(selection.shard))
+        rows, ListMeta(start.version, token, remaining, str(selection.shard))
     )
 
 
 def _select_rows(
     state: CollectionSnapshot, selection: Selection, limit: int
 ) -> tuple[list[StoredObject], int]:
-    """The selected objects, up to the limit, and how many keys were read for them."""
+    """Return the selected objects, up to the limit, and the number of keys read for them."""
     rows: list[StoredObject] = []
     for number, key in enumerate(state.keys, start=1):
         stored = state[key]
@@ -96,14 +115,15 @@ def _select_rows(
     return rows, len(state.keys)
 
 
-# -- which state -------------------------------------------------------------------------------
+# -- the state of a page -----------------------------------------------------------------------
 
 
 def parse_version(text: str, *, for_watch: bool = False) -> int:
-    """A resourceVersion as a number; 0 for none.
+    """Return a resourceVersion as a number; 0 for an empty text.
 
     Raises:
-        BadRequest, ServerFailure: it is none, for a list or a watch.
+        BadRequest: the version of a list is not a number.
+        ServerFailure: the version of a watch is not a number.
     """
     if text and not re.fullmatch("[0-9]+", text):
         raise statuses.malformed_version(text, for_watch=for_watch)
@@ -111,7 +131,7 @@ def parse_version(text: str, *, for_watch: bool = False) -> int:
 
 
 def _check_query(query: ListQuery) -> None:
-    """The combinations that ``ValidateListOptions`` of apimachinery forbids."""
+    """Check for the combinations that ``ValidateListOptions`` of apimachinery forbids."""
     name = "resourceVersionMatch"
     if not query.match:
         return
@@ -127,48 +147,43 @@ def _check_query(query: ListQuery) -> None:
         raise statuses.invalid_option(name, f'{name} "exact" is forbidden for resourceVersion "0"')
 
 
-def _find_start(
-    query: ListQuery, selection: Selection, change_log: ChangeLog, current: int
-) -> _PageStart:
+def _find_start(query: ListQuery, selection: Selection, storage: Storage) -> _PageStart:
     if query.continue_token:
-        return _continue_from_token(query, selection, change_log, current)
+        return _continue_from_token(query, selection, storage)
     version = parse_version(query.resource_version)
-    if version > current:
-        raise statuses.too_large_version(version, current)
+    if version > storage.version:
+        raise statuses.too_large_version(version, storage.version)
     if query.resource_version == "0":
-        return _PageStart(current)  # served from the watch cache, which ignores limits
+        return _PageStart(storage.version)  # served from the watch cache, which ignores limits
     # A limit makes a bare resourceVersion mean exactly that one, for compatibility.
     exact = query.match == "Exact" or (version and query.limit and not query.match)
     if not exact:
-        return _PageStart(current, limit=query.limit)
-    if version < change_log.compacted_version:
+        return _PageStart(storage.version, limit=query.limit)
+    if version < storage.change_log.compacted_version:
         raise statuses.expired_version()
     return _PageStart(version, limit=query.limit)
 
 
-def _continue_from_token(
-    query: ListQuery, selection: Selection, change_log: ChangeLog, current: int
-) -> _PageStart:
+def _continue_from_token(query: ListQuery, selection: Selection, storage: Storage) -> _PageStart:
     if query.resource_version not in ("", "0"):
         raise statuses.bad_request("specifying resource version is not allowed when using continue")
     token = _decode_token(query.continue_token)
-    start = selection.prefix + token.start.lstrip("/")
+    key = selection.prefix + token.start.lstrip("/")
     if token.rv == INCONSISTENT_VERSION:
-        return _PageStart(current, start, query.limit)
-    if token.rv < change_log.compacted_version:
-        raise statuses.expired_token(
-            _encode_token(INCONSISTENT_VERSION, token.start.lstrip("/").rstrip("\0"))
-        )
-    if token.rv > current:
-        raise statuses.too_large_version(token.rv, current)
-    return _PageStart(token.rv, start, query.limit)
+        return _PageStart(storage.version, key, query.limit)
+    if token.rv < storage.change_log.compacted_version:
+        last = token.start.lstrip("/").rstrip("\0")
+        raise statuses.expired_token(_encode_token(INCONSISTENT_VERSION, last))
+    if token.rv > storage.version:
+        raise statuses.too_large_version(token.rv, storage.version)
+    return _PageStart(token.rv, key, query.limit)
 
 
 # -- tokens ------------------------------------------------------------------------------------
 
 
 class _ContinueToken(msgspec.Struct):
-    """What a continue token says: apimachinery's ``continueToken``."""
+    """The content of a continue token: apimachinery's ``continueToken``."""
 
     v: str
     rv: int
@@ -176,21 +191,22 @@ class _ContinueToken(msgspec.Struct):
 
 
 def _encode_token(version: int, last: str) -> str:
-    """The token for what follows ``last``: the next possible key is that and a zero byte."""
-    body = msgspec.json.encode(_ContinueToken("meta.k8s.io/v1", version, f"{last}\0"))
+    """Return the token of the page after the key ``last``."""
+    # The smallest key that is greater than ``last`` is ``last`` and a zero byte.
+    body = msgspec.json.encode(_ContinueToken(_TOKEN_FORMAT, version, f"{last}\0"))
     return base64.urlsafe_b64encode(body).rstrip(b"=").decode()
 
 
 def _decode_token(token: str) -> _ContinueToken:
     body = _decode_base64(token)
     try:
-        read = msgspec.json.decode(body, type=_ContinueToken)
+        decoded = msgspec.json.decode(body, type=_ContinueToken)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise statuses.invalid_token(_go_decode_error(body, error)) from error
-    if read.v != "meta.k8s.io/v1":
-        why = f'server does not recognize this encoded version "{read.v}"'
-        raise statuses.invalid_token(why)
-    return read
+    if decoded.v != _TOKEN_FORMAT:
+        reason = f'server does not recognize this encoded version "{decoded.v}"'
+        raise statuses.invalid_token(reason)
+    return decoded
 
 
 def _decode_base64(token: str) -> bytes:
@@ -198,13 +214,13 @@ def _decode_base64(token: str) -> bytes:
         padded = token + "=" * (-len(token) % 4)
         return base64.b64decode(padded, altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as error:
-        good = re.match("[A-Za-z0-9_-]*", token)
-        place = good.end() if good else 0
-        raise statuses.invalid_token(f"illegal base64 data at input byte {place}") from error
+        valid = re.match("[A-Za-z0-9_-]*", token)
+        offset = valid.end() if valid else 0
+        raise statuses.invalid_token(f"illegal base64 data at input byte {offset}") from error
 
 
 def _go_decode_error(body: bytes, error: Exception) -> str:
-    """What Go's JSON decoder says, where it is about the first byte (recording 23)."""
+    """Return the text of Go's JSON decoder if the first byte is wrong (recording 23)."""
     if not body:
         return "unexpected end of JSON input"
     first = chr(body[0])

@@ -1,9 +1,8 @@
-"""Writes to one object: what is checked, what is stored, what is given back.
+"""Writes to single objects: create, update, patch, apply and delete.
 
-The verbs of a cluster on a single object. What a body becomes is ``writes``'s part, that of
-``patches`` and ``applying``; what follows from a change is ``storage``'s. Here is the order of the
-steps, which is the server's: the newest state is read, checked against, and replaced without
-anything in between.
+Each write takes the steps of a real server in the same order: read the newest state, check the
+request against it, build the next state, note the field managers, store. The steps run without
+anything in between, so a write never sees a half-finished other one.
 """
 
 from __future__ import annotations
@@ -13,15 +12,14 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.cluster.storage import Collection, Storage
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire import statuses as write_statuses
-from aioinformer.testing.wire.encoding import StoredObject
+from aioinformer.testing.wire.encoding import JsonObject, StoredObject
 from aioinformer.testing.writes import validation
 from aioinformer.testing.writes.patches import BodyPatch
 from aioinformer.testing.writes.server_side_apply import (
@@ -34,21 +32,20 @@ from aioinformer.testing.writes.server_side_apply import (
 
 __all__ = ["Preconditions", "Registry", "WriteOptions"]
 
-JsonObject = dict[str, Any]
-
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-"""What generated names end with (apimachinery's ``rand``: no vowels, so no words)."""
+"""The characters of generated suffixes (apimachinery's ``rand``: no vowels, so no words)."""
 
 _PROPAGATION_FINALIZERS: Mapping[str, str] = {
     "Foreground": "foregroundDeletion",
     "Orphan": "orphan",
 }
-"""The finalizers that a way of propagation leaves for the garbage collector, which isn't here."""
+"""The finalizers that a propagation policy adds for the garbage collector. There is no garbage
+collector here, so the finalizers stay until a request removes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:
-    """What a deletion is bound to (``None`` is nothing), and how it goes about."""
+    """The preconditions of a deletion (``None`` for none), and its propagation."""
 
     uid: str | None = None
     resource_version: str | None = None
@@ -58,13 +55,13 @@ class Preconditions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a write is meant, beyond what it writes."""
+    """The options of a write."""
 
     part: validation.Part = "whole"
     field_manager: str = ""
-    """Who writes, if that is to be noted."""
+    """The manager to note in ``managedFields``; empty if none is to be noted."""
     dry_run: bool = False
-    """Do everything but store it."""
+    """True to do everything but store the result."""
 
 
 DEFAULT_WRITE_OPTIONS = WriteOptions()
@@ -72,7 +69,7 @@ DEFAULT_WRITE_OPTIONS = WriteOptions()
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The objects of a storage, one at a time. What raises, and when, is on ``Cluster``."""
+    """Writes to the objects of a storage. ``Cluster`` documents the errors of each method."""
 
     storage: Storage
     random: Random
@@ -80,7 +77,7 @@ class Registry:
     clock: Callable[[], dt.datetime]
 
     def get(self, resource: str | Resource, name: str, namespace: str | None) -> JsonObject:
-        """A copy of an object."""
+        """Return a copy of an object."""
         return _decode_copy(_find_stored(self.storage.find(resource), name, namespace))
 
     def create(
@@ -93,20 +90,16 @@ class Registry:
         """Store a new object."""
         with statuses.error_phase("write"):
             collection = self.storage.find(resource)
-            new = validation.build_created(
-                collection.encoding, body, self._make_defaults(), namespace=namespace
-            )
+            defaults = self._make_defaults()
+            new = validation.build_created(collection.encoding, body, defaults, namespace=namespace)
             if options.part == "main" and self._has_status(collection):
                 new.pop("status", None)
-            metadata = new["metadata"]
-            if (
-                _storage_key(collection, metadata["name"], metadata.get("namespace"))
-                in collection.objects
-            ):
-                raise statuses.already_exists(collection.encoding.resource, metadata["name"])
-            nothing: JsonObject = {"metadata": {}}
-            noted = self._update_managed_fields(collection, nothing, new, options)
-            return self._store(collection, None, noted, dry_run=options.dry_run)
+            name, own_namespace = new["metadata"]["name"], new["metadata"].get("namespace")
+            if _storage_key(collection, name, own_namespace) in collection.objects:
+                raise statuses.already_exists(collection.encoding.resource, name)
+            absent: JsonObject = {"metadata": {}}
+            managed = self._update_managed_fields(collection, absent, new, options)
+            return self._store(collection, None, managed, dry_run=options.dry_run)
 
     def _make_defaults(self) -> validation.CreationDefaults:
         suffix = "".join(self.random.choices(_SUFFIX_LETTERS, k=5))
@@ -123,11 +116,12 @@ class Registry:
         """Replace an object."""
         with statuses.error_phase("write"):
             collection = self.storage.find(resource)
-            whole = validation.validated(collection.encoding, body)
-            metadata = whole["metadata"]
-            place = namespace or metadata.get("namespace")
-            stored = _find_stored(collection, metadata.get("name") or "", place)
-            return self._replace(collection, stored, whole, options)
+            new = validation.validated(collection.encoding, body)
+            metadata = new["metadata"]
+            stored = _find_stored(
+                collection, metadata.get("name") or "", namespace or metadata.get("namespace")
+            )
+            return self._replace(collection, stored, new, options)
 
     def patch(
         self,
@@ -141,11 +135,38 @@ class Registry:
         with statuses.error_phase("write"):
             collection = self.storage.find(resource)
             stored = _find_stored(collection, name, namespace)
-            whole = validation.validated(collection.encoding, patch.apply(stored.body))
-            uid = whole["metadata"].get("uid")
+            new = validation.validated(collection.encoding, patch.apply(stored.body))
+            uid = new["metadata"].get("uid")
             if uid and uid != stored.uid:
-                raise write_statuses.immutable_uid(collection.encoding.resource, name, uid)
-            return self._replace(collection, stored, whole, options)
+                raise statuses.immutable_uid(collection.encoding.resource, name, uid)
+            return self._replace(collection, stored, new, options)
+
+    def delete(
+        self,
+        resource: str | Resource,
+        name: str,
+        namespace: str | None,
+        *,
+        preconditions: Preconditions,
+        dry_run: bool = False,
+    ) -> JsonObject:
+        """Remove an object, or mark it for deletion."""
+        with statuses.error_phase("write"):
+            collection = self.storage.find(resource)
+            stored = _find_stored(collection, name, namespace)
+            validation.check_delete_preconditions(
+                collection.encoding, stored, preconditions.uid, preconditions.resource_version
+            )
+            marked = "deletionTimestamp" in stored.body["metadata"]
+            finalizers = _deletion_finalizers(stored, preconditions, marked=marked)
+            if (finalizers or preconditions.graceful) and not marked and not dry_run:
+                body = validation.marked_for_deletion(stored, finalizers, self.clock())
+                stored = self.storage.store(collection, stored, body)
+            if finalizers or dry_run:
+                return _decode_copy(stored)
+            return _decode_copy(self.storage.store(collection, stored, None))
+
+    # -- apply --------------------------------------------------------------------------------
 
     def apply(
         self,
@@ -156,7 +177,7 @@ class Registry:
         *,
         force: bool,
     ) -> tuple[JsonObject, bool]:
-        """Apply a configuration; the object, and whether it is new."""
+        """Apply a configuration; return the object, and True if it is new."""
         with statuses.error_phase("write"):
             collection = self.storage.find(resource)
             encoding = collection.encoding
@@ -170,64 +191,33 @@ class Registry:
             wanted = validation.limit_to_part(
                 wanted, options.part, status=self._has_status(collection)
             )
-            applying = ApplyRequest(
-                wanted, self._make_field_manager(collection, options, "Apply"), force, self.clock()
-            )
+            manager = self._make_field_manager(collection, options, "Apply")
+            request = ApplyRequest(wanted, manager, force, self.clock())
             if stored is None:
-                return self._apply_new(
-                    collection, applying, namespace, dry_run=options.dry_run
-                ), True
-            result = apply_configuration(encoding, stored.body, applying)
-            return self._replace(
-                collection, stored, result, options, managed_fields_set=True
-            ), False
+                new = self._build_applied(collection, request, namespace)
+                return self._store(collection, None, new, dry_run=options.dry_run), True
+            result = apply_configuration(encoding, stored.body, request)
+            replaced = self._replace(collection, stored, result, options, managed_fields_set=True)
+            return replaced, False
 
-    def _apply_new(
-        self, collection: Collection, request: ApplyRequest, namespace: str | None, *, dry_run: bool
+    def _build_applied(
+        self, collection: Collection, request: ApplyRequest, namespace: str | None
     ) -> JsonObject:
+        """Return the new object that an applied configuration creates."""
         encoding, metadata = collection.encoding, dict(request.config["metadata"])
         if uid := metadata.get("uid"):
             given = f"the provided object specified uid {uid}"
-            why = f"uid mismatch: {given}, and no existing object was found"
-            raise statuses.conflict(encoding.resource, metadata.get("name", ""), why)
+            reason = f"uid mismatch: {given}, and no existing object was found"
+            raise statuses.conflict(encoding.resource, metadata.get("name", ""), reason)
         metadata.pop("resourceVersion", None)
         config = request.config | {"metadata": metadata}
-        new = validation.build_created(encoding, config, self._make_defaults(), namespace=namespace)
-        bare: JsonObject = {"metadata": {}}
-        owned = apply_configuration(encoding, bare, request)["metadata"].get("managedFields")
-        noted = new["metadata"] | ({"managedFields": owned} if owned else {})
-        return self._store(collection, None, new | {"metadata": noted}, dry_run=dry_run)
+        defaults = self._make_defaults()
+        new = validation.build_created(encoding, config, defaults, namespace=namespace)
+        absent: JsonObject = {"metadata": {}}
+        applied = apply_configuration(encoding, absent, request)
+        return _with_managed_fields(new, applied["metadata"].get("managedFields"))
 
-    def delete(
-        self,
-        resource: str | Resource,
-        name: str,
-        namespace: str | None,
-        *,
-        preconditions: Preconditions,
-        dry_run: bool = False,
-    ) -> JsonObject:
-        """Remove an object, or mark it."""
-        with statuses.error_phase("write"):
-            collection = self.storage.find(resource)
-            stored = _find_stored(collection, name, namespace)
-            validation.check_delete_preconditions(
-                collection.encoding, stored, preconditions.uid, preconditions.resource_version
-            )
-            metadata = stored.body["metadata"]
-            marked = "deletionTimestamp" in metadata
-            finalizers: list[str] = list(metadata.get("finalizers") or ())
-            held = _PROPAGATION_FINALIZERS.get(preconditions.propagation)
-            if held and held not in finalizers and not marked:
-                finalizers.append(held)
-            if (finalizers or preconditions.graceful) and not marked and not dry_run:
-                condemned = validation.marked_for_deletion(stored, finalizers, self.clock())
-                stored = self.storage.store(collection, stored, condemned)
-            if finalizers or dry_run:
-                return _decode_copy(stored)
-            return _decode_copy(self.storage.store(collection, stored, None))
-
-    # -- parts of them -------------------------------------------------------------------------
+    # -- steps that the writes share ----------------------------------------------------------
 
     def _replace(
         self,
@@ -238,13 +228,20 @@ class Registry:
         *,
         managed_fields_set: bool = False,
     ) -> JsonObject:
+        """Store the next state of an object, unless nothing changes.
+
+        Args:
+            collection: the objects of the resource.
+            stored: the present state.
+            body: the next state, as requested.
+            options: the part that is written, the manager, dry run.
+            managed_fields_set: True if ``body`` already has the managers of the next state.
+        """
         status = self._has_status(collection)
         part = options.part if status else "whole"
         new = validation.build_replacement(collection.encoding, stored, body, part, status=status)
-        if managed_fields_set:  # an apply has done so itself
-            managed = body["metadata"].get("managedFields")
-            new["metadata"].pop("managedFields", None)
-            new["metadata"] |= {"managedFields": managed} if managed else {}
+        if managed_fields_set:
+            new = _with_managed_fields(new, body["metadata"].get("managedFields"))
         else:
             new = self._update_managed_fields(collection, stored.body, new, options)
         if new == stored.body:
@@ -254,29 +251,28 @@ class Registry:
     def _update_managed_fields(
         self, collection: Collection, old: JsonObject, new: JsonObject, options: WriteOptions
     ) -> JsonObject:
-        """The new state with its managers noted, if they are."""
-        metadata = {**new["metadata"]}
-        sent = metadata.pop("managedFields", None)
-        if sent == [{}]:  # how a client has them forgotten
-            return new | {"metadata": metadata}
+        """Return the new state with its managers, if managers are kept for this object."""
+        sent = new["metadata"].get("managedFields")
+        if sent == [{}]:  # the form in which a client asks to forget the managers
+            return _with_managed_fields(new, None)
         if sent and options.part == "whole":
             return new
-        noted = sent or old["metadata"].get("managedFields")
-        if noted or options.field_manager:
+        managed = sent or old["metadata"].get("managedFields")
+        # Managers are kept from the first request on that names one.
+        if managed or options.field_manager:
             change = diff_fields(old, new, custom=collection.encoding.custom)
-            manager = self._make_field_manager(collection, options, "Update")
             if change:
-                owners = ManagedFields.from_object({"metadata": {"managedFields": noted}})
-                noted = owners.record_update(manager, change, self.clock())
-            metadata |= {"managedFields": noted} if noted else {}
-        return new | {"metadata": metadata}
+                manager = self._make_field_manager(collection, options, "Update")
+                owners = ManagedFields.from_object({"metadata": {"managedFields": managed}})
+                managed = owners.record_update(manager, change, self.clock())
+        return _with_managed_fields(new, managed)
 
     def _make_field_manager(
-        self, collection: Collection, options: WriteOptions, operation: Any
+        self, collection: Collection, options: WriteOptions, operation: Literal["Apply", "Update"]
     ) -> FieldManager:
         version = collection.encoding.resource.api_version
-        part = "status" if options.part == "status" else ""
-        return FieldManager(operation, options.field_manager or "unknown", version, part)
+        subresource = "status" if options.part == "status" else ""
+        return FieldManager(operation, options.field_manager or "unknown", version, subresource)
 
     def _has_status(self, collection: Collection) -> bool:
         return collection.encoding.resource in self.storage.with_status
@@ -292,18 +288,35 @@ class Registry:
         if dry_run:
             return _decode_copy(StoredObject(collection.encoding, new, old.version if old else 0))
         if old is not None and validation.is_deletion_complete(new):
+            # This write removed the last finalizer. The answer is the state before the removal.
             self.storage.store(collection, old, None)
-            return _decode_copy(
-                StoredObject(collection.encoding, new, old.version)
-            )  # as it was last
+            return _decode_copy(StoredObject(collection.encoding, new, old.version))
         return _decode_copy(self.storage.store(collection, old, new))
 
 
+def _with_managed_fields(body: JsonObject, managed: object) -> JsonObject:
+    """Return a body with these ``managedFields``, or without any if ``managed`` is empty."""
+    metadata = {**body["metadata"]}
+    metadata.pop("managedFields", None)
+    return body | {"metadata": metadata | ({"managedFields": managed} if managed else {})}
+
+
+def _deletion_finalizers(
+    stored: StoredObject, preconditions: Preconditions, *, marked: bool
+) -> list[str]:
+    """Return the finalizers that an object has to wait for before it is removed."""
+    finalizers: list[str] = list(stored.body["metadata"].get("finalizers") or ())
+    added = _PROPAGATION_FINALIZERS.get(preconditions.propagation)
+    if added and added not in finalizers and not marked:
+        finalizers.append(added)
+    return finalizers
+
+
 def _find_stored(collection: Collection, name: str, namespace: str | None) -> StoredObject:
-    found = collection.objects.get(_storage_key(collection, name, namespace))
-    if found is None:
+    stored = collection.objects.get(_storage_key(collection, name, namespace))
+    if stored is None:
         raise statuses.object_not_found(collection.encoding.resource, name)
-    return found
+    return stored
 
 
 def _storage_key(collection: Collection, name: str, namespace: str | None) -> str:

@@ -1,21 +1,22 @@
-"""Which objects a list or watch is about: namespace, labels, fields, shard.
+"""Selectors of a list or watch: namespace, labels, fields and shard.
 
-A server supports few field labels, and each type its own; the table is that of Kubernetes 1.36
-(the ``AddFieldLabelConversionFunc`` of each group). Everything else is refused (recording 22).
+A server supports few field labels, and other ones for each resource. The table here is that of
+Kubernetes 1.36 (the ``AddFieldLabelConversionFunc`` of each group). All other labels are answered
+with 400 (recording 22).
 
-``shardSelector``: one part of a resource's objects, by the hash of a metadata field (KEP-5866).
+A shard selector selects a part of a resource's objects by the hash of a metadata field (KEP-5866):
 
     shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')
 
-A selector is one such range or several, joined by ``||``; recordings 54, 65 and 66. The texts of
-refusals are those of apiserver's ``sharding/parser.go``, which parses CEL; what can't be read here
-at all gets a plainer text than CEL's.
+The selector is one such range, or several ranges joined by ``||``; recordings 54, 65 and 66. Error
+texts are those of apiserver's ``sharding/parser.go``, which parses CEL. The text for a selector
+that is no call of ``shardRange`` at all is plainer than CEL's.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -24,98 +25,11 @@ from aioinformer.errors import InvalidSelector, ServerError, Status, server_erro
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding, StoredObject
 
-__all__ = ["ShardSelector"]
-
-
-HASH_END = 1 << 64
-_SHARD_FIELDS = ("object.metadata.uid", "object.metadata.namespace")
-_CALL_PATTERN = re.compile(
-    r"""\s*shardRange\(\s*([\w.]+)\s*,\s*['"]([^'"]*)['"]\s*,\s*['"]([^'"]*)['"]\s*\)\s*"""
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ShardSelector:
-    """Ranges of hashes of one field."""
-
-    field: str = ""
-    ranges: tuple[tuple[int, int], ...] = ()
-    """Each with its start, and the end that it doesn't hold. None at all: everything."""
-
-    @classmethod
-    def parse(cls, text: str) -> ShardSelector:
-        """The selector that a request means; an empty text selects everything.
-
-        Raises:
-            ServerFailure: it doesn't parse: 500, not 400 (recording 66).
-        """
-        if not text.strip():
-            return cls()
-        calls = [_parse_call(part) for part in text.split("||")]
-        fields = [name for name, _ in calls]
-        for name in fields:
-            if name != fields[0]:
-                raise _selector_error(
-                    f'all shard ranges must use the same field, got "{fields[0]}" and "{field}"'
-                )
-        return cls(fields[0], tuple(limits for _, limits in calls))
-
-    def matches(self, stored: StoredObject) -> bool:
-        """Whether an object is in one of the ranges."""
-        if not self.ranges:
-            return True
-        value = stored.uid if self.field.endswith("uid") else stored.namespace
-        hashed = _fnv1a(value)
-        return any(start <= hashed < end for start, end in self.ranges)
-
-    def __bool__(self) -> bool:
-        return bool(self.ranges)
-
-    def __str__(self) -> str:
-        return " || ".join(
-            f"shardRange({self.field}, '0x{start:016x}', '0x{end:016x}')"
-            for start, end in self.ranges
-        )
-
-
-def _parse_call(text: str) -> tuple[str, tuple[int, int]]:
-    found = _CALL_PATTERN.fullmatch(text)
-    if found is None:
-        raise _selector_error(f"expected shardRange() call or || operator, got {text.strip()!r}")
-    field, first, last = found.groups()
-    if field not in _SHARD_FIELDS:
-        raise _selector_error(
-            f'unsupported field path "{field}"; supported: {", ".join(_SHARD_FIELDS)}'
-        )
-    start, end = _parse_bound(first, "hexStart"), _parse_bound(last, "hexEnd")
-    if start >= end:
-        raise _selector_error(f"shard range start {first} must be less than end {last}")
-    return field, (start, end)
-
-
-def _parse_bound(text: str, name: str) -> int:
-    if not text.startswith("0x"):
-        raise _selector_error(f"{name} must have '0x' prefix, got \"{text}\"")
-    if not re.fullmatch("0x[0-9a-f]{16}", text) and text != f"0x{HASH_END:x}":
-        raise _selector_error(f'{name} must be a 0x-prefixed 16-digit hex value, got "{text}"')
-    return int(text, 16)
-
-
-def _selector_error(why: str) -> ServerError:
-    return server_error(Status(500, "", f"invalid shard selector: {why}"))
-
-
-def _fnv1a(value: str) -> int:
-    """FNV-1a with 64 bits (apimachinery's ``sharding.HashField``)."""
-    hashed = 0xCBF29CE484222325
-    for byte in value.encode():
-        hashed = (hashed ^ byte) * 0x100000001B3 % HASH_END
-    return hashed
-
+__all__ = ["Selection", "SelectorQuery", "ShardSelector"]
 
 _METADATA_LABELS = ("metadata.name", "metadata.namespace")
-
-_FIELD_LABELS: dict[str, tuple[str, ...]] = {
+"""The field labels that every resource has."""
+_FIELD_LABELS: Mapping[str, tuple[str, ...]] = {
     "pods": (
         "spec.nodeName",
         "spec.restartPolicy",
@@ -147,15 +61,122 @@ _FIELD_LABELS: dict[str, tuple[str, ...]] = {
     "jobs.batch": ("status.successful",),
     "certificatesigningrequests.certificates.k8s.io": ("spec.signerName",),
 }
-_LABEL_PATHS = {"source": "source.component"}
-"""Where the value is, if not where the label says."""
+"""The other field labels, by resource."""
+_LABEL_PATHS: Mapping[str, str] = {"source": "source.component"}
+"""The paths of the values, for labels that are not paths themselves."""
 _BOOLEAN_LABELS = ("spec.unschedulable", "spec.hostNetwork")
 _NUMERIC_LABELS = ("status.replicas", "status.successful")
+
+HASH_END = 1 << 64
+"""The first number after all hashes."""
+_SHARD_FIELDS = ("object.metadata.uid", "object.metadata.namespace")
+_CALL_PATTERN = re.compile(
+    r"""\s*shardRange\(\s*([\w.]+)\s*,\s*['"]([^'"]*)['"]\s*,\s*['"]([^'"]*)['"]\s*\)\s*"""
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectorQuery:
+    """The selectors of a request, as text."""
+
+    namespace: str | None = None
+    """``None`` for all namespaces."""
+    labels: str = ""
+    fields: str = ""
+    shard: str = ""
+
+
+# -- shards ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSelector:
+    """Ranges of hashes of one field. No range at all selects everything."""
+
+    field: str = ""
+    ranges: tuple[tuple[int, int], ...] = ()
+    """The first hash of each range, and the first hash after it."""
+
+    @classmethod
+    def parse(cls, text: str) -> ShardSelector:
+        """Parse the selector of a request; an empty text selects everything.
+
+        Raises:
+            ServerFailure: the text is not a shard selector. The code is 500, not 400 (recording
+                66).
+        """
+        if not text.strip():
+            return cls()
+        calls = [_parse_call(part) for part in text.split("||")]
+        first = calls[0][0]
+        for other, _ in calls:
+            if other != first:
+                raise _shard_error(
+                    f'all shard ranges must use the same field, got "{first}" and "{other}"'
+                )
+        return cls(first, tuple(limits for _, limits in calls))
+
+    def matches(self, stored: StoredObject) -> bool:
+        """Return True if an object is in one of the ranges."""
+        if not self.ranges:
+            return True
+        value = stored.uid if self.field.endswith("uid") else stored.namespace
+        hashed = _fnv1a(value)
+        return any(start <= hashed < end for start, end in self.ranges)
+
+    def __bool__(self) -> bool:
+        return bool(self.ranges)
+
+    def __str__(self) -> str:
+        return " || ".join(
+            f"shardRange({self.field}, '0x{start:016x}', '0x{end:016x}')"
+            for start, end in self.ranges
+        )
+
+
+def _parse_call(text: str) -> tuple[str, tuple[int, int]]:
+    """Return the field of a ``shardRange`` call, and its range."""
+    found = _CALL_PATTERN.fullmatch(text)
+    if found is None:
+        raise _shard_error(f"expected shardRange() call or || operator, got {text.strip()!r}")
+    path, first, last = found.groups()
+    if path not in _SHARD_FIELDS:
+        raise _shard_error(
+            f'unsupported field path "{path}"; supported: {", ".join(_SHARD_FIELDS)}'
+        )
+    start, end = _parse_bound(first, "hexStart"), _parse_bound(last, "hexEnd")
+    if start >= end:
+        raise _shard_error(f"shard range start {first} must be less than end {last}")
+    return path, (start, end)
+
+
+def _parse_bound(text: str, name: str) -> int:
+    if not text.startswith("0x"):
+        raise _shard_error(f"{name} must have '0x' prefix, got \"{text}\"")
+    # The end of the last range has 17 digits; every other bound has 16.
+    if not re.fullmatch("0x[0-9a-f]{16}", text) and text != f"0x{HASH_END:x}":
+        raise _shard_error(f'{name} must be a 0x-prefixed 16-digit hex value, got "{text}"')
+    return int(text, 16)
+
+
+def _shard_error(reason: str) -> ServerError:
+    return server_error(Status(500, "", f"invalid shard selector: {reason}"))
+
+
+def _fnv1a(value: str) -> int:
+    """Return the 64-bit FNV-1a hash of a text (apimachinery's ``sharding.HashField``)."""
+    hashed = 0xCBF29CE484222325
+    for byte in value.encode():
+        hashed = (hashed ^ byte) * 0x100000001B3 % HASH_END
+    return hashed
+
+
+# -- all selectors -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A namespace (``None``: all), a label selector, a field selector and a shard."""
+    """A namespace (``None`` for all), a label selector, a field selector and a shard selector."""
 
     namespace: str | None = None
     labels: LabelSelector = field(default_factory=LabelSelector)
@@ -163,43 +184,41 @@ class Selection:
     shard: ShardSelector = field(default_factory=ShardSelector)
 
     @classmethod
-    def parse(
-        cls, encoding: Encoding, namespace: str | None, labels: str, fields: str, shard: str = ""
-    ) -> Selection:
-        """The selection that a request means.
+    def parse(cls, encoding: Encoding, query: SelectorQuery, *, sharding: bool) -> Selection:
+        """Parse the selectors of a request; the shard selector only if ``sharding``.
 
         Raises:
-            NotFound: a namespace for a cluster-scoped resource.
-            BadRequest: a selector doesn't parse, or names a field that can't be selected by.
-            ServerFailure: the shard selector doesn't parse.
+            NotFound: the request names a namespace, but the resource is cluster-scoped.
+            BadRequest: a selector is malformed, or names a field label that isn't supported.
+            ServerFailure: the shard selector is malformed.
         """
-        if namespace and not encoding.resource.namespaced:
+        if query.namespace and not encoding.resource.namespaced:
             raise statuses.resource_not_found()
         try:
             selection = cls(
-                namespace or None,
-                LabelSelector.parse(labels),
-                FieldSelector.parse(fields),
-                ShardSelector.parse(shard),
+                query.namespace or None,
+                LabelSelector.parse(query.labels),
+                FieldSelector.parse(query.fields),
+                ShardSelector.parse(query.shard if sharding else ""),
             )
         except InvalidSelector as error:
             raise statuses.invalid_selector(error) from error
         for requirement in selection.fields.requirements:
-            _check_field(encoding, requirement.path)
+            _check_field_label(encoding, requirement.path)
         return selection
 
     @property
     def prefix(self) -> str:
-        """How the keys of the selected objects begin."""
+        """The beginning of the keys of all selected objects."""
         return f"{self.namespace}/" if self.namespace else ""
 
     @property
     def selects_all(self) -> bool:
-        """Whether every object of the scope is selected."""
+        """True if every object of the scope is selected."""
         return not (self.labels or self.fields or self.shard)
 
     def matches(self, stored: StoredObject | None) -> bool:
-        """Whether an object is selected; nothing is not."""
+        """Return True if an object is selected; ``None`` is never selected."""
         if stored is None or (self.namespace and stored.namespace != self.namespace):
             return False
         if self.labels and not self.labels.matches(stored.body["metadata"].get("labels") or {}):
@@ -209,18 +228,20 @@ class Selection:
         return self.shard.matches(stored)
 
 
-def _check_field(encoding: Encoding, path: str) -> None:
-    special = _FIELD_LABELS.get(str(encoding.resource))
-    if path in _METADATA_LABELS or path in (special or ()):
+def _check_field_label(encoding: Encoding, path: str) -> None:
+    own = _FIELD_LABELS.get(str(encoding.resource))
+    if path in _METADATA_LABELS or path in (own or ()):
         return
-    if special is not None or encoding.custom:
+    # The server has one text for resources with labels of their own and for custom ones, and
+    # another text for the rest.
+    if own is not None or encoding.custom:
         raise statuses.bad_request(f"field label not supported: {path}")
     known = ", ".join(f'"{name}"' for name in _METADATA_LABELS)
     raise statuses.bad_request(f'"{path}" is not a known field selector: only {known}')
 
 
 def _make_field_reader(body: dict[str, Any]) -> Callable[[str], str]:
-    """The value of a path, as the server prints it for comparison."""
+    """Return a function from a field label to its value, in the server's text form."""
 
     def read(path: str) -> str:
         value: Any = body

@@ -1,14 +1,8 @@
-"""What a cluster holds: a collection a resource, one resourceVersion counter, history, watches.
+"""The content of a cluster: a collection for each resource, the version counter, the change log.
 
-``store`` is the one place where anything changes; everything that is told of a change follows
-from it there, in one order.
-
-The objects of one resource, in key order, now and as of an earlier resourceVersion.
-
-Which built-in resources have a status subresource; custom ones say so when they are added.
-
-Where there is one, a request to the object itself leaves the status alone, and a request to the
-subresource everything else. Source: the discovery documents of Kubernetes 1.36.
+``Storage.store`` is the only place where an object changes. It stores the new state, appends the
+change to the log, adds the event to the open watches and wakes requests that wait for a version,
+in this order and in one step. Therefore all of them agree on the order of changes.
 """
 
 from __future__ import annotations
@@ -25,80 +19,10 @@ from aioinformer.testing.cluster.watches import Watch
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding, StoredObject
 
-__all__ = ["Snapshot", "Storage", "has_built_in_status"]
+__all__ = ["Collection", "CollectionSnapshot", "Snapshot", "Storage"]
 
-
-@dataclass(frozen=True, slots=True)
-class CollectionSnapshot:
-    """A state of a collection: keys in order, and what each held."""
-
-    keys: Sequence[str]
-    objects: Mapping[str, StoredObject]
-    previous_states: Mapping[str, StoredObject | None]
-    """What later changes replaced."""
-
-    def __getitem__(self, key: str) -> StoredObject:
-        return self.previous_states.get(key) or self.objects[key]
-
-
-class Collection:
-    """The objects of one resource."""
-
-    def __init__(self, encoding: Encoding) -> None:
-        self.encoding = encoding
-        self.objects: dict[str, StoredObject] = {}
-        self._keys: list[str] = []
-
-    def put(self, stored: StoredObject) -> None:
-        """Store a new object, or a new state of one."""
-        key = stored.key
-        if key not in self.objects:
-            insort(self._keys, key)
-        self.objects[key] = stored
-
-    def remove(self, key: str) -> None:
-        """Forget an object."""
-        del self.objects[key]
-        del self._keys[bisect_left(self._keys, key)]
-
-    def snapshot_before(
-        self, changes: Iterable[StoredChange], *, prefix: str = "", start: str = ""
-    ) -> CollectionSnapshot:
-        """The state before the changes ``changes``, which are given oldest first.
-
-        Args:
-            changes: every change since.
-            prefix: how the wanted keys begin: ``namespace/``, or empty.
-            start: the first key wanted.
-        """
-        undone: dict[str, StoredObject | None] = {}
-        for change in changes:
-            touched = change.old or change.new
-            if touched is not None:
-                undone.setdefault(touched.key, change.old)  # the first change saw the wanted state
-        low = bisect_left(self._keys, max(prefix, start))
-        high = bisect_left(self._keys, _prefix_end(prefix)) if prefix else len(self._keys)
-        keys = self._keys[low:high]
-        if undone:
-            there = {key for key in undone if key >= start and key.startswith(prefix)}
-            keys = sorted(there.union(keys))
-            keys = [key for key in keys if undone.get(key, _UNCHANGED) is not None]
-        return CollectionSnapshot(keys, self.objects, undone)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __repr__(self) -> str:
-        return f"<Collection {self.encoding.resource} {len(self)} objects>"
-
-
-_UNCHANGED = object()
-
-
-def _prefix_end(prefix: str) -> str:
-    """The first string after all those that begin with ``prefix``."""
-    return prefix[:-1] + chr(ord(prefix[-1]) + 1)
-
+FIRST_VERSION = 1
+"""The resourceVersion of an empty cluster; 0 means "any" in requests."""
 
 _WITH_STATUS = frozenset(
     (
@@ -117,17 +41,90 @@ _WITH_STATUS = frozenset(
         "resourceclaims.resource.k8s.io",
     )
 )
+"""The built-in resources with a status subresource (discovery documents of Kubernetes 1.36). For
+custom resources ``Storage.add`` has a parameter."""
+
+_UNCHANGED = object()
+"""Stands for an object that no later change touched; ``None`` is one that didn't exist yet."""
 
 
-def has_built_in_status(resource: Resource) -> bool:
-    """Whether it is a built-in one that has it."""
-    return str(resource) in _WITH_STATUS
+# -- one resource ------------------------------------------------------------------------------
 
 
-FIRST_VERSION = 1
-"""The resourceVersion of an empty cluster; 0 means "any" in requests."""
+@dataclass(frozen=True, slots=True)
+class CollectionSnapshot:
+    """A state of a collection: its keys in order, and the object of each key.
 
-_BUILT_IN_VERSIONS = frozenset(resource.api_version for resource in BUILT_IN)
+    Nothing is copied: a past state is the present one and the states that later changes replaced.
+    """
+
+    keys: Sequence[str]
+    objects: Mapping[str, StoredObject]
+    previous_states: Mapping[str, StoredObject | None]
+    """The states that later changes replaced; they hide those in ``objects``."""
+
+    def __getitem__(self, key: str) -> StoredObject:
+        return self.previous_states.get(key) or self.objects[key]
+
+
+class Collection:
+    """The objects of one resource, in key order, now and as of an earlier resourceVersion."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self.encoding = encoding
+        self.objects: dict[str, StoredObject] = {}
+        self._keys: list[str] = []
+
+    def put(self, stored: StoredObject) -> None:
+        """Store a new object, or a new state of an object."""
+        key = stored.key
+        if key not in self.objects:
+            insort(self._keys, key)
+        self.objects[key] = stored
+
+    def remove(self, key: str) -> None:
+        """Remove an object."""
+        del self.objects[key]
+        del self._keys[bisect_left(self._keys, key)]
+
+    def snapshot_before(
+        self, changes: Iterable[StoredChange], *, prefix: str = "", start: str = ""
+    ) -> CollectionSnapshot:
+        """Return the state before ``changes``.
+
+        Args:
+            changes: every change since that state, oldest first.
+            prefix: the beginning of the wanted keys: ``namespace/``, or empty for all.
+            start: the first wanted key.
+        """
+        undone: dict[str, StoredObject | None] = {}
+        for change in changes:
+            touched = change.old or change.new
+            if touched is not None:
+                undone.setdefault(touched.key, change.old)  # the first change saw the wanted state
+        low = bisect_left(self._keys, max(prefix, start))
+        high = bisect_left(self._keys, _prefix_end(prefix)) if prefix else len(self._keys)
+        keys = self._keys[low:high]
+        if undone:
+            # Deleted objects come back, and objects created since then are left out.
+            touched_keys = {key for key in undone if key >= start and key.startswith(prefix)}
+            keys = sorted(touched_keys.union(keys))
+            keys = [key for key in keys if undone.get(key, _UNCHANGED) is not None]
+        return CollectionSnapshot(keys, self.objects, undone)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __repr__(self) -> str:
+        return f"<Collection {self.encoding.resource} {len(self)} objects>"
+
+
+def _prefix_end(prefix: str) -> str:
+    """Return the smallest string that is greater than all strings with this prefix."""
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1)
+
+
+# -- all resources -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,29 +132,30 @@ class Snapshot:
     """The state of a cluster at one moment, as a backup of its etcd holds it."""
 
     version: int
-    """The newest resourceVersion then."""
+    """The newest resourceVersion at that moment."""
     objects: Mapping[Resource, tuple[StoredObject, ...]]
-    """By resource; every resource that was served is there."""
+    """The objects by resource. Every served resource has an entry, an empty one if need be."""
 
     def __repr__(self) -> str:
         return f"<Snapshot rv={self.version} {sum(map(len, self.objects.values()))} objects>"
 
 
 class Storage:
-    """Everything a cluster knows."""
+    """All resources of a cluster, and the watches that are open on them."""
 
     def __init__(self, window: int) -> None:
         """Make an empty storage that serves the built-in resources.
 
         Args:
-            window: changes that are remembered.
+            window: the number of changes that the change log keeps.
         """
         self.version = FIRST_VERSION
         """The newest resourceVersion: that of the last write."""
         self.change_log = ChangeLog(window, FIRST_VERSION)
         self.collections: dict[tuple[str, str, str], Collection] = {}
-        self.with_status = {resource for resource in BUILT_IN if has_built_in_status(resource)}
-        """Those whose status requests write through a subresource alone."""
+        """The collections by group, version and plural name."""
+        self.with_status = {resource for resource in BUILT_IN if str(resource) in _WITH_STATUS}
+        """The resources whose status is written through a subresource alone."""
         self._names: dict[str, Resource] = {}
         self._watches: dict[Resource, list[Watch]] = {}
         self._version_callbacks: dict[Callable[[], None], int] = {}
@@ -169,18 +167,18 @@ class Storage:
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """Everything that is served."""
+        """The resources that are served."""
         return tuple(collection.encoding.resource for collection in self.collections.values())
 
     def add(self, resource: Resource, *, status: bool = False) -> None:
-        """Serve a resource; ``status`` with that subresource."""
+        """Serve a resource, with a status subresource if ``status``."""
         if status:
             self.with_status.add(resource)
         self.collections.setdefault(_resource_key(resource), Collection(Encoding(resource)))
         self._index_names()
 
     def remove(self, collection: Collection) -> None:
-        """Serve it no longer: its objects are deleted one by one, then its watches end."""
+        """Stop serving a resource: delete its objects one by one, then end its watches."""
         resource = collection.encoding.resource
         for stored in list(collection.objects.values()):
             self.store(collection, stored, None)
@@ -190,48 +188,54 @@ class Storage:
             watch.finish(bookmark=True)
 
     def find(self, resource: str | Resource) -> Collection:
-        """The objects of a resource.
+        """Return the collection of a resource.
 
         Raises:
-            UnknownResource: nothing that is served has this name.
-            NotFound: the ``Resource`` isn't served.
+            UnknownResource: no served resource has this name.
+            NotFound: the ``Resource`` is not served.
         """
         if isinstance(resource, str):
             resource = self._find_by_name(resource)
-        found = self.collections.get(_resource_key(resource))
-        if found is not None:
-            return found
-        known = resource.api_version in _BUILT_IN_VERSIONS
-        raise statuses.resource_not_found() if known else statuses.page_not_found()
+        collection = self.collections.get(_resource_key(resource))
+        if collection is None:
+            raise statuses.not_served(resource.api_version)
+        return collection
 
     def _find_by_name(self, name: str) -> Resource:
         found = self._names.get(name.lower())
-        return found or find_built_in(name)  # which knows how to say that there is none
+        return found or find_built_in(name)  # raises UnknownResource, with similar names in it
 
     def _index_names(self) -> None:
         self._names.clear()
         for resource in self.resources:
             for name in resource.names():
-                self._names.setdefault(name, resource)  # built-in names come first
+                # Built-in resources come first, so a custom one can't take their short names.
+                self._names.setdefault(name, resource)
 
     # -- changes ------------------------------------------------------------------------------
 
     def store(
         self, collection: Collection, old: StoredObject | None, body: dict[str, Any] | None
     ) -> StoredObject:
-        """Write an object's next state, or remove it (``None``); what watches are shown of it."""
+        """Store the next state of an object, or remove the object if ``body`` is ``None``.
+
+        Returns:
+            The state that watches are shown.
+        """
         version = self.version + 1
         new = None
         if body is not None:
             metadata = body["metadata"] | {"resourceVersion": str(version)}
             new = StoredObject(collection.encoding, body | {"metadata": metadata}, version)
         change = StoredChange(version, collection.encoding.resource, old, new)
-        self.version = version  # from here on nothing can fail
+        # Nothing below can fail: encoding the body, which can, is done.
+        self.version = version
         if new is not None:
             collection.put(new)
         elif old is not None:
             collection.remove(old.key)
         self.change_log.append(change)
+        # A watch whose buffer is full detaches itself while this loop runs: hence the copy.
         for watch in list(self._watches.get(change.resource, ())):
             watch.add_change(change)
         self._call_reached()
@@ -239,7 +243,7 @@ class Storage:
 
     @contextmanager
     def expecting(self, version: int, reached: Callable[[], None]) -> Generator[None]:
-        """Within the context, call ``reached`` once ``version`` is there."""
+        """Within the context, call ``reached`` once when ``version`` is reached."""
         self._version_callbacks[reached] = version
         try:
             self._call_reached()
@@ -254,26 +258,29 @@ class Storage:
                 reached()
 
     def attach(self, watch: Watch) -> None:
-        """Tell a watch of every change from now on."""
-        self._watches.setdefault(watch.encoding.resource, []).append(watch)
+        """Add every change from now on to a watch."""
+        self._watches.setdefault(watch.resource, []).append(watch)
 
     def detach(self, watch: Watch) -> None:
-        """Tell it nothing more."""
-        watches = self._watches.get(watch.encoding.resource, [])
+        """Add no more changes to a watch."""
+        watches = self._watches.get(watch.resource, [])
         if watch in watches:
             watches.remove(watch)
 
-    # -- the past -----------------------------------------------------------------------------
+    # -- snapshots ----------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """The present."""
-        objects = {
-            one.encoding.resource: tuple(one.objects.values()) for one in self.collections.values()
-        }
-        return Snapshot(self.version, objects)
+        """Return the present state."""
+        return Snapshot(
+            self.version,
+            {
+                collection.encoding.resource: tuple(collection.objects.values())
+                for collection in self.collections.values()
+            },
+        )
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go back to a state: objects and counter. Watches end; no history is left."""
+        """Go back to a state: objects and version counter. Close all watches, keep no history."""
         for watch in [watch for watches in self._watches.values() for watch in watches]:
             watch.close()
         self._watches.clear()

@@ -1,54 +1,77 @@
-"""How a watch starts: with all there is, with what it missed, with an error, or with nothing.
+"""The start of a watch: from the present state, from a past version, or with an error.
 
-The counterpart of ``pages`` for watches; recordings 30 to 43, 61 and 64. What can't be served is
-said in the stream, after a head that says 200.
+A watch without a resourceVersion begins with an ADDED event for each object. A watch from a past
+version begins with the changes since then. A watch that can't be served is answered with 200 all
+the same, and its first event is an ERROR with the reason. Recordings 30 to 43, 61 and 64.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 from aioinformer.errors import ServerError
 from aioinformer.testing.cluster.pages import parse_version
-from aioinformer.testing.cluster.selection import Selection
+from aioinformer.testing.cluster.selection import SelectorQuery
 from aioinformer.testing.cluster.storage import Collection, Storage
-from aioinformer.testing.cluster.watches import Watch, WatchSchedule
+from aioinformer.testing.cluster.watches import Watch, WatchSchedule, WatchView
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire.encoding import ObjectEncoder, encode_error_event
+from aioinformer.testing.wire.encoding import encode_error_event
+from aioinformer.testing.wire.tables import Include, ObjectForm
 
 __all__ = ["WatchQuery", "open_watch"]
 
+DEFAULT_WATCH_TIMEOUT = 1800.0
+"""Seconds that a watch lasts if its client names no timeout (``--min-request-timeout``). A real
+server adds up to as much again at random."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WatchQuery:
-    """The query parameters of a watch, as text where the server reads text."""
+    """The options of a watch request, as ``Cluster.watch`` documents them."""
 
+    selectors: SelectorQuery = field(default_factory=SelectorQuery)
     resource_version: str = ""
     match: str = ""
     bookmarks: bool = False
-    watch_list_supported: bool = True
-    """Whether the storage can serve a WatchList."""
     send_initial_events: bool | None = None
-    """``None`` is what an old client sends: yes, iff it has no resourceVersion to start from."""
+    """``None`` if the client doesn't send the parameter: initial events are sent then if the
+    client names no resourceVersion."""
+    timeout: float | None = None
+    form: ObjectForm = "whole"
+    include: Include = "Metadata"
+
+    def schedule(self, now: float) -> WatchSchedule:
+        """Return the schedule of this watch if it starts at ``now``."""
+        lasting = DEFAULT_WATCH_TIMEOUT if self.timeout is None else self.timeout
+        return WatchSchedule.start(now, lasting, bookmarks=self.bookmarks)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchLimits:
+    """The limits that a cluster sets to each of its watches."""
+
+    buffer: int
+    """Lines that can wait to be taken; with one more the watch is dropped."""
+    watch_lists: bool
+    """True if the storage can serve a WatchList."""
 
 
 def open_watch(
     storage: Storage,
     collection: Collection,
-    selection: Selection,
+    view: WatchView,
     query: WatchQuery,
     *,
-    encoder: ObjectEncoder,
-    schedule: WatchSchedule,
-    buffer: int,
+    now: float,
+    limits: WatchLimits,
 ) -> Watch:
-    """A watch with its first lines, attached to the storage.
+    """Return a watch with its first lines, attached to the storage.
 
     Raises:
         Invalid: options that exclude each other.
-        ServerFailure: the resourceVersion is no number.
+        ServerFailure: the resourceVersion is not a number.
     """
     _check_query(query)
     version = parse_version(query.resource_version, for_watch=True)
@@ -56,37 +79,35 @@ def open_watch(
     if initial is None:
         initial = version == 0  # the server's SetListOptionsDefaults; recordings 35, 36 and 52
     watch = Watch(
-        collection.encoding,
-        selection,
-        encoder=encoder,
+        view,
         start_version=max(version, storage.version),
-        schedule=schedule,
-        buffer=buffer,
+        schedule=query.schedule(now),
+        buffer=limits.buffer,
         current_version=lambda: storage.version,
         on_close=storage.detach,
     )
-    refusal = _start_error(storage, version, initial=initial)
-    if query.send_initial_events and not query.watch_list_supported:
-        refusal = statuses.unsupported_watch_list()
-    if refusal is not None:
-        watch.set_initial_lines([encode_error_event(statuses.status_document(refusal.status))])
+    error = _start_error(storage, version, initial=initial)
+    if query.send_initial_events and not limits.watch_lists:
+        error = statuses.unsupported_watch_list()
+    if error is not None:
+        watch.set_initial_lines([encode_error_event(statuses.status_document(error.status))])
         watch.finish()
         return watch
     storage.attach(watch)
     if initial:
-        marked = query.bookmarks
         watch.set_initial_lines(
-            _encode_initial_events(storage, collection, selection, encoder, end_bookmark=marked)
+            _encode_initial_events(storage, collection, view, end_bookmark=query.bookmarks)
         )
     elif version:
-        watch.set_initial_lines(
-            _encode_missed_events(storage, collection, selection, encoder, version)
-        )
+        watch.set_initial_lines(_encode_missed_events(storage, view, version))
     return watch
 
 
 def _check_query(query: WatchQuery) -> None:
-    """The combinations that ``ValidateListOptions`` of apimachinery forbids (recording 34)."""
+    """Check for the combinations that ``ValidateListOptions`` of apimachinery forbids.
+
+    Recording 34 has the answers.
+    """
     name, required = "resourceVersionMatch", "NotOlderThan"
     if query.match and query.send_initial_events is None:
         text = f"{name} is forbidden for watch unless sendInitialEvents is provided"
@@ -96,7 +117,7 @@ def _check_query(query: WatchQuery) -> None:
 
 
 def _start_error(storage: Storage, version: int, *, initial: bool) -> ServerError | None:
-    """Why a watch ends with its first event."""
+    """Return the error that is the only event of a watch, or ``None`` if the watch can start."""
     if initial:
         newest = storage.version
         return statuses.too_large_version(version, newest) if version > newest else None
@@ -105,36 +126,24 @@ def _start_error(storage: Storage, version: int, *, initial: bool) -> ServerErro
 
 
 def _encode_initial_events(
-    storage: Storage,
-    collection: Collection,
-    selection: Selection,
-    encoder: ObjectEncoder,
-    *,
-    end_bookmark: bool,
+    storage: Storage, collection: Collection, view: WatchView, *, end_bookmark: bool
 ) -> Iterable[bytes]:
-    """ADDED for all there is, in key order; the state is that of now, whenever it is read."""
-    state = collection.snapshot_before((), prefix=selection.prefix)
-    there = [state[key] for key in state.keys]
-    lines = (encoder.encode_event("ADDED", stored) for stored in there if selection.matches(stored))
-    end = encoder.encode_bookmark(storage.version, initial_events_end=True)
+    """Return an ADDED event for each object, in key order.
+
+    Lines are encoded as the watch takes them, but always show the state of this call.
+    """
+    state = collection.snapshot_before((), prefix=view.selection.prefix)
+    present = [state[key] for key in state.keys]
+    lines = (
+        view.encoder.encode_event("ADDED", stored)
+        for stored in present
+        if view.selection.matches(stored)
+    )
+    end = view.encoder.encode_bookmark(storage.version, initial_events_end=True)
     return chain(lines, [end] if end_bookmark else [])
 
 
-def _encode_missed_events(
-    storage: Storage,
-    collection: Collection,
-    selection: Selection,
-    encoder: ObjectEncoder,
-    version: int,
-) -> Iterator[bytes]:
-    """What happened since, as this selection sees it."""
-    changes = list(storage.change_log.changes_since(version, collection.encoding.resource))
-    lines = (
-        change.encode_event(
-            encoder,
-            selected_before=selection.matches(change.old),
-            selected_after=selection.matches(change.new),
-        )
-        for change in changes
-    )
-    return filter(None, lines)
+def _encode_missed_events(storage: Storage, view: WatchView, version: int) -> Iterator[bytes]:
+    """Return the events of the changes after ``version`` that are kept in the change log."""
+    changes = list(storage.change_log.changes_since(version, view.resource))
+    return filter(None, map(view.encode_change, changes))

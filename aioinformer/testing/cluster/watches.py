@@ -1,11 +1,11 @@
-"""One watch: what its client has yet to read, and what is due by time alone.
+"""One watch: the lines that its client has yet to read, and the lines that are due by time.
 
-A ``Watch`` neither waits nor sends. Whoever serves it takes lines until there are none, then waits
-for ``on_ready`` or ``next_deadline``, whichever is first:
+A ``Watch`` neither waits nor sends. The code that serves a watch takes lines until there are none,
+then waits for ``on_ready`` or ``next_deadline``, whichever is first:
 
     while not watch.ended:
         lines = watch.take(now)
-        ...send them, or wait if there are none...
+        ...send the lines, or wait if there are none...
 """
 
 from __future__ import annotations
@@ -15,42 +15,44 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.cluster.history import StoredChange
 from aioinformer.testing.cluster.selection import Selection
-from aioinformer.testing.wire.encoding import Encoding, ObjectEncoder
+from aioinformer.testing.wire.encoding import ObjectEncoder
 
-__all__ = ["Watch", "WatchSchedule"]
+__all__ = ["Watch", "WatchSchedule", "WatchView"]
 
 MAX_BATCH_LINES = 500
-"""Lines a ``take`` returns at most, so that a long initial state is never built as a whole."""
+"""Lines that one ``take`` returns at most, so that a long initial state is never built as a
+whole."""
 
 BOOKMARK_INTERVAL = 60.0
-"""Time between bookmarks (the cacher's ``defaultBookmarkFrequency``)."""
+"""Seconds between bookmarks (the cacher's ``defaultBookmarkFrequency``)."""
 FINAL_BOOKMARK_SECONDS = (2.0, 1.0)
-"""Times between the last bookmarks and the end of a watch. One is meant, two seconds before; the
-server keeps its watches in buckets of whole seconds and usually comes upon one twice (recordings
-30, 39 and 51; in 33 once). Here it is always twice."""
+"""Seconds from the last bookmarks to the end of a watch. The server plans one bookmark, two
+seconds before the end, but keeps its watches in buckets of whole seconds and usually visits a
+watch twice (recordings 30, 39 and 51; in 33 once). Here a watch is always visited twice."""
 
 
 @dataclass(slots=True)
 class WatchSchedule:
-    """When bookmarks are due, and when the watch ends."""
+    """The times of the next bookmark and of the end of a watch."""
 
     deadline: float
     bookmarks: bool
     next_bookmark: float = float("inf")
-    """``inf`` if none is."""
+    """``inf`` if no bookmark is planned."""
 
     @classmethod
     def start(cls, now: float, timeout: float, *, bookmarks: bool) -> WatchSchedule:
-        """The schedule of a watch that starts now and lasts ``timeout`` seconds."""
+        """Return the schedule of a watch that starts now and lasts ``timeout`` seconds."""
         schedule = cls(now + timeout, bookmarks)
         if bookmarks and timeout > FINAL_BOOKMARK_SECONDS[0]:
             schedule.plan_next_bookmark(now)
         return schedule
 
     def plan_next_bookmark(self, now: float) -> None:
-        """Plan the bookmark after one at ``now``."""
+        """Plan the bookmark after a bookmark at ``now``."""
         last = [self.deadline - seconds for seconds in FINAL_BOOKMARK_SECONDS]
         due = (now + BOOKMARK_INTERVAL, *last)
         self.next_bookmark = min(
@@ -58,40 +60,52 @@ class WatchSchedule:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class WatchView:
+    """The objects that a watch selects, and the form in which it shows them."""
+
+    resource: Resource
+    selection: Selection
+    encoder: ObjectEncoder
+
+    def encode_change(self, change: StoredChange) -> bytes | None:
+        """Return the event of a change, or ``None`` if the change isn't visible to this watch."""
+        return change.encode_event(
+            self.encoder,
+            selected_before=self.selection.matches(change.old),
+            selected_after=self.selection.matches(change.new),
+        )
+
+
 class Watch:
-    """What one client has asked to be told. Made by ``Cluster.watch``."""
+    """The stream of events for one client. ``Cluster.watch`` makes it."""
 
     def __init__(
         self,
-        encoding: Encoding,
-        selection: Selection,
+        view: WatchView,
         *,
-        encoder: ObjectEncoder,
         start_version: int,
         schedule: WatchSchedule,
         buffer: int,
         current_version: Callable[[], int],
         on_close: Callable[[Watch], None],
     ) -> None:
-        """Make a watch.
+        """Make a watch without lines.
 
         Args:
-            encoding: how its objects are written.
-            selection: which objects it is about.
-            encoder: how they are shown.
-            start_version: changes up to this resourceVersion are not told.
-            schedule: bookmarks and the end.
-            buffer: lines that may wait to be taken; one more and the watch is dropped.
-            current_version: the newest resourceVersion.
-            on_close: called once, when it takes no more changes.
+            view: the objects that are watched, and their form.
+            start_version: changes up to this resourceVersion are not sent.
+            schedule: the times of bookmarks and of the end.
+            buffer: lines that can wait to be taken; with one more the watch is dropped.
+            current_version: returns the newest resourceVersion.
+            on_close: called once, when the watch accepts no more changes.
         """
-        self.encoding = encoding
         self.on_ready: Callable[[], None] | None = None
         """Called when lines become available where there were none, and when the watch ends."""
         self.bookmark_delay: Callable[[], float] | None = None
-        """Asked when a bookmark is due: by how many seconds it is late; ``inf`` for never."""
-        self._selection = selection
-        self._encoder = encoder
+        """Called when a bookmark is due; returns the seconds by which it is late, or ``inf`` if
+        it is never sent."""
+        self._view = view
         self._bookmark_delayed = False
         self._first_line_taken = False
         self._initial_lines: Iterator[bytes] = iter(())
@@ -104,10 +118,15 @@ class Watch:
         self._open = True
         self._drained = False
 
+    @property
+    def resource(self) -> Resource:
+        """The resource that is watched."""
+        return self._view.resource
+
     # -- the reading side ---------------------------------------------------------------------
 
     def take(self, now: float) -> list[bytes]:
-        """The next lines, each with its newline; none if there is nothing to send yet.
+        """Return the next lines, each with its newline; an empty list if there are none yet.
 
         Args:
             now: seconds on the clock that the watch was started with.
@@ -115,55 +134,60 @@ class Watch:
         lines = list(islice(self._initial_lines, MAX_BATCH_LINES))
         while self._pending and len(lines) < MAX_BATCH_LINES:
             lines.append(self._pending.popleft())
-        if len(lines) < MAX_BATCH_LINES:
+        if len(lines) < MAX_BATCH_LINES:  # all that was pending is taken
             lines.extend(self._due_bookmarks(now))
             if now >= self._schedule.deadline:
                 self.finish()
             self._drained = not self._open
         if lines and not self._first_line_taken:
             self._first_line_taken = True
-            lines[0] = self._encoder.as_first_event(lines[0])
+            lines[0] = self._view.encoder.as_first_event(lines[0])
         return lines
 
     def _due_bookmarks(self, now: float) -> Iterator[bytes]:
-        if self._open and now >= self._schedule.next_bookmark:
-            late = 0.0
-            if self.bookmark_delay is not None and not self._bookmark_delayed:
-                late = self.bookmark_delay()
-            self._bookmark_delayed = 0 < late < float("inf")
-            if self._bookmark_delayed:
-                self._schedule.next_bookmark = now + late
-                return
-            self._schedule.plan_next_bookmark(now)
-            bookmark = self._encode_bookmark()
-            if bookmark is not None and not late:
-                yield bookmark
+        """Yield the bookmark that is due, and plan the next one."""
+        if not self._open or now < self._schedule.next_bookmark:
+            return
+        late = 0.0
+        # A bookmark is delayed once: at its second time it is sent.
+        if self.bookmark_delay is not None and not self._bookmark_delayed:
+            late = self.bookmark_delay()
+        self._bookmark_delayed = 0 < late < float("inf")
+        if self._bookmark_delayed:
+            self._schedule.next_bookmark = now + late
+            return
+        self._schedule.plan_next_bookmark(now)
+        bookmark = self._encode_bookmark()
+        if bookmark is not None and not late:
+            yield bookmark
 
     def _encode_bookmark(self) -> bytes | None:
-        """A bookmark of the present; none if that is where the watch started, or before it.
+        """Return a bookmark of the present version, or ``None`` if the watch started there.
 
-        Nothing new, no bookmark: apiserver's ``cacheWatcher.process``, recording 42.
+        A server sends no bookmark while nothing is new: apiserver's ``cacheWatcher.process``,
+        recording 42.
         """
         version = self._current_version()
-        return self._encoder.encode_bookmark(version) if version > self._start_version else None
+        encoder = self._view.encoder
+        return encoder.encode_bookmark(version) if version > self._start_version else None
 
     @property
     def next_deadline(self) -> float:
-        """When something will be due with time alone: a bookmark, or the end."""
+        """The time of the next bookmark or of the end, whichever is first."""
         return min(self._schedule.next_bookmark, self._schedule.deadline)
 
     @property
     def ended(self) -> bool:
-        """Whether every line was taken and none will come."""
+        """True if every line was taken and no line will follow."""
         return self._drained
 
     @property
     def waiting(self) -> int:
-        """Lines of changes that wait to be taken."""
+        """The number of lines that wait to be taken, without the initial ones."""
         return len(self._pending)
 
     def close(self) -> None:
-        """End at once; what was not taken is dropped."""
+        """End the watch at once, and discard the lines that were not taken."""
         self._initial_lines = iter(())
         self._pending.clear()
         self._drained = True
@@ -172,22 +196,17 @@ class Watch:
     # -- the cluster's side -------------------------------------------------------------------
 
     def set_initial_lines(self, lines: Iterable[bytes]) -> None:
-        """Tell these first: the state or changes up to now. They are built as they are taken."""
+        """Set the lines to send before all others. They are encoded as they are taken."""
         self._initial_lines = iter(lines)
 
     def add_change(self, change: StoredChange) -> None:
-        """Tell of a change, if it is this watch's business.
+        """Add the event of a change, if this watch selects the changed object.
 
-        A watch that nobody reads is dropped when its buffer is full, as a real server drops it.
+        A watch whose client doesn't read is dropped when its buffer is full, as by a real server.
         """
         if not self._open or change.version <= self._start_version:
             return
-        selection = self._selection
-        line = change.encode_event(
-            self._encoder,
-            selected_before=selection.matches(change.old),
-            selected_after=selection.matches(change.new),
-        )
+        line = self._view.encode_change(change)
         if line is None:
             return
         if len(self._pending) >= self._buffer:
@@ -198,16 +217,16 @@ class Watch:
             self._notify_ready()
 
     def finish(self, *, bookmark: bool = False) -> None:
-        """Take no more changes; what waits can still be taken.
+        """Accept no more changes. The lines that wait can still be taken.
 
         Args:
-            bookmark: end with one, if the client asked for bookmarks (recording 52).
+            bookmark: end with a bookmark, if the client asked for bookmarks (recording 52).
         """
         if not self._open:
             return
         self._open = False
         if bookmark and self._schedule.bookmarks:
-            self._pending.append(self._encoder.encode_bookmark(self._current_version()))
+            self._pending.append(self._view.encoder.encode_bookmark(self._current_version()))
         self._on_close(self)
         self._notify_ready()
 
@@ -217,5 +236,5 @@ class Watch:
 
     def __repr__(self) -> str:
         state = "ended" if self.ended else "open" if self._open else "ending"
-        where = f"{self.encoding.resource} after rv={self._start_version}"
-        return f"<Watch {where} {state} {self.waiting} waiting>"
+        position = f"{self.resource} after rv={self._start_version}"
+        return f"<Watch {position} {state} {self.waiting} waiting>"

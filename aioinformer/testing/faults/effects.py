@@ -1,6 +1,7 @@
-"""What can go wrong with one answer, as values, and what a server does about it.
+"""Effects of faults on one answer, and the actions of a server that follow from them, as values.
 
-``Faults`` makes effects, an ``FaultedRequest`` turns them into actions, ``RequestDriver`` carries those out.
+The switches of ``Faults`` create effects. A ``FaultedRequest`` combines the effects on one request
+to the next action, and the server carries that action out.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from aioinformer.errors import ServerError, Status
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """No connection is made."""
+    """Connections are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +31,31 @@ class ErrorStatus:
     """The answer is an error."""
 
     status: Status | None
-    """``None`` for 403 in the words that fit the request."""
+    """``None`` for a 403 with the server's text for the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The connection breaks, or falls silent."""
+    """The connection breaks, or stalls."""
 
     after: int | None
-    """Bytes of the body that still come; ``None`` if not even the head does."""
+    """Bytes of the body that are sent before; ``None`` if not even the head is sent."""
     stalled: bool
+    """True if the connection stays open, but sends nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drip:
-    """The body comes a few bytes at a time."""
+    """The body is sent a few bytes at a time."""
 
     size: int
     every: float
+    """Seconds between two pieces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Corrupt:
-    """Bytes of the body are overwritten on their way."""
+    """Bytes of the body are overwritten."""
 
     after: int
     put: bytes
@@ -60,14 +63,14 @@ class Corrupt:
 
 @dataclass(frozen=True, slots=True)
 class LateBookmarks:
-    """Bookmarks come late; ``inf`` for never."""
+    """Bookmarks are sent late; never if ``seconds`` is ``inf``."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class NoInitialEventsEnd:
-    """The bookmark that ends the initial events of a WatchList doesn't come."""
+    """The bookmark that ends the initial events of a WatchList isn't sent."""
 
 
 Effect: TypeAlias = (
@@ -75,30 +78,30 @@ Effect: TypeAlias = (
 )
 
 RESPONSE_START_EFFECTS = (Refuse, Delay, ErrorStatus)
-"""These concern requests that aren't answered yet, and no others."""
+"""The effects on requests that aren't answered yet. Answers under way don't feel them."""
 WATCH_EFFECTS = (LateBookmarks, NoInitialEventsEnd)
-"""These concern watches alone."""
+"""The effects on watches alone."""
 
 # -- actions -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SendBytes:
-    """Send this much: as many bytes as of what was asked about, if not the same ones."""
+    """Send these bytes. They replace the same number of bytes of the body."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class WaitUntil:
-    """Ask again at this time, or when the faults change."""
+    """Ask for the next action at this time, or when the faults change."""
 
     until: float
 
 
 @dataclass(frozen=True, slots=True)
 class RespondWithError:
-    """Answer with this error instead."""
+    """Answer with this error."""
 
     error: ServerError
 
@@ -108,7 +111,7 @@ class BreakConnection:
     """Break the connection."""
 
     refused: bool = False
-    """As if there had never been one."""
+    """True if the client sees a connection that was never made."""
 
 
 FaultAction: TypeAlias = SendBytes | WaitUntil | RespondWithError | BreakConnection

@@ -1,12 +1,12 @@
-"""One request and the faults that concern it: what becomes of the head, and of the next bytes.
+"""One request under the active faults: the action for its head, and for the next bytes.
 
-Sans-I/O. Whoever answers asks ``response_action`` before the first byte and ``body_action`` before any other, and
-does what it is told:
+The module is sans-I/O. The server asks for ``response_action`` before the first byte and for
+``body_action`` before any others, and carries the action out:
 
-    match exchange.send(data, now):
-        case Send(part):  # these bytes; then ask about the rest of data
-        case Wait(until):  # ask again then, or when on_change is called
-        case Break():  # break the connection
+    match request.body_action(data, now):
+        case SendBytes(part):  # send these bytes; then ask about the rest of data
+        case WaitUntil(until):  # ask again then, or when on_change is called
+        case BreakConnection():  # break the connection
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from aioinformer.testing.wire.encoding import INITIAL_EVENTS_END
 
 __all__ = ["FaultedRequest"]
 
-_INITIAL_EVENTS_END = INITIAL_EVENTS_END.encode()
+_END_ANNOTATION = INITIAL_EVENTS_END.encode()
 _NEVER = float("inf")
 
 _E = TypeVar("_E")
 
 
 class FaultedRequest:
-    """One request. Close it, or use it as a context manager."""
+    """One request, and the faults that concern it. A context manager, which closes it."""
 
     def __init__(
         self,
@@ -54,24 +54,24 @@ class FaultedRequest:
         resource: Resource | None,
         namespace: str | None = None,
     ) -> None:
-        """Make the exchange of a request that has arrived.
+        """Make a request that has arrived.
 
         Args:
-            faults: what is wrong.
-            verb: what the request does.
-            resource: to what; ``None`` for documents that aren't objects.
-            namespace: where.
+            faults: the switches.
+            verb: the verb of the request.
+            resource: the requested resource; ``None`` for documents that aren't objects.
+            namespace: the requested namespace; ``None`` for all, or for none.
         """
         self.verb: RequestVerb = verb
         self.resource = resource
         self.bytes_sent = 0
-        """Bytes of the body that were sent."""
+        """The number of bytes of the body that were sent."""
         self.on_change: Callable[[], None] | None = None
-        """Called when a fault begins or ends, so that a wait may be over."""
+        """Called when a fault begins or ends, because a wait may be over then."""
         self._namespace = namespace
         self._faults = faults
         self._start_offsets: dict[Fault, int] = {}
-        """The faults that concern this request, and how much was sent when they first did."""
+        """The faults that concern this request, with ``bytes_sent`` when each first did."""
         self._arrival_time: float | None = None
         self._next_drip_time = 0.0
         self._stop_observing = faults.observe(self._notify)
@@ -79,24 +79,26 @@ class FaultedRequest:
     # -- the head -----------------------------------------------------------------------------
 
     def response_action(self, now: float) -> FaultAction:
-        """What becomes of the answer as a whole; ``SendBytes(b"")`` if it begins."""
+        """Return the action for the answer as a whole; ``SendBytes(b"")`` if it can begin."""
         if self._arrival_time is None:
             self._arrival_time = now
         self._apply_faults(RESPONSE_START_EFFECTS)
         self._apply_faults((Cut,))
-        if any(self._applied(Refuse)):
+        if self._active_effects(Refuse):
             return BreakConnection(refused=True)
-        due = self._arrival_time + sum(effect.seconds for _, effect in self._applied(Delay))
+        delay = sum(effect.seconds for _, effect in self._active_effects(Delay))
+        due = self._arrival_time + delay
         if now < due:
             return WaitUntil(due)
-        for _, answer in self._applied(ErrorStatus):
-            # A new exception each time: it will carry a phase and a traceback.
-            return RespondWithError(
-                server_error(answer.status) if answer.status else self._forbidden_error()
-            )
-        cuts = [cut for _, cut in self._applied(Cut) if cut.after is None]
+        for _, answer in self._active_effects(ErrorStatus):
+            # A new exception for each request, since it will carry a phase and a traceback.
+            error = server_error(answer.status) if answer.status else self._forbidden_error()
+            return RespondWithError(error)
+        # A cut with a number of bytes lets the head pass; ``body_action`` applies it.
+        cuts = [cut for _, cut in self._active_effects(Cut) if cut.after is None]
         if not cuts:
             return SendBytes(b"")
+        # A break is visible to the client and a stall is not, so the break decides.
         return WaitUntil(_NEVER) if all(cut.stalled for cut in cuts) else BreakConnection()
 
     def _forbidden_error(self) -> ServerError:
@@ -107,15 +109,18 @@ class FaultedRequest:
     # -- the body -----------------------------------------------------------------------------
 
     def body_action(self, data: bytes, now: float) -> FaultAction:
-        """What becomes of these bytes. Ask with none whether the connection still lives."""
+        """Return the action for the next bytes of the body.
+
+        With no bytes, the action says whether the connection is still open.
+        """
         self._apply_faults((Cut, Drip, Corrupt))
         if not self._start_offsets:
             self.bytes_sent += len(data)
             return SendBytes(data)
-        room, ending = self._bytes_until_cut()
-        if room <= 0 and ending is not None:
-            return WaitUntil(_NEVER) if ending.stalled else BreakConnection()
-        for _, drip in self._applied(Drip) if data else ():
+        room, cut = self._bytes_until_cut()
+        if room <= 0 and cut is not None:
+            return WaitUntil(_NEVER) if cut.stalled else BreakConnection()
+        for _, drip in self._active_effects(Drip) if data else ():
             if now < self._next_drip_time:
                 return WaitUntil(self._next_drip_time)
             room = min(room, drip.size)
@@ -125,16 +130,17 @@ class FaultedRequest:
         return SendBytes(part)
 
     def _bytes_until_cut(self) -> tuple[float, Cut | None]:
-        """Bytes until a cut, and which one that is."""
+        """Return the number of bytes until the next cut, and that cut."""
         room, ending = _NEVER, None
-        for fault, cut in self._applied(Cut):
+        for fault, cut in self._active_effects(Cut):
             left = self._start_offsets[fault] + (cut.after or 0) - self.bytes_sent
             if left < room or (left == room and not cut.stalled):
                 room, ending = left, cut
         return room, ending
 
     def _corrupt(self, data: bytes) -> bytes:
-        for fault, effect in self._applied(Corrupt):
+        for fault, effect in self._active_effects(Corrupt):
+            # The overwritten range, relative to ``data``. It may lie partly or wholly outside.
             start = self._start_offsets[fault] + effect.after - self.bytes_sent
             low, high = max(start, 0), min(start + len(effect.put), len(data))
             if low < high:
@@ -144,21 +150,21 @@ class FaultedRequest:
     # -- watches ------------------------------------------------------------------------------
 
     def bookmark_delay(self) -> float:
-        """By how many seconds a bookmark that is due is late; ``inf`` for never."""
+        """Return the seconds by which a bookmark that is due is late; ``inf`` for never."""
         self._apply_faults((LateBookmarks,))
-        return sum(effect.seconds for _, effect in self._applied(LateBookmarks))
+        return sum(effect.seconds for _, effect in self._active_effects(LateBookmarks))
 
     def drops_line(self, line: bytes) -> bool:
-        """Whether a line of a watch isn't sent at all."""
-        if not line.startswith(b'{"type":"BOOKMARK"') or _INITIAL_EVENTS_END not in line:
+        """Return True if this line of a watch must not be sent."""
+        if not line.startswith(b'{"type":"BOOKMARK"') or _END_ANNOTATION not in line:
             return False
         self._apply_faults((NoInitialEventsEnd,))
-        return any(self._applied(NoInitialEventsEnd))
+        return bool(self._active_effects(NoInitialEventsEnd))
 
-    # -- which faults -------------------------------------------------------------------------
+    # -- the faults ---------------------------------------------------------------------------
 
     def _apply_faults(self, effects: tuple[type[object], ...]) -> None:
-        """Let the faults that are on and have one of these effects concern this request."""
+        """Count this request as a hit of each active fault that has one of these effects."""
         for fault in self._faults.on:
             if fault in self._start_offsets or not isinstance(fault.effect, effects):
                 continue
@@ -166,7 +172,8 @@ class FaultedRequest:
                 fault.hits += 1
                 self._start_offsets[fault] = self.bytes_sent
 
-    def _applied(self, effect: type[_E]) -> list[tuple[Fault, _E]]:
+    def _active_effects(self, effect: type[_E]) -> list[tuple[Fault, _E]]:
+        """Return the faults that concern this request and have this effect."""
         return [
             (fault, fault.effect)
             for fault in self._start_offsets
@@ -178,7 +185,7 @@ class FaultedRequest:
             self.on_change()
 
     def close(self) -> None:
-        """It is over."""
+        """End the request: changes of the faults are no longer reported."""
         self._stop_observing()
 
     def __enter__(self) -> Self:
@@ -188,4 +195,5 @@ class FaultedRequest:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<FaultedRequest {self.verb} {self.resource} {self.bytes_sent} bytes {list(self._start_offsets)}>"
+        faults = list(self._start_offsets)
+        return f"<FaultedRequest {self.verb} {self.resource} {self.bytes_sent} bytes {faults}>"

@@ -1,23 +1,22 @@
-"""What a server does wrong, and to which requests: switches, for tests to turn.
+"""Switches for faults of a server or network, each for the requests that a test chooses.
 
     with server.faults.status(503, verb="list", retry_after=1):
-        ...  # every list is answered so
-    silent = server.faults.stall(verb="watch", times=1)
-    ...  # the next watch, or one that is open, says nothing more
-    silent.end()
+        ...  # every list is answered with 503
+    stalled = server.faults.stall(verb="watch", times=1)
+    ...  # the next watch, or an open one, sends nothing more
+    stalled.end()
 
-Sans-I/O: given a verb, a resource, the time and the bytes so far, an ``FaultedRequest`` says what
-becomes of the next ones. ``ApiServer`` does that to sockets, ``ClusterSource`` to what it yields.
-Faults add up. Those that come with the data itself are on ``Cluster`` (``compact``, ``restore``,
-``empty_watch_cache``), those of the whole process on ``ApiServer`` (``stop``, ``restart``,
-``drop_connections``).
+The switches are sans-I/O. ``ApiServer`` applies them to sockets, ``ClusterSource`` to the bytes
+that it yields. Several faults can be active at once, and their effects add up. Faults of the data
+are methods of ``Cluster`` (``compact``, ``restore``, ``empty_watch_cache``), and faults of the
+whole process are methods of ``ApiServer`` (``stop``, ``restart``, ``drop_connections``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias, TypedDict, Unpack
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import Status
@@ -34,12 +33,12 @@ from aioinformer.testing.faults.effects import (
     Refuse,
 )
 
-__all__ = ["Fault", "Faults", "RequestVerb"]
+__all__ = ["Fault", "Faults", "RequestFilter", "RequestVerb", "WatchFilter"]
 
 RequestVerb: TypeAlias = Literal[
     "any", "list", "watch", "get", "create", "update", "patch", "delete"
 ]
-"""What a request does. Documents that aren't objects (discovery, health) are ``get``."""
+"""The verb of a request. Documents that aren't objects (discovery, health) are ``get``."""
 
 _DEFAULT_STATUSES = {
     400: ("BadRequest", "the server rejected our request for an unknown reason"),
@@ -52,11 +51,28 @@ _DEFAULT_STATUSES = {
     503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
     504: ("Timeout", "the server was unable to return a response in the time allotted"),
 }
-"""Reason and text by code, as apimachinery words them (``errors.NewGenericServerResponse``)."""
+"""Reason and message by code, with apimachinery's texts (``errors.NewGenericServerResponse``)."""
+
+
+class WatchFilter(TypedDict, total=False):
+    """The watches that a fault concerns."""
+
+    resource: str | Resource | None
+    """A ``Resource``, or a name in any form; ``None`` (the default) for all resources."""
+    times: int | None
+    """The number of requests after which the fault is used up; ``None`` (the default) for any
+    number."""
+
+
+class RequestFilter(WatchFilter, total=False):
+    """The requests that a fault concerns."""
+
+    verb: RequestVerb
+    """``any`` by default."""
 
 
 class Fault:
-    """One switch that is on. End it, or use it as a context manager."""
+    """One switch that is on. ``end`` switches it off, and so does leaving its context."""
 
     def __init__(
         self,
@@ -66,32 +82,32 @@ class Fault:
         times: int | None,
         on_end: Callable[[Fault], None],
     ) -> None:
-        """Made by the methods of ``Faults``."""
+        """Make a fault. The methods of ``Faults`` do."""
         if times is not None and times < 1:
-            raise ValueError(f"a fault hits something or everything, not {times} requests")
+            raise ValueError(f"times must be at least 1 request, or None for all; not {times}")
         self.effect = effect
         self.hits = 0
-        """How many requests it has concerned so far."""
+        """The number of requests that the fault has concerned so far."""
         self._verb = verb
         self._resource = resource
         self._times = times
         self._on_end = on_end
         self.ended = False
-        """Whether it was switched off."""
+        """True once the fault was switched off."""
 
     @property
     def active(self) -> bool:
-        """Whether it can concern another request."""
+        """True if the fault can concern another request."""
         return not self.ended and (self._times is None or self.hits < self._times)
 
     def end(self) -> None:
-        """Switch it off. What stalled goes on, what was broken stays broken."""
+        """Switch the fault off. Stalled connections go on, broken ones stay broken."""
         if not self.ended:
             self.ended = True
             self._on_end(self)
 
     def concerns(self, verb: RequestVerb, resource: Resource | None) -> bool:
-        """Whether it is about such requests, and not used up."""
+        """Return True if the fault concerns such a request, and is not used up."""
         if not self.active or (isinstance(self.effect, WATCH_EFFECTS) and verb != "watch"):
             return False
         if self._verb not in ("any", verb):
@@ -114,108 +130,77 @@ class Fault:
         self.end()
 
     def __repr__(self) -> str:
-        which = f"{self._verb} {self._resource or 'everything'}"
+        requests = f"{self._verb} {self._resource or 'everything'}"
         state = "ended" if self.ended else "on" if self.active else "used up"
-        return f"<Fault {self.effect} for {which} {state} {self.hits} hits>"
+        return f"<Fault {self.effect} for {requests} {state} {self.hits} hits>"
 
 
 class Faults:
-    """The switches. Each takes ``verb`` and ``resource`` (a name in any form) to choose requests,
-    and ``times``, the number of requests after which it is used up.
+    """The switches of a server.
+
+    Each method switches a fault on and returns it. The keywords ``verb``, ``resource`` and
+    ``times`` choose the requests: see ``RequestFilter``. Switches for watches have no ``verb``.
     """
 
     def __init__(self) -> None:
-        """Nothing is wrong."""
+        """Make switches that are all off."""
         self._active: list[Fault] = []
         self._observers: list[Callable[[], None]] = []
 
     # -- connections --------------------------------------------------------------------------
 
     def refuse(self) -> Fault:
-        """Refuse connections, and requests over those that idle. What is open goes on."""
-        return self._add(Refuse(), "any", None, None)
+        """Refuse connections, and requests over idle connections. Answers under way go on."""
+        return self._add(Refuse())
 
-    def reset(
-        self,
-        *,
-        after: int | None = None,
-        verb: RequestVerb = "any",
-        resource: str | Resource | None = None,
-        times: int | None = None,
-    ) -> Fault:
+    def reset(self, *, after: int | None = None, **requests: Unpack[RequestFilter]) -> Fault:
         """Break connections.
 
         Args:
-            after: bytes of the body that still come, counted from now where an answer is under
-                way; ``None`` breaks at once, before the head if that isn't sent.
-            verb: of which requests.
-            resource: of which resource; ``None`` for all.
-            times: of how many; ``None`` for all.
+            after: bytes of the body that are sent before, counted from now for an answer under
+                way; ``None`` breaks at once, before the head if the head isn't sent.
+            **requests: the requests that the fault concerns.
         """
-        return self._add(Cut(_check_offset(after), stalled=False), verb, resource, times)
+        return self._add(Cut(_check_offset(after), stalled=False), **requests)
 
-    def stall(
-        self,
-        *,
-        after: int | None = None,
-        verb: RequestVerb = "any",
-        resource: str | Resource | None = None,
-        times: int | None = None,
-    ) -> Fault:
-        """Fall silent without closing, as a connection that a router has forgotten.
+    def stall(self, *, after: int | None = None, **requests: Unpack[RequestFilter]) -> Fault:
+        """Stop sending without closing, like a connection that a router has forgotten.
 
         Args:
-            after: bytes of the body that still come, as in ``reset``; ``None`` for none, not even
-                the head.
-            verb: in which requests.
-            resource: of which resource; ``None`` for all.
-            times: in how many; ``None`` for all.
+            after: bytes of the body that are sent before, as in ``reset``; ``None`` for none, not
+                even the head.
+            **requests: the requests that the fault concerns.
         """
-        return self._add(Cut(_check_offset(after), stalled=True), verb, resource, times)
+        return self._add(Cut(_check_offset(after), stalled=True), **requests)
 
     # -- bytes --------------------------------------------------------------------------------
 
     def drip(
-        self,
-        *,
-        size: int = 1,
-        every: float = 0.001,
-        verb: RequestVerb = "any",
-        resource: str | Resource | None = None,
-        times: int | None = None,
+        self, *, size: int = 1, every: float = 0.001, **requests: Unpack[RequestFilter]
     ) -> Fault:
-        """Send ``size`` bytes of a body at a time, ``every`` so many seconds."""
+        """Send ``size`` bytes of the body at a time, with ``every`` seconds between two pieces."""
         if size < 1:
-            raise ValueError(f"at least a byte drips, not {size}")
-        return self._add(Drip(size, every), verb, resource, times)
+            raise ValueError(f"size must be at least 1 byte, not {size}")
+        return self._add(Drip(size, every), **requests)
 
     def corrupt(
-        self,
-        *,
-        after: int = 0,
-        put: bytes = b"\xff",
-        verb: RequestVerb = "any",
-        resource: str | Resource | None = None,
-        times: int | None = None,
+        self, *, after: int = 0, put: bytes = b"\xff", **requests: Unpack[RequestFilter]
     ) -> Fault:
-        """Overwrite bytes of the body with ``put``, ``after`` so many; once in each answer.
+        r"""Overwrite bytes of the body with ``put``, once in each answer.
 
-        The default is in no text. Compressed answers are hit where they are compressed.
+        Args:
+            after: the offset of the first overwritten byte, counted as in ``reset``. In a
+                compressed answer it is an offset of the compressed bytes.
+            put: the bytes; ``b"\xff"``, the default, is part of no UTF-8 text.
+            **requests: the requests that the fault concerns.
         """
-        return self._add(Corrupt(_check_offset(after) or 0, put), verb, resource, times)
+        return self._add(Corrupt(_check_offset(after) or 0, put), **requests)
 
     # -- answers ------------------------------------------------------------------------------
 
-    def latency(
-        self,
-        seconds: float,
-        *,
-        verb: RequestVerb = "any",
-        resource: str | Resource | None = None,
-        times: int | None = None,
-    ) -> Fault:
-        """Begin answers late."""
-        return self._add(Delay(seconds), verb, resource, times)
+    def latency(self, seconds: float, **requests: Unpack[RequestFilter]) -> Fault:
+        """Begin answers this many seconds late."""
+        return self._add(Delay(seconds), **requests)
 
     def status(
         self,
@@ -224,74 +209,56 @@ class Faults:
         retry_after: int | None = None,
         reason: str = "",
         message: str = "",
-        verb: RequestVerb = "any",
-        resource: str | Resource | None = None,
-        times: int | None = None,
+        **requests: Unpack[RequestFilter],
     ) -> Fault:
-        """Answer with an error. Reason and message are the server's own if none are given.
+        """Answer with an error.
 
         Args:
             code: the HTTP status.
-            retry_after: seconds for ``Retry-After``; none by default.
-            reason: such as ``ServiceUnavailable``.
-            message: what it says.
-            verb: to which requests.
-            resource: of which resource; ``None`` for all.
-            times: to how many; ``None`` for all.
+            retry_after: seconds for ``Retry-After``; no such header by default.
+            reason: a reason such as ``ServiceUnavailable``; the server's own by default.
+            message: the text; the server's own by default.
+            **requests: the requests that the fault concerns.
         """
         if not 400 <= code <= 599:
-            raise ValueError(f"{code} is not the status of an error")
+            raise ValueError(f"code must be the status of an error, 400 to 599, not {code}")
         known, text = _DEFAULT_STATUSES.get(code, ("", "unknown"))
         details = {} if retry_after is None else {"retryAfterSeconds": retry_after}
-        status = Status(
-            code, reason or known, message or text, details, retry_after=_to_seconds(retry_after)
-        )
-        return self._add(ErrorStatus(status), verb, resource, times)
+        seconds = None if retry_after is None else float(retry_after)
+        status = Status(code, reason or known, message or text, details, retry_after=seconds)
+        return self._add(ErrorStatus(status), **requests)
 
-    def forbid(
-        self,
-        *,
-        verb: RequestVerb = "any",
-        resource: str | Resource | None = None,
-        times: int | None = None,
-    ) -> Fault:
-        """Answer 403, in the words in which RBAC refuses just that (recordings 25 and 40)."""
-        return self._add(ErrorStatus(None), verb, resource, times)
+    def forbid(self, **requests: Unpack[RequestFilter]) -> Fault:
+        """Answer 403, with the text of RBAC for each request (recordings 25 and 40)."""
+        return self._add(ErrorStatus(None), **requests)
 
     # -- watches ------------------------------------------------------------------------------
 
-    def drop_bookmarks(
-        self, *, resource: str | Resource | None = None, times: int | None = None
-    ) -> Fault:
-        """Send no bookmarks. The end mark of a WatchList comes; see ``endless_watch_list``."""
-        return self._add(LateBookmarks(float("inf")), "watch", resource, times)
+    def drop_bookmarks(self, **watches: Unpack[WatchFilter]) -> Fault:
+        """Send no bookmarks.
 
-    def delay_bookmarks(
-        self,
-        seconds: float,
-        *,
-        resource: str | Resource | None = None,
-        times: int | None = None,
-    ) -> Fault:
-        """Send each bookmark so much later; it says the version of then."""
-        return self._add(LateBookmarks(seconds), "watch", resource, times)
+        The bookmark that ends a WatchList's initial events is sent; see ``endless_watch_list``.
+        """
+        return self._add(LateBookmarks(float("inf")), verb="watch", **watches)
 
-    def endless_watch_list(
-        self, *, resource: str | Resource | None = None, times: int | None = None
-    ) -> Fault:
+    def delay_bookmarks(self, seconds: float, **watches: Unpack[WatchFilter]) -> Fault:
+        """Send each bookmark this many seconds late, with the version of the later time."""
+        return self._add(LateBookmarks(seconds), verb="watch", **watches)
+
+    def endless_watch_list(self, **watches: Unpack[WatchFilter]) -> Fault:
         """Never mark the end of a WatchList's initial events, as some aggregated servers don't."""
-        return self._add(NoInitialEventsEnd(), "watch", resource, times)
+        return self._add(NoInitialEventsEnd(), verb="watch", **watches)
 
-    # -- all of them --------------------------------------------------------------------------
+    # -- all switches -------------------------------------------------------------------------
 
     @property
     def on(self) -> tuple[Fault, ...]:
-        """Those that are switched on, in that order."""
+        """The faults that are switched on, in the order of switching."""
         return tuple(self._active)
 
     @property
     def refusing(self) -> bool:
-        """Whether connections are refused."""
+        """True if connections are refused."""
         return any(isinstance(fault.effect, Refuse) for fault in self._active)
 
     def clear(self) -> None:
@@ -300,12 +267,17 @@ class Faults:
             fault.end()
 
     def observe(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Have ``changed`` called after each switch; what is returned ends that."""
+        """Call ``changed`` after each switch. The returned function ends that."""
         self._observers.append(changed)
         return lambda: self._observers.remove(changed)
 
     def _add(
-        self, effect: Effect, verb: RequestVerb, resource: str | Resource | None, times: int | None
+        self,
+        effect: Effect,
+        *,
+        verb: RequestVerb = "any",
+        resource: str | Resource | None = None,
+        times: int | None = None,
     ) -> Fault:
         fault = Fault(effect, verb, resource, times, self._remove)
         self._active.append(fault)
@@ -326,9 +298,5 @@ class Faults:
 
 def _check_offset(after: int | None) -> int | None:
     if after is not None and after < 0:
-        raise ValueError(f"bytes are counted from 0, not from {after}")
+        raise ValueError(f"after must be 0 or more bytes, not {after}")
     return after
-
-
-def _to_seconds(seconds: int | None) -> float | None:
-    return None if seconds is None else float(seconds)

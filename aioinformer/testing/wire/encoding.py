@@ -1,9 +1,9 @@
-"""Objects as bytes, the way an API server writes them: once an object, however many readers.
+"""Objects as bytes, in the form of an API server; each state of an object is encoded once.
 
-Two dialects, for two code paths in the server. Built-in types are Go structs: their keys come in
-the order of declaration, list items lack ``kind`` and ``apiVersion``, and ``to_dict`` precedes
-``items``. Custom resources are maps: keys are sorted everywhere, so ``items`` precedes
-``to_dict``, and each item carries its type (recordings 10 and 50).
+There are two dialects, since the server has two code paths. Built-in types are Go structs: their
+keys are in the order of declaration, list items have no ``kind`` and ``apiVersion``, and
+``metadata`` precedes ``items``. Custom resources are maps: all keys are sorted, so ``items``
+precedes ``metadata``, and each item has its type (recordings 10 and 50).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 import msgspec
 
 from aioinformer._core.objects.resources import BUILT_IN, Resource
+
+JsonObject: TypeAlias = dict[str, Any]
 
 WatchEventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
@@ -38,46 +40,46 @@ _METADATA_FIELDS = (
     "finalizers",
     "managedFields",
 )
-"""The fields of ObjectMeta as declared in apimachinery."""
+"""The fields of ObjectMeta in the order of their declaration in apimachinery."""
 _METADATA_RANKS = {name: rank for rank, name in enumerate(_METADATA_FIELDS)}
 
 _MAP_FIELDS = ("labels", "annotations", "data", "binaryData")
-"""Fields that are maps in Go, whose keys its encoder sorts: those of ObjectMeta, ConfigMap and
-Secret. Maps deeper in an object keep the order in which they were sent."""
+"""Fields that are maps in Go, so that Go's encoder sorts their keys: fields of ObjectMeta,
+ConfigMap and Secret. Maps deeper in an object keep the order in which they were sent."""
 
 _BOOKMARK_ZERO_VALUES: dict[str, dict[str, Any]] = {
     "Pod": {"spec": {"containers": None}, "status": {}}
 }
-"""What a bookmark of a built-in type shows of its zero values (recording 30)."""
+"""The zero values that a bookmark of a built-in type contains (recording 30)."""
 
 _ENCODER = msgspec.json.Encoder()
 _SORTING_ENCODER = msgspec.json.Encoder(order="sorted")
 _HTML_ESCAPES = {b"<": b"\\u003c", b">": b"\\u003e", b"&": b"\\u0026"}
-"""What Go's encoder writes for characters that mean something in HTML (recording 28)."""
+"""The escapes of Go's encoder for characters with a meaning in HTML (recording 28)."""
 _BUILT_IN_TYPES = frozenset((resource.group, resource.kind) for resource in BUILT_IN)
 
 
 def encode_json(value: object, *, sort_keys: bool = False) -> bytes:
-    """JSON as the server writes it."""
+    """Return a value as JSON in the server's form."""
     encoded = (_SORTING_ENCODER if sort_keys else _ENCODER).encode(value)
     for character, escape in _HTML_ESCAPES.items():
-        if character in encoded:  # only ever within a string
+        if character in encoded:  # inside a string: JSON has these characters nowhere else
             encoded = encoded.replace(character, escape)
     return encoded
 
 
 @dataclass(frozen=True, slots=True)
 class ListMeta:
-    """What a list says of itself."""
+    """The metadata of a list."""
 
     version: int
     continue_token: str = ""
     remaining_item_count: int = 0
     shard_selector: str = ""
-    """The shard selector that was applied; empty if none was (recording 65)."""
+    """The shard selector that was applied; empty for none (recording 65)."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The ``ListMeta``, in its order."""
+        """Return the ``ListMeta``, with its keys in the server's order."""
         metadata: dict[str, Any] = {"resourceVersion": str(self.version)}
         if self.continue_token:
             metadata["continue"] = self.continue_token
@@ -89,42 +91,43 @@ class ListMeta:
 
 
 class ListEncoder(Protocol):
-    """How a list is shown: its objects whole, or in one of the forms that ``Accept`` asks for."""
+    """A form of lists: whole objects, or one of the forms that ``Accept`` asks for."""
 
     def encode_list(self, rows: Iterable[StoredObject], list_meta: ListMeta) -> bytes:
-        """A list, or one page of it."""
+        """Return a list, or one page of it."""
         ...
 
 
 class ObjectEncoder(ListEncoder, Protocol):
-    """One in which objects can be watched, too."""
+    """A form of lists and of watch events."""
 
     def encode_event(self, event: WatchEventType, stored: StoredObject) -> bytes:
-        """One event of a watch."""
+        """Return one event of a watch."""
         ...
 
     def encode_bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
-        """A bookmark."""
+        """Return a bookmark."""
         ...
 
     def as_first_event(self, line: bytes) -> bytes:
-        """An event as the first one of its watch."""
+        """Return the form of an event that is the first of its watch."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How one resource is written: the form in which objects are stored."""
+    """The whole form of one resource's objects, in which they are stored."""
 
     resource: Resource
     custom: bool = field(init=False)
+    """True for a custom resource, which has the other dialect."""
 
     def __post_init__(self) -> None:
         known = (self.resource.group, self.resource.kind) in _BUILT_IN_TYPES
         object.__setattr__(self, "custom", not known)
 
     def encode_item(self, body: dict[str, Any]) -> bytes:
-        """One object as a list has it."""
+        """Return an object as a list item."""
         if self.custom:
             return encode_json(body, sort_keys=True)
         rest = {
@@ -135,15 +138,15 @@ class Encoding:
         return encode_json({"metadata": order_metadata(body["metadata"]), **rest})
 
     def add_type_meta(self, item: bytes) -> bytes:
-        """One object as a response or an event has it: with its type."""
+        """Return a list item in the form of responses and events: with its type."""
         return item if self.custom else self._type_meta + item[1:]
 
     def encode_event(self, event: WatchEventType, stored: StoredObject) -> bytes:
-        """One event of a watch."""
+        """Return one event of a watch."""
         return encode_watch_event(event, self.add_type_meta(stored.raw))
 
     def encode_bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
-        """A bookmark: an object of the watched type with nothing but a resourceVersion."""
+        """Return a bookmark: an object of the watched type with a resourceVersion alone."""
         body: dict[str, Any] = {"metadata": build_bookmark_metadata(version, initial_events_end)}
         if self.custom:
             body |= {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
@@ -152,11 +155,11 @@ class Encoding:
         return encode_watch_event("BOOKMARK", self.add_type_meta(self.encode_item(body)))
 
     def as_first_event(self, line: bytes) -> bytes:
-        """The event as it is."""
+        """Return the event unchanged."""
         return line
 
     def encode_list(self, rows: Iterable[StoredObject], list_meta: ListMeta) -> bytes:
-        """A list, or one page of it."""
+        """Return a list, or one page of it."""
         joined = b",".join(stored.raw for stored in rows)
         kind = encode_json(f"{self.resource.kind}List")
         api_version = encode_json(self.resource.api_version)
@@ -174,7 +177,7 @@ class Encoding:
 
 
 def build_bookmark_metadata(version: int, initial_events_end: bool) -> dict[str, Any]:
-    """All that a bookmark says."""
+    """Return the metadata of a bookmark."""
     metadata: dict[str, Any] = {"resourceVersion": str(version)}
     if initial_events_end:
         metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
@@ -182,12 +185,17 @@ def build_bookmark_metadata(version: int, initial_events_end: bool) -> dict[str,
 
 
 def encode_watch_event(event: WatchEventType, object_json: bytes) -> bytes:
-    """One event of a watch, about an object with its type."""
+    """Return one event of a watch.
+
+    Args:
+        event: the type of the event.
+        object_json: the object, with its type.
+    """
     return b'{"type":"%s","object":%s}\n' % (event.encode(), object_json)
 
 
 def order_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    """ObjectMeta with its fields in the order of their declaration, and its maps sorted."""
+    """Return ObjectMeta with its fields in declaration order, and its maps sorted."""
     fields = sorted(
         metadata.items(), key=lambda pair: _METADATA_RANKS.get(pair[0], len(_METADATA_RANKS))
     )
@@ -200,7 +208,7 @@ def _sort_mapping(value: Any) -> Any:
 
 @dataclass(slots=True, eq=False)
 class StoredObject:
-    """One state of one object: the body, and its bytes. Never written to after it is made."""
+    """One state of one object: the body, and its bytes. The body must not be changed later."""
 
     encoding: Encoding
     body: dict[str, Any]
@@ -213,29 +221,29 @@ class StoredObject:
 
     @property
     def name(self) -> str:
-        """``to_dict.name``."""
+        """``metadata.name``."""
         name: str = self.body["metadata"]["name"]
         return name
 
     @property
     def namespace(self) -> str:
-        """``to_dict.namespace``; empty if cluster-scoped."""
+        """``metadata.namespace``; empty if cluster-scoped."""
         namespace: str = self.body["metadata"].get("namespace", "")
         return namespace
 
     @property
     def uid(self) -> str:
-        """``to_dict.uid``."""
+        """``metadata.uid``."""
         uid: str = self.body["metadata"]["uid"]
         return uid
 
     @property
     def key(self) -> str:
-        """The key in storage, below the resource: lists are in the order of these (etcd's)."""
+        """The key in etcd, below the resource. Lists are in the order of these keys."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def with_version(self, version: int) -> StoredObject:
-        """The same state under another resourceVersion: what a DELETED event shows."""
+        """Return this state with another resourceVersion, as a DELETED event shows it."""
         metadata = self.body["metadata"] | {"resourceVersion": str(version)}
         return StoredObject(self.encoding, self.body | {"metadata": metadata}, version)
 
@@ -244,10 +252,10 @@ class StoredObject:
 
 
 def encode_error_event(status: dict[str, Any]) -> bytes:
-    """The event that ends a watch with a ``v1.Status`` (recordings 43 and 61)."""
+    """Return the event that ends a watch with a ``v1.Status`` (recordings 43 and 61)."""
     return b'{"type":"ERROR","object":%s}\n' % encode_json(status)
 
 
 def encode_document(document: dict[str, Any]) -> bytes:
-    """Any other document, as the server ends one: with a newline."""
+    """Return any other document, with the server's newline at the end."""
     return encode_json(document) + b"\n"

@@ -1,12 +1,8 @@
-"""What an API server says when it refuses: one function a refusal, in the server's own words.
+"""Errors of an API server: one function for each error, with the server's own texts.
 
 The texts and details are those of a kube-apiserver 1.36 (recordings 20 to 27, 34, 41, 53 and 61
-to 64); ``status_document`` is the ``v1.Status`` object that carries them. Who refuses what, and when, is
-decided elsewhere.
-
-What an API server says when it refuses a write: ``statuses`` for patches, applies, deletions.
-
-The texts and details are those of the real server that the tests run, asked the same.
+to 64; those of patches, applies and deletions are compared with the real server that the tests
+run). ``status_document`` is the ``v1.Status`` object that carries an error.
 """
 
 from __future__ import annotations
@@ -15,20 +11,12 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from aioinformer._core.objects.resources import Resource
+from aioinformer._core.objects.resources import BUILT_IN, Resource
 from aioinformer.errors import InvalidSelector, Phase, ServerError, Status, server_error
 
-__all__ = [
-    "apply_conflict",
-    "failed_patch",
-    "immutable_uid",
-    "invalid_options",
-    "new_finalizers",
-    "undecodable_patch",
-    "unsupported_method",
-]
-
-
+_BUILT_IN_VERSIONS = frozenset(resource.api_version for resource in BUILT_IN)
+_GO_NAMES: Mapping[type, str] = {dict: "object", list: "array", str: "string", bool: "bool"}
+"""The names of Go's decoder for the values of JSON; every number is a ``number``."""
 _OBJECT_MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
@@ -42,20 +30,20 @@ _INCONSISTENT_CONTINUE = (
 
 
 def status_document(status: Status) -> dict[str, Any]:
-    """The ``v1.Status`` object, its keys in the server's order."""
+    """Return the ``v1.Status`` object, with its keys in the server's order."""
     metadata = {"continue": status.continue_token} if status.continue_token else {}
     body: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": metadata}
     body |= {"status": "Failure", "message": status.message}
     if status.reason:
         body["reason"] = status.reason
-    # An empty `details` is left out, except where the server has one (recording 26).
+    # The server omits empty `details` in all but these errors (recording 26).
     if status.details or status.reason in ("NotFound", "Invalid"):
         body["details"] = dict(status.details)
     return body | {"code": status.code}
 
 
 def success_document(resource: Resource, name: str, uid: str) -> dict[str, Any]:
-    """What a finished deletion is answered with."""
+    """Return the answer to a finished deletion."""
     details = _details(resource, name) | {"uid": uid}
     head: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
     return head | {"status": "Success", "details": details}
@@ -63,7 +51,7 @@ def success_document(resource: Resource, name: str, uid: str) -> dict[str, Any]:
 
 @contextmanager
 def error_phase(phase: Phase) -> Generator[None]:
-    """Note in a refusal what the request was for."""
+    """Set the phase of errors that the body raises: the purpose of the request."""
     try:
         yield
     except ServerError as error:
@@ -73,6 +61,10 @@ def error_phase(phase: Phase) -> Generator[None]:
 
 def _details(resource: Resource, name: str, *, kind: str = "") -> dict[str, Any]:
     details = {"name": name, "group": resource.group, "kind": kind or resource.plural}
+    return _without_empty(details)
+
+
+def _without_empty(details: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in details.items() if value}
 
 
@@ -80,22 +72,25 @@ def _details(resource: Resource, name: str, *, kind: str = "") -> dict[str, Any]
 
 
 def bad_request(message: str) -> ServerError:
-    """400, in these words."""
+    """Return a 400 with this text."""
     return server_error(Status(400, "BadRequest", message))
 
 
 def invalid_selector(error: InvalidSelector) -> ServerError:
-    """A selector that doesn't parse: its first line is the server's text (recording 21)."""
+    """Return the error for a malformed selector (recording 21).
+
+    The first line of the parser's error is the server's text.
+    """
     return bad_request(str(error).partition("\n")[0])
 
 
 def unauthorized() -> ServerError:
-    """No token, or a wrong one (recording 24)."""
+    """Return the error for a missing or wrong token (recording 24)."""
     return server_error(Status(401, "Unauthorized", "Unauthorized"))
 
 
 def forbidden(verb: str, resource: Resource, namespace: str | None) -> ServerError:
-    """RBAC doesn't allow it to those without a name (recordings 25 and 40)."""
+    """Return the error of RBAC for an anonymous user (recordings 25 and 40)."""
     where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
     message = (
         f'{resource} is forbidden: User "system:anonymous" cannot {verb} resource '
@@ -105,59 +100,67 @@ def forbidden(verb: str, resource: Resource, namespace: str | None) -> ServerErr
 
 
 def forbidden_path() -> ServerError:
-    """The same for what isn't an object."""
+    """Return the error of RBAC for a path that names no object."""
     message = 'forbidden: User "system:anonymous" cannot get this path'
     return server_error(Status(403, "Forbidden", message))
 
 
 def object_not_found(resource: Resource, name: str) -> ServerError:
-    """No such object (recording 27)."""
+    """Return the error for an object that doesn't exist (recording 27)."""
     message = f'{resource} "{name}" not found'
     return server_error(Status(404, "NotFound", message, _details(resource, name)))
 
 
 def resource_not_found() -> ServerError:
-    """A group version that is served has no such resource (recording 26)."""
+    """Return the error for an unknown resource of a served group version (recording 26)."""
     message = "the server could not find the requested resource"
     return server_error(Status(404, "NotFound", message))
 
 
 def page_not_found() -> ServerError:
-    """No such group version, or one that only custom resources had: plain text (recording 53)."""
+    """Return the error for an unknown group version: plain text (recording 53).
+
+    A group version without built-in resources becomes unknown with its last custom resource.
+    """
     return server_error(Status(404, "", "404 page not found"))
 
 
+def not_served(api_version: str) -> ServerError:
+    """Return the error for a resource that isn't served, by its group version."""
+    return resource_not_found() if api_version in _BUILT_IN_VERSIONS else page_not_found()
+
+
 def method_not_allowed() -> ServerError:
-    """A verb that the resource doesn't have."""
+    """Return the error for a verb that a resource doesn't have."""
     message = "the server does not allow this method on the requested resource"
     return server_error(Status(405, "MethodNotAllowed", message))
 
 
 def unsupported_media_type(accepted: str) -> ServerError:
-    """A body in a format that isn't read here."""
+    """Return the error for a body in a format that isn't read here."""
     unknown = "the body of the request was in an unknown format"
     message = f"{unknown} - accepted media types include: {accepted}"
     return server_error(Status(415, "UnsupportedMediaType", message))
 
 
 def body_too_large(limit: int) -> ServerError:
-    """A body that is longer than a server reads."""
+    """Return the error for a body that is longer than a server reads."""
     message = f"Request entity too large: limit is {limit}"
     return server_error(Status(413, "RequestEntityTooLarge", message))
 
 
 def not_acceptable(offered: str) -> ServerError:
-    """An answer is wanted in formats that aren't written here."""
+    """Return the error for an ``Accept`` without any format that is written here."""
     return _not_acceptable(f"only the following media types are accepted: {offered}")
 
 
 def not_a_list() -> ServerError:
-    """A ``PartialObjectMetadataList`` of one object is wanted: 500, not 406."""
+    """Return the error for a ``PartialObjectMetadataList`` of one object: 500, not 406."""
     return server_error(Status(500, "", "content is not a list"))
 
 
 def list_not_acceptable(kind: str) -> ServerError:
-    """A ``PartialObjectMetadata`` of many is wanted."""
+    """Return the error for a ``PartialObjectMetadata`` of a list."""
     requested = "you requested PartialObjectMetadata, but the requested object"
     return _not_acceptable(f"{requested} is a list ({kind})")
 
@@ -170,35 +173,35 @@ def _not_acceptable(message: str) -> ServerError:
 
 
 def already_exists(resource: Resource, name: str) -> ServerError:
-    """Created twice."""
+    """Return the error for a creation of an object that exists."""
     message = f'{resource} "{name}" already exists'
     return server_error(Status(409, "AlreadyExists", message, _details(resource, name)))
 
 
-def conflict(resource: Resource, name: str, why: str = _OBJECT_MODIFIED) -> ServerError:
-    """Written from a state that is no longer the newest, or a precondition that doesn't hold."""
-    message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
+def conflict(resource: Resource, name: str, reason: str = _OBJECT_MODIFIED) -> ServerError:
+    """Return the error for a write from an old state, or with a failed precondition."""
+    message = f'Operation cannot be fulfilled on {resource} "{name}": {reason}'
     return server_error(Status(409, "Conflict", message, _details(resource, name)))
 
 
 def failed_precondition(
     resource: Resource, name: str, field: str, expected: str, found: str
 ) -> ServerError:
-    """Written for another object of that name (``UID``), or another version of it."""
-    held = f"{field} in precondition: {expected}, {field} in object meta: {found}"
-    return conflict(resource, name, f"Precondition failed: {held}")
+    """Return the error for a write to an object with another uid (``UID``) or version."""
+    difference = f"{field} in precondition: {expected}, {field} in object meta: {found}"
+    return conflict(resource, name, f"Precondition failed: {difference}")
 
 
 def delete_conflict(
     resource: Resource, name: str, field: str, expected: str, found: str
 ) -> ServerError:
-    """A deletion that is bound to another object of that name (``UID``), or another version."""
-    why = "deleted and then recreated" if field == "UID" else "modified"
+    """Return the error for a deletion of an object with another uid (``UID``) or version."""
+    change = "deleted and then recreated" if field == "UID" else "modified"
     qualified = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     message = (
         f'Operation cannot be fulfilled on {qualified} "{name}": the {field} in the precondition '
         f"({expected}) does not match the {field} in record ({found}). "
-        f"The object might have been {why}"
+        f"The object might have been {change}"
     )
     details = _details(resource, name, kind=resource.kind)
     return server_error(Status(409, "Conflict", message, details))
@@ -207,27 +210,26 @@ def delete_conflict(
 def invalid(
     kind: str, name: str, field: str, reason: str, text: str, *, group: str = ""
 ) -> ServerError:
-    """422, for one field (recording 34)."""
+    """Return the error for one invalid field (recording 34)."""
     qualified = f"{kind}.{group}" if group else kind
     causes = [{"reason": reason, "message": text, "field": field}]
     details = {"name": name, "group": group, "kind": kind, "causes": causes}
     message = f'{qualified} "{name}" is invalid: {field}: {text}'
-    kept = {key: value for key, value in details.items() if value}
-    return server_error(Status(422, "Invalid", message, kept))
+    return server_error(Status(422, "Invalid", message, _without_empty(details)))
 
 
 def invalid_option(field: str, text: str) -> ServerError:
-    """A combination of query parameters that the server forbids (recording 34)."""
+    """Return the error for a forbidden combination of query parameters (recording 34)."""
     return _invalid_list_options(_forbidden_cause(field, text))
 
 
 def unsupported_option(field: str, value: str, known: tuple[str, ...]) -> ServerError:
-    """A query parameter with a value that the server doesn't know."""
+    """Return the error for a query parameter with an unknown value."""
     return _invalid_list_options(_unsupported_cause(field, value, known))
 
 
 def invalid_watch_list_match(match: str) -> ServerError:
-    """A WatchList without the one ``resourceVersionMatch`` that it can have (recording 34)."""
+    """Return the error for a WatchList without its ``resourceVersionMatch`` (recording 34)."""
     name, required = "resourceVersionMatch", "NotOlderThan"
     causes = [_forbidden_cause(name, f"sendInitialEvents requires setting {name} to {required}")]
     if match:
@@ -240,7 +242,7 @@ def _forbidden_cause(field: str, text: str) -> dict[str, str]:
 
 
 def _unsupported_cause(field: str, value: str, known: tuple[str, ...]) -> dict[str, str]:
-    listed = ", ".join(f'"{one}"' for one in known)
+    listed = ", ".join(f'"{each}"' for each in known)
     text = f'Unsupported value: "{value}": supported values: {listed}'
     return {"reason": "FieldValueNotSupported", "message": text, "field": field}
 
@@ -257,7 +259,10 @@ def _invalid_list_options(*causes: dict[str, str]) -> ServerError:
 
 
 def malformed_version(text: str, *, for_watch: bool) -> ServerError:
-    """A resourceVersion that is no number: 400 for a list, 500 for a watch (recording 41)."""
+    """Return the error for a resourceVersion that is not a number (recording 41).
+
+    The code is 400 for a list and 500 for a watch.
+    """
     parsing = f'strconv.ParseUint: parsing "{text}": invalid syntax'
     message = f'resourceVersion: Invalid value: "{text}": {parsing}'
     if for_watch:
@@ -266,7 +271,7 @@ def malformed_version(text: str, *, for_watch: bool) -> ServerError:
 
 
 def too_large_version(version: int, current: int) -> ServerError:
-    """A resourceVersion that isn't reached yet (recording 20)."""
+    """Return the error for a resourceVersion that is not reached yet (recording 20)."""
     text = "Too large resource version"
     cause = {"reason": "ResourceVersionTooLarge", "message": text}
     return server_error(
@@ -281,23 +286,27 @@ def too_large_version(version: int, current: int) -> ServerError:
 
 
 def too_old_version(version: int, oldest: int) -> ServerError:
-    """A watch from before the history that is kept (recordings 61 and 64)."""
+    """Return the error for a watch from a forgotten version (recordings 61 and 64)."""
     return server_error(Status(410, "Expired", f"too old resource version: {version} ({oldest})"))
 
 
 def expired_version() -> ServerError:
-    """A list at exactly a resourceVersion that is forgotten (recording 63)."""
+    """Return the error for a list at exactly a forgotten resourceVersion (recording 63)."""
     message = "The resourceVersion for the provided list is too old."
     return server_error(Status(410, "Expired", message))
 
 
 def expired_token(fresh: str) -> ServerError:
-    """A continue token of a forgotten snapshot; ``fresh`` goes on without one (recording 62)."""
+    """Return the error for a continue token of a forgotten snapshot (recording 62).
+
+    Args:
+        fresh: a token with which the client can list the rest without that snapshot.
+    """
     return server_error(Status(410, "Expired", _INCONSISTENT_CONTINUE, continue_token=fresh))
 
 
 def unsupported_watch_list() -> ServerError:
-    """A WatchList from a storage that can't serve one (recording 43)."""
+    """Return the error of a storage that can't serve a WatchList (recording 43)."""
     message = (
         "a watch stream was requested by the client but the required storage feature "
         "RequestWatchProgress is disabled"
@@ -305,17 +314,16 @@ def unsupported_watch_list() -> ServerError:
     return server_error(Status(500, "InternalError", message))
 
 
-def invalid_token(why: str) -> ServerError:
-    """A continue token that this server didn't make (recording 23)."""
-    return bad_request(f"invalid continue token: continue key is not valid: {why}")
+def invalid_token(reason: str) -> ServerError:
+    """Return the error for a continue token that this server didn't make (recording 23)."""
+    return bad_request(f"invalid continue token: continue key is not valid: {reason}")
 
 
-_GO_NAMES: Mapping[type, str] = {dict: "object", list: "array", str: "string", bool: "bool"}
-"""What Go's decoder calls the values of JSON; every number is a ``number``."""
+# -- patches, applies and deletions --------------------------------------------------------------
 
 
 def undecodable_patch(found: object, wanted: str) -> ServerError:
-    """JSON of another form than the kind of patch has."""
+    """Return the error for a patch whose JSON has the wrong type."""
     name = _GO_NAMES.get(type(found), "number")
     return bad_request(
         f"error decoding patch: json: cannot unmarshal {name} into Go value of type {wanted}"
@@ -323,36 +331,40 @@ def undecodable_patch(found: object, wanted: str) -> ServerError:
 
 
 def failed_patch() -> ServerError:
-    """An operation of a JSON patch failed; it doesn't say which."""
+    """Return the error for a failed operation of a JSON patch. The server doesn't say which one."""
     message = "the server rejected our request due to an error in our request"
     return server_error(Status(422, "Invalid", message))
 
 
 def apply_conflict(conflicts: Mapping[str, Sequence[str]]) -> ServerError:
-    """Fields that others own, by whom, as the server writes both."""
+    """Return the error for an apply to fields of other managers.
+
+    Args:
+        conflicts: the fields by manager, both as the server writes them.
+    """
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": field}
         for manager, fields in conflicts.items()
         for field in fields
     ]
     if len(causes) == 1:
-        said = f"1 conflict: {causes[0]['message']}: {causes[0]['field']}"
+        summary = f"1 conflict: {causes[0]['message']}: {causes[0]['field']}"
     else:
         lines: list[str] = []
         for manager, fields in conflicts.items():
             lines += [f"conflicts with {manager}:", *(f"- {field}" for field in fields)]
-        said = f"{len(causes)} conflicts: {chr(10).join(lines)}"
-    return server_error(Status(409, "Conflict", f"Apply failed with {said}", {"causes": causes}))
+        summary = f"{len(causes)} conflicts: {chr(10).join(lines)}"
+    return server_error(Status(409, "Conflict", f"Apply failed with {summary}", {"causes": causes}))
 
 
 def immutable_uid(resource: Resource, name: str, uid: str) -> ServerError:
-    """A patch would give an object another uid."""
+    """Return the error for a patch that changes an object's uid."""
     text = f'Invalid value: "{uid}": field is immutable'
     return _invalid_twice(resource, name, "metadata.uid", "FieldValueInvalid", text)
 
 
 def new_finalizers(resource: Resource, name: str, added: Sequence[str]) -> ServerError:
-    """Somebody wants to hold up a deletion that is under way."""
+    """Return the error for new finalizers on an object that is being deleted."""
     listed = ", ".join(f'"{each}"' for each in added)
     text = (
         "Forbidden: no new finalizers can be added if the object is being deleted, "
@@ -364,21 +376,23 @@ def new_finalizers(resource: Resource, name: str, added: Sequence[str]) -> Serve
 def _invalid_twice(
     resource: Resource, name: str, field: str, reason: str, text: str
 ) -> ServerError:
-    """Two validations of one object's metadata find the same; the sentence has it once."""
-    refusal = invalid(resource.kind, name, field, reason, text, group=resource.group)
-    details: dict[str, Any] = dict(refusal.status.details)
+    """Return an error that has its cause twice, since two validations find it.
+
+    The message has the cause once.
+    """
+    error = invalid(resource.kind, name, field, reason, text, group=resource.group)
+    details: dict[str, Any] = dict(error.status.details)
     details["causes"] = details["causes"] * 2
-    return server_error(Status(422, "Invalid", refusal.status.message, details))
+    return server_error(Status(422, "Invalid", error.status.message, details))
 
 
 def invalid_options(kind: str, field: str, reason: str, text: str) -> ServerError:
-    """``PatchOptions`` or ``DeleteOptions`` that can't be."""
+    """Return the error for invalid ``PatchOptions``, ``DeleteOptions`` or the like."""
     return invalid(kind, "", field, reason, text, group="meta.k8s.io")
 
 
 def unsupported_method(verb: str, resource: Resource) -> ServerError:
-    """A verb that a subresource doesn't have."""
+    """Return the error for a verb that a subresource doesn't have."""
     message = f'{verb} is not supported on resources of kind "{resource}"'
     details = {"group": resource.group, "kind": resource.plural}
-    kept = {name: text for name, text in details.items() if text}
-    return server_error(Status(405, "MethodNotAllowed", message, kept))
+    return server_error(Status(405, "MethodNotAllowed", message, _without_empty(details)))

@@ -1,68 +1,72 @@
-"""A URL path as what it names: a collection or an object of a resource."""
+"""URL paths as the collection, object or subresource that they name."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from aioinformer._core.objects.resources import BUILT_IN, Resource
+from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.wire import statuses
+from aioinformer.testing.wire.encoding import Encoding
 
-_BUILT_IN_VERSIONS = frozenset(resource.api_version for resource in BUILT_IN)
+__all__ = ["ResourcePath"]
 
 
 @dataclass(frozen=True, slots=True)
 class ResourcePath:
-    """What a request is about."""
+    """The target of a request."""
 
     resource: Resource
     namespace: str | None = None
     name: str = ""
     """Empty for the collection."""
     part: Literal["main", "status"] = "main"
-    """Which part of the object."""
+    """``status`` for the status subresource."""
 
     @classmethod
     def parse(
         cls, path: str, resources: Iterable[Resource], with_status: Collection[Resource] = ()
     ) -> ResourcePath:
-        """The target of a decoded URL path.
+        """Parse a decoded URL path.
 
         Args:
             path: the path.
-            resources: what is served.
+            resources: the resources that are served.
             with_status: those of them that have a status subresource.
 
         Raises:
             NotFound: no such resource; in plain text if its whole group version is unknown.
         """
-        api_version, rest = _split_group_version(path)
-        served = {one.plural: one for one in resources if one.api_version == api_version}
+        api_version, segments = _split_group_version(path)
+        served = {each.plural: each for each in resources if each.api_version == api_version}
         if not served:
             raise statuses.page_not_found()
-        namespace, rest = _split_namespace(rest)
-        plural, name, *deeper = *rest, "", ""
+        namespace, segments = _split_namespace(segments)
+        plural, name, *deeper = *segments, "", ""
         resource = served.get(plural)
-        known = api_version in _BUILT_IN_VERSIONS
         if resource in with_status and deeper[:1] == ["status"] and not any(deeper[1:]):
             return replace(cls.parse(path.rpartition("/status")[0], resources), part="status")
         if resource is None or any(deeper) or _has_wrong_scope(resource, namespace, name):
-            if resource is not None and not known and deeper[:1] in (["status"], ["scale"]):
-                raise statuses.object_not_found(resource, name)  # it has no such subresource
-            raise statuses.resource_not_found() if known else statuses.page_not_found()
+            if resource is not None and Encoding(resource).custom and _is_subresource(deeper):
+                raise statuses.object_not_found(resource, name)  # as the real server says it
+            raise statuses.not_served(api_version)
         return cls(resource, namespace, name)
 
 
+def _is_subresource(segments: Sequence[str]) -> bool:
+    return segments[0] in ("status", "scale")
+
+
 def _has_wrong_scope(resource: Resource, namespace: str | None, name: str) -> bool:
-    """Whether a namespace is too much, or missing: an object has a path in its own alone."""
+    """Return True if the path has a namespace that it must not have, or lacks its namespace."""
     if not resource.namespaced:
         return namespace is not None
-    return bool(name) and namespace is None
+    return bool(name) and namespace is None  # without a name: the collection of all namespaces
 
 
 def _split_group_version(path: str) -> tuple[str, list[str]]:
-    """The group version, and the segments after it."""
+    """Return the group version, and the segments after it."""
     match path.strip("/").split("/"):
         case ["api", version, *rest]:
             return version, rest
@@ -73,7 +77,7 @@ def _split_group_version(path: str) -> tuple[str, list[str]]:
 
 
 def _split_namespace(segments: list[str]) -> tuple[str | None, list[str]]:
-    """The namespace, and the segments after it. ``namespaces/web`` alone is an object."""
+    """Return the namespace, and the segments after it. ``namespaces/web`` alone is an object."""
     match segments:
         case ["namespaces", namespace, plural, *rest]:
             return namespace, [plural, *rest]

@@ -494,3 +494,15 @@ def test_what_is_an_attribute_elsewhere_is_said_to_be_a_key(name: str) -> None:
     with pytest.raises(AttributeError, match=rf"it is a mapping, write obj\['{name}'\]"):
         getattr(obj, name)
     assert not hasattr(obj, name)
+
+
+def test_dir_lists_what_can_be_read() -> None:
+    obj = pod("web-0")
+
+    assert all(hasattr(obj, name) for name in dir(obj))
+    assert {"get", "key", "labels", "raw", "to_dict"} <= set(dir(obj))
+    assert not {"metadata", "spec", "update", "append"} & set(dir(obj))
+
+
+def test_dir_decodes_nothing() -> None:
+    assert "labels" in dir(undecodable_pod())

@@ -131,6 +131,13 @@ def test_there_are_no_methods_that_write(method: str) -> None:
     assert not hasattr(freeze([]), method)
 
 
+@pytest.mark.parametrize("view", [freeze({"a": 1}), freeze([1])], ids=["mapping", "sequence"])
+def test_dir_lists_what_can_be_read(view: Any) -> None:
+    assert all(hasattr(view, name) for name in dir(view))
+    assert {"count", "index", "to_list"} <= set(dir(freeze([1])))
+    assert {"get", "items", "keys", "to_dict", "values"} <= set(dir(freeze({"a": 1})))
+
+
 @pytest.mark.parametrize(
     ("view", "method"),
     [(freeze({"a": 1}), "update"), (freeze({}), "pop"), (freeze([1]), "append")],

@@ -74,7 +74,10 @@ def test_a_selector_is_written_as_it_was_read(text: str) -> None:
         (LOWER.replace("0x8", "0x0"), "must be less than end"),
         (f"{LOWER} && {UPPER}", "expected shardRange"),
         ("nonsense", "expected shardRange"),
-        (f"{LOWER} || {UPPER.replace('uid', 'namespace')}", "must use the same field"),
+        (
+            f"{LOWER} || {UPPER.replace('uid', 'namespace')}",
+            'must use the same field, got "object.metadata.uid" and "object.metadata.namespace"',
+        ),
     ],
 )
 def test_a_selector_that_does_not_parse_is_a_failure_of_the_server(

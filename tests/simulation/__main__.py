@@ -1,0 +1,92 @@
+"""The command line of the simulation: run histories, repeat one, show its trace.
+
+    python -m tests.simulation --seed 7                  one history
+    python -m tests.simulation --seed 0 --histories 1000 as many, from that seed on
+    python -m tests.simulation --seed 7 --keep 0-3,7     a part of one
+    python -m tests.simulation --seed 7 --trace          what happened, line by line
+    ... --histories 1000 --rows    and which rows of the reflector's table were taken, how often
+
+Exits with 1 if a promise was broken, and says how to repeat that with as little as possible.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+from aioinformer.testing.simulation.loop import Stuck
+from tests.simulation.checks.promises import judge
+from tests.simulation.checks.violation import Violation
+from tests.simulation.generator import draw
+from tests.simulation.plan import Plan
+from tests.simulation.runner import (
+    REAL,
+    Row,
+    explain,
+    parse_ranges,
+    rows_taken,
+    show_rows,
+    simulate,
+)
+from tests.simulation.world import Parts
+
+
+def main(arguments: Sequence[str] | None = None, *, parts: Parts = REAL) -> int:
+    """Run what the command line says; the exit status.
+
+    Args:
+        arguments: the command line, ``sys.argv`` if there is none.
+        parts: what histories are made of; the library's own, unless another one is judged.
+    """
+    options = _parser().parse_args(arguments)
+    rows: Counter[Row] = Counter()
+    for seed in range(options.seed, options.seed + options.histories):
+        plan: Plan = draw(seed)
+        if options.keep is not None:
+            plan = plan.keep(options.keep)
+        violation = _run(plan, parts, rows, trace=options.trace)
+        if violation is not None:
+            whole = options.keep is None and not options.trace
+            _say(explain(plan, violation, parts) if whole else f"seed {seed}: {violation}")
+            return 1
+    if options.rows:
+        _say(show_rows(rows))
+    return 0
+
+
+def _run(plan: Plan, parts: Parts, rows: Counter[Row], *, trace: bool) -> Violation | None:
+    try:
+        history = simulate(plan, parts)
+    except Stuck as stuck:
+        return Violation(9, str(stuck), time=plan.ends)
+    rows += rows_taken([history])
+    _say(history.trace().rstrip("\n") if trace else repr(history))
+    try:
+        judge(history)
+    except Violation as violation:
+        return violation
+    return None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.simulation",
+        description="Run informers through hours of faults in simulated time.",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="the (first) history")
+    parser.add_argument("--histories", type=int, default=1, help="how many, one seed after another")
+    parser.add_argument("--keep", type=parse_ranges, help="the steps to carry out, as in 0-3,7")
+    parser.add_argument("--trace", action="store_true", help="print what happened, line by line")
+    parser.add_argument("--rows", action="store_true", help="print the table and its counts")
+    return parser
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Checks that hold a recorded history to what the library promises."""

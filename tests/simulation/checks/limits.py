@@ -1,0 +1,340 @@
+"""How an informer behaves towards its surroundings: promises 8, 9, 10 and 11.
+
+Towards memory, towards the loop that it lives in, towards whoever operates it, and towards the
+server.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+
+from aioinformer._core.listwatch.backoff import BackoffPolicy
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.transitions import Phase
+from tests.simulation.checks.violation import Violation
+from tests.simulation.network import CHUNK_LINES
+from tests.simulation.plan import InformerSpec
+from tests.simulation.records import History, ProblemReported, Request, Sample, Transition
+
+SLACK = 1
+"""A re-created object is two events, so that a mailbox may hold one too many."""
+MARKS = 4
+"""Entries of a queue beside changes: a new state, a resync, a bookmark; the tail of a chunk."""
+BATCHES = 3
+"""A mailbox's batches beside the diff of a list: a replay, its mark, a resync."""
+DIFF = 256
+"""Events in a batch of a diff, but for the last one."""
+
+POLICY = BackoffPolicy()
+"""What the informers of a history have."""
+SHORT = 0.5
+"""Seconds: a watch that ends sooner, with no change in it, was certainly not served."""
+DRIFT = 1.0
+"""Seconds by which times in a history may be off, in favour of the accused."""
+EPSILON = 1e-6
+
+
+# -- 8 -----------------------------------------------------------------------------------------
+
+
+def judge_bounds(history: History, spec: InformerSpec, samples: list[Sample]) -> None:
+    """Mailboxes and the queue hold no more than they may.
+
+    Raises:
+        Violation: one holds more.
+    """
+    joined = {each.listener.name: each for each in history.joined}
+    keys = {each.key for each in history.writes if spec.namespace in (None, each.key.namespace)}
+    for sample in samples:
+        if sample.queued > spec.high_mark + CHUNK_LINES + MARKS:
+            what = f"the queue holds {sample.queued}, its high mark is {spec.high_mark}"
+            raise Violation(8, what, time=sample.time, evidence=[sample])
+        for sample_listener in sample.listeners:
+            merges = joined[sample_listener.listener].listener.overflow == "coalesce"
+            if sample_listener.pending > max(sample_listener.limit + SLACK, 2 * len(keys) * merges):
+                what = f"a mailbox holds {sample_listener.pending} of {sample_listener.limit}"
+                raise Violation(8, what, time=sample.time, evidence=[sample, sample_listener])
+            if sample_listener.batches > BATCHES + 1 + 2 * len(keys) // DIFF:
+                what = f"a mailbox holds {sample_listener.batches} batches, for {len(keys)} keys"
+                raise Violation(8, what, time=sample.time, evidence=[sample, sample_listener])
+
+
+# -- 9 -----------------------------------------------------------------------------------------
+
+
+def judge_liveness(history: History) -> None:
+    """Everything has ended, and nothing went wrong behind anybody's back.
+
+    Raises:
+        Violation: something was left.
+    """
+    end = history.ending
+    left = {
+        "tasks are left": end.tasks,
+        "waits did not end": end.waits,
+        "the event loop complained": end.complaints,
+        "tasks have failed": tuple(filter(None, end.failures)),
+        "requests are left open": (end.requests,) if end.requests else (),
+    }
+    for what, found in left.items():
+        if found:
+            raise Violation(9, what, time=end.time, evidence=found)
+
+
+# -- 10 ----------------------------------------------------------------------------------------
+
+EXPECTED = "no WatchList is to be had, so it is listed: "
+"""How the log begins to tell of a failure that some servers always answer with."""
+
+WELL = {
+    *((phase, outcome) for phase in Phase for outcome in (Outcome.MORE, Outcome.COMPLETE)),
+    (Phase.WATCH, Outcome.ENDED),
+}
+"""How requests end when nothing is wrong."""
+LOOKS = (Outcome.SERVED, Outcome.APPEARED, Outcome.API_VERSION_CHANGED, Outcome.NOT_SERVED)
+ANSWERS = {
+    (Phase.FRESHNESS_CHECK, Outcome.REWOUND),
+    *((Phase.DISCOVERY, each) for each in LOOKS),
+}
+"""What was asked after a failure. No failures of their own: nothing is told of them (of a rewind it
+is when the state was read again)."""
+LONG_INTERVAL = 230.0
+"""Seconds: a watch that is silent where bookmarks are taken to be so far apart is as usual."""
+
+
+def judge_reporting(history: History, spec: InformerSpec, samples: list[Sample]) -> None:
+    """Every failure was logged, counted and told to the error hook, and is what health shows
+    while it waits.
+
+    Raises:
+        Violation: one was not.
+    """
+    _judge_logs(history)
+    transitions = [each for each in history.transitions if each.informer == spec.name]
+    for each in transitions:
+        _judge_outcome(each)
+    problems = [each for each in history.problems if each.informer == spec.name]
+    reported = Counter(each.cause for each in problems if not _is_not_a_request(each))
+    failed = (
+        each
+        for each in transitions
+        if each.row not in WELL | ANSWERS and not _is_expected_idle_timeout(each)
+    )
+    found = Counter(each.outcome.name.lower() for each in failed)
+    if reported != found:
+        what = (
+            f"the error hook of {spec.name} was told of {dict(reported)}, there were {dict(found)}"
+        )
+        raise Violation(10, what, time=history.ending.time)
+    _judge_rejected(history, spec, problems)
+    requests = [each for each in problems if each.phase != "handler"]  # those count by listener
+    counted = Counter((each.informer, each.phase, _kind(each.error)) for each in requests)
+    measured = {key: times for key, times in history.counted.items() if key[0] == spec.name}
+    if counted != measured:
+        what = f"metrics counted {measured}, there were {dict(counted)}"
+        raise Violation(10, what, time=history.ending.time)
+    rewinds = [each.order for each in problems if each.phase == "rewind"]
+    failures = [each for each in problems if not _is_not_a_request(each)]
+    orders = [each.order for each in failures]
+    for sample in samples:
+        if sample.rewinds != bisect_left(rewinds, sample.order):
+            what = f"health shows {sample.rewinds} rewinds, {len(rewinds)} were announced"
+            raise Violation(10, what, time=sample.time, evidence=[sample])
+        newest = bisect_left(orders, sample.order)
+        shown = failures[newest - 1].error if newest else ""
+        waiting = sample.condition == "waiting"
+        if waiting and (sample.error != shown or sample.retry_in is None or not shown):
+            what = f"health doesn't show what happened last ({shown or 'nothing'})"
+            raise Violation(10, what, time=sample.time, evidence=[sample])
+
+
+def _is_expected_idle_timeout(transition: Transition) -> bool:
+    """Whether it is a silence that has come again and again: no failure."""
+    long_interval = (
+        transition.bookmark_interval is not None and transition.bookmark_interval >= LONG_INTERVAL
+    )
+    return long_interval and transition.row == (Phase.WATCH, Outcome.IDLE_TIMEOUT)
+
+
+def _is_not_a_request(problem: ProblemReported) -> bool:
+    """Whether it is no request that failed."""
+    return (
+        problem.phase in ("rewind", "object", "handler") or problem.cause == "api_version_changed"
+    )
+
+
+def _judge_rejected(history: History, spec: InformerSpec, problems: list[ProblemReported]) -> None:
+    """What isn't cached is logged, and the error hook is told of it."""
+    reported = sum(each.phase == "object" for each in problems)
+    of, stays = f"{spec.name}: ", "; what was cached of it stays"
+    logged = sum(
+        each.message.startswith(of) and each.message.endswith(stays) for each in history.logs
+    )
+    if reported != logged:
+        what = f"{spec.name} logged {logged} rejections, the error hook was told of {reported}"
+        raise Violation(10, what, time=history.ending.time)
+
+
+def _judge_logs(history: History) -> None:
+    said = (log.message.partition(": ")[2] for log in history.logs)
+    logged = Counter(each.removeprefix(EXPECTED) for each in said)
+    failed = Counter(each.failure for each in history.requests if each.failure)
+    for failure, times in failed.items():
+        if logged[failure] < times:
+            what = f"{failure!r} happened {times} times and was logged {logged[failure]} times"
+            time = next(each.time for each in history.requests if each.failure == failure)
+            raise Violation(10, what, time=time)
+
+
+def _judge_outcome(transition: Transition) -> None:
+    """A request that failed was not taken for one that went well."""
+    request = transition.request
+    lasted = (request.ended or request.time) - request.time
+    expired = request.expired and transition.outcome not in (
+        Outcome.EXPIRED,
+        Outcome.VERSION_TOO_LARGE,
+    )
+    unserved = request.kind == "watch" and not request.changes and lasted < SHORT
+    if expired or (transition.row in WELL and (request.failure or unserved)):
+        what = f"a request that failed was taken for {transition.outcome.name}"
+        raise Violation(
+            10, what, time=transition.time, evidence=[request, request.failure, transition]
+        )
+
+
+def _kind(error: str) -> str:
+    return error.partition(":")[0]
+
+
+# -- 11 ----------------------------------------------------------------------------------------
+
+AT_ONCE = {
+    (Phase.WATCH, Outcome.IDLE_TIMEOUT),
+    (Phase.FRESHNESS_CHECK, Outcome.REWOUND),
+    (Phase.DISCOVERY, Outcome.APPEARED),
+}
+"""What is followed by another question, not by the same one again."""
+ONCE_AT_ONCE = {
+    *(
+        (phase, outcome)
+        for phase in Phase
+        for outcome in (Outcome.EXPIRED, Outcome.VERSION_TOO_LARGE)
+    ),
+    *(
+        (Phase.WATCHLIST, each)
+        for each in (Outcome.BAD_REQUEST, Outcome.ERROR_EVENT, Outcome.WATCHLIST_TIMEOUT)
+    ),
+} - {
+    (phase, outcome)
+    for phase in (Phase.FRESHNESS_CHECK, Phase.DISCOVERY)
+    for outcome in (Outcome.EXPIRED, Outcome.VERSION_TOO_LARGE)
+}
+"""What may be followed at once by another way to ask, if it is the first failure of an outage."""
+FALLBACKS = {Outcome.BAD_REQUEST, Outcome.ERROR_EVENT, Outcome.WATCHLIST_TIMEOUT}
+"""After one of these no WatchList is asked for in a while."""
+REMEMBERED = 1000.0
+"""Seconds of it that are looked at; the library means half an hour."""
+NO_REASON = {Outcome.ACCESS_DENIED, Outcome.THROTTLED}
+"""These say nothing of WatchLists."""
+SPACE = 20.0
+"""Seconds between the beginnings of watches that are cut short."""
+
+BUDGET = (10.0, 5)
+"""In any ten seconds, so many requests that follow a failure."""
+LATER = (60.0, 3)
+"""And so many a minute when nothing has lasted longer than ``QUICK`` for ``LONG``."""
+LONG = 120.0
+QUICK = 5.0
+
+
+def judge_politeness(history: History) -> None:
+    """After a failure nobody is asked before the backoff allows it, or the server.
+
+    Worked out anew from the policy: the ``k``-th failure since a quiet time is followed by at
+    least ``initial × factor ** (k - 1)`` seconds, but for the first one if there is another way
+    to ask. Then counted, whatever the policy: the budget.
+
+    Raises:
+        Violation: somebody was.
+    """
+    for spec in history.plan.informers:
+        requests = [each for each in history.requests if each.informer == spec.name]
+        transitions = [each for each in history.transitions if each.informer == spec.name]
+        pairs = list(zip(transitions, requests[1:], strict=False))
+        _judge_waits(pairs)
+        _judge_budget(pairs)
+        _judge_fallback(pairs)
+
+
+def _judge_waits(pairs: list[tuple[Transition, Request]]) -> None:
+    failures, waited_until, brief = 0, float("-inf"), False
+    for transition, following in pairs:
+        was_brief, brief = brief, transition.row == (Phase.WATCH, Outcome.SHORT_WATCH)
+        if brief and was_brief and following.time - transition.request.time < SPACE - DRIFT:
+            raise _too_soon(
+                transition, following, f"a watch that was cut short allows it after {SPACE}"
+            )
+        if brief or transition.row in WELL or transition.row in AT_ONCE:
+            continue
+        if transition.time - waited_until >= POLICY.reset_after - DRIFT:
+            failures = 0
+        failures += 1
+        least = min(POLICY.maximum, POLICY.initial * POLICY.factor ** min(failures - 1, 64))
+        if failures == 1 and transition.row in ONCE_AT_ONCE:
+            least = 0.0
+        least = max(least, transition.request.retry_after)
+        if following.time - transition.time < least - EPSILON:
+            raise _too_soon(
+                transition, following, f"failure {failures} allows it after {least:.3f} s"
+            )
+        waited_until = following.time
+
+
+def _too_soon(transition: Transition, following: Request, why: str) -> Violation:
+    what = f"asked after {following.time - transition.time:.3f} s, {why}"
+    evidence = [transition.request, transition, transition.request.failure, following]
+    return Violation(11, what, time=following.time, evidence=evidence)
+
+
+def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
+    since: float | None = None
+    early: list[Request] = []
+    late: list[Request] = []
+    for transition, following in pairs:
+        # Watches that are cut short have a distance of their own.
+        quick = (
+            transition.time - transition.request.time <= QUICK
+            and transition.outcome is not Outcome.SHORT_WATCH
+        )
+        since = (transition.request.time if since is None else since) if quick else None
+        if transition.row not in WELL:
+            early.append(following)
+            if since is not None and following.time - since >= LONG:
+                late.append(following)
+    _judge_count(early, *BUDGET)
+    _judge_count(late, *LATER)
+
+
+def _judge_count(asked: list[Request], seconds: float, most: int) -> None:
+    """No ``seconds`` have more than ``most`` of these."""
+    for first, last in zip(asked, asked[most:], strict=False):
+        if last.time - first.time < seconds - DRIFT:
+            what = f"more than {most} requests follow failures in {seconds:.0f} s"
+            evidence = [each for each in asked if first.time <= each.time <= last.time]
+            raise Violation(11, what, time=last.time, evidence=evidence)
+
+
+def _judge_fallback(pairs: list[tuple[Transition, Request]]) -> None:
+    """What is known of WatchLists is remembered, and nothing else is taken for it."""
+    until = float("-inf")
+    for transition, following in pairs:
+        streaming = transition.phase is Phase.WATCHLIST
+        if streaming and transition.outcome in FALLBACKS:
+            until = transition.time + REMEMBERED
+        if following.kind == "watchlist" and following.time < until:
+            what = "a WatchList is asked for again, which does not work here"
+            raise Violation(11, what, time=following.time, evidence=[transition, following])
+        if streaming and transition.outcome in NO_REASON and following.kind != "watchlist":
+            what = "lists are used instead of WatchLists, for no good reason"
+            raise Violation(11, what, time=following.time, evidence=[transition, following])

@@ -1,0 +1,281 @@
+"""The promises, as assertions over a history.
+
+One function a promise, in the order of the design's section 6; what concerns one listener is in
+``check``, ``calls``, ``repetition`` and ``endings``, what the server held in ``oracle``, requests
+and memory in ``manners``. ``judge`` raises the first violation; it knows nothing of how the
+history came about.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NoReturn
+
+from aioinformer._core.objects.kube_object import ObjectKey
+from tests.simulation.checks.handler_calls import judge_calls, judge_departures, judge_resyncs
+from tests.simulation.checks.idle_timeouts import judge_idle_timeouts
+from tests.simulation.checks.limits import (
+    judge_bounds,
+    judge_liveness,
+    judge_politeness,
+    judge_reporting,
+)
+from tests.simulation.checks.oracle import Oracle, Rewinds, TimelineCursor
+from tests.simulation.checks.ordering import OrderingCheck
+from tests.simulation.checks.violation import Violation
+from tests.simulation.plan import InformerSpec, ListenerSpec
+from tests.simulation.records import EventDelivered, History, ListenerSample, Sample, State
+
+PROMPT = 2.0
+"""Seconds that a quick listener may wait for its next event: none, but for what the clock costs."""
+
+_PROMPT = ("quick", "raising", "stream", "interrupted", "merged")
+
+
+def judge(history: History) -> None:
+    """Hold a history to the promises.
+
+    Raises:
+        Violation: one was broken.
+    """
+    judge_liveness(history)
+    delivered: dict[str, list[EventDelivered]] = {}
+    for each in history.delivered:
+        delivered.setdefault(each.listener, []).append(each)
+    for spec in history.plan.informers:
+        samples = [each for each in history.samples if each.informer == spec.name]
+        rewinds = Rewinds(history, spec.name)
+        rewinds.judge()
+        oracle = Oracle(history.writes, spec, history.restores)
+        _judge_states([each for each in samples if each.order < rewinds.lost], oracle, rewinds)
+        _judge_synced(history, spec, samples)
+        checks = _check_order(history, spec, oracle, delivered, rewinds)
+        _judge_promptness(history, samples, delivered)
+        _judge_latches(samples, checks, history)
+        judge_bounds(history, spec, samples)
+        judge_reporting(history, spec, samples)
+        judge_calls(history, spec, samples[-1], delivered)
+        if samples[-1].order < rewinds.lost:
+            judge_resyncs(history, spec, samples[-1], checks)
+            _judge_convergence(history, samples[-1], oracle, checks)
+    judge_departures(history, delivered)
+    judge_idle_timeouts(history)
+    judge_politeness(history)
+
+
+# -- 3: a true past state; 4: never half of a new one ------------------------------------------
+
+
+def _judge_states(samples: list[Sample], oracle: Oracle, rewinds: Rewinds) -> None:
+    """Each sample shows what the server had at its version: on the timeline of the one before, or
+    on a later one, if the server was announced to have gone back.
+    """
+    cursors = oracle.cursors(until=samples[-1].order) if samples else []
+    before: Sample | None = None
+    undone = 0
+    for sample in (each for each in samples if each.version):
+        now = next((each for each in cursors if _is_true(sample, each)), None)
+        if now is None:
+            if not sample.state and rewinds.not_served(sample.order):
+                continue
+            _not_true(sample, before, cursors[0])
+        if now is not cursors[0]:
+            undone += before is not None and int(before.version) > now.backup_version
+            cursors = cursors[cursors.index(now) :]
+        if undone > rewinds.by(sample.order):
+            what = f"the cache goes back to rv={sample.version}, and nobody was told"
+            raise Violation(2, what, time=sample.time, evidence=[before, sample])
+        if sample.index is not None:
+            _judge_index(sample, oracle)
+        before = sample
+
+
+def _is_true(sample: Sample, cursor: TimelineCursor) -> bool:
+    if int(sample.version) < cursor.version:
+        return False
+    return _without(cursor.to(int(sample.version)), sample) == _without(sample.state, sample)
+
+
+def _without(state: State, sample: Sample) -> State:
+    if not sample.rejected:
+        return state
+    return {key: version for key, version in state.items() if str(key) not in sample.rejected}
+
+
+def _not_true(sample: Sample, before: Sample | None, cursor: TimelineCursor) -> NoReturn:
+    if before is not None and int(before.version) > int(sample.version):
+        what = f"the cache goes back from rv={before.version} to rv={sample.version}"
+        raise Violation(2, what, time=sample.time, evidence=[before, sample])
+    state, shown = _without(cursor.to(int(sample.version)), sample), _without(sample.state, sample)
+    wrong = sorted(key for key in state.keys() | shown.keys() if state.get(key) != shown.get(key))
+    key = wrong[0]
+    what = (
+        f"{sample.informer} shows {shown.get(key)} where the server had {state.get(key)}, "
+        f"and differs at {len(wrong)} of {len(state)} keys"
+    )
+    promise = 10 if state and not sample.state else 3
+    raise Violation(promise, what, time=sample.time, key=key, evidence=[sample])
+
+
+def _judge_index(sample: Sample, oracle: Oracle) -> None:
+    """An index leads to exactly the objects that the cache holds under its values."""
+    expected: dict[str, set[ObjectKey]] = {}
+    for key, version in sample.state.items():
+        write = oracle.stored.get((key, version))
+        if write is not None:
+            expected.setdefault(write.node, set()).add(key)
+    found = sample.index or {}
+    for value in sorted(expected.keys() | found.keys()):
+        wrong = sorted(expected.get(value, set()) ^ found.get(value, frozenset()))
+        if wrong:
+            what = f"the index of {sample.informer} is wrong at {value}"
+            raise Violation(3, what, time=sample.time, key=wrong[0], evidence=[sample])
+
+
+# -- 6: synced ---------------------------------------------------------------------------------
+
+
+def _judge_synced(history: History, spec: InformerSpec, samples: list[Sample]) -> None:
+    read = min(
+        (
+            each.initial_list_complete
+            for each in history.requests
+            if each.informer == spec.name and each.initial_list_complete and each.kind != "probe"
+        ),
+        default=None,
+    )
+    latched = False
+    for sample in samples:
+        if latched and not sample.synced:
+            raise Violation(6, "synced did not last", time=sample.time, evidence=[sample])
+        if sample.synced and (read is None or read > sample.order):
+            what = "synced before a whole state was read"
+            raise Violation(6, what, time=sample.time, evidence=[sample])
+        if not sample.synced and (sample.state or sample.version):
+            what = "there are objects before the first full state"
+            raise Violation(6, what, time=sample.time, evidence=[sample])
+        latched = sample.synced
+
+
+# -- listeners ---------------------------------------------------------------------------------
+
+
+def _check_order(
+    history: History,
+    spec: InformerSpec,
+    oracle: Oracle,
+    delivered: dict[str, list[EventDelivered]],
+    rewinds: Rewinds,
+) -> dict[str, OrderingCheck]:
+    left = {each.listener: each for each in history.left}
+    checks: dict[str, OrderingCheck] = {}
+    for joined in history.joined:
+        name = joined.listener.name
+        if joined.listener.informer != spec.name:
+            continue
+        events = delivered.get(name, [])
+        if name in left and events and events[-1].order > left[name].order:
+            what = f"{name} is told something after it has left"
+            raise Violation(2, what, time=events[-1].time, evidence=[left[name], events[-1]])
+        check = checks[name] = OrderingCheck(joined, events, oracle, rewinds)
+        check.judge()
+    return checks
+
+
+def _judge_latches(
+    samples: list[Sample], checks: dict[str, OrderingCheck], history: History
+) -> None:
+    synced: set[str] = set()
+    for sample in samples:
+        for sample_listener in sample.listeners:
+            if sample_listener.synced and sample_listener.listener not in synced:
+                synced.add(sample_listener.listener)
+                checks[sample_listener.listener].judge_latch(sample, sample_listener)
+            elif not sample_listener.synced and sample_listener.listener in synced:
+                what = f"synced of {sample_listener.listener} did not last"
+                raise Violation(6, what, time=sample.time, evidence=[sample])
+    for sample_listener in samples[-1].listeners:
+        if not sample_listener.synced and sample_listener.listener not in _stuck(history):
+            what = f"{sample_listener.listener} never was synced"
+            raise Violation(9, what, time=samples[-1].time, evidence=[samples[-1], sample_listener])
+
+
+def _judge_promptness(
+    history: History, samples: list[Sample], delivered: dict[str, list[EventDelivered]]
+) -> None:
+    """A listener that is quick hears what waits for it at once, whatever others do (promise 7)."""
+    left = {each.listener: each.time for each in history.left}
+    left |= {each.listener: each.time for each in history.overflowed}
+    for joined in history.joined:
+        name, merges = joined.listener.name, joined.listener.overflow == "coalesce"
+        if not _is_prompt(joined.listener):
+            continue
+        events = delivered.get(name, [])
+        following = 0
+        for sample, later in pairwise((*samples, samples[-1])):
+            while following < len(events) and events[following].order < sample.order:
+                following += 1
+            if not _waits(sample, name):
+                continue
+            delivered_at = events[following].time if following < len(events) else float("inf")
+            until = min(delivered_at, left.get(name, delivered_at))
+            if merges:  # it may come to nothing, and is told no more then
+                until = min(until, later.time if _waits(later, name) else sample.time)
+            if until > sample.time + PROMPT:
+                what = f"{name} has something to hear, and hears it at {delivered_at:.6f} s"
+                raise Violation(7, what, time=sample.time, evidence=[sample, *sample.listeners])
+
+
+def _waits(sample: Sample, name: str) -> bool:
+    return any(_waits_for(sample_listener, name) for sample_listener in sample.listeners)
+
+
+def _waits_for(sample_listener: ListenerSample, name: str) -> bool:
+    return (
+        sample_listener.listener == name
+        and sample_listener.pending > 0
+        and not sample_listener.dropping
+    )
+
+
+def _is_prompt(spec: ListenerSpec) -> bool:
+    return spec.behaviour in _PROMPT and not spec.delay
+
+
+def _stuck(history: History) -> set[str]:
+    return {each.listener.name for each in history.joined if each.listener.behaviour == "stuck"}
+
+
+# -- 1: convergence ----------------------------------------------------------------------------
+
+
+def _judge_convergence(
+    history: History, last: Sample, oracle: Oracle, checks: dict[str, OrderingCheck]
+) -> None:
+    unknown = sorted(last.rejected - {str(key) for key in oracle.final})
+    if unknown:
+        what = f"{last.informer} still rejects {unknown[0]}, which the server has no more"
+        raise Violation(1, what, time=last.time, evidence=[last])
+    expected, shown = _without(oracle.final, last), _without(last.state, last)
+    if expected != shown:
+        wrong = sorted(
+            key for key in expected.keys() | shown.keys() if expected.get(key) != shown.get(key)
+        )
+        key = wrong[0]
+        what = (
+            f"{last.informer} shows {shown.get(key)} where the server has {expected.get(key)}, "
+            f"{history.plan.settle:g} s after the last step; {len(wrong)} keys differ"
+        )
+        raise Violation(1, what, time=last.time, key=key, evidence=[last])
+    there = {sample_listener.listener for sample_listener in last.listeners} - _stuck(history)
+    for name in sorted(there):
+        held, selected = checks[name].held, checks[name].selected(last.state)
+        wrong = sorted(
+            key
+            for key in held.keys() | selected.keys()
+            if not checks[name].stands_for(key, held.get(key), selected.get(key))
+        )
+        if wrong:
+            key = wrong[0]
+            what = f"{name} was told {held.get(key)}, the cache shows {selected.get(key)}"
+            raise Violation(1, what, time=last.time, key=key, evidence=[last])

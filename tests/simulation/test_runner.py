@@ -1,0 +1,122 @@
+"""A failure can be repeated: a seed has one trace, and the command line shows it again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.simulation import mutants
+from tests.simulation.__main__ import main
+from tests.simulation.generator import draw
+from tests.simulation.runner import command, examine, explain, parse_ranges, ranges, simulate
+from tests.simulation.world import Parts
+
+SEED = 5
+
+
+def trace(*arguments: str, hash_seed: str) -> bytes:
+    """What another process prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.simulation", "--trace", *arguments],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_a_trace_is_the_same_in_every_process_whatever_hashes_are() -> None:
+    first = trace("--seed", str(SEED), hash_seed="0")
+    assert first.count(b"\n") > 1000
+    assert first == trace("--seed", str(SEED), hash_seed="0")
+    assert first == trace("--seed", str(SEED), hash_seed="1")
+    assert first == trace("--seed", str(SEED), hash_seed="random")
+    assert first.decode() == simulate(draw(SEED)).trace()
+    assert first != trace("--seed", str(SEED + 1), hash_seed="0")
+
+
+def test_a_part_of_a_history_is_repeated_as_well() -> None:
+    kept = [*range(40), 77, 300]
+    expected = simulate(draw(SEED).keep(kept)).trace()
+    assert trace("--seed", str(SEED), "--keep", ranges(kept), hash_seed="0").decode() == expected
+
+
+def test_an_explanation_has_the_seed_the_least_and_the_line_that_repeats_it() -> None:
+    parts = Parts(informer=mutants.LosesIndexEntries)
+    plan = draw(SEED)
+    violation = examine(plan, parts)
+    assert violation is not None
+    text = explain(plan, violation, parts, budget=60)
+    assert f"seed {SEED}: promise 3" in text
+    repeat = text.splitlines()[-1].split()
+    assert repeat[:5] == [
+        "PYTHONHASHSEED=0",
+        "python",
+        "-m",
+        "tests.simulation",
+        "--seed",
+    ]
+    kept = parse_ranges(repeat[repeat.index("--keep") + 1])
+    assert len(kept) <= 5, text
+    again = examine(plan.keep(kept), parts)
+    assert again is not None
+    assert again.promise == 3
+    assert str(again) in text
+
+
+def test_the_command_line_runs_several_histories(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seed", "3", "--histories", "2"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("<History seed=3 writes=5")
+    assert second.startswith("<History seed=4 ")
+
+
+def test_the_command_line_explains_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    parts = Parts(informer=mutants.LosesIndexEntries)
+    assert main(["--seed", "3", "--histories", "9"], parts=parts) == 1
+    explained = capsys.readouterr().out
+    assert "seed 3: promise 3" in explained
+    words = explained.splitlines()[-1].split()
+    assert main(words[words.index("--seed") :], parts=parts) == 1
+    repeated = capsys.readouterr().out
+    assert " stores " in repeated, "the trace"
+    assert repeated.splitlines()[-2].startswith("seed 3: promise 3")
+
+
+def test_a_history_that_never_ends_breaks_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
+    parts = Parts(informer=mutants.BusyWaits)
+    assert main(["--seed", "3", "--keep", "none"], parts=parts) == 1
+    assert "promise 9 (liveness)" in capsys.readouterr().out
+    violation = examine(draw(3).keep([]), parts)
+    assert violation is not None
+    assert "time stands still; tasks:" in str(violation)
+
+
+def test_a_history_of_nothing_is_a_history(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(draw(1), []).endswith("--seed 1 --keep none --trace")
+    assert main(["--seed", "1", "--keep", "none"]) == 0
+    assert "writes=0 faults=0" in capsys.readouterr().out
+
+
+def test_the_command_line_shows_which_rows_were_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seed", "3", "--histories", "3", "--rows"]) == 0
+    *_, stream, lists, page, watch, check, discovery = capsys.readouterr().out.splitlines()
+    assert stream.startswith("WATCHLIST       EXPIRED=")
+    assert lists.startswith("LIST            EXPIRED=")
+    assert page.startswith("PAGE            EXPIRED=")
+    assert int(watch.partition("ENDED=")[2].split()[0]) > 0
+    assert (check.split()[0], discovery.split()[0]) == ("FRESHNESS_CHECK", "DISCOVERY")
+
+
+@given(st.sets(st.integers(0, 50)))
+def test_ranges_are_read_as_written(numbers: set[int]) -> None:
+    assert parse_ranges(ranges(numbers) or "none") == sorted(numbers)
+
+
+def test_ranges_are_short() -> None:
+    assert ranges([3, 1, 2, 9]) == "1-3,9"
