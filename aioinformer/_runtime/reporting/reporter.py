@@ -14,9 +14,9 @@ from inspect import iscoroutinefunction
 from typing import TypeAlias
 
 from aioinformer._core.instrumentation import InformerTrace, Metrics
-from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import AnyRequest, Verb
-from aioinformer._core.listwatch.transitions import TRANSITIONS, NextRequest, Phase
+from aioinformer._core.listwatch.transitions import Learn, LogLevel, NextRequest, Transition
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.reporting.health import InformerState, ReflectorStatus, describe_error
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
@@ -87,17 +87,7 @@ def call_hook(on_error: OnError | None, problem: Problem, log: logging.Logger) -
         log.exception("the error hook raised when it was told of %s", problem)
 
 
-_SUCCESSES = frozenset({Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED})
-"""How requests end when nothing is wrong."""
-
-_NO_WATCH_LIST = frozenset(
-    outcome
-    for outcome, rule in TRANSITIONS[Phase.WATCHLIST].items()
-    if rule.next_request is NextRequest.LIST
-)
-"""How a WatchList ends where the server has none: an older one, or one whose storage can't. That is
-to be expected and costs nothing but the attempt; what is wrong with the request as such, the list
-that follows says again."""
+_LEVELS: dict[LogLevel, int] = {"info": logging.INFO, "warning": logging.WARNING}
 
 _REQUEST_STATES: dict[Verb, InformerState] = {"list": "listing", "watchlist": "listing"}
 """What the informer does while a request is under way. A watch counts when it is open."""
@@ -171,43 +161,37 @@ class InformerReporter:
         """The server has just shown that what was read is up to date."""
         self.status.fresh_at = now
 
-    def request_ended(self, outcome: Outcome, error: FetchError | None, delay: float) -> None:
-        """A request has ended.
+    def request_ended(self, end: RequestEnd, transition: Transition, delay: float) -> None:
+        """Record that a request has ended.
 
         Args:
-            outcome: what that means.
-            error: with what it ended; ``None`` if there is nothing to say.
-            delay: seconds to the next one.
+            end: the outcome, and the error to report.
+            transition: the table row of the outcome.
+            delay: seconds to the next request.
         """
-        cause = outcome.name.lower()
+        cause, error = end.outcome.name.lower(), end.error
         seconds = self._clock() - self._requested_at
         self.metrics.request_ended(self.label, self._verb, cause, seconds)
         self.trace.ended(cause, error)
-        if outcome is Outcome.COMPLETE and self._verb == "list":
+        if end.outcome is Outcome.COMPLETE and self._verb == "list":
             self.trace.complete()
         if error is not None:
-            self._log(outcome, error)
+            self._log_end(error, transition)
             self.status.record_error(error)
             self._report(self._verb, cause, error, delay)
-        elif outcome in _SUCCESSES:
+        elif transition.ending.healthy:
             self.status.clear_error()
-        if outcome in (
-            Outcome.COMPLETE,
-            Outcome.SERVED,
-            Outcome.APPEARED,
-            Outcome.API_VERSION_CHANGED,
-        ):
+        if Learn.SERVED in transition.learn:
             self.status.absent = False
         if delay:
             self.status.schedule_retry(delay)
 
-    def _log(self, outcome: Outcome, error: FetchError) -> None:
-        begun = self.status.state == "listing" and self._verb == "watchlist"
-        if begun and outcome in _NO_WATCH_LIST:
-            said = "%s: no WatchList is to be had, so it is listed: %s"
-            log.info(said, self._informer, describe_error(error))
+    def _log_end(self, error: FetchError, transition: Transition) -> None:
+        if transition.next_request is NextRequest.LIST:
+            said = "%s: WatchList is not available, falling back to LIST: %s"
         else:
-            log.warning("%s: %s", self._informer, describe_error(error))
+            said = "%s: %s"
+        log.log(_LEVELS[transition.log], said, self._informer, describe_error(error))
 
     def request_cancelled(self) -> None:
         """A request was cut short, since the informer ends."""

@@ -14,18 +14,13 @@ clock.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from aioinformer._client.api.resource_writer import ClientWriter
-from aioinformer._client.api.scheduler import (
-    Permit,
-    ReflectorLane,
-    RequestScheduler,
-    ScheduledStream,
-)
+from aioinformer._client.api.scheduler import ReflectorLane, RequestScheduler
 from aioinformer._client.http.request import Timeouts
 from aioinformer._core.listwatch.requests import (
     DiscoveryRequest,
@@ -163,7 +158,7 @@ class ClusterListerWatcher:
     """Whether it may be asked for a WatchList; what the cluster says to that is its features'."""
 
     @asynccontextmanager
-    async def list(self, request: ListRequest) -> AsyncGenerator[ScheduledStream]:
+    async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The bytes of a page.
 
         Raises:
@@ -171,14 +166,15 @@ class ClusterListerWatcher:
             TransportError: there is no answer, or not all of it.
         """
         query = request.query() | self._selector_params()
-        async with self._drive_request("list", request) as (turn, passage):
+        async with self._drive_request("list", request) as passage:
             await self._start_response(passage, query)
             body = queries.list_page(self.cluster, self.resource, self.namespace, query)
             async with aclosing(passage.transfer(split_chunks(body))) as chunks:
-                yield turn.open_stream(chunks)
+                self.lane.record_response()
+                yield chunks
 
     @asynccontextmanager
-    async def watch(self, request: WatchRequest) -> AsyncGenerator[ScheduledStream]:
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The bytes of a stream of events, until it ends or the context is left.
 
         Raises:
@@ -186,16 +182,21 @@ class ClusterListerWatcher:
             TransportError: there is no answer, or it breaks off.
         """
         query = request.query() | self._selector_params()
-        async with self._drive_request("watch", request) as (turn, passage):
+        async with self._drive_request("watch", request) as passage:
             await self._start_response(passage, query)
             watch = queries.start_watch(
                 self.cluster, self.resource, self.namespace, query, now=self.clock.now
             )
             try:
                 async with aclosing(passage.transfer(passage.watch_lines(watch))) as lines:
-                    yield turn.open_stream(lines)
+                    self.lane.record_response()
+                    yield lines
             finally:
                 watch.close()
+
+    def release_list_slot(self) -> None:
+        """Let another informer begin: the initial list of the open WatchList is complete."""
+        self.lane.release_list_slot()
 
     async def discover(self) -> Resource | None:
         """The resource as the cluster serves it now, when it is its turn; in another version, if
@@ -224,11 +225,11 @@ class ClusterListerWatcher:
     @asynccontextmanager
     async def _drive_request(
         self, verb: Literal["list", "watch"], request: Request
-    ) -> AsyncGenerator[tuple[Permit, RequestDriver]]:
-        async with self.lane.acquire(request) as turn:
+    ) -> AsyncGenerator[RequestDriver]:
+        async with self.lane.acquire(request):
             with FaultedRequest(self.faults, verb, self.resource, self.namespace) as exchange:
                 try:
-                    yield turn, RequestDriver(exchange, self.clock)
+                    yield RequestDriver(exchange, self.clock)
                 except FetchError as error:
                     error.phase = verb
                     raise

@@ -84,7 +84,7 @@ def judge_liveness(history: History) -> None:
 
 # -- 10 ----------------------------------------------------------------------------------------
 
-EXPECTED = "no WatchList is to be had, so it is listed: "
+EXPECTED = "WatchList is not available, falling back to LIST: "
 """How the log begins to tell of a failure that some servers always answer with."""
 
 WELL = {
