@@ -42,7 +42,7 @@ _MODULES = {
     "_runtime.delivery.handlers": "Handler",
     "_runtime.delivery.listener": "Statistics",
     "_runtime.reporting.health": "Health",
-    "_runtime.reporting.reporter": "Problem",
+    "_runtime.reporting.error_hook": "Problem",
     "_core.cache.lister": "Lister",
     "_core.listwatch.backoff": "BackoffPolicy",
     "_core.listwatch.idle_timeout": "LivenessPolicy",

@@ -107,7 +107,7 @@ class DropsInlineHandlers(ObservedInformer):
 
     def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
         super().__init__(source, spec, history)
-        self._dispatcher = DroppingInlineDispatcher()
+        vars(self._listeners)["_dispatcher"] = DroppingInlineDispatcher()
 
 
 class StopsAfterSelfCancellation(ObservedInformer):
@@ -134,9 +134,15 @@ class StopsAfterSelfCancellation(ObservedInformer):
 class HidesOverflows(ObservedInformer):
     """Tells nobody that a handler was ended."""
 
-    def _handler_failed(self, listener: str, error: Exception) -> None:
-        if not isinstance(error, ListenerOverflow):
-            super()._handler_failed(listener, error)
+    def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
+        super().__init__(source, spec, history)
+        handler_failed = self._reporter.handler_failed
+
+        def hide_overflow(listener: str, error: Exception) -> None:
+            if not isinstance(error, ListenerOverflow):
+                handler_failed(listener, error)
+
+        vars(self._reporter)["handler_failed"] = hide_overflow
 
 
 class OverflowsEarly(ObservedMailbox):

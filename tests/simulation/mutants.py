@@ -21,8 +21,8 @@ from aioinformer._core.listwatch.transitions import NextRequest, Phase
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.reporting.error_hook import Problem
 from aioinformer._runtime.reporting.health import ReflectorStatus
-from aioinformer._runtime.reporting.reporter import Problem
 from aioinformer.errors import ServerRewound
 from aioinformer.testing import Cluster
 from tests.simulation.listener_mutants import await_handler

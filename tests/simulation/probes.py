@@ -30,7 +30,8 @@ from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
-from aioinformer._runtime.reporting.reporter import InformerReporter, Problem
+from aioinformer._runtime.reporting.error_hook import Problem
+from aioinformer._runtime.reporting.reporter import InformerReporter
 from tests.simulation.plan import DROPPED, SHIFT, InformerSpec, Transforms
 from tests.simulation.records import History, ListenerSample, ProblemReported, Sample, Transition
 
@@ -190,6 +191,7 @@ class ObservedInformer(SharedInformer):
             on_error=self._record_problem,
         )
         self._reflector = self.make_reflector(source, self.make_state(spec, history))
+        vars(self._listeners)["make_mailbox"] = self._make_mailbox
         self._queue.fifo = DeltaFIFO(self._indexer, high_mark=spec.high_mark)
         self.spec = spec
         self.listeners: list[Present] = []

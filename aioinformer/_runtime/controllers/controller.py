@@ -44,7 +44,7 @@ from aioinformer._runtime.controllers.triggers import (
 from aioinformer._runtime.controllers.workers import Workers
 from aioinformer._runtime.delivery.handlers import handler_name
 from aioinformer._runtime.informer.informer import SharedInformer
-from aioinformer._runtime.reporting.reporter import OnError
+from aioinformer._runtime.reporting.error_hook import OnError
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer.errors import NotRunning, SyncTimeout, UsageError
 

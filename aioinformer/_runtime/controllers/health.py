@@ -11,7 +11,6 @@ with a mistake in it fails for each of 10,000 keys.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,8 +20,8 @@ from aioinformer._core.controllers.queue_items import QueueStatistics
 from aioinformer._core.controllers.reconcile import FailingKey
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.controllers.options import ControllerOptions
+from aioinformer._runtime.reporting.error_hook import LogThrottle, Problem, call_hook
 from aioinformer._runtime.reporting.health import describe_error
-from aioinformer._runtime.reporting.reporter import Problem, call_hook
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer.errors import FetchError, ReconcileTimeout
 
@@ -73,9 +72,6 @@ class ControllerHealth:
 
 log = logging.getLogger("aioinformer.controller")
 
-TRACEBACK_INTERVAL = 1.0
-"""Seconds between two tracebacks of one controller."""
-
 
 class ReconcileErrors:
     """Tells of one controller's failures, and counts its runs for metrics."""
@@ -88,7 +84,7 @@ class ReconcileErrors:
         self._informer = informer
         self._metrics = wrap_metrics(options.metrics)
         self._on_error = options.on_error
-        self._traceback_logged_at = float("-inf")
+        self._traceback_throttle = LogThrottle()
 
     def record_run(self, result: str, seconds: float) -> None:
         """A run has ended so, and took so long."""
@@ -108,7 +104,7 @@ class ReconcileErrors:
             failures,
             delay,
             describe_error(error),
-            exc_info=None if plain or not self._traceback_allowed() else error,
+            exc_info=None if plain or not self._traceback_throttle.allows() else error,
         )
         self._call_hook(
             Problem(
@@ -125,15 +121,8 @@ class ReconcileErrors:
         """A ``to_keys`` raised; the log and the informer's own hook are told by the handler."""
         self._call_hook(Problem(informer=informer, phase="trigger", cause=self._name, error=error))
 
-    def _traceback_allowed(self) -> bool:
-        now = asyncio.get_running_loop().time()
-        if now - self._traceback_logged_at < TRACEBACK_INTERVAL:
-            return False
-        self._traceback_logged_at = now
-        return True
-
     def _call_hook(self, problem: Problem) -> None:
-        call_hook(self._on_error, problem, log)
+        call_hook(self._on_error, log, problem)
 
     def __repr__(self) -> str:
         return f"<ReconcileErrors of {self._name}: {self.count}>"

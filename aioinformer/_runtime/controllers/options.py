@@ -10,7 +10,7 @@ from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._runtime.delivery.handlers import check_int
-from aioinformer._runtime.reporting.reporter import OnError, check_hook
+from aioinformer._runtime.reporting.error_hook import OnError, check_hook
 
 __all__ = ["DEFAULT_CONCURRENCY", "SHUTDOWN_TIMEOUT", "ControllerOptions", "resolve_alias"]
 

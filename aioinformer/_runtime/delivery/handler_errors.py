@@ -7,21 +7,18 @@ it is for ``registration`` to say.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import TypeAlias
 
 from aioinformer._core.objects.kube_object import Event, KubeObject
+from aioinformer._runtime.reporting.error_hook import LogThrottle, call_hook
 from aioinformer._runtime.reporting.health import describe_error
 from aioinformer.errors import HandlerCancelled, HandlerTimeout, ModelMismatch, ObjectDecodeError
 
 __all__ = ["HandlerErrors", "OnHandlerError"]
 
 log = logging.getLogger("aioinformer.handlers")
-
-TRACEBACK_INTERVAL = 1.0
-"""Seconds between two tracebacks of one handler."""
 
 SLOW_WARNING_INTERVAL = 10.0
 """Seconds between two warnings that one handler is slow: with ``concurrency=100`` all of its calls
@@ -45,8 +42,8 @@ class HandlerErrors:
         """Failures that are the handler's."""
         self._name = name
         self._on_error = on_error
-        self._traceback_logged_at = float("-inf")
-        self._warned_at = float("-inf")
+        self._traceback_throttle = LogThrottle()
+        self._slow_throttle = LogThrottle(SLOW_WARNING_INTERVAL)
 
     def report_exception(self, event: Event, error: BaseException) -> Exception:
         """The handler raised ``error``; what to call that where only an Exception will do."""
@@ -78,7 +75,7 @@ class HandlerErrors:
     def report_filter_exception(self, obj: KubeObject, error: BaseException) -> None:
         """The listener's filter raised at ``obj``, which is taken to pass."""
         self.count += not isinstance(error, ModelMismatch)
-        in_full = self._traceback_allowed()
+        in_full = self._traceback_throttle.allows()
         log.error(
             "the filter of %s raised at %r, which is taken to pass: %s",
             self._name,
@@ -96,9 +93,7 @@ class HandlerErrors:
 
     def report_slow_call(self, event: Event, what: str) -> None:
         """A call takes long: ``what`` says how long, and what may be done."""
-        now = asyncio.get_running_loop().time()
-        if now - self._warned_at >= SLOW_WARNING_INTERVAL:
-            self._warned_at = now
+        if self._slow_throttle.allows():
             of = f"{type(event).__name__} of {event.obj!r}"
             log.warning("handler %s %s, at %s", self._name, what, of)
 
@@ -110,28 +105,15 @@ class HandlerErrors:
             type(event).__name__,
             event.obj,
             describe_error(error),
-            exc_info=error if self._traceback_allowed() else None,
+            exc_info=error if self._traceback_throttle.allows() else None,
         )
-
-    def _traceback_allowed(self) -> bool:
-        now = asyncio.get_running_loop().time()
-        if now - self._traceback_logged_at < TRACEBACK_INTERVAL:
-            return False
-        self._traceback_logged_at = now
-        return True
 
     def _call_hook(self, error: BaseException) -> Exception:
         if not isinstance(error, Exception):
             cancelled = HandlerCancelled(f"{self._name} raised a {type(error).__name__} of its own")
             cancelled.__cause__ = error
             error = cancelled
-        if self._on_error is not None:
-            try:
-                self._on_error(self._name, error)
-            except (KeyboardInterrupt, SystemExit):
-                raise
-            except BaseException:
-                log.exception("the error hook raised when it was told of %s", self._name)
+        call_hook(self._on_error, log, self._name, error)
         return error
 
     def __repr__(self) -> str:

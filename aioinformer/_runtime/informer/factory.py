@@ -1,144 +1,56 @@
-"""The factory: the lifetime of the informers that it hands out.
+"""The factory: one informer per resource, scope, selectors and shape; start and end of all.
 
-How they are asked for is ``hosting``'s, how tasks are owned and ended ``supervisor``'s; what an
-informer is made of is ``informer``'s.
-
-Handing out informers: one for each (resource, scope, selectors, shape), to whoever asks.
-
-An informer that is asked for while its factory runs starts at once; one that is only used goes with
-its last user. When all of them start and end is ``factory``'s.
-
-What a factory holds: informers, who needs them, and the tasks that run them.
-
-An informer that was asked for with ``informer()`` stays until the end; one that is only used goes
-with its last user. Which informers are the same one is ``identity``'s to say, when all of them
-start and end the factory's.
+An informer that is requested while the factory runs starts at once. An informer that was requested
+with ``informer()`` runs until the factory ends; one that is only used, with ``use()``, stops when
+its last user has left.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, overload
 
 from msgspec import Struct
+from typing_extensions import Unpack
 
 from aioinformer._core.cache.store import Indexers
-from aioinformer._core.codec.shape import Shape, Transform
-from aioinformer._core.instrumentation import Metrics, Tracing
-from aioinformer._core.listwatch.backoff import BackoffPolicy
-from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
+from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
-from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._runtime.delivery.registration import drain_handlers
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.informer.informer_key import InformerKey
+from aioinformer._runtime.informer.options import (
+    InformerKeywords,
+    InformerOptions,
+    InformerRequest,
+    chosen_options,
+)
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
-from aioinformer._runtime.reporting.reporter import OnError, check_hook
 from aioinformer._runtime.tasks.supervisor import Supervisor
-from aioinformer.errors import FetchError, NotRunning, ShutdownIncomplete, SyncTimeout
+from aioinformer._runtime.tasks.sync_timeout import sync_timeout
+from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
 
-__all__ = [
-    "ALL_NAMESPACES",
-    "InformerEntry",
-    "InformerRegistry",
-    "SharedInformerFactory",
-    "Source",
-    "wait_all_synced",
-]
-
-
-class InformerEntry(Struct, eq=False):
-    """An informer and who needs it."""
-
-    informer: SharedInformer[Any]
-    task: asyncio.Task[None] | None = None
-    users: int = 0
-    pinned: bool = False
-    """Whether it was asked for with ``informer()``, and so stays until the end."""
-
-    @property
-    def in_use(self) -> bool:
-        """Whether anybody needs it."""
-        return self.pinned or self.users > 0
-
-    @property
-    def unfinished(self) -> tuple[str, ...]:
-        """The names of its handlers that have not ended."""
-        return tuple(each.unfinished_work for each in self.informer.unfinished)
-
-    def start(self, supervisor: Supervisor) -> None:
-        """Run it, if there is somebody to run it."""
-        if supervisor.running:
-            self.task = supervisor.spawn(
-                self.informer.run(failed=supervisor.fail),
-                name=f"informer of {self.informer.name}",
-            )
-
-    async def stop(self, timeout: float) -> tuple[str, ...]:
-        """Stop it: first let handlers finish that are to drain, then cancel.
-
-        Args:
-            timeout: seconds for each of the two.
-
-        Returns:
-            The names of what was still running then.
-        """
-        if self.task is None:
-            return ()
-        left = await drain_handlers(self.informer.unfinished, timeout)
-        self.task.cancel()
-        await asyncio.wait({self.task}, timeout=timeout)
-        if self.task.done():
-            return left
-        names = self.unfinished or (self.task.get_name(),)
-        self.give_up()
-        return names
-
-    def give_up(self) -> None:
-        """Wait no more for threads that don't return."""
-        for each in self.informer.unfinished:
-            each.give_up()
-
-
-async def wait_all_synced(
-    informers: Callable[[], Sequence[SharedInformer[Any]]], timeout: float | None
-) -> None:
-    """Wait until every informer's cache holds its first full state.
-
-    Args:
-        informers: those that there are; more may come and some may go meanwhile.
-        timeout: seconds.
-
-    Raises:
-        SyncTimeout: not within that time; it says which informers, and why.
-        NotRunning: an informer ended before, and is still held.
-    """
-    try:
-        async with asyncio.timeout(timeout):
-            while waiting := [informer for informer in informers() if not informer.synced]:
-                try:
-                    await waiting[0].wait_synced()
-                except NotRunning:
-                    if waiting[0] in informers():  # else its last user has left, and nobody waits
-                        raise
-    except TimeoutError:
-        unsynced = {each.name: str(each.health) for each in informers() if not each.synced}
-        raise SyncTimeout(timeout or 0.0, unsynced) from None
-
+__all__ = ["ALL_NAMESPACES", "InformerEntry", "SharedInformerFactory", "Source"]
 
 log = logging.getLogger("aioinformer.factory")
 
 M = TypeVar("M")
 
 ALL_NAMESPACES = ""
-"""As ``namespace``: every namespace, also where the factory has one of its own."""
+"""As ``namespace``: every namespace, also where the factory has a namespace of its own."""
+
+SHUTDOWN_TIMEOUT = 10.0
+"""Seconds that leaving a factory waits for handlers: for those with ``drain=True`` to finish their
+pending events, and for all of them to end after their cancellation."""
+
+CANCEL_GRACE = 1.0
+"""Seconds for cancelled handlers to end where draining has taken all of the time."""
 
 
 class Source(Protocol):
@@ -147,235 +59,280 @@ class Source(Protocol):
     def lister_watcher(
         self, resource: Resource, *, namespace: str | None, labels: str, fields: str
     ) -> ListerWatcher:
-        """The list and the watch of one resource in one scope."""
+        """Return the list and the watch of one resource in one scope."""
         ...
 
 
-class InformerRegistry:
-    """The half of a factory that programs ask for informers."""
+class InformerEntry(Struct, eq=False):
+    """One informer of a factory, its task, and its users."""
+
+    informer: SharedInformer[Any]
+    options: InformerOptions
+    task: asyncio.Task[None] | None = None
+    users: int = 0
+    pinned: bool = False
+    """True if the informer was requested with ``informer()``, and so runs until the end."""
+
+    @property
+    def in_use(self) -> bool:
+        """True if the informer is pinned or has users."""
+        return self.pinned or self.users > 0
+
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """The names and the state of the handlers that have not ended."""
+        return tuple(each.unfinished_work for each in self.informer.unfinished)
+
+    def check_overrides(self, overrides: Mapping[str, Any]) -> None:
+        """Raise unless the informer has these options already: it is shared, and can't have two
+        values of one option.
+
+        Raises:
+            UsageError: an option has another value.
+        """
+        for name, value in overrides.items():
+            current = getattr(self.options, name)
+            if value != current:
+                raise UsageError(
+                    f"the informer of {self.informer.name} is shared and has {name}={current!r}; "
+                    f"it can't have {name}={value!r} as well: pass the same value everywhere, or "
+                    "none where the value doesn't matter"
+                )
+
+    def start(self, supervisor: Supervisor) -> None:
+        """Run the informer, if the supervisor runs."""
+        if supervisor.running:
+            self.task = supervisor.spawn(
+                self.informer.run(on_fatal=supervisor.fail),
+                name=f"informer of {self.informer.name}",
+            )
+
+    async def stop(self, timeout: float) -> tuple[str, ...]:
+        """Stop the informer: let handlers with ``drain=True`` finish, then cancel the task.
+
+        Args:
+            timeout: seconds for each of the two.
+
+        Returns:
+            The names of what was still running at the end.
+        """
+        if self.task is None:
+            return ()
+        undrained = await drain_handlers(self.informer.unfinished, timeout)
+        self.task.cancel()
+        await asyncio.wait({self.task}, timeout=timeout)
+        if self.task.done():
+            return undrained
+        names = self.unfinished or (self.task.get_name(),)
+        self.give_up()
+        return names
+
+    def give_up(self) -> None:
+        """Stop waiting for threads that don't return."""
+        for each in self.informer.unfinished:
+            each.give_up()
+
+
+class SharedInformerFactory:
+    """Makes informers, shares them, runs them. ``async with``, or await ``run``."""
 
     def __init__(
         self,
         source: Source,
-        create_informer: Callable[..., SharedInformer[Any]],
         *,
-        namespace: str | None,
-        shutdown_timeout: float,
+        namespace: str | None = None,
+        shutdown_timeout: float = SHUTDOWN_TIMEOUT,
+        **options: Unpack[InformerKeywords],
     ) -> None:
-        """No informers yet.
+        """Make a factory with no informers.
 
         Args:
-            source: where they list and watch.
-            create_informer: makes one.
-            namespace: their scope unless they name another; ``None`` for all.
-            shutdown_timeout: seconds that one may take to stop.
+            source: a ``Client``, for example.
+            namespace: the scope of informers that don't name another; ``None`` for all namespaces.
+            shutdown_timeout: seconds that leaving waits for handlers: for those with
+                ``drain=True`` to finish their pending events, and for all to end after their
+                cancellation. What still runs then is logged by name and raised as
+                ``ShutdownIncomplete``. A thread is abandoned; a task that ignores its cancellation
+                keeps ``asyncio.run`` waiting after the factory's end.
+            **options: the options of the informers, ``resync=30`` for example; see
+                ``InformerOptions`` for each.
+
+        Raises:
+            TypeError: ``source`` can't be one, or a keyword is no option or has a wrong type.
+            ValueError: a number is out of range.
         """
+        if not hasattr(source, "lister_watcher"):
+            raise TypeError(
+                f"a factory takes a Client, or another source of informers, not {source!r}"
+            )
         self._source = source
-        self._create_informer = create_informer
+        self._options = InformerOptions().merge(options)
         self._namespace = namespace or None
-        self._server_profiles: dict[Resource, ServerProfile] = {}
         self._shutdown_timeout = shutdown_timeout
+        self._server_profiles: dict[Resource, ServerProfile] = {}
         self._entries: dict[InformerKey, InformerEntry] = {}
         self._supervisor = Supervisor("informer factory")
+
+    # -- informers -------------------------------------------------------------------------------
 
     @overload
     def informer(
         self,
         resource: str | Resource,
         *,
-        namespace: str | None = None,
-        labels: str | LabelMapping = "",
-        fields: str | Mapping[str, str] = "",
         indexers: Indexers | None = None,
-        managed_fields: bool = False,
-        transform: Transform | None = None,
+        **request: Unpack[InformerRequest],
     ) -> SharedInformer: ...
     @overload
     def informer(
         self,
         resource: str | Resource,
         *,
-        namespace: str | None = None,
-        labels: str | LabelMapping = "",
-        fields: str | Mapping[str, str] = "",
         indexers: Indexers[M] | None = None,
-        managed_fields: bool = False,
         model: type[M],
-        transform: Transform | None = None,
+        **request: Unpack[InformerRequest],
     ) -> SharedInformer[M]: ...
     @overload
     def informer(
         self,
         resource: str | Resource,
         *,
-        namespace: str | None = None,
-        labels: str | LabelMapping = "",
-        fields: str | Mapping[str, str] = "",
         indexers: Indexers[M] | None = None,
-        managed_fields: bool = False,
         convert: Callable[[KubeObject], M],
-        transform: Transform | None = None,
+        **request: Unpack[InformerRequest],
     ) -> SharedInformer[M]: ...
     def informer(
         self,
         resource: str | Resource,
         *,
-        namespace: str | None = None,
-        labels: str | LabelMapping = "",
-        fields: str | Mapping[str, str] = "",
         indexers: Indexers[Any] | None = None,
-        managed_fields: bool = False,
         model: type[Any] | None = None,
         convert: Callable[[KubeObject], Any] | None = None,
-        transform: Transform | None = None,
+        **request: Unpack[InformerRequest],
     ) -> SharedInformer[Any]:
-        """The informer of a resource: the one that there is, or a new one. No network is used.
+        """Return the informer of a resource: the existing one, or a new one. No network is used.
 
         Args:
             resource: the name of a built-in resource in any of its forms, or a ``Resource``.
-            namespace: its scope; ``None`` for the factory's, ``ALL_NAMESPACES`` for all.
-            labels: a label selector, applied by the server.
-            fields: a field selector, applied by the server.
-            indexers: index functions by index name, added to those that it has.
-            managed_fields: whether objects keep ``metadata.managedFields``.
-            model: what to build of each object as it is read, instead of keeping its JSON; see
-                ``Shape.of``. Another model is another informer.
-            convert: what makes of an object what programs see, when they look; see ``Shape.of``.
-            transform: replaces or drops objects before anything else sees them; see ``Transform``.
+            indexers: index functions by index name, added to the informer's.
+            model: the type to build from each object as it is read, instead of keeping its JSON;
+                see ``Shape.of``. Another model makes another informer.
+            convert: a function that makes what programs see of an object, at each access; see
+                ``Shape.of``.
+            **request: ``namespace``, ``labels``, ``fields``, ``managed_fields`` and ``transform``
+                select the objects, and so the informer; see ``InformerScope``. Options such as
+                ``page_size`` or ``resync`` take the place of the factory's for this informer; see
+                ``InformerOptions``.
 
         Raises:
             UnknownResource: no built-in resource has that name.
             InvalidSelector: a selector doesn't parse.
             NotRunning: the factory has ended.
-            UsageError: ``model`` and ``convert`` are both given, ``model`` can't be one, or an
-                index function reads JSON that isn't kept.
+            UsageError: ``model`` and ``convert`` are both given, ``model`` can't be one, an index
+                function reads JSON that isn't kept, or the informer exists with another value of
+                an option.
         """
-        shape = Shape.checked(model, convert, transform)
-        identity = self._make_key(resource, namespace, labels, fields, managed_fields, shape)
-        holding = self._get_or_create(identity, indexers)
-        holding.pinned = True
-        return holding.informer
+        key, overrides = self._resolve(resource, model, convert, request)
+        entry = self._get_or_create(key, indexers, overrides)
+        entry.pinned = True
+        return entry.informer
 
     @overload
     def use(
         self,
         resource: str | Resource,
         *,
-        namespace: str | None = None,
-        labels: str | LabelMapping = "",
-        fields: str | Mapping[str, str] = "",
         indexers: Indexers | None = None,
-        managed_fields: bool = False,
-        transform: Transform | None = None,
+        **request: Unpack[InformerRequest],
     ) -> AbstractAsyncContextManager[SharedInformer]: ...
     @overload
     def use(
         self,
         resource: str | Resource,
         *,
-        namespace: str | None = None,
-        labels: str | LabelMapping = "",
-        fields: str | Mapping[str, str] = "",
         indexers: Indexers[M] | None = None,
-        managed_fields: bool = False,
         model: type[M],
-        transform: Transform | None = None,
+        **request: Unpack[InformerRequest],
     ) -> AbstractAsyncContextManager[SharedInformer[M]]: ...
     @overload
     def use(
         self,
         resource: str | Resource,
         *,
-        namespace: str | None = None,
-        labels: str | LabelMapping = "",
-        fields: str | Mapping[str, str] = "",
         indexers: Indexers[M] | None = None,
-        managed_fields: bool = False,
         convert: Callable[[KubeObject], M],
-        transform: Transform | None = None,
+        **request: Unpack[InformerRequest],
     ) -> AbstractAsyncContextManager[SharedInformer[M]]: ...
-    def use(
+    @asynccontextmanager
+    async def use(
         self,
         resource: str | Resource,
         *,
-        namespace: str | None = None,
-        labels: str | LabelMapping = "",
-        fields: str | Mapping[str, str] = "",
         indexers: Indexers[Any] | None = None,
-        managed_fields: bool = False,
         model: type[Any] | None = None,
         convert: Callable[[KubeObject], Any] | None = None,
-        transform: Transform | None = None,
-    ) -> AbstractAsyncContextManager[SharedInformer[Any]]:
-        """An informer for as long as it is needed: the last one out stops it.
-
-        One that was asked for with ``informer()`` stays. Arguments and errors are the same, but
-        that indexes are built where there are objects already; one that can't be is
-        ``IndexFailed``. All of them are raised on entering.
-        """
-        return self._use(
-            lambda: self._make_key(
-                *(resource, namespace, labels, fields, managed_fields),
-                Shape.checked(model, convert, transform),
-            ),
-            indexers or {},
-        )
-
-    @asynccontextmanager
-    async def _use(
-        self, make_key: Callable[[], InformerKey], indexers: Indexers[Any]
+        **request: Unpack[InformerRequest],
     ) -> AsyncGenerator[SharedInformer[Any]]:
-        holding = self._get_or_create(make_key(), {})
-        holding.users += 1
+        """Give an informer for the length of a block: it stops when its last user leaves.
+
+        An informer that was requested with ``informer()`` stays. Arguments and errors are those of
+        ``informer``, and all errors are raised on entering. If objects are cached already, the
+        indexes are built; an index that can't be built raises ``IndexFailed``.
+        """
+        key, overrides = self._resolve(resource, model, convert, request)
+        entry = self._get_or_create(key, {}, overrides)
+        entry.users += 1
         try:
-            for name, function in indexers.items():
-                await holding.informer.add_index(name, function)
-            yield holding.informer
+            for name, function in (indexers or {}).items():
+                await entry.informer.add_index(name, function)
+            yield entry.informer
         except BaseException:
-            await self._release(holding, failed=True)
+            await self._release(entry, failed=True)
             raise
         else:
-            await self._release(holding, failed=False)
+            await self._release(entry, failed=False)
 
-    def _make_key(
+    def _resolve(
         self,
         resource: str | Resource,
-        namespace: str | None,
-        labels: str | LabelMapping,
-        fields: str | Mapping[str, str],
-        managed_fields: bool,
-        shape: Shape[Any],
-    ) -> InformerKey:
+        model: type[Any] | None,
+        convert: Callable[[KubeObject], Any] | None,
+        request: InformerRequest,
+    ) -> tuple[InformerKey, Mapping[str, Any]]:
+        """Return the key of the requested informer, and the options that the caller sets."""
         self._supervisor.check_usable()
-        return InformerKey.of(
+        namespace = request.get("namespace")
+        key = InformerKey.of(
             resource,
             namespace=self._namespace if namespace is None else namespace,
-            labels=labels,
-            fields=fields,
-            managed_fields=managed_fields,
-            shape=shape,
+            labels=request.get("labels", ""),
+            fields=request.get("fields", ""),
+            managed_fields=request.get("managed_fields", False),
+            shape=Shape.checked(model, convert, request.get("transform")),
         )
+        return key, chosen_options(request)
 
-    def _get_or_create(self, key: InformerKey, indexers: Indexers[Any] | None) -> InformerEntry:
-        holding = self._entries.get(key)
-        if holding is None:
-            holding = self._entries[key] = InformerEntry(self._new_informer(key, indexers))
-            holding.start(self._supervisor)
+    def _get_or_create(
+        self, key: InformerKey, indexers: Indexers[Any] | None, overrides: Mapping[str, Any]
+    ) -> InformerEntry:
+        entry = self._entries.get(key)
+        if entry is None:
+            options = self._options.merge(overrides)
+            informer = self._new_informer(key, indexers, options)
+            entry = self._entries[key] = InformerEntry(informer, options)
+            entry.start(self._supervisor)
         else:
-            holding.informer.add_indexers(indexers or {})
-        return holding
+            entry.check_overrides(overrides)
+            entry.informer.add_indexers(indexers or {})
+        return entry
 
     def _new_informer(
-        self, key: InformerKey, indexers: Indexers[Any] | None
+        self, key: InformerKey, indexers: Indexers[Any] | None, options: InformerOptions
     ) -> SharedInformer[Any]:
-        source = self._source.lister_watcher(
-            key.resource,
-            namespace=key.namespace,
-            labels=key.labels,
-            fields=key.fields,
-        )
-        return self._create_informer(
-            source,
+        return SharedInformer(
+            self._source.lister_watcher(
+                key.resource, namespace=key.namespace, labels=key.labels, fields=key.fields
+            ),
             name=str(key),
             label=key.label,
             namespace=key.namespace,
@@ -383,10 +340,11 @@ class InformerRegistry:
             indexers=indexers,
             habits=self._server_profiles.setdefault(key.resource, ServerProfile()),
             managed_fields=key.managed_fields,
+            options=options,
         )
 
     async def _release(self, entry: InformerEntry, *, failed: bool) -> None:
-        """One user less; without any, the informer is stopped."""
+        """Remove one user; stop the informer if nothing needs it any more."""
         entry.users -= 1
         if entry.in_use:
             return
@@ -395,105 +353,40 @@ class InformerRegistry:
             incomplete = ShutdownIncomplete(left, waited=self._shutdown_timeout)
             if not failed:
                 raise incomplete
-            log.error("%s", incomplete)
+            log.error("%s", incomplete)  # the error of the block is the one to raise
 
     def __iter__(self) -> Iterator[SharedInformer]:
-        return iter([holding.informer for holding in self._entries.values()])
-
-
-SHUTDOWN_TIMEOUT = 10.0
-"""Seconds that leaving waits for handlers to finish what is pending, for those with ``drain=True``,
-and to honour their cancellation."""
-
-CANCEL_GRACE = 1.0
-"""Seconds to honour it where draining has taken all of the time."""
-
-
-class SharedInformerFactory(InformerRegistry):
-    """Makes informers, shares them, runs them. ``async with``, or await ``run``."""
-
-    def __init__(
-        self,
-        source: Source,
-        *,
-        namespace: str | None = None,
-        resync: float = 0.0,
-        verify_every: float = 0.0,
-        backoff: BackoffPolicy | None = None,
-        liveness: LivenessPolicy | None = None,
-        watch_list: bool = True,
-        metrics: Metrics | None = None,
-        tracing: Tracing | None = None,
-        on_error: OnError | None = None,
-        fail_fast: tuple[type[FetchError], ...] = (),
-        shutdown_timeout: float = SHUTDOWN_TIMEOUT,
-    ) -> None:
-        """Make a factory with no informers.
-
-        Args:
-            source: a ``Client``, for example.
-            namespace: the scope of its informers unless they name another; ``None`` for all.
-            resync: seconds between two resyncs of each informer; 0 for never.
-            verify_every: seconds between two comparisons of each cache with the server; 0 for
-                never. See ``SharedInformer``.
-            backoff: how long informers wait after failures.
-            liveness: how long they bear the silence of a watch.
-            watch_list: whether they get the state by a WatchList where the server can do that,
-                rather than by a list.
-            metrics: what they feed with numbers; see ``aioinformer.adapters.prometheus``.
-            tracing: what makes spans of what they do; see ``aioinformer.adapters.opentelemetry``.
-            on_error: is told of every ``Problem``, in the event loop: it must be quick.
-            fail_fast: errors of requests, ``Forbidden`` for example, that end the factory instead
-                of being tried again: its body is cancelled, and they are raised there.
-            shutdown_timeout: seconds that leaving waits for handlers: for those with
-                ``drain=True`` to finish what is pending, and for all to honour their cancellation.
-                What is still running then is logged by name and is ``ShutdownIncomplete``. A
-                thread is left to itself; a task that swallows its cancellation keeps
-                ``asyncio.run`` waiting behind the factory's end.
-
-        Raises:
-            TypeError: ``source`` or ``on_error`` is none, or ``metrics`` or ``tracing`` a class.
-        """
-        if not hasattr(source, "lister_watcher"):
-            raise TypeError(
-                f"a factory takes a Client, or another source of informers, not {source!r}"
-            )
-        check_hook(on_error)
-        for name, given in (("metrics", metrics), ("tracing", tracing)):
-            if isinstance(given, type):
-                raise TypeError(f"{name} is an object: pass {given.__name__}(), not the class")
-        make = partial(
-            SharedInformer,
-            resync=resync,
-            verify_every=verify_every,
-            backoff=backoff,
-            liveness=liveness,
-            watch_list=watch_list,
-            metrics=metrics,
-            tracing=tracing,
-            on_error=on_error,
-            fail_fast=fail_fast,
-        )
-        super().__init__(source, make, namespace=namespace, shutdown_timeout=shutdown_timeout)
+        return iter([entry.informer for entry in self._entries.values()])
 
     async def wait_synced(self, timeout: float | None = None) -> None:
-        """Wait until every informer's cache holds its first full state.
+        """Wait until the cache of every informer holds its initial list.
+
+        Informers that are added meanwhile are waited for, too.
 
         Args:
-            timeout: seconds.
+            timeout: seconds; ``None`` for no limit.
 
         Raises:
-            SyncTimeout: not within that time; it says which informers, and why.
-            NotRunning: an informer ended before.
+            SyncTimeout: not within that time; the error says which informers, and why.
+            NotRunning: an informer ended before, and is still in use.
         """
-        await wait_all_synced(lambda: list(self), timeout)
+        async with sync_timeout(timeout, self._unsynced_health):
+            while waiting := [informer for informer in self if not informer.synced]:
+                try:
+                    await waiting[0].wait_synced()
+                except NotRunning:
+                    if waiting[0] in list(self):  # else its last user has left: nobody waits for it
+                        raise
+
+    def _unsynced_health(self) -> dict[str, str]:
+        return {each.name: str(each.health) for each in self if not each.synced}
 
     # -- lifetime ------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Run the informers until this is cancelled, and leave them as ``async with`` does.
+        """Run the informers until cancelled, and leave them as ``async with`` does.
 
-        For programs with a task group of their own. What goes wrong is raised as itself.
+        For programs with a task group of their own. Errors are raised unwrapped.
 
         Raises:
             UsageError: the factory was started before.
@@ -515,7 +408,7 @@ class SharedInformerFactory(InformerRegistry):
         deadline = clock() + self._shutdown_timeout
         undrained: tuple[str, ...] = ()
         try:
-            if self._supervisor.running:  # who fails drops what is pending
+            if self._supervisor.running:  # a factory that has failed discards pending events
                 unfinished = [each for informer in self for each in informer.unfinished]
                 undrained = await drain_handlers(unfinished, self._shutdown_timeout)
         finally:
@@ -525,14 +418,14 @@ class SharedInformerFactory(InformerRegistry):
                     error, timeout=timeout, running_names=self._unfinished_names
                 )
             finally:
-                for holding in self._entries.values():
-                    holding.give_up()
+                for entry in self._entries.values():
+                    entry.give_up()
         if undrained and error is None:
             raise ShutdownIncomplete(undrained, waited=self._shutdown_timeout)
 
     def _start_all(self) -> None:
-        for holding in self._entries.values():
-            holding.start(self._supervisor)
+        for entry in self._entries.values():
+            entry.start(self._supervisor)
 
     def _unfinished_names(self) -> tuple[str, ...]:
         return tuple(name for each in self._entries.values() for name in each.unfinished)

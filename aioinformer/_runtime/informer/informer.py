@@ -1,166 +1,414 @@
 """The shared informer: one reflector, one cache, many listeners.
 
-It puts the parts together and is what a program sees of them: the reflector feeds the queue, the
-pump drains it into the cache and the mailboxes, the lister reads.
+    Reflector ──▶ DeltaQueue ──▶ Pump ──▶ Indexer ◀── LiveLister
+                                  └─────▶ ListenerRegistry ──▶ handlers, streams
 
-Who listens is ``subscriptions``' business, what programs read ``readings``'. Tasks: the reflector,
-the pump, the resync timer, and one for each handler, in one task group.
-
-What programs read of an informer: its lister, its indexes, and how to wait for what they need.
-
-A cache shows the past. Who has just written something, and goes on by what is cached, waits for
-it first; who wants to know whether the cache is right has it compared with the server. Who listens
-is ``subscriptions``' business, how somebody is woken ``awaiting``'s.
+``SharedInformer`` makes these parts, connects them and runs their tasks in one task group: the
+reflector, the pump, the resync timer, the periodic verification, and one task for each handler.
+Its public methods pass the work to a part.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from itertools import islice
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Generic
 
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, Unpack
 
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.store import Indexers, IndexFunction
 from aioinformer._core.cache.verification import Verification
-from aioinformer._core.codec.shape import Converter, Shape
-from aioinformer._core.codec.watch_decoder import LINE_CAP
-from aioinformer._core.instrumentation import Levels, Metrics, NoMetrics, Tracing
-from aioinformer._core.listwatch.backoff import BackoffPolicy
-from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
+from aioinformer._core.codec.shape import Shape
+from aioinformer._core.delivery.mailbox import LIMIT, Overflow
+from aioinformer._core.instrumentation import Levels
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
-from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.stored import NeedsJson
-from aioinformer._runtime.delivery.handlers import Handler, InternalHandler, with_span
+from aioinformer._core.objects.view import ObjectSnapshot, ObjectView
+from aioinformer._core.selectors.event_filter import Filter
+from aioinformer._runtime.delivery.handlers import (
+    Handler,
+    HandlerOptions,
+    OnAdd,
+    OnDelete,
+    OnUpdate,
+    add_handler_from,
+    delete_handler_from,
+    update_handler_from,
+)
+from aioinformer._runtime.delivery.registration import Registration
+from aioinformer._runtime.delivery.streams import EventStream
+from aioinformer._runtime.informer.cache_reader import CacheReader
 from aioinformer._runtime.informer.live_lister import LiveLister
+from aioinformer._runtime.informer.options import InformerKeywords, InformerOptions
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.subscriptions import ListenerRegistry
 from aioinformer._runtime.informer.verifier import PeriodicVerifier, verify
-from aioinformer._runtime.informer.waiters import ObjectVersion
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
-from aioinformer._runtime.reporting.reporter import InformerReporter, OnError
-from aioinformer._runtime.reporting.safe_tracing import handler_span_factory, make_informer_trace
-from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice, check_loop
-from aioinformer.errors import CacheWaitTimeout, FetchError, UsageError
+from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.tasks.task_group import StrictTaskGroup
+from aioinformer.errors import UsageError
 
-__all__ = ["CacheReader", "SharedInformer"]
+__all__ = ["SharedInformer"]
 
+log = logging.getLogger("aioinformer.informer")
 
 T = TypeVar("T", default=KubeObject)
-R = TypeVar("R")
+R = TypeVar("R", bound=Awaitable[None] | None)
+
+MAX_REJECTED_KEYS = 100
+"""Keys of rejected objects that health lists: a wrong model or index function rejects them all."""
 
 
-class CacheReader(ListenerRegistry[T]):
-    """Gives out what one informer has cached."""
+class SharedInformer(Generic[T]):
+    """Caches one resource in one scope, and delivers its changes to listeners.
+
+    Per object and listener: ``Added``, ``Updated``..., ``Deleted``, in the server's order. An
+    object that is re-created under the same name is deleted and added, never updated. When a
+    listener gets an event, the cache shows that state or a later one. The order between listeners
+    is not promised, nor is it that a listener gets every state in between after a relist.
+    """
 
     def __init__(
         self,
-        name: str,
-        pump: Pump,
-        indexer: Indexer,
-        resource: Resource,
-        source: Callable[[], ListerWatcher],
+        source: ListerWatcher,
         *,
+        name: str = "",
         namespace: str | None = None,
+        shape: Shape[T] | None = None,
+        indexers: Indexers[T] | None = None,
         managed_fields: bool = False,
-        converter: Converter | None = None,
-        resync: float = 0.0,
+        habits: ServerProfile | None = None,
+        label: str = "",
+        options: InformerOptions | None = None,
+        **keywords: Unpack[InformerKeywords],
     ) -> None:
-        """Read from ``indexer``; ``source`` gives what is listed and watched now."""
-        super().__init__(name, pump, indexer, resync=resync)
-        self.resource = resource
-        self.lister: LiveLister[T] = LiveLister(indexer, self.resource, namespace=namespace)
-        """Reads the cache; all but its ``scan`` is safe from any thread."""
-        self._source = source
-        self._namespace = namespace
-        self._managed_fields = managed_fields
-        self._converter = converter
+        """Make an informer. A factory makes and runs informers; alone, await ``run``.
 
-    # -- indexes ---------------------------------------------------------------------------------
-
-    def add_indexers(self, indexers: Indexers[T]) -> None:
-        """Add indexes, before anything is cached. The same ones again are no error.
+        Args:
+            source: lists and watches the resource.
+            name: for logs and errors; the resource's name by default.
+            namespace: the only namespace that ``source`` serves; ``None`` if there may be several.
+            shape: how objects are stored and converted, for example ``Shape.of(model=Pod)``;
+                ``KubeObject``s by default.
+            indexers: index functions by index name.
+            managed_fields: True to keep ``metadata.managedFields`` of objects.
+            habits: what was learned of how the server serves the resource; informers of one
+                resource can share it.
+            label: the informer's name in metrics; ``name`` by default.
+            options: the other options; see ``InformerOptions``.
+            **keywords: single options, in the place of those in ``options``.
 
         Raises:
-            UsageError: a name is taken by another function, or objects are cached already;
-                ``add_index`` can do it then; or a function reads JSON that isn't kept.
+            TypeError: a keyword is no option, or ``on_error`` is no plain function.
+            ValueError: a number is out of range.
+        """
+        options = (options or InformerOptions()).merge(keywords)
+        shape = shape or Shape()
+        self.name = name or str(source.resource)
+        self.resource = source.resource
+        self._converter = shape.keep()
+        self._managed_fields = managed_fields
+        found: Any = indexers
+        self._indexer = Indexer(found, view=shape.view())
+        self._view: ObjectView[T] | None = self._indexer.view
+        self._queue = DeltaQueue()
+        self._pump = Pump(self.name, self._queue, self._indexer)
+        self.lister: LiveLister[T] = LiveLister(self._indexer, self.resource, namespace=namespace)
+        """Reads the cache; all of it but ``scan`` can be used from any thread."""
+        self._reporter = InformerReporter(
+            self.name,
+            label=label,
+            resource=str(self.resource),
+            metrics=options.metrics,
+            tracing=options.tracing,
+            on_error=options.on_error,
+        )
+        self._pump.on_rejected = self._reporter.object_rejected
+        self._on_fatal: Callable[[Exception], None] | None = None
+        self._task_group = StrictTaskGroup("informer", self._record_fatal)
+        self._listeners: ListenerRegistry[T] = ListenerRegistry(
+            self.name,
+            self._pump,
+            self._indexer,
+            self._reporter,
+            self._task_group,
+            resync=options.resync,
+            describe=self._describe,
+        )
+        self._reader: CacheReader[T] = CacheReader(
+            self.name,
+            self.resource,
+            self._indexer,
+            self._pump,
+            self._listeners,
+            namespace=namespace,
+            describe=self._describe,
+        )
+        self._verifier = PeriodicVerifier(
+            options.verify_every,
+            lambda: self._compare(contents=False),
+            self._reporter.verification_failed,
+        )
+        # A DeltaQueue without known keys: while a list is being staged, the queue can't know which
+        # objects will be cached. The indexer ignores deletions of objects that it doesn't hold.
+        self._reflector = Reflector(
+            source,
+            self._queue,
+            options=options,
+            habits=habits,
+            managed_fields=managed_fields,
+            keep=self._converter,
+            known=self._indexer.deduplicate,
+            fail_fast=options.fail_fast,
+            reports=self._reporter,
+        )
+
+    # -- listeners -------------------------------------------------------------------------------
+
+    def add_handler(
+        self,
+        handler: Handler[T],
+        *,
+        limit: int = LIMIT,
+        overflow: Overflow = "coalesce",
+        concurrency: int = 1,
+        resync: float | None = None,
+        filter: Filter[T] | None = None,  # noqa: A002 - the name that callers expect
+        timeout: float | None = None,
+        run_in_thread: bool = False,
+        drain: bool = False,
+        fail_fast: bool = False,
+        name: str | None = None,
+    ) -> Registration:
+        """Register ``handler``: call it with the cached objects, then with their changes.
+
+        Args:
+            handler: an object with any of ``on_add(obj, *, initial)``, ``on_update(old, new, *,
+                resync)``, ``on_delete(obj, *, reason)``, or a function of one event; async or
+                not. A handler that isn't async runs in the event loop and must be quick.
+            limit: live events that may be pending for the handler.
+            overflow: the rule for further events. ``"coalesce"``: pending events of one object are
+                merged. ``"block"``: the watch isn't read until the handler catches up.
+                ``"error"``: the handler is ended.
+            concurrency: the number of objects for which the handler may be called at once. Calls
+                for one object never overlap.
+            resync: seconds between two resyncs, which deliver the cached state again as
+                ``Updated(resync=True)``; 0 for never; ``None`` for the informer's period.
+            filter: a predicate, or a function that returns true for objects to deliver. An object
+                that stops matching is delivered as ``Deleted(reason="filtered")``, one that starts
+                matching as ``Added``. If the filter raises, the object counts as matching, and the
+                error is reported.
+            timeout: seconds after which a call is cancelled. A thread can't be cancelled.
+            run_in_thread: True to call the handler in ``concurrency`` threads of its own. Such a
+                handler may block, and must not be async. A thread that hangs is abandoned, with an
+                error, when the factory's ``shutdown_timeout`` is over.
+            drain: True to finish the pending events when the factory is left, within the factory's
+                ``shutdown_timeout``; False to discard them, as client-go does.
+            fail_fast: True to end the informer and the factory, which raises the same exception,
+                when a call raises or times out.
+            name: the handler's name in logs, health and errors; the function's or class's name by
+                default.
+
+        Raises:
+            NotRunning: the informer has ended.
+            TypeError: ``handler`` or ``filter`` can't be one, an async handler is to run in a
+                thread, or ``limit`` or ``concurrency`` is no integer.
+            ValueError: a number is out of range.
+            UsageError: ``filter`` is a predicate, and the informer has a ``model=``, and so no JSON
+                for it to read.
+        """
+        return self._listeners.add_handler(
+            handler,
+            HandlerOptions(concurrency, timeout, run_in_thread, drain, fail_fast),
+            limit=limit,
+            overflow=overflow,
+            resync=resync,
+            predicate=filter,
+            name=name,
+        )
+
+    def on_add(self, function: OnAdd[T, R]) -> OnAdd[T, R]:
+        """Decorator: call ``function(obj, *, initial)`` for each object that is new.
+
+        Each decorated function is a handler of its own: two of them don't wait for each other.
+        Raises a TypeError if ``function`` is no function of these arguments.
+        """
+        self.add_handler(add_handler_from(function))
+        return function
+
+    def on_update(self, function: OnUpdate[T, R]) -> OnUpdate[T, R]:
+        """Decorator: call ``function(old, new, *, resync)`` for each change."""
+        self.add_handler(update_handler_from(function))
+        return function
+
+    def on_delete(self, function: OnDelete[T, R]) -> OnDelete[T, R]:
+        """Decorator: call ``function(obj, *, reason)`` for each deleted object."""
+        self.add_handler(delete_handler_from(function))
+        return function
+
+    def events(
+        self,
+        *,
+        limit: int = LIMIT,
+        overflow: Overflow = "coalesce",
+        resync: float | None = None,
+        filter: Filter[T] | None = None,  # noqa: A002 - the name that callers expect
+    ) -> EventStream[T]:
+        """Return a stream of the objects that are cached when it is entered, and their changes.
+
+        Args:
+            limit: live events that may be pending for the stream.
+            overflow: the rule for further events, as for ``add_handler``. With ``"error"`` the
+                stream raises ``ListenerOverflow``.
+            resync: as for ``add_handler``.
+            filter: as for ``add_handler``.
+
+        Raises:
+            TypeError: ``filter`` can't be one.
+            ValueError: a number is out of range.
+            UsageError: as for ``add_handler``.
+        """
+        return self._listeners.make_stream(
+            self, limit=limit, overflow=overflow, resync=resync, predicate=filter
+        )
+
+    @asynccontextmanager
+    async def snapshot_and_events(
+        self,
+        *,
+        timeout: float | None = None,
+        limit: int = LIMIT,
+        overflow: Overflow = "coalesce",
+        resync: float | None = None,
+    ) -> AsyncGenerator[tuple[Mapping[ObjectKey, T], EventStream[T]]]:
+        """Give the cached objects and a stream of their changes, with no gap or repetition between.
+
+        Waits for the initial list. The snapshot doesn't change. ::
+
+            async with pods.snapshot_and_events(timeout=30) as (snapshot, events):
+                ...
+
+        Args:
+            timeout: seconds to wait for the initial list; ``None`` for no limit.
+            limit: as for ``events``.
+            overflow: as for ``events``.
+            resync: as for ``events``.
+
+        Raises:
+            SyncTimeout: the initial list was not complete within that time.
+            NotRunning: the informer has ended.
+        """
+        await self.wait_synced(timeout)
+        async with self._listeners.make_stream(
+            self, limit=limit, overflow=overflow, resync=resync, replay=False
+        ) as events:
+            # The stream has just joined, and entering it doesn't wait: so no event is missing
+            # between this copy and the stream's first event.
+            objects: Any = MappingProxyType(self._indexer.state.objects.copy())
+            yield objects if self._view is None else ObjectSnapshot(objects, self._view), events
+
+    @property
+    def registrations(self) -> tuple[Registration, ...]:
+        """The handlers that have not been removed."""
+        return self._listeners.registrations
+
+    @property
+    def unfinished(self) -> tuple[Registration, ...]:
+        """The handlers whose task has not ended, including removed handlers."""
+        return self._listeners.unfinished
+
+    # -- the cache -------------------------------------------------------------------------------
+
+    @property
+    def synced(self) -> bool:
+        """True once the initial list was applied. It stays true."""
+        return self._indexer.state.synced
+
+    async def wait_synced(self, timeout: float | None = None) -> None:
+        """Wait for ``synced``.
+
+        Args:
+            timeout: seconds; ``None`` for no limit.
+
+        Raises:
+            SyncTimeout: not synced within that time; the error says why.
+            NotRunning: the informer ended before.
+            UsageError: called by a handler of this informer that has ``overflow="block"``.
+        """
+        await self._reader.wait_synced(timeout)
+
+    def check_bytes(self, what: str) -> None:
+        """Raise unless the JSON of objects is kept; ``what`` says in the error what reads the JSON.
+
+        Raises:
+            UsageError: the informer has a ``model=``.
+        """
+        if self._view is not None:
+            self._view.require_json(what)
+
+    def add_indexers(self, indexers: Indexers[T]) -> None:
+        """Add indexes before anything is cached. Adding an index function again is no error.
+
+        Raises:
+            UsageError: a name is taken by another function, or objects are cached already, so that
+                ``add_index`` is needed; or a function reads JSON that isn't kept.
         """
         self._indexer.add_indexers(indexers)
 
     async def add_index(self, name: str, function: IndexFunction[T] | NeedsJson) -> None:
-        """Add an index at any time. It is complete when it can be read for the first time.
+        """Add an index at any time. The index can be read once it is complete.
 
-        It is built a few objects at a time, so that the event loop isn't held, from the cache as
-        it goes on changing. The same one again is no error. Cancelled, it leaves no trace.
+        The index is built a few objects at a time, so that the event loop isn't held, while the
+        cache goes on changing. Adding an index function again is no error. A cancelled build
+        leaves nothing behind.
 
         Args:
-            name: the index's.
-            function: gives the values of an object; see ``IndexFunction``.
+            name: the index's name.
+            function: returns the values of an object; see ``IndexFunction``.
 
         Raises:
-            IndexFailed: the function raised. There is no such index, and nothing else has changed.
+            IndexFailed: the function raised. The index doesn't exist, and nothing else changed.
             UsageError: the name is taken by another function, or it reads JSON that isn't kept.
         """
-        check_loop(self._loop, f"the informer of {self.name}")
-        building = self._indexer.build_index(name, function)
-        if building is None:
-            return
-        pace = TimeSlice()
-        try:
-            while not building.step(ITEMS_PER_STEP):
-                await pace.maybe_yield()
-            building.commit()
-        finally:
-            building.abandon()
-
-    # -- waiting ---------------------------------------------------------------------------------
+        await self._reader.add_index(name, function)
 
     async def wait_for(self, obj: Mapping[str, Any], *, timeout: float | None = None) -> T | None:
-        """Wait until the cache shows what was written: ``await pods.wait_for(answer, timeout=5)``.
+        """Wait until the cache shows a written object: ``await pods.wait_for(answer, timeout=5)``.
 
-        That is so when it holds the object, by uid, in that version or a later one; or when it
-        has applied everything up to that version and doesn't hold it: it is gone, or was never
-        selected. The server tells of the latter with the next bookmark, up to a minute later.
-        If what was written was rejected (``health.rejected``) the cache will never hold it: the
-        version before is returned once that is known, or ``None``.
+        The wait ends when the cache holds the object, by uid, in that version or a later one; or
+        when the cache has applied everything up to that version and doesn't hold the object, which
+        was deleted or isn't selected. In the second case the server proves the version with the
+        next bookmark, up to a minute later. If the written version was rejected
+        (``health.rejected``), the cache never holds it: the previous version or ``None`` is
+        returned once the version is passed.
 
         Args:
-            obj: what the server has answered to a write, as a dict or any mapping; or a
-                ``KubeObject``.
+            obj: the server's answer to a write, as a dict or any mapping, or a ``KubeObject``.
             timeout: seconds; ``None`` for no limit.
 
         Returns:
-            The object as it is cached now; ``None`` if it isn't.
+            The object as it is cached now; ``None`` if it isn't cached.
 
         Raises:
-            CacheWaitTimeout: not within that time; it says what the informer's health says.
-            NotComparable: its resourceVersion is no number, and the cache doesn't hold that one.
-            ModelMismatch: ``convert=`` raised at what is cached.
+            CacheWaitTimeout: not within that time; the error contains the informer's health.
+            NotComparable: the resourceVersion is no number, and the cache doesn't hold that very
+                version.
+            ModelMismatch: ``convert=`` raised at the cached object.
             NotRunning: the informer ended before.
             UsageError: ``obj`` has no name, uid or resourceVersion, or isn't of this informer's
-                resource and namespace; or this is called by a handler of this informer that has
+                resource and namespace; or the caller is a handler of this informer that has
                 ``overflow="block"``.
         """
-        written = ObjectVersion.of(obj)
-        self._check_own_object(obj, written)
-        waits = self._pump.waiters
-        found = await self._with_timeout(
-            timeout, str(written), lambda: waits.wait_for_version(written)
-        )
-        return self._view_of(found)
-
-    def _view_of(self, obj: KubeObject | None) -> T | None:
-        found: Any = obj
-        seen: T | None = found
-        return seen if obj is None or self._view is None else self._view.convert(obj)
+        return await self._reader.wait_for(obj, timeout)
 
     async def wait_until(
         self,
@@ -171,251 +419,75 @@ class CacheReader(ListenerRegistry[T]):
     ) -> T | None:
         """Wait until the cached object of that key passes ``predicate``.
 
-        It is asked at once, and again after changes of the object, in this task: a state that
-        lasts for less than a turn of the event loop may be missed.
+        The predicate is called at once, and again after changes of the object, in the caller's
+        task: a state that lasts for less than a turn of the event loop can be missed.
 
         Args:
             key: as for ``lister.get``.
-            predicate: gets the object, or ``None`` if none is cached. What it raises is raised.
+            predicate: a function of the cached object, or of ``None`` if there is none. What it
+                raises is raised.
             timeout: seconds; ``None`` for no limit.
 
         Returns:
-            What passed.
+            The object that passed.
 
         Raises:
-            CacheWaitTimeout: not within that time; it says what the informer's health says.
-            ModelMismatch: ``convert=`` raised at a state that was to be asked about.
+            CacheWaitTimeout: not within that time; the error contains the informer's health.
+            ModelMismatch: ``convert=`` raised at a state to pass to the predicate.
             NotRunning: the informer ended before.
             UsageError: as for ``lister.get``, and as for ``wait_for`` in a handler.
         """
-        meant = self.lister.key(key)
-        awaited, waits = f"what was waited for of {meant}", self._pump.waiters
-        passes = self._view_predicate(predicate)
-        found = await self._with_timeout(
-            timeout, awaited, lambda: waits.wait_for_predicate(meant, passes)
-        )
-        return self._view_of(found)
-
-    def _view_predicate(
-        self, predicate: Callable[[T | None], object]
-    ) -> Callable[[KubeObject | None], object]:
-        return lambda obj: predicate(self._view_of(obj))
+        return await self._reader.wait_until(self.lister.key(key), predicate, timeout)
 
     async def verify(self, *, contents: bool = False, timeout: float | None = None) -> Verification:
-        """Compare the cache with the server, to know whether it is right.
+        """Compare the cache with the server.
 
-        The server is asked for the state of exactly the version that the cache shows now. Both go
-        on meanwhile. It costs the server a full list, page by page.
+        The server is asked for the state of exactly the version that the cache shows now, while
+        both go on changing. That costs the server a full list, page by page.
 
         Args:
-            contents: whether to compare what is in the objects as well, and not only which are
-                there in which versions.
+            contents: True to compare the content of objects, too; False to compare which objects
+                exist in which versions.
             timeout: seconds; ``None`` for no limit.
 
         Returns:
-            What differs. It is true if nothing does.
+            The differences. The result is true if there are none.
 
         Raises:
-            NotSynced: the cache doesn't hold its first full state yet.
+            NotSynced: the initial list isn't complete yet.
             CacheWaitTimeout: not within that time.
-            FetchError: the server could not be asked; ``Expired`` if it had forgotten each version
-                that the cache came to show.
-            NotRunning: the informer ended while this waited for a version that isn't forgotten.
+            FetchError: the request failed; ``Expired`` if the server had discarded each version
+                that the cache reached.
+            NotRunning: the informer ended while this waited for a version to compare.
             UsageError: as for ``wait_for`` in a handler.
         """
-        awaited = "a state that the server has confirmed"
-        return await self._with_timeout(timeout, awaited, lambda: self._run_verification(contents))
+        return await self._reader.run_with_timeout(
+            timeout, "a state that the server has confirmed", lambda: self._compare(contents)
+        )
 
-    async def _run_verification(self, contents: bool) -> Verification:
-        found = await verify(
-            self._source(),
+    async def _compare(self, contents: bool) -> Verification:
+        result = await verify(
+            self._reflector.source,
             self._indexer,
             self._pump.waiters,
             contents=contents,
             managed_fields=self._managed_fields,
             converter=self._converter,
         )
-        self._record_comparison(len(found.differences))
-        return found
+        self._reporter.status.record_comparison(len(result.differences))
+        return result
 
-    def _record_comparison(self, differences: int) -> None:
-        """The cache was compared with the server, and differed in so many objects."""
-
-    async def _with_timeout(
-        self, timeout: float | None, description: str, work: Callable[[], Awaitable[R]]
-    ) -> R:
-        """Have ``work`` done in that time, in the informer's own loop."""
-        check_loop(self._loop, f"the informer of {self.name}")
-        self._check_not_in_handler(synced=False)
-        limit = asyncio.timeout(timeout)
-        try:
-            async with limit:
-                return await work()
-        except TimeoutError as error:
-            if timeout is None or not limit.expired():
-                raise  # somebody else's
-            raise self._stale_error(timeout, description) from error
-
-    def _stale_error(self, timeout: float, description: str) -> CacheWaitTimeout:
-        version = self._indexer.state.resource_version
-        at = f"it is at resourceVersion {version}" if version else "it holds no state"
-        return CacheWaitTimeout(
-            f"the cache of {self.name} doesn't show {description} after {timeout:g} s: {at}; "
-            f"{self._describe()}",
-            resource_version=version,
-        )
-
-    def _check_own_object(self, obj: Mapping[str, Any], target: ObjectVersion) -> None:
-        kind = obj.get("kind") or self.resource.kind
-        if kind != self.resource.kind:
-            raise UsageError(f"{target} is a {kind}; this is the informer of {self.name}")
-        if self._namespace and target.key.namespace != self._namespace:
-            raise UsageError(f"{target} is in another namespace; this is of {self.name}")
-
-
-log = logging.getLogger("aioinformer.informer")
-
-MAX_REJECTED_KEYS = 100
-"""Keys of rejected objects that health lists: a wrong model or index function rejects them all."""
-
-
-class SharedInformer(CacheReader[T]):
-    """Keeps a cache of one resource in one scope, and tells listeners what changes.
-
-    Per object and listener: ``Added``, ``Updated``..., ``Deleted``, in the server's order; an
-    object that is re-created under its name is deleted and added, never updated. When a listener
-    hears of something, the cache shows it or something later. Nothing is promised about the
-    order between listeners, nor that every state in between is told after a relist.
-    """
-
-    _on_failure: Callable[[Exception], None] | None = None
-    """What ``run`` is to tell of its failure."""
-
-    def __init__(
-        self,
-        source: ListerWatcher,
-        *,
-        name: str = "",
-        namespace: str | None = None,
-        shape: Shape[T] | None = None,
-        indexers: Indexers[T] | None = None,
-        resync: float = 0.0,
-        verify_every: float = 0.0,
-        backoff: BackoffPolicy | None = None,
-        liveness: LivenessPolicy | None = None,
-        habits: ServerProfile | None = None,
-        watch_list: bool = True,
-        page_size: int = 0,
-        managed_fields: bool = False,
-        line_cap: int = LINE_CAP,
-        label: str = "",
-        metrics: Metrics | None = None,
-        tracing: Tracing | None = None,
-        on_error: OnError | None = None,
-        fail_fast: tuple[type[FetchError], ...] = (),
-    ) -> None:
-        """Make an informer. A factory makes and runs them; alone, await ``run``.
-
-        Args:
-            source: where to list and watch.
-            name: for logs and errors; the resource by default.
-            namespace: the only namespace that ``source`` serves; ``None`` if it may be any.
-            shape: what to make of the objects, as ``Shape.of(model=Pod)``; ``KubeObject``s by
-                default.
-            indexers: index functions by index name.
-            resync: seconds between two times that listeners are told the cached state again as
-                ``Updated(resync=True)``, with no request to the server; 0 for never.
-            verify_every: seconds, a minute at least, between two comparisons of the cache with the
-                server, as by ``verify``: each costs the server a full list. One that finds a
-                difference is a ``Problem`` with ``CacheDiffers``, and in health; 0 for never.
-            backoff: how long to wait after failures.
-            liveness: how long to bear the silence of a watch.
-            habits: what is known of how the server serves the resource; informers of one
-                resource may share it.
-            watch_list: whether to get the state by a WatchList where the server can do that.
-            page_size: items a page of a list; 0 for client-go's rule.
-            managed_fields: whether objects keep ``metadata.managedFields``.
-            line_cap: the longest watch event, in bytes, that is accepted.
-            label: its name in metrics; ``name`` by default.
-            metrics: what to feed with numbers.
-            tracing: what makes spans of its requests, and perhaps of its handlers' calls.
-            on_error: is told of every ``Problem``, in the event loop; must be quick.
-            fail_fast: errors of requests after which it gives up instead of trying again:
-                ``run`` raises them, and so does a factory that runs it.
-        """
-        shape = shape or Shape()
-        keep = shape.keep()
-        found: Any = indexers
-        indexer = Indexer(found, view=shape.view())
-        self._queue = DeltaQueue()
-        name = name or str(source.resource)
-        super().__init__(
-            name,
-            Pump(name, self._queue, indexer),
-            indexer,
-            source.resource,
-            lambda: self._reflector.source,
-            namespace=namespace,
-            managed_fields=managed_fields,
-            converter=keep,
-            resync=resync,
-        )
-        trace = make_informer_trace(tracing, label or name, str(source.resource))
-        self._tracing = tracing
-        self._reporter = InformerReporter(
-            name, label=label, metrics=metrics, trace=trace, on_error=on_error
-        )
-        self._pump.on_rejected = self._reporter.object_rejected
-        self._verifier = PeriodicVerifier(
-            verify_every,
-            lambda: self._run_verification(contents=False),
-            self._reporter.verification_failed,
-        )
-        make = partial(self._make_reflector, source, backoff, liveness, habits, watch_list, keep)
-        self._reflector = make(page_size, managed_fields, line_cap, fail_fast)
-
-    def _make_reflector(
-        self,
-        source: ListerWatcher,
-        backoff: BackoffPolicy | None,
-        liveness: LivenessPolicy | None,
-        server_profile: ServerProfile | None,
-        watch_list: bool,
-        converter: Converter | None,
-        page_size: int,
-        managed_fields: bool,
-        line_cap: int,
-        fail_fast: tuple[type[FetchError], ...],
-    ) -> Reflector:
-        # The queue can't know what will be cached while a whole state is being staged, so it is
-        # the indexer that ignores the deletion of what it doesn't hold.
-        return Reflector(
-            source,
-            self._queue,
-            backoff=backoff,
-            liveness=liveness,
-            habits=server_profile,
-            watch_list=watch_list,
-            page_size=page_size,
-            managed_fields=managed_fields,
-            line_cap=line_cap,
-            keep=converter,
-            known=self._indexer.deduplicate,
-            fail_fast=fail_fast,
-            reports=self._reporter,
-        )
-
-    # -- the program's view --------------------------------------------------------------------
+    # -- status ----------------------------------------------------------------------------------
 
     @property
     def health(self) -> Health:
-        """What it does, what went wrong last, and how far it is."""
-        condition, state = self._reporter.status, self._indexer.state
+        """The informer's state, its last error, and how far the cache is."""
+        status, state = self._reporter.status, self._indexer.state
         return Health(
-            state=condition.state,
-            since=condition.since,
-            error=condition.error,
-            retry_in=condition.retry_in,
+            state=status.state,
+            since=status.since,
+            error=status.error,
+            retry_in=status.retry_in,
             synced=state.synced,
             resource_version=state.resource_version,
             objects=len(state.objects),
@@ -423,15 +495,18 @@ class SharedInformer(CacheReader[T]):
             rejections=len(self._indexer.rejected),
             unconverted=0 if self._view is None else self._view.failures,
             blocked_by=self._pump.blocked_by,
-            fresh=condition.fresh,
+            fresh=status.fresh,
             strategy=self._reflector.strategy,
             rewinds=self._reporter.rewinds,
-            verified=condition.verified,
-            differences=condition.differences,
+            verified=status.verified,
+            differences=status.differences,
         )
 
+    def _describe(self) -> str:
+        return str(self.health)
+
     def _read_levels(self) -> Levels:
-        """What metrics read off it, from another thread perhaps: attributes, and nothing else."""
+        """Return the gauges for metrics; called in any thread, so it reads attributes only."""
         state, fifo, fresh = self._indexer.state, self._queue.fifo, self._reporter.status.fresh
         version = state.resource_version
         return Levels(
@@ -446,88 +521,64 @@ class SharedInformer(CacheReader[T]):
             synced=state.synced,
         )
 
-    def _record_comparison(self, differences: int) -> None:
-        self._reporter.status.record_comparison(differences)
+    # -- running ---------------------------------------------------------------------------------
 
-    def _handler_failed(self, listener: str, error: Exception) -> None:
-        self._reporter.handler_failed(listener, error)
+    async def run(self, *, on_fatal: Callable[[Exception], None] | None = None) -> None:
+        """List, watch, cache and deliver until cancelled. An informer runs once.
 
-    def _metrics_callback(self, listener: str) -> Callable[[float, int], None] | None:
-        if isinstance(self._reporter.metrics, NoMetrics):
-            return None
-        reports = self._reporter
-        return partial(reports.metrics.handled, reports.label, reports.listener_label(listener))
-
-    def _add_spans(self, handler: Handler[T], name: str) -> Handler[T]:
-        known: object = handler
-        # Not of a controller's triggers: its runs have spans of their own.
-        tracing = None if isinstance(known, InternalHandler) else self._tracing
-        own = name.removesuffix(f" of {self.name}")  # which has the selectors in it
-        begin = handler_span_factory(tracing, self._reporter.label, own)
-        return handler if begin is None else with_span(handler, begin)
-
-    def _describe(self) -> str:
-        return str(self.health)
-
-    # -- running -------------------------------------------------------------------------------
-
-    async def run(self, *, failed: Callable[[Exception], None] | None = None) -> None:
-        """List, watch, cache and notify until cancelled. Once.
-
-        It ends when the calls in flight have ended, however long that takes; a factory waits for
-        no longer than its ``shutdown_timeout``.
+        This returns when the calls in flight have ended, however long that takes; a factory waits
+        for no longer than its ``shutdown_timeout``.
 
         Args:
-            failed: is told at once of what ends it, while calls may still be in flight.
+            on_fatal: called at once with the error that ends the informer, while calls may still
+                be in flight.
 
         Raises:
-            UsageError: it was started before.
+            UsageError: the informer was started before.
         """
-        if self._loop is not None:
+        if self._task_group.entered:
             raise UsageError(f"the informer of {self.name} was started before; make another one")
-        self._loop = asyncio.get_running_loop()
-        self._on_failure = failed
-        reports = self._reporter
-        reports.metrics.informer_started(reports.label, self._read_levels)
+        self._on_fatal = on_fatal
+        reporter = self._reporter
+        reporter.metrics.informer_started(reporter.label, self._read_levels)
         try:
             await self._run_tasks()
         except (asyncio.CancelledError, BaseExceptionGroup):
             if (error := self._task_group.failure) is not None:
                 raise error from error.__cause__
-            reports.status.set_state("stopped")
+            reporter.status.set_state("stopped")
             raise
         finally:
-            self._ended = True
             self._pump.end()
-            reports.trace.closed()
-            reports.metrics.informer_ended(reports.label, self._read_levels)
-
-    def _task_failed(self, error: BaseException) -> None:
-        condition = self._reporter.status
-        condition.set_state("failed")
-        log.critical("the informer of %s failed", self.name, exc_info=error)
-        if isinstance(error, Exception):
-            condition.record_error(error)
-            if self._on_failure is not None:
-                self._on_failure(error)
+            reporter.trace.closed()
+            reporter.metrics.informer_ended(reporter.label, self._read_levels)
 
     async def _run_tasks(self) -> None:
         parts = {
             "reflector": self._reflector.run,
             "pump": self._pump.run,
-            "resync": self._resync_timer.run,
+            "resync": self._listeners.resync_timer.run,
         }
         if self._verifier.period:
             parts["verification"] = self._verifier.run
-        async with self._task_group as crew:
-            for registration in self.registrations:
-                self._start(registration)
+        async with self._task_group as tasks:
+            self._listeners.start_all()
             for part, run in parts.items():
-                crew.start(run(), name=f"{part} of {self.name}")
+                tasks.start(run(), name=f"{part} of {self.name}")
+
+    def _record_fatal(self, error: BaseException) -> None:
+        """Report the error that ends the informer; called by the task group at once."""
+        status = self._reporter.status
+        status.set_state("failed")
+        log.critical("the informer of %s failed", self.name, exc_info=error)
+        if isinstance(error, Exception):
+            status.record_error(error)
+            if self._on_fatal is not None:
+                self._on_fatal(error)
 
     def __repr__(self) -> str:
-        condition, state = self._reporter.status, self._indexer.state
+        status, state = self._reporter.status, self._indexer.state
         return (
-            f"<SharedInformer {self.name} {condition.state} synced={state.synced} "
+            f"<SharedInformer {self.name} {status.state} synced={state.synced} "
             f"objects={len(state.objects)} listeners={len(self._pump.listeners)}>"
         )

@@ -1,251 +1,107 @@
-"""Who listens to an informer: the half of it that programs register handlers and streams with.
+"""The listeners of one informer: registered handlers and event streams.
 
-``informer`` is the other half: what is listed, watched and cached, and the tasks that do it. How
-a registration calls its handler is ``handlers``', how a stream is read is ``streams``'.
-
-Resyncs: one timer for all listeners of an informer, each with a period of its own.
-
-A resync tells a listener the cached state once more, so that what it does about an object is done
-again now and then. It asks nothing of the server. What is handed over is one sequence for all
-listeners that are due, in one short step however much is cached; when its objects are told is up
-to each listener, in between whatever else it does, and behind everything that is news.
-
-The rules are client-go's (``ResyncPeriod``, ``resyncCheckPeriod`` and ``shouldResync``), except:
-
-- A listener's period is its own. In client-go none is shorter than the informer's, all are rounded
-  up to multiples of it, and 0 for the informer forbids them to everybody.
-- It goes on while the server can't be reached. In client-go each attempt to list starts the timer
-  anew, so that short failures starve it.
-- A listener that has not been through with its last resync is not given another; client-go queues
-  them up. Nor is there one for somebody before the informer's first state.
-- What has changed since the resync began, or is about to be told anyway, is not told again.
+The registry gives each listener a mailbox and its filter, joins it to the pump and the resync
+timer, and starts the tasks of handlers in the informer's task group.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from types import MappingProxyType
-from typing import Any, Generic, NoReturn
+from collections.abc import Callable
+from typing import Generic
 
 from typing_extensions import TypeVar
 
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._core.delivery.mailbox import LIMIT, Mailbox, Overflow
-from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
-from aioinformer._core.objects.view import ObjectSnapshot, ObjectView
+from aioinformer._core.delivery.mailbox import Mailbox, Overflow
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.view import ObjectView
 from aioinformer._core.selectors.event_filter import EventFilter, Filter
 from aioinformer._runtime.delivery.call import current_call
 from aioinformer._runtime.delivery.handler_errors import HandlerErrors
 from aioinformer._runtime.delivery.handlers import (
     Handler,
     HandlerOptions,
-    OnAdd,
-    OnDelete,
-    OnUpdate,
-    add_handler_from,
+    InternalHandler,
     check_int,
-    delete_handler_from,
     handler_name,
-    update_handler_from,
+    with_span,
     with_view,
 )
 from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.delivery.registration import Registration
-from aioinformer._runtime.delivery.streams import EventStream
+from aioinformer._runtime.delivery.streams import EventSource, EventStream
 from aioinformer._runtime.informer.pump import Pump
+from aioinformer._runtime.informer.resync_timer import ResyncTimer
+from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
-from aioinformer.errors import NotRunning, SyncTimeout, UsageError
+from aioinformer.errors import NotRunning, UsageError
 
-__all__ = ["MIN_RESYNC_PERIOD", "ListenerRegistry", "ResyncTimer"]
-
-
-MIN_RESYNC_PERIOD = 1.0
-"""Seconds: the least that a listener can ask for (client-go's ``minimumResyncPeriod``)."""
-
-
-class ResyncTimer:
-    """Tells the listeners of one pump what is cached, each when it is due."""
-
-    def __init__(self, pump: Pump, period: float = 0.0) -> None:
-        """Make a timer; ``run`` starts it.
-
-        Args:
-            pump: whose listeners are told.
-            period: seconds, for listeners that don't ask for their own; 0 for never.
-        """
-        if not period >= 0:  # nor may it be nan
-            raise ValueError(f"resync must be seconds, or 0 for never, not {period:g}")
-        self._pump = pump
-        self._default_period = period
-        self._next_due: float | None = None
-        self._rescheduled = asyncio.Event()
-        self._running = False
-
-    def resolve_period(self, requested: float | None) -> float:
-        """The period of a listener that has ``requested`` for one.
-
-        Args:
-            requested: seconds; 0 for never; ``None`` for what the informer does.
-        """
-        if requested is None:
-            return self._default_period
-        if not requested >= 0:
-            raise ValueError(f"resync must be seconds, or 0 for never, not {requested:g}")
-        return max(requested, MIN_RESYNC_PERIOD) if requested else 0.0
-
-    def add(self, listener: Listener) -> None:
-        """A listener has joined: its first resync is due one period from now."""
-        if not (listener.resync_period and self._running):
-            return  # those that are there when it begins to run are found then
-        due = listener.resync_due = asyncio.get_running_loop().time() + listener.resync_period
-        if self._next_due is None or due < self._next_due:
-            self._rescheduled.set()
-
-    async def run(self) -> NoReturn:
-        """Tell who is due, until cancelled."""
-        loop = asyncio.get_running_loop()
-        self._running = True
-        while True:
-            self._resync_due_listeners(loop.time())
-            await self._wait_until_due()
-
-    def _resync_due_listeners(self, now: float) -> None:
-        """Have those told that are due, and find out who is next. Who left is forgotten."""
-        due: list[Listener] = []
-        self._next_due = None
-        for listener in self._pump.listeners:
-            if not listener.resync_period:
-                continue
-            if listener.resync_due is None:
-                listener.resync_due = now + listener.resync_period
-            elif listener.resync_due <= now:
-                due.append(listener)
-                listener.resync_due = now + listener.resync_period
-            if self._next_due is None or listener.resync_due < self._next_due:
-                self._next_due = listener.resync_due
-        self._pump.resync(due)
-
-    async def _wait_until_due(self) -> None:
-        try:
-            async with asyncio.timeout_at(self._next_due):
-                await self._rescheduled.wait()
-        except TimeoutError:
-            return
-        self._rescheduled.clear()
-
-    def __repr__(self) -> str:
-        return f"<ResyncTimer period={self._default_period:g} next={self._next_due}>"
+__all__ = ["ListenerRegistry"]
 
 
 T = TypeVar("T", default=KubeObject)
-R = TypeVar("R", bound=Awaitable[None] | None)
 
 
 class ListenerRegistry(Generic[T]):
     """Registers the listeners of one informer, and starts the tasks of its handlers."""
 
-    def __init__(self, name: str, pump: Pump, indexer: Indexer, *, resync: float = 0.0) -> None:
-        """Nobody listens yet; ``resync``: their period if they don't ask for another."""
-        self.name = name
+    def __init__(
+        self,
+        name: str,
+        pump: Pump,
+        indexer: Indexer,
+        reporter: InformerReporter,
+        task_group: StrictTaskGroup,
+        *,
+        resync: float,
+        describe: Callable[[], str],
+    ) -> None:
+        """Make a registry without listeners.
+
+        Args:
+            name: the informer's name.
+            pump: delivers the events.
+            indexer: holds the cached objects.
+            reporter: receives failures and measurements of handlers.
+            task_group: owns the tasks of handlers. Handlers that are added before the group is
+                entered start with ``start_all``.
+            resync: seconds between two resyncs of listeners without a period of their own.
+            describe: returns what the informer does now, for errors.
+        """
+        self._name = name
         self._pump = pump
         self._indexer = indexer
+        self._reporter = reporter
+        self._task_group = task_group
+        self._describe = describe
         self._view: ObjectView[T] | None = indexer.view
-        self._resync_timer = ResyncTimer(pump, resync)
-        self._task_group = StrictTaskGroup("informer", self._task_failed)
+        self.resync_timer = ResyncTimer(pump, resync)
         self._dispatcher = InlineDispatcher()
-        self._ended = False
         self._started: dict[Registration, None] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # -- handlers --------------------------------------------------------------------------------
 
     def add_handler(
         self,
         handler: Handler[T],
-        *,
-        limit: int = LIMIT,
-        overflow: Overflow = "coalesce",
-        concurrency: int = 1,
-        resync: float | None = None,
-        filter: Filter[T] | None = None,  # noqa: A002 - what everybody calls it
-        timeout: float | None = None,
-        run_in_thread: bool = False,
-        drain: bool = False,
-        fail_fast: bool = False,
-        name: str | None = None,
-    ) -> Registration:
-        """Have ``handler`` called with what changes, beginning with what is cached now.
-
-        Args:
-            handler: an object with any of ``on_add(obj, *, initial)``, ``on_update(old, new, *,
-                resync)``, ``on_delete(obj, *, reason)``, or a function of one event; async or
-                not. One that isn't async runs in the event loop and must be quick.
-            limit: live events that may be pending for it.
-            overflow: what happens when more come. ``"coalesce"``: they are merged by object.
-                ``"block"``: the watch isn't read until it catches up. ``"error"``: it is ended.
-            concurrency: for how many objects it may be called at once, never for one twice.
-            resync: seconds between two times that it is told the cached state again as
-                ``Updated(resync=True)``; 0 for never; ``None`` for what the informer does.
-            filter: a predicate, or a function that is true of objects to hear of. One that ceases
-                to pass is ``Deleted(reason="filtered")``, one that begins to is ``Added``, one at
-                which the filter raises passes, and that is reported.
-            timeout: seconds that a call may take before it is cancelled. A thread can't be.
-            run_in_thread: whether to call it in threads of its own, ``concurrency`` many. It may
-                block, and not be async. One that hangs is left to itself, with an error, when
-                the factory's ``shutdown_timeout`` is over.
-            drain: whether it is to finish what is pending when the factory is left, within the
-                factory's ``shutdown_timeout``; else that is dropped, as in client-go.
-            fail_fast: whether an exception or a timeout of a call ends the informer and the
-                factory, which raises that very exception.
-            name: what to call it in logs, health and errors; the handler's own by default.
-
-        Raises:
-            NotRunning: the informer has ended.
-            TypeError: ``handler`` or ``filter`` is none, an async handler with ``run_in_thread``,
-                or ``limit`` or ``concurrency`` no integer.
-            ValueError: a number is out of range.
-            UsageError: ``filter`` is a predicate, and the informer has a ``model=``, and so no JSON
-                for it to read.
-        """
-        terms = HandlerOptions(concurrency, timeout, run_in_thread, drain, fail_fast)
-        name = f"{name or handler_name(handler)} of {self.name}"
-        failures, period = (
-            HandlerErrors(name, self._handler_failed),
-            self._resync_timer.resolve_period(resync),
-        )
-        mailbox = self._make_mailbox(limit, overflow, self._make_filter(filter, failures))
-        inside = with_view(self._add_spans(handler, name), self._view)
-        return self._register(inside, name, mailbox, period, terms, failures)
-
-    def check_bytes(self, what: str) -> None:
-        """Raise unless the JSON of objects is kept; ``what`` says who wants to read it.
-
-        Raises:
-            UsageError: the informer has a ``model=``.
-        """
-        if self._view is not None:
-            self._view.require_json(what)
-
-    def _make_filter(
-        self, predicate: Filter[T] | None, errors: HandlerErrors
-    ) -> EventFilter | None:
-        if predicate is None:
-            return None
-        return EventFilter(predicate, errors.report_filter_exception, view=self._view)
-
-    def _register(
-        self,
-        handler: Handler,
-        name: str,
-        mailbox: Mailbox,
-        period: float,
         options: HandlerOptions,
-        errors: HandlerErrors,
+        *,
+        limit: int,
+        overflow: Overflow,
+        resync: float | None,
+        predicate: Filter[T] | None,
+        name: str | None,
     ) -> Registration:
+        """Register ``handler``; see ``SharedInformer.add_handler``."""
+        name = f"{name or handler_name(handler)} of {self._name}"
+        errors = HandlerErrors(name, self._reporter.handler_failed)
+        period = self.resync_timer.resolve_period(resync)
+        mailbox = self.make_mailbox(limit, overflow, self._make_filter(predicate, errors))
         registration = Registration(
-            handler,
+            with_view(self._with_spans(handler, name), self._view),
             name,
             mailbox,
             self._pump.gate,
@@ -255,147 +111,30 @@ class ListenerRegistry(Generic[T]):
             errors=errors,
             dispatcher=self._dispatcher,
         )
-        registration.on_calls = self._metrics_callback(name)
+        registration.on_calls = self._reporter.handler_timer(name)
         self._join(registration)
         if self._task_group.entered:
             self._start(registration)
         return registration
 
-    def on_add(self, function: OnAdd[T, R]) -> OnAdd[T, R]:
-        """Decorator: call ``function(obj, *, initial)`` for each object that is new.
+    def _with_spans(self, handler: Handler[T], name: str) -> Handler[T]:
+        known: object = handler
+        if isinstance(known, InternalHandler):
+            return handler  # a controller's trigger: the controller makes spans of its runs
+        begin = self._reporter.handler_spans(name)
+        return handler if begin is None else with_span(handler, begin)
 
-        Each decorated function is a handler of its own: two of them don't wait for each other. It
-        raises a TypeError if ``function`` is none.
-        """
-        self.add_handler(add_handler_from(function))
-        return function
+    def start_all(self) -> None:
+        """Start the tasks of the handlers that were added before the task group was entered."""
+        for registration in self.registrations:
+            self._start(registration)
 
-    def on_update(self, function: OnUpdate[T, R]) -> OnUpdate[T, R]:
-        """Decorator: call ``function(old, new, *, resync)`` for each change."""
-        self.add_handler(update_handler_from(function))
-        return function
-
-    def on_delete(self, function: OnDelete[T, R]) -> OnDelete[T, R]:
-        """Decorator: call ``function(obj, *, reason)`` for each object that is gone."""
-        self.add_handler(delete_handler_from(function))
-        return function
-
-    def events(
-        self,
-        *,
-        limit: int = LIMIT,
-        overflow: Overflow = "coalesce",
-        resync: float | None = None,
-        filter: Filter[T] | None = None,  # noqa: A002 - what everybody calls it
-    ) -> EventStream[T]:
-        """A stream of what changes, beginning with what is cached when it is entered.
-
-        Args:
-            limit: live events that may be pending for it.
-            overflow: what happens when more come, as for ``add_handler``. With ``"error"`` it is
-                the stream that raises ``ListenerOverflow``.
-            resync: as for ``add_handler``.
-            filter: as for ``add_handler``.
-
-        Raises:
-            TypeError: ``filter`` is none.
-            ValueError: a number is out of range.
-            UsageError: as for ``add_handler``.
-        """
-        return self._make_stream(limit, overflow, resync, filter, replay=True)
-
-    @asynccontextmanager
-    async def snapshot_and_events(
-        self,
-        *,
-        timeout: float | None = None,
-        limit: int = LIMIT,
-        overflow: Overflow = "coalesce",
-        resync: float | None = None,
-    ) -> AsyncGenerator[tuple[Mapping[ObjectKey, T], EventStream[T]]]:
-        """What is cached, and a stream of what follows, with nothing missing or twice in between.
-
-        Waits for the first full state. The snapshot stays as it is. ::
-
-            async with pods.snapshot_and_events(timeout=30) as (snapshot, events):
-                ...
-
-        Args:
-            timeout: seconds to wait for the first full state; ``None`` for no limit.
-            limit: as for ``events``.
-            overflow: as for ``events``.
-            resync: as for ``events``.
-
-        Raises:
-            SyncTimeout: there was none within that time.
-            NotRunning: the informer has ended.
-        """
-        await self.wait_synced(timeout)
-        async with self._make_stream(limit, overflow, resync, None, replay=False) as events:
-            # Taken in the step in which the stream joined: entering it doesn't wait.
-            objects: Any = MappingProxyType(self._indexer.state.objects.copy())
-            yield objects if self._view is None else ObjectSnapshot(objects, self._view), events
-
-    def _make_stream(
-        self,
-        limit: int,
-        overflow: Overflow,
-        resync: float | None,
-        predicate: Filter[T] | None,
-        *,
-        replay: bool,
-    ) -> EventStream[T]:
-        name, period = f"stream of {self.name}", self._resync_timer.resolve_period(resync)
-        each = self._make_filter(predicate, HandlerErrors(name, self._handler_failed))
-        mailbox = self._make_mailbox(limit, overflow, each)
-
-        def join() -> Listener:
-            listener = Listener(
-                name, mailbox, self._pump.gate, describe=self._describe, resync=period
-            )
-            self._join(listener, replay=replay)
-            return listener
-
-        return EventStream(self, join, self._view)
-
-    def _make_mailbox(
-        self, limit: int, overflow: Overflow, event_filter: EventFilter | None
-    ) -> Mailbox:
-        check_int("limit", limit)
-        each = None if event_filter is None else event_filter.apply
-        return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds, event_map=each)
-
-    def _join(self, listener: Listener, *, replay: bool = True) -> None:
-        if self._task_group.is_ending() or self._ended:
-            raise NotRunning(f"the informer of {self.name} has ended")
-        check_loop(self._loop, f"the informer of {self.name}")
-        self._pump.join(listener, replay=replay)
-        self._resync_timer.add(listener)
-
-    @property
-    def synced(self) -> bool:
-        """Whether the cache has held a full state. Once true, it stays true."""
-        return self._indexer.state.synced
-
-    async def wait_synced(self, timeout: float | None = None) -> None:
-        """Wait for ``synced``.
-
-        Args:
-            timeout: seconds.
-
-        Raises:
-            SyncTimeout: not within that time; it says why.
-            NotRunning: the informer ended before.
-            UsageError: it is called by a handler of this informer that has ``overflow="block"``.
-        """
-        self._check_not_in_handler()
-        try:
-            async with asyncio.timeout(timeout):
-                await self._pump.synced.wait()
-        except TimeoutError:
-            raise SyncTimeout(timeout or 0.0, {self.name: self._describe()}) from None
-        if not self.synced:
-            raise NotRunning(f"the informer of {self.name} ended before it was synced")
+    def _start(self, registration: Registration) -> None:
+        group = self._task_group
+        task = registration.start(group.group, group.is_ending, group.fail)
+        group.monitor(task)
+        self._started[registration] = None
+        task.add_done_callback(lambda _: self._started.pop(registration, None))
 
     @property
     def registrations(self) -> tuple[Registration, ...]:
@@ -404,40 +143,81 @@ class ListenerRegistry(Generic[T]):
 
     @property
     def unfinished(self) -> tuple[Registration, ...]:
-        """The handlers whose task has yet to end, those that were removed included."""
+        """The handlers whose task has not ended, including removed handlers."""
         return tuple(each for each in self._started if each.running)
 
-    def _start(self, registration: Registration) -> None:
-        task = registration.start(
-            self._task_group.group, self._task_group.is_ending, self._task_group.fail
-        )
-        self._task_group.monitor(task)
-        self._started[registration] = None
-        task.add_done_callback(lambda _: self._started.pop(registration, None))
+    # -- streams ---------------------------------------------------------------------------------
 
-    def _task_failed(self, error: BaseException) -> None:
-        """One of the tasks has failed, and so all of them end."""
+    def make_stream(
+        self,
+        source: EventSource,
+        *,
+        limit: int,
+        overflow: Overflow,
+        resync: float | None,
+        predicate: Filter[T] | None = None,
+        replay: bool = True,
+    ) -> EventStream[T]:
+        """Make a stream, whose listener joins when the stream is entered.
 
-    def _handler_failed(self, listener: str, error: Exception) -> None:
-        """A handler raised, timed out or overflowed, and that was logged and counted."""
+        Args:
+            source: the informer itself.
+            limit: as for ``SharedInformer.events``, like the next three.
+            overflow: see there.
+            resync: see there.
+            predicate: its ``filter``.
+            replay: True to deliver the cached objects first.
+        """
+        name, period = f"stream of {self._name}", self.resync_timer.resolve_period(resync)
+        errors = HandlerErrors(name, self._reporter.handler_failed)
+        mailbox = self.make_mailbox(limit, overflow, self._make_filter(predicate, errors))
 
-    def _metrics_callback(self, listener: str) -> Callable[[float, int], None] | None:
-        """Who wants to know how long the calls of a handler take, if anybody does."""
-        return None
+        def join() -> Listener:
+            listener = Listener(
+                name, mailbox, self._pump.gate, describe=self._describe, resync=period
+            )
+            self._join(listener, replay=replay)
+            return listener
 
-    def _add_spans(self, handler: Handler[T], name: str) -> Handler[T]:
-        """The handler, or what calls it inside a span, if somebody makes spans of its calls."""
-        return handler
+        return EventStream(source, join, self._view)
 
-    def _check_not_in_handler(self, *, synced: bool = True) -> None:
-        """Raise if this would wait inside a call of a handler that the informer may wait for.
-        If it is for the first state only (``synced``), there is nothing to wait for behind it.
+    # -- any listener ----------------------------------------------------------------------------
+
+    def _make_filter(
+        self, predicate: Filter[T] | None, errors: HandlerErrors
+    ) -> EventFilter | None:
+        if predicate is None:
+            return None
+        return EventFilter(predicate, errors.report_filter_exception, view=self._view)
+
+    def make_mailbox(
+        self, limit: int, overflow: Overflow, event_filter: EventFilter | None
+    ) -> Mailbox:
+        """Make the mailbox of a new listener."""
+        check_int("limit", limit)
+        each = None if event_filter is None else event_filter.apply
+        return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds, event_map=each)
+
+    def _join(self, listener: Listener, *, replay: bool = True) -> None:
+        if self._task_group.is_ending():
+            raise NotRunning(f"the informer of {self._name} has ended")
+        self.check_loop()
+        self._pump.join(listener, replay=replay)
+        self.resync_timer.add(listener)
+
+    def check_loop(self) -> None:
+        """Raise ``UsageError`` in another event loop than the informer's."""
+        check_loop(self._task_group.loop, f"the informer of {self._name}")
+
+    def check_can_wait(self) -> None:
+        """Raise if the current task would wait for this informer while the informer may be waiting
+        for this task.
 
         Raises:
-            UsageError: it is one with ``overflow="block"``, or the reader of such a stream.
+            UsageError: this is a call of a handler with ``overflow="block"``, the task that reads
+                such a stream, or another event loop.
         """
-        if self.synced and synced:
-            return
+        self.check_loop()
         call = current_call()
         owner = None if call is None else call.owner
         if isinstance(owner, Registration) and owner.may_block(self._pump.gate):
@@ -447,10 +227,9 @@ class ListenerRegistry(Generic[T]):
             )
         if reader := self._pump.listener_read_by(asyncio.current_task()):
             raise UsageError(
-                f"the {reader.name} has overflow='block': who reads it can't wait for its own "
-                "informer, which may be waiting for them"
+                f"the {reader.name} has overflow='block': the task that reads it can't wait for "
+                "its own informer, which may be waiting for that task"
             )
 
-    def _describe(self) -> str:
-        """What the informer does now, for errors of those who wait."""
-        return self.name
+    def __repr__(self) -> str:
+        return f"<ListenerRegistry of {self._name} listeners={len(self._pump.listeners)}>"

@@ -6,10 +6,10 @@ option is documented here, on its field.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
-
-from typing_extensions import Unpack
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from typing import Any, Self, TypedDict
 
 from aioinformer._core.codec.watch_decoder import LINE_CAP
 from aioinformer._core.listwatch.backoff import BackoffPolicy
@@ -45,12 +45,19 @@ class ReflectorOptions:
     line_cap: int = LINE_CAP
     """The longest watch event, in bytes, that the reflector accepts."""
 
-    def with_keywords(self, **keywords: Unpack[ReflectorKeywords]) -> ReflectorOptions:
+    def merge(self, keywords: Mapping[str, Any]) -> Self:
         """Return a copy in which ``keywords`` replace the fields of the same names.
 
         A keyword that is ``None`` keeps the field.
+
+        Raises:
+            TypeError: a keyword isn't the name of a field.
         """
-        given: dict[str, Any] = {
-            name: value for name, value in keywords.items() if value is not None
-        }
+        names = [each.name for each in fields(self)]
+        for name in keywords:
+            if name not in names:
+                close = get_close_matches(name, names, n=1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                raise TypeError(f"there is no option {name!r}{hint}")
+        given = {name: value for name, value in keywords.items() if value is not None}
         return replace(self, **given) if given else self

@@ -83,7 +83,7 @@ class Reflector:
             reports: receives states, numbers and problems.
             **keywords: single options, by the names of ``ReflectorOptions``' fields.
         """
-        self._options = options = (options or ReflectorOptions()).with_keywords(**keywords)
+        self._options = options = (options or ReflectorOptions()).merge(keywords)
         self._source = source
         self._queue = queue
         self._availability = ResourceAvailability()

@@ -22,21 +22,19 @@ __all__ = ["StrictTaskGroup"]
 class StrictTaskGroup:
     """A task group in which nobody is forgiven. Enter it once."""
 
-    def __init__(
-        self, name: str, on_failure: Callable[[BaseException], None] | None = None
-    ) -> None:
+    def __init__(self, name: str, on_fatal: Callable[[BaseException], None] | None = None) -> None:
         """Make a crew of nobody yet.
 
         Args:
             name: whose, for errors.
-            on_failure: is told of the first failure at once, while others may still have to end.
+            on_fatal: called with the first failure at once, while other tasks may still run.
         """
         self.group = asyncio.TaskGroup()
         """Where the tasks are."""
         self.failure: BaseException | None = None
         """What has failed first."""
         self._name = name
-        self._on_failure = on_failure
+        self._on_fatal = on_fatal
         self._owner: asyncio.Task[Any] | None = None
         self._ended = False
 
@@ -60,6 +58,11 @@ class StrictTaskGroup:
     def entered(self) -> bool:
         """Whether it has been entered."""
         return self._owner is not None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop in which the group was entered; ``None`` before."""
+        return None if self._owner is None else self._owner.get_loop()
 
     def is_ending(self) -> bool:
         """Whether its tasks are to end, or have ended."""
@@ -91,8 +94,8 @@ class StrictTaskGroup:
     def _record_failure(self, error: BaseException) -> None:
         if self.failure is None:
             self.failure = error
-            if self._on_failure is not None:
-                self._on_failure(error)
+            if self._on_fatal is not None:
+                self._on_fatal(error)
 
     def __repr__(self) -> str:
         state = "ending" if self.is_ending() else "at work" if self.entered else "new"

@@ -719,7 +719,7 @@ def test_an_error_hook_that_raises_changes_nothing(caplog: pytest.LogCaptureFixt
 
     run_simulated(main)
     assert len(diary.runs) == 2
-    assert "the error hook raised when it was told of" in caplog.text
+    assert "the error hook raised when it was called with" in caplog.text
 
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="none")

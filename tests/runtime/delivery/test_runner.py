@@ -233,7 +233,7 @@ async def test_a_hook_that_raises_is_logged_and_has_no_effect(
         it.put(LIFECYCLE_EVENTS)
         await wait_until(lambda: it.statistics().errors == 3)
 
-    assert "the error hook raised when it was told of" in caplog.text
+    assert "the error hook raised when it was called with" in caplog.text
     assert "broken hook" in caplog.text
 
 

@@ -15,7 +15,7 @@ from tests.runtime.scripted_source import ScriptedListerWatcher, scripted_lister
 
 def test_keywords_replace_the_fields_of_their_names() -> None:
     backoff = BackoffPolicy(initial=0.1)
-    options = ReflectorOptions(page_size=7).with_keywords(backoff=backoff, watch_list=False)
+    options = ReflectorOptions(page_size=7).merge({"backoff": backoff, "watch_list": False})
 
     assert options == ReflectorOptions(page_size=7, backoff=backoff, watch_list=False)
 
@@ -23,7 +23,7 @@ def test_keywords_replace_the_fields_of_their_names() -> None:
 def test_a_keyword_that_is_none_keeps_the_field() -> None:
     options = ReflectorOptions(liveness=LivenessPolicy(idle_factor=2))
 
-    assert options.with_keywords(backoff=None, liveness=None) == options
+    assert options.merge({"backoff": None, "liveness": None}) == options
 
 
 def test_an_unknown_keyword_is_an_error() -> None:

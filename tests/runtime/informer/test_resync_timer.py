@@ -10,7 +10,7 @@ import pytest
 
 from aioinformer import DeltaQueue, Event, Indexer, SharedInformer, Updated
 from aioinformer._runtime.informer.pump import Pump
-from aioinformer._runtime.informer.subscriptions import MIN_RESYNC_PERIOD, ResyncTimer
+from aioinformer._runtime.informer.resync_timer import MIN_RESYNC_PERIOD, ResyncTimer
 from aioinformer.errors import ConnectionFailed
 from aioinformer.testing.simulation.loop import run
 from tests.runtime.informers import running_in_background

@@ -1,0 +1,155 @@
+"""Waiting for the cache of one informer: with a timeout, from its event loop, as programs see it.
+
+``CacheWaiters`` wakes the waiters; the reader adds what a public method needs: it checks the
+arguments and the caller, limits the time, and converts the cached object for a ``convert=``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
+
+from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.store import IndexFunction
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.resources import Resource
+from aioinformer._core.objects.stored import NeedsJson
+from aioinformer._core.objects.view import ObjectView
+from aioinformer._runtime.informer.pump import Pump
+from aioinformer._runtime.informer.subscriptions import ListenerRegistry
+from aioinformer._runtime.informer.waiters import ObjectVersion
+from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
+from aioinformer._runtime.tasks.sync_timeout import sync_timeout
+from aioinformer.errors import CacheWaitTimeout, NotRunning, UsageError
+
+__all__ = ["CacheReader"]
+
+T = TypeVar("T", default=KubeObject)
+R = TypeVar("R")
+
+
+class CacheReader(Generic[T]):
+    """Waits for one informer's cache. ``SharedInformer`` documents each method."""
+
+    def __init__(
+        self,
+        name: str,
+        resource: Resource,
+        indexer: Indexer,
+        pump: Pump,
+        listeners: ListenerRegistry[T],
+        *,
+        namespace: str | None,
+        describe: Callable[[], str],
+    ) -> None:
+        """Make a reader.
+
+        Args:
+            name: the informer's name.
+            resource: the resource that the informer reads.
+            indexer: holds the cached objects.
+            pump: wakes the waiters.
+            listeners: checks that the caller may wait.
+            namespace: the only namespace that is cached; ``None`` if there may be several.
+            describe: returns what the informer does now, for errors.
+        """
+        self._name = name
+        self._resource = resource
+        self._indexer = indexer
+        self._pump = pump
+        self._listeners = listeners
+        self._namespace = namespace
+        self._describe = describe
+        self._view: ObjectView[T] | None = indexer.view
+
+    async def wait_synced(self, timeout: float | None) -> None:
+        """Wait until the initial list was applied."""
+        if not self._indexer.state.synced:
+            self._listeners.check_can_wait()
+        async with sync_timeout(timeout, lambda: {self._name: self._describe()}):
+            await self._pump.synced.wait()
+        if not self._indexer.state.synced:
+            raise NotRunning(f"the informer of {self._name} ended before it was synced")
+
+    async def add_index(self, name: str, function: IndexFunction[T] | NeedsJson) -> None:
+        """Build an index in steps beside the changing cache, then install it in one step."""
+        self._listeners.check_loop()
+        build = self._indexer.build_index(name, function)
+        if build is None:
+            return  # the informer has this index already
+        time_slice = TimeSlice()
+        try:
+            while not build.step(ITEMS_PER_STEP):
+                await time_slice.maybe_yield()
+            build.commit()
+        finally:
+            build.abandon()
+
+    async def wait_for(self, obj: Mapping[str, Any], timeout: float | None) -> T | None:
+        """Wait until the cache shows ``obj`` in its version or a later one."""
+        written = ObjectVersion.of(obj)
+        self._check_own_object(obj, written)
+        return await self._wait_for_object(
+            timeout, str(written), lambda: self._pump.waiters.wait_for_version(written)
+        )
+
+    async def wait_until(
+        self, key: ObjectKey, predicate: Callable[[T | None], object], timeout: float | None
+    ) -> T | None:
+        """Wait until the object of that key passes ``predicate``."""
+        return await self._wait_for_object(
+            timeout,
+            f"what was waited for of {key}",
+            lambda: self._pump.waiters.wait_for_predicate(
+                key, lambda obj: predicate(self._convert(obj))
+            ),
+        )
+
+    async def _wait_for_object(
+        self,
+        timeout: float | None,
+        description: str,
+        wait: Callable[[], Awaitable[KubeObject | None]],
+    ) -> T | None:
+        return self._convert(await self.run_with_timeout(timeout, description, wait))
+
+    async def run_with_timeout(
+        self, timeout: float | None, description: str, work: Callable[[], Awaitable[R]]
+    ) -> R:
+        """Return the result of ``work``; raise ``CacheWaitTimeout`` when the time is over."""
+        self._listeners.check_can_wait()
+        limit = asyncio.timeout(timeout)
+        try:
+            async with limit:
+                return await work()
+        except TimeoutError as error:
+            if timeout is None or not limit.expired():
+                raise  # a TimeoutError of ``work``: of a predicate, for example
+            raise self._stale_error(timeout, description) from error
+
+    def _convert(self, obj: KubeObject | None) -> T | None:
+        found: Any = obj
+        converted: T | None = found
+        return converted if obj is None or self._view is None else self._view.convert(obj)
+
+    def _stale_error(self, timeout: float, description: str) -> CacheWaitTimeout:
+        version = self._indexer.state.resource_version
+        at = f"it is at resourceVersion {version}" if version else "it holds no state"
+        return CacheWaitTimeout(
+            f"the cache of {self._name} doesn't show {description} after {timeout:g} s: {at}; "
+            f"{self._describe()}",
+            resource_version=version,
+        )
+
+    def _check_own_object(self, obj: Mapping[str, Any], target: ObjectVersion) -> None:
+        kind = obj.get("kind") or self._resource.kind
+        if kind != self._resource.kind:
+            raise UsageError(f"{target} is a {kind}; this is the informer of {self._name}")
+        if self._namespace and target.key.namespace != self._namespace:
+            raise UsageError(f"{target} is in another namespace; this is of {self._name}")
+
+    def __repr__(self) -> str:
+        return f"<CacheReader of {self._name}>"

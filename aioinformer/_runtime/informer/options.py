@@ -1,0 +1,92 @@
+"""The options of an informer: checked once, passed on as one frozen object.
+
+Callers write the options as keywords: of ``SharedInformerFactory`` for all of its informers, of
+``informer()`` and ``use()`` for one informer, or of ``SharedInformer``. ``InformerOptions.merge``
+builds the object from them. The typed dictionaries give the keywords their types, so that no
+signature repeats them. Every option is documented here or in ``ReflectorOptions``, on its field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from aioinformer._core.codec.shape import Transform
+from aioinformer._core.instrumentation import Metrics, Tracing
+from aioinformer._core.selectors.label_parser import LabelMapping
+from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
+from aioinformer._runtime.reporting.error_hook import OnError, check_hook
+from aioinformer.errors import FetchError
+
+__all__ = [
+    "InformerKeywords",
+    "InformerOptions",
+    "InformerRequest",
+    "InformerScope",
+    "chosen_options",
+]
+
+
+class InformerKeywords(ReflectorKeywords, total=False):
+    """The options as keywords; ``None`` and a missing keyword both mean the default."""
+
+    resync: float
+    verify_every: float
+    fail_fast: tuple[type[FetchError], ...]
+    on_error: OnError | None
+    metrics: Metrics | None
+    tracing: Tracing | None
+
+
+class InformerScope(TypedDict, total=False):
+    """The objects that an informer reads, as keywords of ``informer()`` and ``use()``."""
+
+    namespace: str | None
+    labels: str | LabelMapping
+    fields: str | Mapping[str, str]
+    managed_fields: bool
+    transform: Transform | None
+
+
+class InformerRequest(InformerScope, InformerKeywords, total=False):
+    """The keywords of ``informer()`` and ``use()`` that don't depend on the type of objects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InformerOptions(ReflectorOptions):
+    """The options of one informer, those of its reflector included."""
+
+    resync: float = 0.0
+    """Seconds between two resyncs, which deliver the cached state to the listeners again as
+    ``Updated(resync=True)``, without a request to the server; 0 for never. A listener can have a
+    period of its own."""
+    verify_every: float = 0.0
+    """Seconds, a minute at least, between two comparisons of the cache with the server, as made by
+    ``SharedInformer.verify``; 0 for never. Each comparison costs the server a full list. A
+    difference is reported as a ``Problem`` with ``CacheDiffers``, and in health."""
+    fail_fast: tuple[type[FetchError], ...] = ()
+    """Errors of requests, ``Forbidden`` for example, that end the informer instead of being
+    retried: ``SharedInformer.run`` raises them. A factory ends, too: its body is cancelled, and
+    the error is raised there."""
+    on_error: OnError | None = None
+    """A function that is called with every ``Problem``, in the event loop. It must be quick."""
+    metrics: Metrics | None = None
+    """Receives the numbers of the informer; see ``aioinformer.adapters.prometheus``."""
+    tracing: Tracing | None = None
+    """Makes spans of requests, and of calls of handlers if it wants to; see
+    ``aioinformer.adapters.opentelemetry``."""
+
+    def __post_init__(self) -> None:
+        check_hook(self.on_error)
+        for name, given in (("metrics", self.metrics), ("tracing", self.tracing)):
+            if isinstance(given, type):
+                raise TypeError(f"{name} is an object: pass {given.__name__}(), not the class")
+
+
+def chosen_options(request: InformerRequest) -> dict[str, Any]:
+    """Return the options in ``request``: the keywords that are no part of the scope."""
+    scope = InformerScope.__annotations__
+    return {
+        name: value for name, value in request.items() if name not in scope and value is not None
+    }

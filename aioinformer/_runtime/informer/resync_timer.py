@@ -1,0 +1,106 @@
+"""Resyncs: one timer for all listeners of an informer, each with a period of its own.
+
+A resync delivers the cached state to a listener again, so that the listener repeats what it does
+about each object now and then. The server is not asked. One short step passes one shared sequence
+of objects to all listeners that are due, however many objects are cached. Each listener takes the
+objects when it has nothing else pending.
+
+The rules are those of client-go (``ResyncPeriod``, ``resyncCheckPeriod`` and ``shouldResync``),
+with these differences:
+
+- Each listener has its own period. In client-go no period is shorter than the informer's, all are
+  rounded up to multiples of the informer's period, and 0 for the informer disables all of them.
+- Resyncs go on while the server can't be reached. In client-go each attempt to list restarts the
+  timer, so that frequent short failures prevent every resync.
+- A listener that has not finished its last resync doesn't get another; client-go queues them up.
+  No listener gets one before the initial list is complete.
+- Objects that have changed since the resync began, or have an event pending, are skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NoReturn
+
+from aioinformer._runtime.delivery.listener import Listener
+from aioinformer._runtime.informer.pump import Pump
+
+__all__ = ["MIN_RESYNC_PERIOD", "ResyncTimer"]
+
+
+MIN_RESYNC_PERIOD = 1.0
+"""Seconds: the shortest period that a listener gets (client-go's ``minimumResyncPeriod``)."""
+
+
+class ResyncTimer:
+    """Starts the resyncs of the listeners of one pump, each when it is due."""
+
+    def __init__(self, pump: Pump, period: float = 0.0) -> None:
+        """Make a timer; ``run`` starts it.
+
+        Args:
+            pump: the pump whose listeners get the resyncs.
+            period: seconds, for listeners without a period of their own; 0 for never.
+        """
+        if not period >= 0:  # written so that a NaN fails, too
+            raise ValueError(f"resync must be seconds, or 0 for never, not {period:g}")
+        self._pump = pump
+        self._default_period = period
+        self._next_due: float | None = None
+        self._rescheduled = asyncio.Event()
+        self._running = False
+
+    def resolve_period(self, requested: float | None) -> float:
+        """Return the period of a listener that asks for ``requested``.
+
+        Args:
+            requested: seconds; 0 for never; ``None`` for the informer's period.
+        """
+        if requested is None:
+            return self._default_period
+        if not requested >= 0:
+            raise ValueError(f"resync must be seconds, or 0 for never, not {requested:g}")
+        return max(requested, MIN_RESYNC_PERIOD) if requested else 0.0
+
+    def add(self, listener: Listener) -> None:
+        """Schedule the first resync of a listener that has joined: one period from now."""
+        if not (listener.resync_period and self._running):
+            return  # ``run`` schedules the listeners that are there when it starts
+        due = listener.resync_due = asyncio.get_running_loop().time() + listener.resync_period
+        if self._next_due is None or due < self._next_due:
+            self._rescheduled.set()
+
+    async def run(self) -> NoReturn:
+        """Start the resyncs that are due, until cancelled."""
+        loop = asyncio.get_running_loop()
+        self._running = True
+        while True:
+            self._resync_due_listeners(loop.time())
+            await self._wait_until_due()
+
+    def _resync_due_listeners(self, now: float) -> None:
+        """Resync the listeners that are due, and compute when the next one is due."""
+        due: list[Listener] = []
+        self._next_due = None
+        for listener in self._pump.listeners:
+            if not listener.resync_period:
+                continue
+            if listener.resync_due is None:
+                listener.resync_due = now + listener.resync_period
+            elif listener.resync_due <= now:
+                due.append(listener)
+                listener.resync_due = now + listener.resync_period
+            if self._next_due is None or listener.resync_due < self._next_due:
+                self._next_due = listener.resync_due
+        self._pump.resync(due)
+
+    async def _wait_until_due(self) -> None:
+        try:
+            async with asyncio.timeout_at(self._next_due):
+                await self._rescheduled.wait()
+        except TimeoutError:
+            return
+        self._rescheduled.clear()
+
+    def __repr__(self) -> str:
+        return f"<ResyncTimer period={self._default_period:g} next={self._next_due}>"
