@@ -36,7 +36,7 @@ from prometheus_client.core import (
 )
 
 from aioinformer._core.controllers.queue_items import QueueStatistics, ReadQueue
-from aioinformer._core.instrumentation import Levels, ReadLevels
+from aioinformer._core.instrumentation import Levels, Metrics, ReadLevels
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters._totals import (
     HANDLER_SECONDS,
@@ -175,7 +175,7 @@ MULTIPROCESS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """What turns on the mode in which prometheus_client adds up the files of several processes."""
 
 
-class PrometheusMetrics:
+class PrometheusMetrics(Metrics):
     """Shows what informers tell as ``aioinformer_...``. Make one for each registry, and share it
     among all factories and loops of the process.
 

@@ -34,7 +34,7 @@ from opentelemetry.metrics import (
 )
 
 from aioinformer._core.controllers.queue_items import ReadQueue
-from aioinformer._core.instrumentation import ReadLevels
+from aioinformer._core.instrumentation import Metrics, ReadLevels
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters._totals import (
     HANDLER_SECONDS,
@@ -192,7 +192,7 @@ MAX_SAMPLES_PER_SECOND = 100
 millisecond's work."""
 
 
-class OpenTelemetryMetrics:
+class OpenTelemetryMetrics(Metrics):
     """Shows what informers tell as ``aioinformer....``. Make one for each meter provider, and
     share it among all factories and loops of the process.
 

@@ -39,6 +39,7 @@ from opentelemetry.trace import (
     use_span,
 )
 
+from aioinformer._core.instrumentation import InformerTrace
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters.opentelemetry.metrics import SCOPE
 from aioinformer.errors import ServerError
@@ -140,7 +141,7 @@ class _RequestSpan:
         span.end()
 
 
-class _InformerSpans:
+class _InformerSpans(InformerTrace):
     """The requests of one informer: at most one under way, and at most one state."""
 
     def __init__(self, tracer: Tracer, informer: str, resource: str) -> None:
