@@ -67,7 +67,7 @@ async def test_conflicts_are_told_apart(widgets: ResourceWriter) -> None:
 async def test_a_deletion_is_bound_and_held(widgets: ResourceWriter) -> None:
     held = {"name": "a", "finalizers": ["example.com/held"]}
     made = await widgets.create({"metadata": held})
-    with pytest.raises(Conflict, match="the one that was meant is gone"):
+    with pytest.raises(Conflict, match="the object with that uid no longer exists"):
         await widgets.delete("a", uid="other")
     left = await widgets.delete("a", uid=made.uid, propagation="Background")
     assert left is not None

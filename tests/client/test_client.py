@@ -334,7 +334,7 @@ async def test_a_resource_without_a_name_is_the_servers_fault() -> None:
 )
 async def test_a_path_that_would_reach_another_is_refused(path: str) -> None:
     async with http_server(url) as server, Client(server) as client:
-        with pytest.raises(ValueError, match="a path begins with '/' and has no"):
+        with pytest.raises(ValueError, match="a path must begin with '/' and not contain"):
             await client.get_raw(path)
 
 
@@ -353,7 +353,7 @@ def test_a_namespace_of_several_segments_is_an_error() -> None:
 def test_a_header_with_control_characters_is_refused_without_being_shown(
     headers: dict[str, str],
 ) -> None:
-    with pytest.raises(ValueError, match="the header 'X-Key' has a newline") as caught:
+    with pytest.raises(ValueError, match="the header 'X-Key' contains a newline") as caught:
         Client("http://10.0.0.1", headers=headers)
     assert CANARY not in str(caught.value)
 
@@ -372,7 +372,7 @@ async def test_an_answer_that_unpacks_to_more_than_the_cap_is_given_up() -> None
         return web.Response(body=packed, headers={"Content-Encoding": "gzip"})
 
     async with http_server(answer) as server, Client(server) as client:
-        with pytest.raises(ProtocolError, match="GET /apis: the answer is longer than 67108864"):
+        with pytest.raises(ProtocolError, match="GET /apis: the response is longer than 67108864"):
             await client.get_raw("/apis", phase="discovery")
 
 

@@ -130,34 +130,35 @@ USER_ERRORS = (
         expired_server_certificate,
         ConnectionFailed,
         1,
-        "{address}: its certificate was not accepted: certificate has expired; renew it on the "
-        "server, unless the clock of this machine is wrong ({file}: context 'main')",
+        "{address}: the server's certificate was not accepted: certificate has expired; renew it "
+        "on the server, or set the clock of this machine if it is wrong ({file}: context 'main')",
     ),
     UserError(
         "wrong authority",
         unknown_server_authority,
         ConnectionFailed,
         1,
-        "{address}: its certificate was not accepted: unable to get local issuer certificate; it "
-        "is of another authority than those trusted here: is this the right server, and "
-        "certificate-authority its own? A fresh kubeconfig has both ({file}: context 'main')",
+        "{address}: the server's certificate was not accepted: unable to get local issuer "
+        "certificate; its issuer is not a trusted authority: is this the right server, and is "
+        "certificate-authority that of the server? A fresh kubeconfig has the right values "
+        "({file}: context 'main')",
     ),
     UserError(
         "wrong name",
         wrong_server_name,
         ConnectionFailed,
         1,
-        "{address}: its certificate was not accepted: IP address mismatch, certificate is not "
-        "valid for '127.0.0.1'; use a name that it is valid for, or tell tls-server-name that "
-        "name ({file}: context 'main')",
+        "{address}: the server's certificate was not accepted: IP address mismatch, certificate "
+        "is not valid for '127.0.0.1'; use a name from the certificate, or set tls-server-name to "
+        "such a name ({file}: context 'main')",
     ),
     UserError(
         "no client certificate",
         no_client_certificate,
         ConnectionFailed,
         1,
-        "{address}: it wants a client certificate, and there is none: get a fresh kubeconfig "
-        "({file}: context 'main')",
+        "{address}: the server requires a client certificate, and none is set: get a fresh "
+        "kubeconfig ({file}: context 'main')",
     ),
     UserError(
         "expired client certificate",
@@ -172,7 +173,7 @@ USER_ERRORS = (
         unknown_client_authority,
         ConnectionFailed,
         1,
-        "{address}: it doesn't accept the client's certificate (unknown ca): get a fresh "
+        "{address}: the server doesn't accept the client's certificate (unknown ca): get a fresh "
         "kubeconfig ({file}: context 'main')",
     ),
     UserError(
@@ -180,7 +181,7 @@ USER_ERRORS = (
         http_to_https,
         ConnectionFailed,
         1,
-        "{address}: it answers in TLS only: is the server's URL meant to be https://? "
+        "{address}: the server answers in TLS only: should its URL begin with https://? "
         "({file}: context 'main')",
     ),
     UserError(
@@ -188,8 +189,8 @@ USER_ERRORS = (
         https_to_http,
         ConnectionFailed,
         1,
-        "{address}: it answers in plain HTTP, not TLS: is the server's URL meant to be http://? "
-        "({file}: context 'main')",
+        "{address}: the server answers in plain HTTP, not TLS: should the server's URL begin with "
+        "http://? ({file}: context 'main')",
     ),
     UserError(
         "a web site that has no such page",
@@ -255,8 +256,8 @@ USER_ERRORS = (
         oversized_headers,
         ProtocolError,
         1,
-        "GET http://{address}/api: the head of the answer is too long (aiohttp takes lines of 8190 "
-        "bytes): does a proxy in between add to it? ({file}: context 'main')",
+        "GET http://{address}/api: the head of the response is too long (aiohttp accepts lines of "
+        "8190 bytes): does a proxy in between add to it? ({file}: context 'main')",
     ),
     UserError(
         "a proxy that is off",
@@ -264,7 +265,8 @@ USER_ERRORS = (
         ConnectionFailed,
         1,
         "10.0.0.1:443: the proxy {address} can't be reached: Connection refused; is it running, "
-        "and its URL right (`proxy-url:` in a kubeconfig, else that of the client that was given)? "
+        "and is its URL right (`proxy-url:` in a kubeconfig, else the proxy of the client that was "
+        "given)? "
         "({file}: context 'main')",
     ),
     UserError(
@@ -299,7 +301,7 @@ USER_ERRORS = (
         Forbidden,
         1,
         "GET http://{address}/api/v1: 403 Forbidden: forbidden: User "
-        '"system:anonymous" cannot get this path; nobody is logged in: the token or client '
+        '"system:anonymous" cannot get this path; the request was anonymous: the token or client '
         "certificate is missing, wrong or has expired: log in again, or get a fresh kubeconfig "
         "({file}: context 'main')",
     ),
@@ -321,8 +323,8 @@ USER_ERRORS = (
         0,
         "GET http://{address}/api/v1/namespaces/web/pods: 403 Forbidden: pods is forbidden: User "
         '"system:anonymous" cannot {verb} resource "pods" in API group "" in the namespace "web"; '
-        "nobody is logged in: the token or client certificate is missing, wrong or has expired: "
-        "log in again, or get a fresh kubeconfig ({file}: context 'main')",
+        "the request was anonymous: the token or client certificate is missing, wrong or has "
+        "expired: log in again, or get a fresh kubeconfig ({file}: context 'main')",
     ),
     UserError(
         "unknown resource",
@@ -340,7 +342,7 @@ USER_ERRORS = (
         2,
         "GET http://{address}/api/v1/namespaces/web/pods: 400 BadRequest: field label not "
         "supported: spec.colour; servers select by metadata.name, metadata.namespace and few "
-        "other fields: leave the rest to a filter",
+        "other fields: use a filter for the other ones",
         fields="spec.colour=red",
     ),
 )

@@ -1,35 +1,35 @@
-"""An answer other than 200, read as far as it is worth and made the error that it means.
+"""Error responses: their bodies read within limits and mapped to errors without secrets.
 
-The code is known before the body comes and says most; so the body gets a few seconds and some
-kilobytes. What it says is ``statuses``' to understand.
+The HTTP status code is known before the body arrives and says most. Therefore reading the body is
+limited to a few seconds and some kilobytes. A ``v1.Status`` in the body becomes the ``Status`` of
+the error; any other body becomes its message.
 
-What is written to a Secret stays out of what is told of the answer.
-
-A server, an admission webhook or a policy says why it refuses, and may quote what it refuses: all
-of the object, or the value that it doesn't like. What was sent is known, and is hidden as
-credentials are, in each of its spellings. What was stored before isn't: where a sentence may have
-that, it is not told.
+Two kinds of secrets must not get from a response into an error. A proxy may repeat the headers of
+the request; the ``Redactor`` hides them. A server, an admission webhook or a policy that rejects a
+Secret may quote it: the submitted values are known and hidden like headers, in each of their
+spellings, but the stored values are unknown. So a sentence that may quote a stored Secret is
+replaced.
 """
 
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
+import math
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import cast
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from aioinformer._client.auth.redaction import Redactor
-from aioinformer._client.http.error_mapping import (
-    REQUEST_EXCEPTIONS,
-    UNKNOWN_PATH,
-    WRITE_OUTCOME_UNKNOWN,
-    build_status,
-)
+from aioinformer._client.http.error_mapping import REQUEST_EXCEPTIONS, WRITE_OUTCOME_UNKNOWN
 from aioinformer._client.http.hints import (
     OBJECT_PATH,
     find_denied_user,
@@ -40,6 +40,7 @@ from aioinformer._client.http.hints import (
     requires_tls,
 )
 from aioinformer._client.http.request import ApiRequest
+from aioinformer._core.codec.status_decoder import decode_status, one_line
 from aioinformer.errors import (
     ConnectionFailed,
     FetchError,
@@ -52,6 +53,8 @@ from aioinformer.errors import (
 __all__ = [
     "ERROR_BODY_TIMEOUT",
     "MAX_ERROR_BYTES",
+    "MAX_TEXT_LENGTH",
+    "build_status",
     "is_html",
     "map_error_response",
     "read_error_body",
@@ -59,43 +62,251 @@ __all__ = [
     "secret_values",
 ]
 
+HTML_TYPES = ("text/html", "application/xhtml+xml")
+"""Content types of pages for people. Kubernetes serves none of them at the requested paths."""
+
+CREDENTIAL_ERROR_CODES = (401, 403)
+"""Codes whose cause may be that the wrong context was chosen."""
+
+UNKNOWN_PATH = "404 page not found"
+"""The text of Go's HTTP library, with which API servers answer for a resource that was removed."""
+
+
+# -- the response as an error ------------------------------------------------------------------
+
+
+def is_html(response: aiohttp.ClientResponse) -> bool:
+    """Return True if a response is a page for people, such as a login page."""
+    return response.content_type in HTML_TYPES
+
+
+async def map_error_response(
+    response: aiohttp.ClientResponse, *, request: ApiRequest, redactor: Redactor, origin: str = ""
+) -> FetchError:
+    """Return the error for a response that is not a success, or is a page for people.
+
+    Args:
+        response: the response, with its body unread.
+        request: the request.
+        redactor: hides the secrets of the request; some debugging proxies send the request's
+            headers back in their error pages.
+        origin: the file and context of the credentials; empty if there is none.
+    """
+    target, phase = f"{request.method} {response.url.with_query(None)}", request.phase
+    media = response.content_type if is_html(response) else ""
+    host = f"{response.url.host}:{response.url.port}"
+    other_server = hint_for_other_server(host, media, origin)
+    if request.is_success(response.status):
+        return ProtocolError(f"{target}: {other_server}", phase=phase)
+    if response.status < 300:
+        text = f"{target}: the server answered {response.status} where only 200 is valid"
+        return ProtocolError(
+            f"{text}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write else text, phase=phase
+        )
+    status = await _read_status(response, request, redactor)
+    if requires_tls(status):
+        text = f"{host}: the server answers in TLS only: should its URL begin with https://?"
+        return ConnectionFailed(f"{text}{_origin_suffix(origin)}", phase=phase)
+    hint = _hint_for_error(status, response.url.path, request)
+    if _is_not_api_server(status, media, phase):
+        hint = other_server
+    if status.code in CREDENTIAL_ERROR_CODES:
+        hint = f"{hint}{_origin_suffix(origin)}".strip()
+    return server_error(status, phase=phase, target=target, advice=hint)
+
+
+async def _read_status(
+    response: aiohttp.ClientResponse, request: ApiRequest, redactor: Redactor
+) -> Status:
+    body, complete = await read_error_body(response.content)
+    status = build_status(
+        response.status,
+        response.headers,
+        body,
+        redactor=redactor,
+        complete=complete,
+        show_text=not request.body,
+    )
+    return redact_secret_values(status, response.url.path) if request.is_write else status
+
+
+def _hint_for_error(status: Status, path: str, request: ApiRequest) -> str:
+    if request.phase == "write" and status.code != 401:
+        return hint_for_write_error(status, path, request.method, find_denied_user(status))
+    return hint_for_read_error(status, path, request.phase)
+
+
+def _is_not_api_server(status: Status, content_type: str, phase: Phase) -> bool:
+    """Return True if no API server would send this error.
+
+    An API server redirects nobody and sends no HTML. Its only plain text for an unknown path is
+    that of Go's HTTP library, also for a removed resource.
+    """
+    if 300 <= status.code < 400:
+        return True
+    foreign = content_type or (phase == "discovery" and status.message != UNKNOWN_PATH)
+    return status.code == 404 and not status.reason and bool(foreign)
+
+
+def _origin_suffix(origin: str) -> str:
+    return f" ({origin})" if origin else ""
+
+
+# -- the body ----------------------------------------------------------------------------------
+
+MAX_ERROR_BYTES = 64 * 1024
+"""Bytes read of an error's body. A Status has some hundred; a proxy's page may have any size."""
+
+ERROR_BODY_TIMEOUT = 5.0
+"""Seconds for reading the body of an error. The status code is known already and says most."""
+
+
+async def read_error_body(content: aiohttp.StreamReader) -> tuple[bytes, bool]:
+    """Read the body of an error.
+
+    Returns:
+        The first ``MAX_ERROR_BYTES`` bytes, or those that arrived within ``ERROR_BODY_TIMEOUT``;
+        and True if these bytes are the complete body.
+    """
+    body, complete = bytearray(), False
+    try:
+        async with asyncio.timeout(ERROR_BODY_TIMEOUT):
+            while len(body) <= MAX_ERROR_BYTES and not complete:
+                chunk = await content.readany()
+                body += chunk
+                complete = not chunk
+    except REQUEST_EXCEPTIONS:
+        pass  # the status code says more than the fact that the body broke off
+    return bytes(body[:MAX_ERROR_BYTES]), complete and len(body) <= MAX_ERROR_BYTES
+
+
+# -- the status --------------------------------------------------------------------------------
+
+MAX_TEXT_LENGTH = 1024
+"""Characters kept of a body that is not a Status. A proxy's page may be a megabyte, and its first
+lines say what it is."""
+
+MAX_LOCATION_LENGTH = 200
+"""Characters kept of the text about a redirect, which contains the server's host name."""
+
+
+def build_status(
+    code: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    redactor: Redactor | None = None,
+    complete: bool = True,
+    show_text: bool = True,
+) -> Status:
+    """Return the ``Status`` of an error response.
+
+    Args:
+        code: the HTTP status code.
+        headers: the response's headers, looked up in the spelling of the RFCs.
+        body: the body, or the beginning of it. A ``v1.Status`` is decoded. Any other body (a
+            removed custom resource is answered with plain text, recording 53; proxies send HTML)
+            becomes the message, on one line and cut to ``MAX_TEXT_LENGTH`` characters.
+        redactor: hides the secrets of the request.
+        complete: True if ``body`` is the complete body; otherwise its last characters may be the
+            first characters of a secret.
+        show_text: True if a body that is not a Status may be shown. It may repeat the body of a
+            write, such as a Secret; then only Go's text for an unknown path is shown.
+    """
+    redactor = redactor or Redactor(())
+    retry_after = _parse_retry_after(headers.get("Retry-After", ""))
+    if 300 <= code < 400:
+        text = _describe_redirect(headers.get("Location", ""), redactor)
+        return Status(code, "", one_line(text, MAX_LOCATION_LENGTH), retry_after=retry_after)
+    try:
+        status = redactor.redact_status(decode_status(body, code=code))
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        text = body.decode("utf-8", "replace")
+        if not show_text and text.strip() != UNKNOWN_PATH:
+            text = ""
+        redacted = redactor.redact_complete(text) if complete else redactor.redact_prefix(text)
+        line = one_line(" ".join(redacted.split()), MAX_TEXT_LENGTH)
+        return Status(code, "", line or _reason_phrase(code), retry_after=retry_after)
+    if not status.message:
+        status = replace(status, message=_reason_phrase(status.code))
+    return status if retry_after is None else replace(status, retry_after=retry_after)
+
+
+def _describe_redirect(location: str, redactor: Redactor) -> str:
+    try:
+        host = URL(location).host
+    except ValueError:
+        host = None
+    where = f"to {host}" if host else "elsewhere on the same host"
+    # The whole location is checked: yarl writes hosts in lower case, which no redactor recognizes.
+    if redactor.redact_complete(location) != location:
+        where = "to a location that repeats a header of the request"
+    return f"redirected {where}, which is not followed: credentials are not sent there"
+
+
+def _reason_phrase(code: int) -> str:
+    try:
+        return HTTPStatus(code).phrase
+    except ValueError:
+        return "no body"
+
+
+def _parse_retry_after(retry_after: str) -> float | None:
+    """Return the seconds of ``Retry-After``. Kubernetes sends seconds; proxies may send a date."""
+    if retry_after.isdecimal():
+        seconds = float(retry_after)
+        return seconds if math.isfinite(seconds) else None
+    try:
+        date = parsedate_to_datetime(retry_after)
+    except (ValueError, OverflowError):  # not a date, or a date that no calendar has
+        return None
+    date = date if date.tzinfo else date.replace(tzinfo=dt.UTC)
+    return max(0.0, (date - dt.datetime.now(dt.UTC)).total_seconds())
+
+
+# -- Secrets -----------------------------------------------------------------------------------
 
 NON_SECRET_FIELDS = frozenset(
     {"apiVersion", "kind", "type", "metadata", "op", "path", "from", "immutable"}
 )
-"""Fields of a Secret, or of an operation of a JSON patch, that are none."""
+"""Fields of a Secret, or of an operation of a JSON patch, that hold no secret."""
 
 QUOTING_CODES = (400, 422)
-"""Codes of what a server can't read or finds invalid: a merge patch that makes a label a number
-comes back with all of the object."""
+"""Codes of a body that the server can't decode or finds invalid. For example, the error for a merge
+patch that sets a label to a number contains the whole object."""
 
 DENIED_REQUEST = re.compile(r"(denied (?:the )?request)\b.*", re.DOTALL)
-"""What an admission webhook or a policy says behind this are somebody else's words."""
+"""The rejection by an admission webhook or a policy. Their own words follow, which are not under
+the API server's control."""
 
 
 def redact_secret_values(status: Status, path: str) -> Status:
-    """``status`` without the server's sentence where that may quote a Secret.
+    """Return ``status`` without sentences that may quote a Secret.
 
-    Of a Secret that is invalid only the fields are told; of one that was denied, by whom.
+    For an invalid Secret only the names of the fields are shown, for a denied one only who denied
+    it. Errors of other resources are returned unchanged.
     """
     if not _is_secret_path(path):
         return status
     if status.code not in QUOTING_CODES:
-        said = DENIED_REQUEST.sub(r"\1; why may quote the Secret, and is not shown", status.message)
-        return status if said == status.message else replace(status, message=said, details={})
+        text = DENIED_REQUEST.sub(
+            r"\1; the reason may quote the Secret and is not shown", status.message
+        )
+        return status if text == status.message else replace(status, message=text, details={})
     causes = [
         {name: cause[name] for name in ("reason", "field") if name in cause}
         for cause in iter_causes(status)
     ]
-    fields = ", ".join(dict.fromkeys(str(cause["field"]) for cause in causes if "field" in cause))
-    about = f": it is about {fields}" if fields else ""
-    said = f"the server's sentence may quote the Secret, and is not shown{about}"
-    return replace(status, message=said, details={"causes": causes} if causes else {})
+    names = ", ".join(dict.fromkeys(str(cause["field"]) for cause in causes if "field" in cause))
+    fields = f": it is about {names}" if names else ""
+    text = f"the server's sentence may quote the Secret and is not shown{fields}"
+    return replace(status, message=text, details={"causes": causes} if causes else {})
 
 
 def secret_values(request: ApiRequest) -> Iterator[tuple[str, str]]:
-    """The values of the Secret that was sent, each as it was and in and out of base64; named like
-    headers, for a ``Redactor``.
+    """Yield the values in the body of a write to a Secret, as headers for a ``Redactor``.
+
+    Each value is yielded as submitted, encoded to base64, and decoded from base64.
     """
     if not request.body or not _is_secret_path(request.path):
         return
@@ -110,7 +321,7 @@ def _is_secret_path(path: str) -> bool:
 
 
 def _string_values(value: object) -> Iterator[str]:
-    """All texts in it, but for those that are no secret."""
+    """Yield all strings in a JSON value, except those of ``NON_SECRET_FIELDS``."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -125,104 +336,5 @@ def _string_values(value: object) -> Iterator[str]:
 def _decode_base64(text: str) -> str:
     try:
         return b64decode(text, validate=True).decode()
-    except ValueError:  # UnicodeDecodeError and binascii.Error are
+    except ValueError:  # base class of UnicodeDecodeError and binascii.Error
         return ""
-
-
-HTML_TYPES = ("text/html", "application/xhtml+xml")
-"""What is meant for people: Kubernetes has none of it at the paths that are asked for."""
-
-MAX_ERROR_BYTES = 64 * 1024
-"""Bytes read of an error's body. A Status is a few hundred; a proxy's page may be anything."""
-
-CREDENTIAL_ERROR_CODES = (401, 403)
-"""Codes that may be due to the wrong context having been chosen."""
-
-ERROR_BODY_TIMEOUT = 5.0
-"""Seconds for that: the status code is known already and says most."""
-
-
-def is_html(response: aiohttp.ClientResponse) -> bool:
-    """Whether an answer is a page for people, such as that of a login."""
-    return response.content_type in HTML_TYPES
-
-
-async def map_error_response(
-    response: aiohttp.ClientResponse, *, request: ApiRequest, redactor: Redactor, origin: str = ""
-) -> FetchError:
-    """The error that an answer means which doesn't say that the request was done, or a page.
-
-    Args:
-        response: the answer, its body unread.
-        request: what was asked for.
-        redactor: hides what was sent: some debugging proxies send a request's headers back in their
-            error page.
-        origin: which file and context the credentials are from, if from one.
-    """
-    target, phase = f"{request.method} {response.url.with_query(None)}", request.phase
-    media = response.content_type if is_html(response) else ""
-    stranger = hint_for_other_server(f"{response.url.host}:{response.url.port}", media, origin)
-    if request.is_success(response.status):
-        return ProtocolError(f"{target}: {stranger}", phase=phase)
-    if response.status < 300:
-        said = f"{target}: answered {response.status}, where only 200 makes sense"
-        return ProtocolError(
-            f"{said}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write else said, phase=phase
-        )
-    body, whole = await read_error_body(response.content)
-    status = build_status(
-        response.status,
-        response.headers,
-        body,
-        redactor=redactor,
-        complete=whole,
-        show_text=not request.body,
-    )
-    if request.is_write:
-        status = redact_secret_values(status, response.url.path)
-    if requires_tls(status):
-        url = response.url
-        said = f"{url.host}:{url.port}: it answers in TLS only: is the server's URL meant to be "
-        return ConnectionFailed(f"{said}https://?{_origin_suffix(origin)}", phase=phase)
-    advice = _hint_for_error(status, response.url.path, request)
-    if _is_not_api_server(status, media, phase):
-        advice = stranger
-    if status.code in CREDENTIAL_ERROR_CODES:
-        advice = f"{advice}{_origin_suffix(origin)}".strip()
-    return server_error(status, phase=phase, target=target, advice=advice)
-
-
-def _hint_for_error(status: Status, path: str, request: ApiRequest) -> str:
-    if request.phase == "write" and status.code != 401:
-        return hint_for_write_error(status, path, request.method, find_denied_user(status))
-    return hint_for_read_error(status, path, request.phase)
-
-
-def _is_not_api_server(status: Status, content_type: str, phase: Phase) -> bool:
-    """Whether no API server says so: it redirects nobody, and has no page and no other text for
-    what it doesn't know than Go's HTTP library, which says so for a removed resource as well.
-    """
-    if 300 <= status.code < 400:
-        return True
-    unlike = content_type or (phase == "discovery" and status.message != UNKNOWN_PATH)
-    return status.code == 404 and not status.reason and bool(unlike)
-
-
-def _origin_suffix(origin: str) -> str:
-    return f" ({origin})" if origin else ""
-
-
-async def read_error_body(content: aiohttp.StreamReader) -> tuple[bytes, bool]:
-    """The first ``MAX_ERROR_BYTES`` bytes of a body, or what came of them in a few seconds; whether
-    that is all of it.
-    """
-    body, whole = bytearray(), False
-    try:
-        async with asyncio.timeout(ERROR_BODY_TIMEOUT):
-            while len(body) <= MAX_ERROR_BYTES and not whole:
-                chunk = await content.readany()
-                body += chunk
-                whole = not chunk
-    except REQUEST_EXCEPTIONS:
-        pass  # the status code came, and says more than that its explanation broke off
-    return bytes(body[:MAX_ERROR_BYTES]), whole and len(body) <= MAX_ERROR_BYTES

@@ -1,14 +1,14 @@
-"""A program's own headers: the same ones for every request, or asked for each.
+"""The program's own request headers, and the ``Warning`` headers of responses.
 
-Asked for, they can carry what differs from one request to the next: the trace that it belongs to
-(``traceparent``), or whom the program acts for. Headers that the request itself needs (``Accept``,
-``Authorization``...) are ``transport``'s and go before these.
+A program gives a mapping of headers, or a function that is called for each request. A function can
+return headers that differ from request to request, such as the trace of the request
+(``traceparent``) or the user for whom the program acts. The transport adds the headers that a
+request itself needs (``Accept``, ``Authorization``...) and lets them override the program's.
 
-``Warning`` headers: what a server says beside an answer that it gives.
-
-An API that will go, a field that it doesn't know and has dropped: the one place where a program's
-typo shows that is no error. client-go logs each of them; here each is logged once a client, since
-a controller writes the same object over and over.
+A server sends ``Warning`` headers with successful responses, for example for a deprecated API or
+for an unknown field that it has dropped. Only these headers show a misspelt field, which is not an
+error. client-go logs each warning; this module logs each text once per client, since a controller
+writes the same object again and again.
 """
 
 from __future__ import annotations
@@ -26,68 +26,71 @@ from aioinformer.errors import FetchError
 
 __all__ = ["Headers", "ServerWarnings", "check_headers", "current_headers"]
 
+log = logging.getLogger("aioinformer.client")
+
 
 Headers: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
-"""The headers, or a function that returns them. It is called in the event loop, in the context of
-whoever asks, for each request that goes out: so it must be quick and not wait."""
+"""The headers, or a function that returns them. The client calls the function in the event loop and
+in the context of the task that sends the request, for each request: it must return quickly."""
+
+# -- request headers ---------------------------------------------------------------------------
 
 
 def check_headers(headers: Headers) -> Headers:
-    """A copy that nobody changes any more; a function as it is, whose answers are checked later.
+    """Return a copy of a mapping after checking it. A function is returned unchanged.
 
     Raises:
-        ValueError: there is a control character in one.
+        ValueError: a header contains a control character.
     """
     return headers if callable(headers) else _check_mapping(headers)
 
 
 def current_headers(headers: Headers) -> Mapping[str, str]:
-    """The headers for a request that goes out now.
+    """Return the headers for a request that is sent now.
 
     Raises:
-        FetchError: the function raised, or what it returned can't be sent. Without them the request
-            would be another one, made by somebody else perhaps, so that it isn't sent.
+        FetchError: the function raised, or returned headers that can't be sent. The request is not
+            sent, because without these headers it might act for another user.
     """
     if not callable(headers):
         return headers
     try:
         return _check_mapping(headers())
     except Exception as error:
-        # Its class alone: what it says is the program's, and may hold what is in the headers.
-        said = f"the client's headers= failed with {type(error).__name__}; nothing was sent"
-        raise FetchError(said, phase="credentials") from error
+        # The class alone: the text is the program's and may contain the values of headers.
+        text = f"the client's headers= failed with {type(error).__name__}; nothing was sent"
+        raise FetchError(text, phase="credentials") from error
 
 
 def _check_mapping(headers: Mapping[str, str]) -> Mapping[str, str]:
     for name, value in headers.items():
         if not (name.isprintable() and value.isprintable()):
-            raise ValueError(f"the header {name!r} has a newline or control character in it")
+            raise ValueError(f"the header {name!r} contains a newline or control character")
     return dict(headers)
 
 
-log = logging.getLogger("aioinformer.client")
+# -- the server's warnings ---------------------------------------------------------------------
 
 WARNING_HEADER = re.compile(r'299 (?:\S+) "((?:[^"\\]|\\.)*)"')
-"""``299 - "text"``, as API servers write it: RFC 7234's warn-code for anything else, an agent, and
-a quoted string. A header may have several, after commas."""
+"""``299 - "text"``, as API servers write a warning: RFC 7234's code for miscellaneous warnings, an
+agent, and a quoted string. A header may contain several warnings, separated by commas."""
 
 MAX_REMEMBERED = 500
-"""Texts that are known to have been logged. Some name the object, and a server has many."""
+"""Number of logged texts that are remembered. Some texts name the object, and a server has many."""
 
 
 class ServerWarnings:
-    """The warnings of one server."""
+    """A log of the server's warnings that contains each text once."""
 
     def __init__(self) -> None:
-        """None came yet."""
-        self._logged: dict[str, None] = {}
+        self._logged: dict[str, None] = {}  # an ordered set: the oldest text is dropped first
 
     def log(self, headers: CIMultiDictProxy[str], redactor: Redactor) -> None:
-        """Log what an answer's headers warn of, unless that was done.
+        """Log the warnings in a response's headers that were not logged before.
 
         Args:
-            headers: of the answer.
-            redactor: hides what was sent.
+            headers: the headers of the response.
+            redactor: hides the secrets of the request.
         """
         for header in headers.getall("Warning", ()):
             for found in WARNING_HEADER.finditer(header):
@@ -102,4 +105,4 @@ class ServerWarnings:
         self._logged[text] = None
 
     def __repr__(self) -> str:
-        return f"<ServerWarnings, {len(self._logged)} told>"
+        return f"<ServerWarnings, {len(self._logged)} logged>"

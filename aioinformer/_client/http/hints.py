@@ -1,14 +1,10 @@
-"""What to do about a failure: the half of an error's text that a newcomer needs most.
+"""Hints: the half sentence of an error text that says why a request failed and what to try.
 
-Pure: what happened in, half a sentence out. ``statuses`` and ``refusals`` say what happened, to
-which host or path; here is why that may be, and what to try. Wherever there is a command that
-shows more, it is named. What is advised follows from codes, from the words in which API servers
-refuse (recordings 21 to 26 and 40), and from OpenSSL's.
-
-What to do about a write that the server refused: for ``refusals``, as ``advice`` is for reads.
-
-Pure: what the server says and what was asked in, half a sentence out. What is advised follows from
-codes, reasons and the words of the API machinery (``apierrors``).
+The functions are pure: they take the facts of a failure and return text. The callers describe what
+happened to which host or path; the hint adds the probable reason, the remedy, and a command that
+shows more if there is one. The hints are derived from status codes and reasons, from the sentences
+with which API servers reject requests (recordings 21 to 26 and 40; ``apierrors`` of the API
+machinery), and from OpenSSL's names of errors.
 """
 
 from __future__ import annotations
@@ -38,21 +34,9 @@ __all__ = [
 ]
 
 
-# -- the network -------------------------------------------------------------------------------
+# -- connections -------------------------------------------------------------------------------
 
 UNREACHABLE_ERRNOS = (errno.EHOSTUNREACH, errno.ENETUNREACH)
-
-
-def hint_for_network_error(error: OSError) -> str:
-    """What to do about a connection that didn't come about, by the system's error number."""
-    if error.errno == errno.ECONNREFUSED:
-        return "nothing listens there: is the API server running, and are host and port right?"
-    if error.errno in UNREACHABLE_ERRNOS:
-        return "is this machine on the right network, or VPN?"
-    return ""
-
-
-# -- TLS ---------------------------------------------------------------------------------------
 
 NOT_TLS_REASONS = (
     "WRONG_VERSION_NUMBER",
@@ -60,78 +44,119 @@ NOT_TLS_REASONS = (
     "RECORD_LAYER_FAILURE",
     "PACKET_LENGTH_TOO_LONG",
 )
-"""How OpenSSL, by version, calls bytes that are not TLS at all."""
+"""OpenSSL's reasons, which differ by version, for received bytes that are not TLS at all."""
 
 NOT_YET_VALID, EXPIRED = 9, 10
 UNTRUSTED_ISSUER = (2, 18, 19, 20, 21)
-"""X509_V_ERR_...: no issuer at hand, or a self-signed certificate that isn't among the trusted."""
+"""X509_V_ERR_...: the issuer was not found, or a self-signed certificate is not trusted."""
 NAME_MISMATCH = (62, 64)
 """X509_V_ERR_HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH."""
 
 
+def hint_for_network_error(error: OSError) -> str:
+    """Return the hint for a connection that could not be opened; empty if there is none."""
+    if error.errno == errno.ECONNREFUSED:
+        return "nothing listens there: is the API server running, and are host and port right?"
+    if error.errno in UNREACHABLE_ERRNOS:
+        return "is this machine on the right network, or VPN?"
+    return ""
+
+
 def describe_certificate_error(error: Exception) -> str:
-    """What is wrong with a server's certificate, and what to do."""
-    # One that OpenSSL didn't make has neither.
+    """Describe the fault of a server's certificate and its remedy."""
+    # Only errors that OpenSSL made have these two attributes.
     code: int = getattr(error, "verify_code", 0)
-    check: str = getattr(error, "verify_message", "") or str(error)
-    said = f"its certificate was not accepted: {check.rstrip('.')}"
+    fault: str = getattr(error, "verify_message", "") or str(error)
+    text = f"the server's certificate was not accepted: {fault.rstrip('.')}"
     if code == EXPIRED:
-        return f"{said}; renew it on the server, unless the clock of this machine is wrong"
+        return f"{text}; renew it on the server, or set the clock of this machine if it is wrong"
     if code == NOT_YET_VALID:
-        return f"{said}; is the clock of this machine right?"
+        return f"{text}; is the clock of this machine right?"
     if code in UNTRUSTED_ISSUER:
         return (
-            f"{said}; it is of another authority than those trusted here: is this the right "
-            f"server, and certificate-authority its own? A fresh kubeconfig has both"
+            f"{text}; its issuer is not a trusted authority: is this the right server, and is "
+            f"certificate-authority that of the server? A fresh kubeconfig has the right values"
         )
     if code in NAME_MISMATCH:
-        return f"{said}; use a name that it is valid for, or tell tls-server-name that name"
-    return said
+        return f"{text}; use a name from the certificate, or set tls-server-name to such a name"
+    return text
 
 
 def describe_tls_error(error: OSError) -> str:
-    """What is wrong with a handshake, and what to do."""
+    """Describe the failure of a TLS handshake and its remedy."""
     name = (error.reason if isinstance(error, ssl.SSLError) else None) or str(error)
     if name in NOT_TLS_REASONS:
-        return "it answers in plain HTTP, not TLS: is the server's URL meant to be http://?"
+        return (
+            "the server answers in plain HTTP, not TLS: should the server's URL begin with http://?"
+        )
     alert = name.partition("_ALERT_")[2].replace("_", " ").lower()
     if alert == "certificate required":
-        return "it wants a client certificate, and there is none: get a fresh kubeconfig"
+        return "the server requires a client certificate, and none is set: get a fresh kubeconfig"
     if alert == "certificate expired":
         return "the client's certificate has expired: renew it, or get a fresh kubeconfig"
     if "certificate" in alert or alert == "unknown ca":
-        return f"it doesn't accept the client's certificate ({alert}): get a fresh kubeconfig"
+        return (
+            f"the server doesn't accept the client's certificate ({alert}): get a fresh kubeconfig"
+        )
     return f"the TLS handshake failed: {alert or name}"
 
 
 def requires_tls(status: Status) -> bool:
-    """Whether a server says that it wants HTTPS, in the words of Go or nginx."""
-    wants = ("HTTP request to an HTTPS server", "plain HTTP request was sent to HTTPS port")
-    return status.code == 400 and any(each in status.message for each in wants)
+    """Return True if the server says, in the words of Go or nginx, that it requires HTTPS."""
+    sentences = ("HTTP request to an HTTPS server", "plain HTTP request was sent to HTTPS port")
+    return status.code == 400 and any(each in status.message for each in sentences)
 
 
-# -- answers -----------------------------------------------------------------------------------
+# -- paths and kubectl's options ---------------------------------------------------------------
 
-COLLECTION_PATH = re.compile(
-    r"/(?:api/[^/]+|apis/(?P<group>[^/]+)/[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[^/]+)$"
+OBJECT_PATH = re.compile(
+    r"/(?:api/v1|apis/(?P<group>[^/]+)/[^/]+)"
+    r"(?:/namespaces/(?P<namespace>[^/]+)(?=/[^/]+))?"
+    r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+)(?:/(?P<subresource>[^/]+))?)?$"
 )
-"""The end of the path of a list or a watch; a proxy may have put something before it."""
+"""The end of the path of an object, of its subresource, or of a collection (then without a name).
+A proxy may have a prefix before it."""
+
+
+def _resource_name(path: re.Match[str]) -> str:
+    """Return the resource in kubectl's form, such as ``deployments.apps``."""
+    return f"{path['plural']}.{path['group']}" if path["group"] else path["plural"]
+
+
+def _options(values: Mapping[str, str | None]) -> str:
+    """Return the command line options that have a value, each after a space."""
+    return "".join(f" {name}{shlex.quote(value)}" for name, value in values.items() if value)
+
+
+def _can_i_command(verb: str, target: str, options: str) -> str:
+    return f"check with `kubectl auth can-i {verb} {shlex.quote(target)}{options}`"
+
+
+def _missing_resource_hint(group: str | None) -> str:
+    option = f" --api-group={shlex.quote(group)}" if group else ""
+    return (
+        "no such resource, or not yet: is its CustomResourceDefinition installed? "
+        f"`kubectl api-resources{option}` lists what the server has"
+    )
+
+
+# -- reads -------------------------------------------------------------------------------------
 
 DENIED_USER = re.compile(r'User "([^"]+)" cannot ')
-"""In what RBAC says (recording 25)."""
+"""The user in the sentence of an RBAC rejection (recording 25)."""
 
 ANONYMOUS_USER = "system:anonymous"
-"""Who asks without credentials, or with none that the server can use."""
+"""The user of requests without credentials that the server can use."""
 
 UNSUPPORTED_FIELD_MESSAGES = (
     "field label not supported",
     "is not a known field selector",
     "supported fields",
 )
-"""In what the server says of a field that it can't select by (recording 22)."""
+"""Parts of the server's sentence for a field that it can't select by (recording 22)."""
 
 INVALID_SELECTOR_MESSAGES = ("unable to parse requirement", "invalid selector", "field selector")
-"""In what the server says of a selector that it can't read (recording 21)."""
+"""Parts of the server's sentence for a selector that doesn't parse (recording 21)."""
 
 LOGIN_HINT = (
     "the token or client certificate is missing, wrong or has expired: log in again, or get a "
@@ -140,90 +165,69 @@ LOGIN_HINT = (
 
 
 def hint_for_read_error(status: Status, path: str, phase: Phase) -> str:
-    """What to do about an answer other than 200; empty if there is nothing to say.
+    """Return the hint for the error response to a read; empty if there is none.
 
     Args:
-        status: what the server says.
-        path: what was asked for.
-        phase: for what.
+        status: the server's error.
+        path: the requested path.
+        phase: the purpose of the request.
     """
     match status.code:
         case 400 if any(each in status.message for each in UNSUPPORTED_FIELD_MESSAGES):
             return (
-                "servers select by metadata.name, metadata.namespace and few other fields: "
-                "leave the rest to a filter"
+                "servers select by metadata.name, metadata.namespace and few other fields: use a "
+                "filter for the other ones"
             )
         case 400 if any(each in status.message for each in INVALID_SELECTOR_MESSAGES):
-            return "look at the label and field selectors"
+            return "check the label and field selectors"
         case 401:
             return LOGIN_HINT
-        case 403 if status.reason:  # else it isn't the API server who says so
+        case 403 if status.reason:  # without a reason, a proxy has rejected the request
             return _hint_for_forbidden_read(status, path, phase)
         case 404 if phase in ("list", "watch"):
-            return _hint_for_missing_resource(path)
+            found = OBJECT_PATH.search(path)
+            return _missing_resource_hint(found["group"] if found else None)
         case _:
             return ""
 
 
 def hint_for_other_server(host: str, content_type: str, origin: str) -> str:
-    """What to do about a server that answers as no API server does.
+    """Return the hint for a response that no API server would send.
 
     Args:
-        host: it, with its port.
-        content_type: the Content-Type of its answer, if that is a page for people.
-        origin: which file and context named it, if one did.
+        host: the host and port that answered.
+        content_type: the Content-Type of the response if it is a page for people, else empty.
+        origin: the file and context that name the server; empty if there is none.
     """
-    answers = f" answers with a page ({content_type}), and" if content_type else ""
-    check = f"`server:` in {origin}" if origin else "its URL"
-    return f"{host}{answers} doesn't look like a Kubernetes API server: is {check} right?"
+    page = f" answers with a page ({content_type}), and" if content_type else ""
+    setting = f"`server:` in {origin}" if origin else "its URL"
+    return f"{host}{page} doesn't look like a Kubernetes API server: is {setting} right?"
 
 
 def _hint_for_forbidden_read(status: Status, path: str, phase: Phase) -> str:
     user = find_denied_user(status)
     if user == ANONYMOUS_USER:
-        return f"nobody is logged in: {LOGIN_HINT}"
+        return f"the request was anonymous: {LOGIN_HINT}"
     verb = phase if phase in ("list", "watch") else "get"
-    asked, scope = _kubectl_arguments(path)
-    given = f" --as={shlex.quote(user)}" if user else ""
-    check = f"check with `kubectl auth can-i {verb} {asked}{scope}{given}`"
+    found = OBJECT_PATH.search(path)
+    if found is None or found["name"]:  # not a collection: kubectl takes the path itself
+        target, scope = path, ""
+    else:
+        target = _resource_name(found)
+        scope = _options({"-n ": found["namespace"]}) or " -A"
+    check = _can_i_command(verb, target, scope + _options({"--as=": user}))
     if phase == "discovery":
         return f"the ClusterRole system:discovery allows it: {check}"
     return f"a Role or ClusterRole must allow list and watch: {check}"
 
 
-def _hint_for_missing_resource(path: str) -> str:
-    found = COLLECTION_PATH.search(path)
-    group = found["group"] if found else None
-    option = f" --api-group={shlex.quote(group)}" if group else ""
-    return (
-        "no such resource, perhaps not yet: is its CustomResourceDefinition installed? "
-        f"`kubectl api-resources{option}` lists what there is"
-    )
-
-
-def _kubectl_arguments(path: str) -> tuple[str, str]:
-    """What was asked for, and where, as kubectl wants it: ``deployments.apps``, ``-n web``."""
-    found = COLLECTION_PATH.search(path)
-    if found is None:
-        return shlex.quote(path), ""
-    group, namespace = found["group"], found["namespace"]
-    asked = f"{found['plural']}.{group}" if group else found["plural"]
-    return shlex.quote(asked), f" -n {shlex.quote(namespace)}" if namespace else " -A"
-
-
 def find_denied_user(status: Status) -> str:
-    """Who was refused, unless that is hidden."""
+    """Return the user that the server denied the request; empty if unknown or redacted."""
     found = DENIED_USER.search(status.message)
     return found[1] if found and REDACTED not in found[1] else ""
 
 
-OBJECT_PATH = re.compile(
-    r"/(?:api/[^/]+|apis/(?P<group>[^/]+)/[^/]+)"
-    r"(?:/namespaces/(?P<namespace>[^/]+)(?=/[^/]+))?"
-    r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+)(?:/(?P<part>[^/]+))?)?$"
-)
-"""The end of the path of an object, of a part of one, or of the collection that one is created in;
-a proxy may have put something before it."""
+# -- writes ------------------------------------------------------------------------------------
 
 RBAC_VERBS: Mapping[Method, str] = {
     "GET": "get",
@@ -232,23 +236,23 @@ RBAC_VERBS: Mapping[Method, str] = {
     "PATCH": "patch",
     "DELETE": "delete",
 }
-"""What RBAC calls them."""
+"""RBAC's verb for each HTTP method."""
 
 APPLY_CONFLICT_REASON = "FieldManagerConflict"
-"""The reason of a cause that names a field of another manager's."""
+"""The reason of a cause that names a field that another manager owns."""
 
 MAX_CAUSES = 5
-"""Causes that are told beyond those in the server's sentence."""
+"""Number of causes shown in addition to those in the server's sentence."""
 
 
 def hint_for_write_error(status: Status, path: str, method: Method, user: str = "") -> str:
-    """What to do about it; empty if there is nothing to say.
+    """Return the hint for the error response to a write; empty if there is none.
 
     Args:
-        status: what the server says.
-        path: what was asked for.
-        method: how.
-        user: who asked, as the server calls them, if that may be told.
+        status: the server's error.
+        path: the requested path.
+        method: the method of the request.
+        user: the server's name for the user who sent the request, if known and not secret.
     """
     parts = [_describe_other_causes(status), _hint_for_write_status(status, path, method, user)]
     return "; ".join(part for part in parts if part)
@@ -256,14 +260,14 @@ def hint_for_write_error(status: Status, path: str, method: Method, user: str = 
 
 def _hint_for_write_status(status: Status, path: str, method: Method, user: str) -> str:
     match status.code:
-        case 403 if status.reason:  # else it isn't the API server who says so
+        case 403 if status.reason:  # without a reason, a proxy has rejected the request
             return _hint_for_forbidden_write(path, method, user)
         case 404:
             return _hint_for_missing_object(status, path)
         case 405:
-            return f"objects of this resource can't be asked to {RBAC_VERBS[method]}"
+            return f"this resource doesn't support {RBAC_VERBS[method]}"
         case 409 if status.reason == "AlreadyExists":
-            return "read or patch the one that is there, or apply, which does either"
+            return "get or patch the existing object, or use apply, which creates or patches"
         case 409:
             return _hint_for_conflict(status)
         case _:
@@ -272,26 +276,22 @@ def _hint_for_write_status(status: Status, path: str, method: Method, user: str)
 
 def _hint_for_conflict(status: Status) -> str:
     if any(cause.get("reason") == APPLY_CONFLICT_REASON for cause in iter_causes(status)):
-        return "leave those fields out, or take them over with force=True"
+        return "omit those fields, or take their ownership with force=True"
     if "UID" in status.message:
-        return "the one that was meant is gone: read again which one there is"
-    return "read the object again and repeat the change: retry_on_conflict does"
+        return "the object with that uid no longer exists: read the current object"
+    return "read the object again and repeat the change, as retry_on_conflict does"
 
 
 def _hint_for_forbidden_write(path: str, method: Method, user: str) -> str:
     found = OBJECT_PATH.search(path)
     if found is None:
         return ""
-    asked = f"{found['plural']}.{found['group']}" if found["group"] else found["plural"]
-    named = shlex.quote(f"{asked}/{found['name']}" if found["name"] else asked)
-    options = {"-n ": found["namespace"], "--subresource=": found["part"], "--as=": user}
-    given = "".join(f" {name}{shlex.quote(text)}" for name, text in options.items() if text)
-    verb = RBAC_VERBS[method]
-    what = f"{asked}/{found['part']}" if found["part"] else asked
-    return (
-        f"a Role or ClusterRole must allow {verb} on {what}: check with "
-        f"`kubectl auth can-i {verb} {named}{given}`"
-    )
+    verb, resource = RBAC_VERBS[method], _resource_name(found)
+    target = f"{resource}/{found['name']}" if found["name"] else resource
+    rule = f"{resource}/{found['subresource']}" if found["subresource"] else resource
+    options = {"-n ": found["namespace"], "--subresource=": found["subresource"], "--as=": user}
+    check = _can_i_command(verb, target, _options(options))
+    return f"a Role or ClusterRole must allow {verb} on {rule}: {check}"
 
 
 def _hint_for_missing_object(status: Status, path: str) -> str:
@@ -300,33 +300,29 @@ def _hint_for_missing_object(status: Status, path: str) -> str:
         return ""
     if status.details.get("kind") == "namespaces" and found["plural"] != "namespaces":
         return "create the namespace first"
-    if found["part"]:
+    if found["subresource"]:
         return (
-            f"is the object there, and does the resource have the subresource {found['part']!r}? "
-            "A CustomResourceDefinition must declare it"
+            f"does the object exist, and has the resource the subresource {found['subresource']!r}?"
+            " A CustomResourceDefinition must declare it"
         )
     if status.details.get("name"):
-        return ""  # no such object, as the server says
-    option = f" --api-group={shlex.quote(found['group'])}" if found["group"] else ""
-    return (
-        "no such resource, perhaps not yet: is its CustomResourceDefinition installed? "
-        f"`kubectl api-resources{option}` lists what there is"
-    )
+        return ""  # the server's sentence already says that the object doesn't exist
+    return _missing_resource_hint(found["group"])
 
 
 def _describe_other_causes(status: Status) -> str:
-    """The causes that the server's sentence leaves out."""
-    told = [
+    """List the causes that the server's sentence doesn't contain."""
+    causes = [
         f"{cause['field']}: {cause['message']}" if cause.get("field") else str(cause["message"])
         for cause in iter_causes(status)
         if cause.get("message") and str(cause["message"]) not in status.message
     ]
-    more = f", and {len(told) - MAX_CAUSES} more" if len(told) > MAX_CAUSES else ""
-    return ", ".join(told[:MAX_CAUSES]) + more
+    more = f", and {len(causes) - MAX_CAUSES} more" if len(causes) > MAX_CAUSES else ""
+    return ", ".join(causes[:MAX_CAUSES]) + more
 
 
 def iter_causes(status: Status) -> Iterator[dict[str, Any]]:
-    """Those in the details that have the form of causes; a server may send anything."""
+    """Yield the causes in the details. Entries of another form are skipped."""
     sent: Any = status.details.get("causes")
     for cause in cast("Iterable[Any]", sent) if isinstance(sent, list) else ():
         if isinstance(cause, dict):

@@ -1,12 +1,9 @@
-"""``ApiRequest``: one HTTP request, before anything is known of servers and credentials.
+"""``ApiRequest``, one HTTP request without server and credentials, and ``Timeouts``, its limits.
 
-``transport`` sends it; what goes wrong is told in its words (``GET /api/v1/pods``). Lists and
-watches are read as they arrive; an answer that is wanted in one piece is put together here.
-
-``Timeouts``: how long a client waits for what.
-
-Numbers only, each with its reason; ``transport``, ``sessions`` and ``access`` keep to them. None
-is endless: a wait that nothing ends is an informer that stands still and doesn't say so.
+``ApiRequest`` names the method and path, for the transport and for error messages such as
+``GET /api/v1/pods: ...``. ``read_all`` collects a response that is needed as a whole; lists and
+watches are read as they arrive. Every timeout is finite, because an informer that waits for ever
+would stand still without a sign.
 """
 
 from __future__ import annotations
@@ -25,83 +22,86 @@ __all__ = ["JSON", "MAX_BODY_BYTES", "ApiRequest", "Timeouts", "read_all"]
 JSON = "application/json"
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
-"""Bytes of an answer that is kept whole, after decompression: a discovery document of ten thousand
-resources has 5 MB, and a few kilobytes of gzip can hold gigabytes."""
+"""Maximum bytes of a response that is collected as a whole, after decompression. A discovery
+document of ten thousand resources has 5 MB; a few kilobytes of gzip may expand to gigabytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """One request; a GET, if nothing else is said."""
+    """One request; a GET by default."""
 
     phase: Phase
     path: str
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     accept: str = JSON
     watch_timeout: int | None = None
-    """For a watch: the seconds after which the server was asked to end it."""
+    """The seconds after which the server is asked to end a watch; ``None`` if this is no watch."""
     method: Method = "GET"
     body: bytes = field(default=b"", repr=False)
     content_type: str = ""
-    """The body's."""
+    """The ``Content-Type`` of the body."""
 
     def __post_init__(self) -> None:
-        # A URL library resolves dots, and the request would reach what nobody meant to ask for.
+        # The URL library resolves dots, so the request would reach another path than the given one.
         if not self.path.startswith("/") or not {".", ".."}.isdisjoint(self.path.split("/")):
-            raise ValueError(f"a path begins with '/' and has no '.' or '..', not {self.path!r}")
+            raise ValueError(
+                f"a path must begin with '/' and not contain '.' or '..': {self.path!r}"
+            )
 
     @property
     def is_write(self) -> bool:
-        """Whether it may change something, so that sending it twice is not the same as once."""
+        """True if the request may change an object, so that it must not be sent twice."""
         return self.method != "GET"
 
     def is_success(self, code: int) -> bool:
-        """Whether an answer of this code carries what was asked for. A write may be ``201 Created``
-        or ``202 Accepted`` as well.
+        """Return True if a response with this status code is a success.
+
+        The success of a write may also be ``201 Created`` or ``202 Accepted``.
         """
         return code == 200 or (self.is_write and code in (201, 202))
 
 
 async def read_all(chunks: AsyncIterable[bytes], request: ApiRequest) -> bytes:
-    """All of an answer, unless it is endless.
+    """Return the whole body of a response.
 
     Raises:
-        ProtocolError: it is longer than ``MAX_BODY_BYTES``.
+        ProtocolError: the body is longer than ``MAX_BODY_BYTES``.
     """
-    kept, size = list[bytes](), 0
+    received, size = list[bytes](), 0
     async for chunk in chunks:
-        kept.append(chunk)
+        received.append(chunk)
         size += len(chunk)
         if size > MAX_BODY_BYTES:
-            asked = f"{request.method} {request.path}"
-            said = f"{asked}: the answer is longer than {MAX_BODY_BYTES} bytes, and was given up"
-            raise ProtocolError(said, phase=request.phase)
-    return b"".join(kept)
+            text = f"the response is longer than {MAX_BODY_BYTES} bytes, and was not read further"
+            raise ProtocolError(f"{request.method} {request.path}: {text}", phase=request.phase)
+    return b"".join(received)
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long to wait for what, in seconds.
+    """The time limits of requests, in seconds.
 
     Raises:
-        ValueError: one is no number, not above 0, or endless.
+        ValueError: a value is not a number, not above 0, or infinite.
     """
 
     connect: float = 10.0
-    """For a connection: name, TCP, proxy and TLS together. And, before that, for a token to be
-    renewed, or a kubeconfig to be read: a file system that hangs must not leave an informer
-    waiting for ever."""
+    """Maximum time to open a connection: DNS, TCP, proxy and TLS together. The refresh of a token
+    and the reading of a kubeconfig have the same limit, because a file system may hang."""
     silence: float = 75.0
-    """Without a byte of a list or single request, the first one included. kube-apiserver gives
-    such requests 60 s (``--request-timeout``); its own answer shall come first."""
+    """Maximum time without a byte of the response to a list or a single request, the first byte
+    included. kube-apiserver ends such requests after 60 s (``--request-timeout``); its own error
+    should arrive first."""
     watch_start: float = 90.0
-    """For the head of a watch. A server sends it at once (recording 37), but some proxies hold
-    it back until the first byte of the body. On a quiet resource that is a bookmark, one a
-    minute: so a minute, and half of one for lateness."""
+    """Maximum time until the head of the response to a watch. A server sends the head at once
+    (recording 37), but some proxies hold it back until the first byte of the body. On a quiet
+    resource the first byte is a bookmark, which comes once a minute: one minute, and half a minute
+    for a late bookmark."""
     grace: float = 30.0
-    """What a watch may last beyond the time that the server was asked to end it after."""
+    """Maximum time that a watch may last beyond the end that the server was asked for."""
     whole: float = 120.0
-    """For all of a single request, such as a discovery document, however steadily it drips. Lists
-    and watches, which are read as they arrive, have other ends."""
+    """Maximum time of a single request as a whole, such as a discovery document, even if bytes
+    arrive steadily. Lists and watches, which are read as they arrive, have no such limit."""
 
     def __post_init__(self) -> None:
         for each in fields(self):

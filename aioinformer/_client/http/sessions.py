@@ -1,9 +1,10 @@
-"""Connections that share one TLS context: two sessions, opened and closed together.
+"""``Sessions``: the connections of one TLS context.
 
-One carries lists and single requests, the other one the watches: a watch holds its connection for
-minutes, and behind a shared limit the next request would wait for ever. When certificates change,
-new requests get new ``Sessions``; the old ones are retired, and close when their last answer has
-been read to its end: a live stream is not cut.
+A ``Sessions`` holds two sessions of aiohttp, which open and close together: one for lists and
+single requests, one for watches. They are separate because they differ in their read timeout, and
+because a watch holds its connection for minutes. When certificates change, new requests get new
+``Sessions``. The old ones close when their last response has been read to its end, so that a live
+watch is not cut.
 """
 
 from __future__ import annotations
@@ -17,28 +18,30 @@ import aiohttp
 __all__ = ["READ_BUFFER", "Sessions", "open_socket"]
 
 READ_BUFFER = 64 * 1024
-"""Bytes that aiohttp buffers before it stops reading (it holds up to twice that). Lines are cut
-by ``wire``, so one event need not fit; a larger buffer makes longer turns of the loop."""
+"""Bytes that aiohttp buffers before it stops reading (it holds up to twice as many). An event may
+be larger, since the decoder assembles lines. A larger buffer would make longer steps of the loop.
+"""
 
 _KEEPALIVE_OPTIONS: tuple[tuple[str, int], ...] = (
-    ("TCP_KEEPIDLE", 30),  # seconds of silence before the first probe (client-go's)
-    ("TCP_KEEPALIVE", 30),  # the same on macOS
+    ("TCP_KEEPIDLE", 30),  # idle seconds before the first probe, as in client-go
+    ("TCP_KEEPALIVE", 30),  # the same option on macOS
     ("TCP_KEEPINTVL", 10),  # seconds between probes
-    ("TCP_KEEPCNT", 3),  # probes without an answer: dead after 30 + 3 * 10 s
+    ("TCP_KEEPCNT", 3),  # unanswered probes: the connection is dead after 30 + 3 * 10 s
     ("TCP_USER_TIMEOUT", 60_000),  # milliseconds that sent bytes may stay unacknowledged
 )
-"""asyncio never probes a connection, and HTTP/1.1 has no ping: without these a load balancer that
-forgets a connection leaves a watch silent until its own timeout."""
+"""Options that let the system probe idle connections. asyncio never probes a connection, and
+HTTP/1.1 has no ping. Without probes, a load balancer that forgets a connection would leave a watch
+idle until its own timeout."""
 
 
 Address: TypeAlias = tuple[
     int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]
 ]
-"""One answer of ``getaddrinfo``: family, kind, protocol, canonical name, address."""
+"""One result of ``getaddrinfo``: family, kind, protocol, canonical name, address."""
 
 
 def open_socket(address: Address) -> socket.socket:
-    """A TCP socket that notices within a minute that its peer is gone, where the OS can."""
+    """Return a TCP socket that detects a lost peer within a minute if the system supports it."""
     family, kind, protocol, _, _ = address
     opened = socket.socket(family, kind, protocol)
     try:
@@ -53,43 +56,44 @@ def open_socket(address: Address) -> socket.socket:
 
 
 class Sessions:
-    """The sessions of one TLS context. Made inside a running loop."""
+    """The sessions of one TLS context. Must be created inside a running loop."""
 
     def __init__(self, tls: ssl.SSLContext | None, *, connect: float, read_timeout: float) -> None:
-        """Open them; no connection is made yet.
+        """Create the sessions without opening a connection.
 
         Args:
             tls: the context; ``None`` for plain HTTP.
-            connect: the seconds that a connection may take.
+            connect: the maximum seconds to open a connection.
             read_timeout: the seconds without a byte after which a request other than a watch fails.
         """
         self.tls = tls
         self.requests = _create_session(tls, connect=connect, sock_read=read_timeout)
         self.watches = _create_session(tls, connect=connect, sock_read=None)
         self._users = 0
-        self._retired = False
+        self._closing = False
 
     def acquire(self) -> None:
-        """Take part in using them; ``release`` ends it."""
+        """Register a user. Each call needs a call of ``release``."""
         self._users += 1
 
     async def release(self) -> None:
-        """End one's part; the last one out of retired sessions closes them."""
+        """Unregister a user. The last user of sessions that are to be closed closes them."""
         self._users -= 1
         await self._close_if_unused()
 
     async def close_when_unused(self) -> None:
-        """Close them as soon as nobody uses them."""
-        self._retired = True
+        """Close the sessions as soon as they have no user."""
+        self._closing = True
         await self._close_if_unused()
 
     async def _close_if_unused(self) -> None:
-        if self._retired and not self._users:
+        if self._closing and not self._users:
             await self.close()
 
     async def close(self) -> None:
-        """Close all connections, and wait until their sockets are closed. A cancellation ends the
-        waiting, not the closing.
+        """Close all connections, and wait until their sockets are closed.
+
+        A cancellation ends the waiting, not the closing.
         """
         try:
             await self.requests.close()
@@ -98,11 +102,11 @@ class Sessions:
 
     @property
     def closed(self) -> bool:
-        """Whether they are closed."""
+        """True if both sessions are closed."""
         return self.requests.closed and self.watches.closed
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else "retired" if self._retired else "open"
+        state = "closed" if self.closed else "closing" if self._closing else "open"
         return f"<Sessions {state}, {self._users} in use>"
 
 
@@ -111,9 +115,11 @@ def _create_session(
 ) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
-            limit=0, ssl=True if tls is None else tls, socket_factory=open_socket
+            limit=0,  # ``Transport`` has its own limits
+            ssl=True if tls is None else tls,
+            socket_factory=open_socket,
         ),
-        # aiohttp's default ends everything after 300 s, a watch in the middle of its life.
+        # aiohttp's default total of 300 s would end a watch in the middle of its life.
         timeout=aiohttp.ClientTimeout(total=None, connect=connect, sock_read=sock_read),
         cookie_jar=aiohttp.DummyCookieJar(),
         read_bufsize=READ_BUFFER,

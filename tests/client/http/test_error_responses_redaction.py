@@ -52,7 +52,7 @@ def test_of_a_secret_only_the_fields_are_told() -> None:
 def test_who_denied_it_is_told_and_not_what_they_said(code: int, said: str) -> None:
     status = Status(code, "Forbidden", f"{said}: hunter2\nis weak", {"causes": ["hunter2"]})
     masked = redact_secret_values(status, SECRET)
-    assert masked.message == f"{said}; why may quote the Secret, and is not shown"
+    assert masked.message == f"{said}; the reason may quote the Secret and is not shown"
     assert "hunter2" not in repr(masked)
     assert redact_secret_values(status, POD) is status
 

@@ -31,7 +31,7 @@ def test_warnings_are_logged_once_each(caplog: pytest.LogCaptureFixture) -> None
         'the server warns: unknown field "spec.x"',
         "the server warns: old",
     ]
-    assert repr(cautions) == "<ServerWarnings, 2 told>"
+    assert repr(cautions) == "<ServerWarnings, 2 logged>"
 
 
 def test_several_may_share_a_header_and_others_are_not_for_us(
@@ -57,7 +57,7 @@ def test_what_is_remembered_is_bounded(caplog: pytest.LogCaptureFixture) -> None
         cautions.log(headers(f'299 - "{n}"'), Redactor(()))
     cautions.log(headers('299 - "0"'), Redactor(()))
     assert len(caplog.records) == MAX_REMEMBERED + 2
-    assert repr(cautions) == f"<ServerWarnings, {MAX_REMEMBERED} told>"
+    assert repr(cautions) == f"<ServerWarnings, {MAX_REMEMBERED} logged>"
 
 
 async def test_a_field_that_a_server_drops_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -86,7 +86,7 @@ def test_a_refusal_that_is_no_api_servers_gets_no_advice_on_roles() -> None:
 def test_nobody_is_told_to_log_in() -> None:
     for name in ("25-list-forbidden", "40-watch-forbidden"):
         advice = hint_for_read_error(recorded_status(name), PODS, "list")
-        assert advice.startswith("nobody is logged in: ")
+        assert advice.startswith("the request was anonymous: ")
     assert hint_for_read_error(recorded_status("24-list-unauthorized"), PODS, "list").endswith(
         "log in again, or get a fresh kubeconfig"
     )
@@ -100,7 +100,7 @@ def test_nobody_is_told_to_log_in() -> None:
     ],
 )
 def test_a_resource_that_is_not_there_may_not_be_installed(path: str, command: str) -> None:
-    assert f"{command} lists what there is" in hint_for_read_error(Status(404), path, "list")
+    assert f"{command} lists what the server has" in hint_for_read_error(Status(404), path, "list")
 
 
 def test_selectors_are_suspected_of_a_bad_request() -> None:
@@ -114,10 +114,10 @@ def test_selectors_are_suspected_of_a_bad_request() -> None:
     }
 
     assert advised == {
-        "21-list-bad-label-selector": "look at the label and field selectors",
+        "21-list-bad-label-selector": "check the label and field selectors",
         "22-list-bad-field-selector": (
-            "servers select by metadata.name, metadata.namespace and few other fields: leave the "
-            "rest to a filter"
+            "servers select by metadata.name, metadata.namespace and few other fields: use a "
+            "filter for the other ones"
         ),
         "23-list-bad-continue": "",
     }
@@ -159,10 +159,10 @@ def test_a_certificate_of_tomorrow_makes_the_clock_suspect() -> None:
 
 def test_another_fault_of_a_certificate_is_told_as_openssl_does() -> None:
     assert describe_certificate_error(verification(26, "unsuitable certificate purpose")) == (
-        "its certificate was not accepted: unsuitable certificate purpose"
+        "the server's certificate was not accepted: unsuitable certificate purpose"
     )
     assert describe_certificate_error(ssl.SSLCertVerificationError(1, "odd")) == (
-        "its certificate was not accepted: odd"
+        "the server's certificate was not accepted: odd"
     )
 
 

@@ -43,9 +43,13 @@ def test_names_are_quoted_for_a_shell() -> None:
         (Status(404, "NotFound", details={"kind": "namespaces", "name": "web"}), POD, "namespace"),
         (Status(404, "NotFound", details={"name": "a"}), f"{FOO}/status", "'status'? A Custom"),
         (Status(404, "NotFound"), FOO, "kubectl api-resources --api-group=example.com"),
-        (Status(405, "MethodNotAllowed"), POD, "can't be asked to update"),
-        (Status(409, "AlreadyExists"), POD, "or apply, which does either"),
-        (Status(409, "Conflict", "the UID in the precondition"), POD, "the one that was meant"),
+        (Status(405, "MethodNotAllowed"), POD, "doesn't support update"),
+        (Status(409, "AlreadyExists"), POD, "or use apply, which creates or patches"),
+        (
+            Status(409, "Conflict", "the UID in the precondition"),
+            POD,
+            "with that uid no longer exists",
+        ),
         (Status(409, "Conflict", "the object has been modified"), POD, "retry_on_conflict"),
         (
             Status(409, "Conflict", details={"causes": [{"reason": "FieldManagerConflict"}]}),

@@ -32,7 +32,7 @@ async def test_retired_sessions_close_when_the_last_one_gives_them_back() -> Non
     sessions.acquire()
 
     await sessions.close_when_unused()
-    assert repr(sessions) == "<Sessions retired, 2 in use>"
+    assert repr(sessions) == "<Sessions closing, 2 in use>"
     await sessions.release()
     assert not sessions.closed
     await sessions.release()

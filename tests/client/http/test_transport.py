@@ -228,5 +228,5 @@ async def test_the_connection_of_a_watch_is_probed() -> None:
 
 async def test_a_transport_shows_where_it_goes_to_and_no_secret() -> None:
     async with running_transport("https://10.0.0.1:6443/") as transport:
-        assert repr(transport) == "<Transport to https://10.0.0.1:6443, 0 answers open>"
+        assert repr(transport) == "<Transport to https://10.0.0.1:6443, 0 responses open>"
     assert repr(transport) == "<Transport to https://10.0.0.1:6443, closed>"

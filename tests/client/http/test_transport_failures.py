@@ -167,7 +167,7 @@ async def test_a_list_that_breaks_off_lost_the_connection() -> None:
 
     assert type(error) is ConnectionLost
     assert str(error).endswith(
-        "/api/v1/pods: the answer broke off: the connection broke in the middle of it"
+        "/api/v1/pods: the response broke off: the connection broke in the middle of the body"
     )
 
 
@@ -184,7 +184,7 @@ async def test_a_body_that_can_not_be_decompressed_is_called_so() -> None:
         error = await read_error(transport)
 
     assert type(error) is ConnectionLost
-    assert str(error).endswith("the answer broke off: it can't be decompressed")
+    assert str(error).endswith("the response broke off: the body can't be decompressed")
 
 
 async def test_a_reset_in_the_middle_of_a_watch_lost_the_connection() -> None:
@@ -197,7 +197,7 @@ async def test_a_reset_in_the_middle_of_a_watch_lost_the_connection() -> None:
         error = await read_error(transport, WATCH)
 
     assert type(error) is ConnectionLost
-    assert str(error).endswith("the connection broke in the middle of it")
+    assert str(error).endswith("the connection broke in the middle of the body")
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ async def test_a_list_that_stops_coming_is_a_timeout() -> None:
         error = await read_error(transport)
 
     assert type(error) is RequestTimedOut
-    assert "stopped coming" in str(error)
+    assert "no more data of the response came" in str(error)
 
 
 async def test_a_silent_watch_is_ended_at_its_own_time_and_the_grace() -> None:

@@ -43,7 +43,7 @@ async def test_an_untrusted_certificate_names_the_failed_check(certificates: Cer
         error = await read_error(transport)
 
     assert type(error) is ConnectionFailed
-    assert "its certificate was not accepted: " in str(error)
+    assert "the server's certificate was not accepted: " in str(error)
     assert "certificate" in str(error).partition("accepted: ")[2]
 
 
@@ -74,7 +74,7 @@ async def test_tls_to_a_plain_http_port_says_what_is_wrong(certificates: Certifi
             error = await read_error(transport)
 
     assert type(error) is ConnectionFailed
-    assert "plain HTTP, not TLS: is the server's URL meant to be http://?" in str(error)
+    assert "plain HTTP, not TLS: should the server's URL begin with http://?" in str(error)
 
 
 async def test_plain_http_to_a_tls_port_asks_whether_https_is_meant(
@@ -86,7 +86,7 @@ async def test_plain_http_to_a_tls_port_asks_whether_https_is_meant(
     ):
         error = await read_error(transport)
 
-    assert "is the server's URL meant to be https://?" in str(error)
+    assert "should the server's URL begin with https://?" in str(error)
 
 
 # -- proxies -----------------------------------------------------------------------------------
@@ -177,8 +177,8 @@ async def test_a_proxy_that_is_not_there_is_named() -> None:
 
     assert type(error) is ConnectionFailed
     assert str(error).endswith(
-        f"the proxy {address} can't be reached: Connection refused; is it running, and its URL "
-        "right (`proxy-url:` in a kubeconfig, else that of the client that was given)?"
+        f"the proxy {address} can't be reached: Connection refused; is it running, and is its "
+        "URL right (`proxy-url:` in a kubeconfig, else the proxy of the client that was given)?"
     )
 
 
