@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Generator
 from contextlib import contextmanager
 
@@ -16,7 +17,8 @@ from aioinformer._runtime.delivery.handlers import (
     compile_method,
     with_span,
 )
-from aioinformer._runtime.reporting.safe_tracing import SafeCall, SafeSpan
+from aioinformer._runtime.reporting.safe_call import SafeCall
+from aioinformer._runtime.reporting.safe_tracing import SafeSpan
 from tests.runtime.scripted_source import pod
 
 EVENTS: tuple[Event, ...] = (
@@ -34,7 +36,7 @@ class Diary:
 
     def begin(self, kind: str) -> SafeSpan:
         self.notes.append(f"begin {kind}")
-        return SafeSpan(self, SafeCall("a test"))
+        return SafeSpan(self, SafeCall(logging.getLogger(), "%s", "a test"))
 
     @contextmanager
     def current(self) -> Generator[None]:
