@@ -168,12 +168,7 @@ class PeriodicVerifier:
             period: seconds between two comparisons, ``MIN_PERIOD`` at least; 0 for never.
             verify: makes one.
             on_failure: is told what it was taken for, in one word, and the error.
-
-        Raises:
-            ValueError: ``period`` is negative, or no number.
         """
-        if not period >= 0:  # nor may it be nan
-            raise ValueError(f"verify_every must be seconds, or 0 for never, not {period:g}")
         self.period = max(period, MIN_PERIOD) if period else 0.0
         """Seconds between two comparisons; 0 for never."""
         self._verify = verify

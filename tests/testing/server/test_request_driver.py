@@ -109,7 +109,7 @@ async def test_an_idle_watch_breaks_when_it_is_reset(
         faults.reset(verb="watch")
         with pytest.raises(ConnectionLost):
             await reading
-    assert "0 watches" in repr(pods.cluster)
+    assert "0 watches" in repr(pods.source.cluster)
 
 
 async def _next(lines: AsyncIterator[bytes]) -> bytes:
