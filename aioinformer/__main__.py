@@ -1,7 +1,7 @@
-"""The command line: ``aioinformer demo``, ``watch pods -n web -l app=shop``, ``health``.
+"""The entry point of the command line: ``aioinformer demo``, ``watch``, ``health``, ``completion``.
 
-It reads the arguments and hands over. Commands are imported when they run: ``--help`` loads no
-HTTP library.
+``main`` parses the arguments and runs the command. A command is imported when the command runs, so
+that ``--help`` loads no HTTP library.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command to its end; the exit code. ``--help`` says what each code means.
+    """Run a command to its end, and return its exit code, which ``--help`` explains.
 
     Args:
         argv: the arguments; ``sys.argv`` by default.
@@ -32,14 +32,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: the arguments are wrong, or ask for help or the version.
     """
-    asked = "_ARGCOMPLETE" in os.environ  # a shell asks for completions
-    options = parse_arguments(argv, complete=_complete if asked else None)
+    completing = "_ARGCOMPLETE" in os.environ  # a shell asks for completions
+    options = parse_arguments(argv, complete=_complete if completing else None)
     if options is None:
-        sys.stderr.write(help_text())  # as for any other arguments that are wrong
+        sys.stderr.write(help_text())  # a missing command is reported like other wrong arguments
         return 2
     try:
         return _run(options)
-    except KeyboardInterrupt:  # while the imports ran; from then on, process.run has the signals
+    except KeyboardInterrupt:  # during the imports; later, run_command handles the signals
         return 130
 
 

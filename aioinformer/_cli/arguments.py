@@ -1,15 +1,8 @@
-"""The command line as it is typed: argv in, options out.
+"""The parser of the command line: ``argv`` in, one frozen options object per command out.
 
-Nothing here imports a command, so that ``--help`` and mistakes answer at once. What the
-options mean is the commands' business. A shell that wants to complete a line gets its answer
-here, too: it starts the program for that (see ``completion``).
-
-What each command was asked to do. ``arguments`` makes these of what was typed.
-
-What ``--help`` says beside the options: what each command is for, examples, exit codes.
-
-Texts alone, in lines of eighty columns at most. What the options mean stands where they are
-defined, in ``arguments``.
+The module has three parts: the options of each command, the texts of ``--help`` in lines of at most
+eighty columns, and the argparse parsers. No command is imported here, so that ``--help`` and errors
+in the arguments answer at once.
 """
 
 from __future__ import annotations
@@ -52,22 +45,22 @@ class DemoCommandOptions:
     """``aioinformer demo``."""
 
     seconds: float
-    """How long; 0 for until interrupted."""
+    """The length of the demo; 0 for until it is interrupted."""
     objects: int
-    """About how many pods there are."""
+    """The approximate number of pods."""
     seed: int
-    """Decides what happens to them."""
+    """The seed of the random changes."""
     verbose: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """What a command says of the cluster that it asks."""
+    """The cluster and the namespace of a command, and the form of its output."""
 
     namespace: str = ""
-    """Empty for the one that the kubeconfig's context names, else ``default``."""
+    """Empty for the namespace of the kubeconfig's context, else ``default``."""
     everywhere: bool = False
-    """All namespaces."""
+    """True for all namespaces."""
     kubeconfig: Path | None = None
     context: str | None = None
     colour: Colour = "auto"
@@ -80,13 +73,13 @@ class WatchCommandOptions(ClusterOptions):
 
     resource: str
     name: str = ""
-    """Of the one object to watch; empty for all."""
+    """The name of one object to watch; empty for all objects."""
     labels: str = ""
     fields: str = ""
     output: str = "table"
     """``table``, ``wide``, ``json``, ``yaml``, ``name`` or ``fields=PATH,...``."""
     events: bool = False
-    """Whether to show the Kubernetes Events of what is watched as well."""
+    """True to show the Kubernetes Events of the watched objects as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +87,9 @@ class HealthCommandOptions(ClusterOptions):
     """``aioinformer health``."""
 
     resources: tuple[str, ...] = ()
-    """What to look at; nothing for a usual selection."""
+    """The resources to check; empty for the default selection."""
     timeout: float = 10.0
-    """Seconds for the first state of each."""
+    """Seconds for the requests, and again for the initial list of each resource."""
     output: Literal["table", "json"] = "table"
 
 
@@ -116,22 +109,22 @@ CommandOptions: TypeAlias = (
 HELP_EPILOG = """\
 start with:
   aioinformer demo            needs no cluster
-  aioinformer health          what a cluster lets you do
-  aioinformer watch pods -A   the cluster of your kubeconfig, as it changes
+  aioinformer health          checks what you can list and watch in a cluster
+  aioinformer watch pods -A   shows the pods of a cluster as they change
 
 exit codes:
-  0             done; health: everything that was looked at works
-  1             the server could not be asked; demo: the cache differs from it;
-                health: something does not work
-  2             not possible as asked: arguments, cluster, selector, resource
+  0             done; health: every check has passed
+  1             the server could not be reached; demo: the cache differs from
+                the server; health: a check has failed
+  2             wrong arguments, cluster, selector or resource
   130, 143      interrupted (SIGINT), terminated (SIGTERM)
-  141           nobody reads the output any more
+  141           the reader of the output has closed the pipe
 """
 
 DEMO_HELP = "show an informer at work against an API server in this process; needs no cluster"
-WATCH_HELP = "print what there is of a resource in a cluster, then each change as it comes"
-HEALTH_HELP = "check a cluster: who asks, how fast it answers, what can be listed and watched"
-COMPLETION_HELP = "print what makes a shell complete this command's lines"
+WATCH_HELP = "print the objects of a resource in a cluster, then each change"
+HEALTH_HELP = "check a cluster: credentials, latency, and the resources to list and watch"
+COMPLETION_HELP = "print the code with which a shell completes the arguments of this command"
 
 WATCH_EXAMPLES = """\
 examples:
@@ -143,8 +136,8 @@ examples:
   aioinformer watch pods -o fields="metadata.labels['app.kubernetes.io/name']"
   aioinformer watch cm -o json | jq -r '"\\(.type) \\(.object.metadata.name)"'
 
-json is a line of {"type": ..., "object": ...} for each change. What -o fields=
-takes are paths as in the library's field(); HEADING: before one names it.
+-o json prints a line {"type": ..., "object": ...} for each change. -o fields=
+takes paths as in the library's field(); HEADING: names the column.
 """
 
 HEALTH_EXAMPLES = """\
@@ -155,7 +148,7 @@ examples:
 """
 
 COMPLETION_EXAMPLES = """\
-to have it in every new shell, put into its start-up file:
+to complete in every new shell, add a line to the shell's start-up file:
   bash  ~/.bashrc                   eval "$(aioinformer completion bash)"
   zsh   ~/.zshrc, below compinit    eval "$(aioinformer completion zsh)"
   fish  ~/.config/fish/config.fish  aioinformer completion fish | source
@@ -163,7 +156,7 @@ to have it in every new shell, put into its start-up file:
 
 
 OUTPUT_FORMATS = ("table", "wide", "json", "yaml", "name", "fields=")
-"""What ``watch -o`` takes; behind the last there are paths."""
+"""The values of ``watch -o``; paths follow the last one."""
 
 
 def parse_arguments(
@@ -172,8 +165,9 @@ def parse_arguments(
     """Return the options in ``argv``, or in ``sys.argv``; ``None`` if no command was given.
 
     Args:
-        argv: the arguments behind the program's name.
-        complete: answers a shell that asks for completions, before anything is parsed.
+        argv: the arguments after the program's name.
+        complete: called with the parser before it parses; answers a shell that asks for
+            completions.
 
     Raises:
         SystemExit: the arguments are wrong, or ask for help or the version.
@@ -189,7 +183,7 @@ def parse_arguments(
 
 
 def help_text() -> str:
-    """What ``--help`` prints."""
+    """Return the text that ``--help`` prints."""
     return _build_parser().format_help()
 
 
@@ -263,7 +257,7 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_VersionAction, help="print the version and exit")
     _add_verbose(parser, default=False)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, said, examples, add in (
+    for name, summary, examples, add in (
         ("demo", DEMO_HELP, "", _add_demo),
         ("watch", WATCH_HELP, WATCH_EXAMPLES, _add_watch),
         ("health", HEALTH_HELP, HEALTH_EXAMPLES, _add_health),
@@ -271,8 +265,8 @@ def _build_parser() -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(
             name,
-            help=said,
-            description=said,
+            help=summary,
+            description=summary,
             epilog=examples,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
@@ -294,17 +288,17 @@ def _add_demo(demo: argparse.ArgumentParser) -> None:
         type=_nonnegative_seconds,
         default=30.0,
         metavar="N",
-        help="how long; 0 for until interrupted (default: 30)",
+        help="seconds to run; 0 for until interrupted (default: 30)",
     )
     demo.add_argument(
         "--objects",
         type=_positive_count,
         default=400,
         metavar="N",
-        help="about how many pods (default: 400)",
+        help="approximate number of pods (default: 400)",
     )
     demo.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="decides what happens to them (default: 0)"
+        "--seed", type=int, default=0, metavar="N", help="seed of the random changes (default: 0)"
     )
 
 
@@ -321,13 +315,13 @@ def _add_watch(watch: argparse.ArgumentParser) -> None:
         type=_nonempty_text,
         nargs="?",
         metavar="NAME",
-        help="of one object, there or yet to come; RESOURCE/NAME is the same (default: all)",
+        help="one object, existing or not yet; RESOURCE/NAME is the same (default: all)",
     )
     watch.add_argument(
-        "-l", "--selector", default="", metavar="SELECTOR", help="only what these labels select"
+        "-l", "--selector", default="", metavar="SELECTOR", help="only objects with these labels"
     )
     watch.add_argument(
-        "--field-selector", default="", metavar="F", help="only what these fields select"
+        "--field-selector", default="", metavar="F", help="only objects with these fields"
     )
     watch.add_argument(
         "-o",
@@ -339,7 +333,9 @@ def _add_watch(watch: argparse.ArgumentParser) -> None:
         "(default: table)",
     )
     watch.add_argument(
-        "--events", action="store_true", help="show their Kubernetes Events between the changes"
+        "--events",
+        action="store_true",
+        help="show the objects' Kubernetes Events between the changes",
     )
     _add_cluster(watch)
 
@@ -349,14 +345,14 @@ def _add_health(health: argparse.ArgumentParser) -> None:
         "resource",
         nargs="*",
         metavar="RESOURCE",
-        help="what to look at, as for watch (default: a usual selection)",
+        help="resources to check, as for watch (default: a common selection)",
     )
     health.add_argument(
         "--timeout",
         type=_positive_seconds,
         default=10.0,
         metavar="N",
-        help="seconds for the answers, and for the first state of each (default: 10)",
+        help="seconds for the requests, and for the initial list of each (default: 10)",
     )
     health.add_argument(
         "-o", "--output", choices=("table", "json"), default="table", help="default: table"
@@ -365,7 +361,7 @@ def _add_health(health: argparse.ArgumentParser) -> None:
 
 
 def _add_completion(completion: argparse.ArgumentParser) -> None:
-    completion.add_argument("shell", choices=get_args(Shell), help="which shell")
+    completion.add_argument("shell", choices=get_args(Shell), help="the shell")
 
 
 def _add_cluster(command: argparse.ArgumentParser) -> None:
@@ -375,20 +371,20 @@ def _add_cluster(command: argparse.ArgumentParser) -> None:
         "--namespace",
         type=_nonempty_text,
         metavar="NS",
-        help="the namespace; without it the context's, else `default`",
+        help="the namespace (default: the context's, else `default`)",
     )
     scope.add_argument("-A", "--all-namespaces", action="store_true", help="every namespace")
     command.add_argument(
         "--kubeconfig",
         type=Path,
         metavar="FILE",
-        help="default: $KUBECONFIG, else ~/.kube/config, else what a pod finds mounted",
+        help="default: $KUBECONFIG, else ~/.kube/config, else the pod's service account",
     )
     command.add_argument(
         "--context",
         type=_nonempty_text,
         metavar="C",
-        help="a context in it (default: its current one)",
+        help="a context of the kubeconfig (default: the current one)",
     )
     command.add_argument(
         "--color",
@@ -398,7 +394,7 @@ def _add_cluster(command: argparse.ArgumentParser) -> None:
     )
 
 
-# -- their values ------------------------------------------------------------------------------
+# -- values of options -------------------------------------------------------------------------
 
 
 def _nonnegative_seconds(text: str) -> float:
@@ -447,13 +443,13 @@ def _output_format(text: str) -> str:
     return text
 
 
-# argparse names a function in "invalid float value: 'x'".
-for _read in (_nonnegative_seconds, _positive_seconds, _positive_count):
-    _read.__name__ = "number"
+# argparse builds the message "invalid number value: 'x'" from the name of the function.
+for _parse in (_nonnegative_seconds, _positive_seconds, _positive_count):
+    _parse.__name__ = "number"
 
 
 class _VersionAction(argparse.Action):
-    """Prints the version; looked up only when asked for, since that reads the disk."""
+    """Prints the version. The version is read only on request, because that reads files."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, **options)

@@ -1,9 +1,8 @@
-"""Which namespace a command is about, as kubectl chooses it.
+"""Kubeconfig, context and namespace options: their defaults, and names to suggest.
 
-Where kubeconfig files are, and what their contexts are called.
-
-For a shell that wants to complete a line and for people: nothing here reads a credential into
-anything but a word for its kind. Which cluster is asked, and how, is ``_client``'s to find out.
+The namespace is chosen as kubectl chooses it. The functions for kubeconfig files serve shell
+completion and the report of ``aioinformer health``. They turn a credential into a word for its kind
+and nothing else, so that no secret reaches an output.
 """
 
 from __future__ import annotations
@@ -34,21 +33,21 @@ __all__ = [
 
 
 NAMESPACED_RESOURCE = find_built_in("pods")
-"""Something that has namespaces, whose names are all under the same rule."""
+"""Any namespaced resource; the rule for names of namespaces is the same for all."""
 DEFAULT_NAMESPACE = "default"
-"""The namespace if nobody names one."""
+"""The namespace if neither the arguments nor the context name a namespace."""
 
 
 def choose_namespace(client: Client, asked: str, *, everywhere: bool) -> str:
-    """The namespace, ``ALL_NAMESPACES`` if that is asked for.
+    """Return the namespace of a command, ``ALL_NAMESPACES`` for all.
 
     Args:
-        client: an open one; its context may name a namespace.
-        asked: what was given for ``--namespace``; empty for nothing.
-        everywhere: whether ``--all-namespaces`` was given.
+        client: an open client, whose context may name a namespace.
+        asked: the value of ``--namespace``; empty if the option is missing.
+        everywhere: True if ``--all-namespaces`` was given.
 
     Raises:
-        UsageError: it can't be that of one.
+        UsageError: the text can't be the name of a namespace.
     """
     if everywhere:
         return ALL_NAMESPACES
@@ -60,10 +59,10 @@ def choose_namespace(client: Client, asked: str, *, everywhere: bool) -> str:
 
 
 def check_namespace(name: str, option: str) -> str:
-    """The name of a namespace, if it can be one.
+    """Return ``name`` if it can be the name of a namespace; ``option`` names its origin.
 
     Raises:
-        UsageError: it can't be.
+        UsageError: the text can't be the name of a namespace.
     """
     try:
         NAMESPACED_RESOURCE.path(name)
@@ -74,14 +73,14 @@ def check_namespace(name: str, option: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NamedContext:
-    """A context by its name, and the namespace that it names."""
+    """The name of a context, and the context's namespace."""
 
     name: str
     namespace: str = ""
 
 
 def kubeconfig_paths(chosen: Path | None, environment: Mapping[str, str]) -> list[Path]:
-    """The files that there are, as kubectl chooses them."""
+    """Return the existing kubeconfig files, in the order in which kubectl reads them."""
     named = str(chosen) if chosen is not None else environment.get("KUBECONFIG", "")
     texts = (named or "~/.kube/config").split(os.pathsep)
     home = environment.get("HOME", "~")
@@ -90,13 +89,13 @@ def kubeconfig_paths(chosen: Path | None, environment: Mapping[str, str]) -> lis
 
 
 def read_contexts(paths: Iterable[Path]) -> Iterator[NamedContext]:
-    """The contexts of kubeconfig files. One that is none has no contexts."""
+    """Yield the contexts of kubeconfig files; a file that can't be read has none."""
     for path in paths:
         try:
-            read: object = yaml.safe_load(path.read_bytes())
+            content: object = yaml.safe_load(path.read_bytes())
         except (OSError, ValueError, RecursionError, yaml.YAMLError):
-            continue  # there is nothing to suggest; whoever uses the file is told what is wrong
-        for each in _sequence(_mapping(read).get("contexts")):
+            continue  # no names to suggest; a command that uses the file reports the error
+        for each in _sequence(_mapping(content).get("contexts")):
             context = _mapping(each)
             if isinstance(name := context.get("name"), str):
                 namespace = _mapping(context.get("context")).get("namespace")
@@ -104,7 +103,7 @@ def read_contexts(paths: Iterable[Path]) -> Iterator[NamedContext]:
 
 
 def credential_kind(context: Context) -> str:
-    """How a context's user shows who it is, in words, and not with what."""
+    """Describe the kind of a context's credentials, without the credentials themselves."""
     user = context.user
     if context.has_plugin:
         section = _mapping(user.get("exec"))
@@ -121,8 +120,8 @@ def credential_kind(context: Context) -> str:
         kind = ""
     pair = "client-certificate" in user or "client-certificate-data" in user
     shown = " and ".join(each for each in (kind, "client certificate" if pair else "") if each)
-    acting = ", impersonates somebody" if context.impersonation_headers else ""
-    return (shown or "none (anonymous)") + acting
+    impersonation = ", impersonates another user" if context.impersonation_headers else ""
+    return (shown or "none (anonymous)") + impersonation
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

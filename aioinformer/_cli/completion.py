@@ -1,8 +1,9 @@
-"""Shell completion: ``aioinformer completion bash``, and the answers when a shell asks.
+"""Shell completion: ``aioinformer completion bash``, and the answers to a shell's requests.
 
-The work is argcomplete's, which reads the same parsers that ``arguments`` makes and is an extra
-(``pip install '.[cli]'``): a shell starts this program for every Tab, and gets commands, options,
-names of resources, contexts and namespaces. No cluster is asked: a Tab must not wait for one.
+argcomplete does the work with the parsers of the command line. It is an optional dependency
+(``pip install '.[cli]'``). At each Tab, the shell starts this program, which prints commands,
+options, and names of resources, contexts and namespaces. No request goes to a cluster, since a Tab
+must not wait for a server.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ ARGCOMPLETE_MISSING = (
 
 
 def run_completion(options: CompletionCommandOptions) -> int:
-    """Print what a shell has to evaluate; its exit code."""
+    """Print the code that a shell evaluates, and return the exit code."""
     try:
         from argcomplete.shell_integration import shellcode
     except ImportError:
@@ -37,15 +38,15 @@ def run_completion(options: CompletionCommandOptions) -> int:
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Answer a shell, and end the process."""
+    """Answer a completion request of a shell, and end the process."""
     try:
         from argcomplete import autocomplete
         from argcomplete.completers import BaseCompleter, FilesCompleter
     except ImportError:
-        sys.exit(1)  # the shell takes that for no suggestions
+        sys.exit(1)  # for the shell, this code means no suggestions
 
     class Values(BaseCompleter):
-        """What an argument may be."""
+        """The values that an argument can have."""
 
         def __call__(
             self,
@@ -63,12 +64,12 @@ def complete(parser: argparse.ArgumentParser) -> None:
 
 
 def suggest_values(argument: str, prefix: str, parsed: argparse.Namespace) -> list[str]:
-    """The values of an argument that begin with ``prefix``, as far as they can be known at once.
+    """Return the values of an argument that begin with ``prefix``, without asking a cluster.
 
     Args:
-        argument: its name, as ``namespace``.
-        prefix: what was typed of it.
-        parsed: what was typed before.
+        argument: the name of the argument, such as ``namespace``.
+        prefix: the part of the value that was typed.
+        parsed: the arguments that were typed before.
     """
     return sorted(
         {each for each in _candidate_values(argument, prefix, parsed) if each.startswith(prefix)}

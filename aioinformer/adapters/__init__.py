@@ -1,24 +1,23 @@
-"""What fits other libraries to this one, each imported only by who imports its adapter.
+"""Adapters between aioinformer and other libraries. Each needs its library, and nothing else
+imports it.
 
-A program that has a ready-made ``ApiClient`` of kubernetes_asyncio, or of ``kubernetes.aio``,
-uses its settings here too, however it came by them:
+A program that has an ``ApiClient`` of kubernetes_asyncio or ``kubernetes.aio`` can use its settings
+here, in whatever way it came by them:
 
     from aioinformer.adapters.kubernetes_asyncio import client_of
 
     async with client_of(api) as client, SharedInformerFactory(client) as informers: ...
 
-The ready-made client stays the program's: it is neither used for requests nor closed. Ours opens
-connections of its own, with watches apart from the rest, and reads the certificates' files again
-as they rotate.
+The ``ApiClient`` stays the program's: it is neither used for requests nor closed. aioinformer opens
+its own connections, separate ones for watches, and reads the certificate files again when they are
+rotated.
 
-    kubernetes_asyncio    kubernetes_asyncio.client.ApiClient
-    kubernetes_aio        kubernetes.aio.client.ApiClient, of kubernetes 36 and later
-    generated             what those two have in common
-    ready_made            the small protocol that any other client can be fitted to
+    kubernetes_asyncio    settings and models of kubernetes_asyncio.client.ApiClient
+    kubernetes_aio        settings and models of kubernetes.aio.client.ApiClient (kubernetes >= 36)
+    _client_settings      the part that the two share, and ExternalClient for other libraries
     asgi                  probes and server-sent events for FastAPI and other ASGI applications
     pydantic              models of pydantic, for ``convert=``
-    prometheus            what informers tell, as Prometheus metrics
-    prometheus_work       the same of work queues and controllers
-    opentelemetry         the same as OpenTelemetry metrics, and what they do as spans
-    counting              what the two have in common; counting_work: of queues
+    prometheus            metrics for Prometheus
+    opentelemetry         metrics and spans for OpenTelemetry
+    _totals               counts and gauges that the two metric adapters share
 """

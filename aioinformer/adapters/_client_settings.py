@@ -1,14 +1,15 @@
-"""``ExternalClient``: what is asked of a client of another library, and a ``Client`` made of it.
+"""Settings of another library's client, and a ``Client`` that uses them.
 
-Where the server is, who asks, which certificates are used, through which proxy: nothing of how
-that library sends requests, which changes from one release to the next. Fit another library to
-the protocol, and ``client_of`` does the rest.
+``ExternalClient`` is the protocol: the server's URL, the certificates, the proxy and the
+``Authorization`` header. The other library's way of sending requests, which changes from one
+release to the next, plays no part. To support another library, implement the protocol and call
+``client_of_external``.
 
-What the clients of kubernetes_asyncio and ``kubernetes.aio`` have in common.
-
-The same generator made both: an ``ApiClient`` holds a ``Configuration``, whose attributes have
-the same names. That is all that is used here. ``auth_settings()`` is their way to a header; it
-runs the program's ``refresh_api_key_hook``, for every request that asks, so the runs are shared.
+``GeneratedClient`` implements the protocol for kubernetes_asyncio and ``kubernetes.aio``. Both were
+made by the same code generator: an ``ApiClient`` holds a ``Configuration`` whose attributes have
+the same names in both. Only these attributes are read. ``auth_settings()`` returns the header; it
+runs the program's ``refresh_api_key_hook`` each time, so one result is shared by all requests that
+wait for it.
 """
 
 from __future__ import annotations
@@ -31,34 +32,38 @@ from aioinformer._client.http.transport import Timeouts
 from aioinformer._core.listwatch.rate_limit import Limits
 from aioinformer.errors import ConfigurationError, FetchError
 
-__all__ = ["ExternalClient", "GeneratedClient", "TlsFiles", "client_of"]
-
+__all__ = [
+    "ApiClient",
+    "ExternalClient",
+    "GeneratedClient",
+    "TlsFiles",
+    "client_of",
+    "client_of_external",
+]
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """Which certificates are trusted, and which one is shown. Paths are read again as they
-    change.
-    """
+    """The certificates to trust and to present. Files are read again when they change."""
 
     authority: str | None = None
-    """The path of the trusted certificates; the system's by default."""
+    """The path of the trusted certificates; the system's certificates by default."""
     authority_data: str | bytes | None = field(default=None, repr=False)
-    """The same as PEM, in place of a path."""
+    """The trusted certificates as PEM, instead of a path."""
     certificate: str | None = None
-    """The path of the client's certificate, if it has one."""
+    """The path of the client certificate, if there is one."""
     key: str | None = None
-    """The path of its key; by default it is in the same file."""
+    """The path of the client certificate's key; by default the key is in the certificate's file."""
     verify: bool = True
-    """Whether the server's certificate is checked."""
+    """True if the server's certificate is verified."""
 
     def read_material(self) -> TlsMaterial:
-        """What they are now. Reads files.
+        """Read the files.
 
         Raises:
-            OSError: one can't be read.
+            OSError: a file can't be read.
         """
         data = self.authority_data
         authority = data.encode() if isinstance(data, str) else data
@@ -73,7 +78,7 @@ class TlsFiles:
 
 
 class ExternalClient(Protocol):
-    """A client of another library, as far as its settings go."""
+    """The settings of another library's client."""
 
     @property
     def host(self) -> str:
@@ -82,86 +87,90 @@ class ExternalClient(Protocol):
 
     @property
     def tls(self) -> TlsFiles:
-        """Its certificates."""
+        """The certificates."""
         ...
 
     @property
     def tls_server_name(self) -> str | None:
-        """The name to check the server's certificate for, if it is not the host's."""
+        """The name that the server's certificate must have, if it is not the host's."""
         ...
 
     @property
     def proxy(self) -> str | None:
-        """The URL of a proxy, if there is one; may have a user and password in it."""
+        """The URL of a proxy, if there is one. It may contain a user and a password."""
         ...
 
     @property
     def proxy_headers(self) -> Mapping[str, str]:
-        """The headers for the proxy. ``Proxy-Authorization`` is the one that can be sent."""
+        """The headers for the proxy. Only ``Proxy-Authorization`` can be sent."""
         ...
 
     async def header(self) -> str:
-        """The ``Authorization`` header for a request now; empty for none.
+        """Return the ``Authorization`` header for a request now; empty for none.
 
-        Asked before every request, once for all those that wait for it, and once more when the
-        server answered 401. May raise anything.
+        It is awaited before every request, once for all requests that wait for it, and once more
+        after a 401. It may raise any exception.
         """
         ...
 
 
-def client_of(
-    ready: ExternalClient,
+def client_of_external(
+    external: ExternalClient,
     *,
     headers: Mapping[str, str] = EMPTY,
     timeouts: Timeouts | None = None,
     limits: Limits | None = None,
 ) -> Client:
-    """A client with the settings of a ready-made one. Enter it with ``async with``.
+    """Return a client with the settings of another library's client. Enter it with ``async with``.
 
     Args:
-        ready: the ready-made client; it stays the program's to close.
+        external: the other library's client. The program closes it.
         headers: as for ``Client``.
         timeouts: as for ``Client``.
         limits: as for ``Client``.
 
     Raises:
-        ValueError: a header has a control character in it.
+        ValueError: a header contains a control character.
     """
     return Client.of(
-        _ExternalCredentialSource(ready), headers=headers, timeouts=timeouts, limits=limits
+        _ExternalCredentialSource(external), headers=headers, timeouts=timeouts, limits=limits
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _ExternalCredentialSource:
-    """Finds the credentials of a ready-made client."""
+    """A source of credentials that reads them from another library's client."""
 
     external: ExternalClient
 
     async def load(self) -> Credentials:
-        """Read its settings and certificates; its header is asked for with the first request.
+        """Read the settings and certificates. The header is requested with the first request.
 
         Raises:
-            ConfigurationError: they can't be used.
+            ConfigurationError: the settings can't be used.
         """
-        ready = self.external
-        server = parse_server_url(ready.host)
-        proxy, proxy_authorization = parse_proxy_url(ready.proxy) if ready.proxy else (None, "")
-        for name, value in ready.proxy_headers.items():
+        external = self.external
+        server = parse_server_url(external.host)
+        proxy, proxy_authorization = (
+            parse_proxy_url(external.proxy) if external.proxy else (None, "")
+        )
+        for name, value in external.proxy_headers.items():
             if name.lower() != "proxy-authorization":
-                said = f"the header {name} for the proxy can't be sent, Proxy-Authorization alone"
-                raise ConfigurationError(f"{server.host}: {said}")
+                raise ConfigurationError(
+                    f"{server.host}: the header {name} can't be sent to the proxy; only "
+                    "Proxy-Authorization can"
+                )
             proxy_authorization = value
         tls = None
         if server.scheme == "https":
             where = f"the ready-made client of {server.host}"
-            tls = RotatingTls(lambda: ready.tls.read_material(), origin=where)
+            tls = RotatingTls(lambda: external.tls.read_material(), origin=where)
             await tls.context()
         return Credentials(
             server,
             RefreshingAuthorization(self._renew),
             tls,
-            ready.tls_server_name,
+            external.tls_server_name,
             proxy,
             proxy_authorization,
         )
@@ -170,13 +179,13 @@ class _ExternalCredentialSource:
         where = f"the ready-made client of {self.external.host}"
         try:
             value = (await self.external.header()).strip()  # a token file may end in a newline
-        except Exception as error:  # of a hook that the program wrote
-            # Not its text: nobody knows what a program puts into that.
-            said = f"{where}: its credentials can't be renewed ({type(error).__name__})"
-            raise FetchError(said, phase="credentials") from error
+        except Exception as error:  # from a hook that the program wrote
+            # The text of the error is left out: a program may put a token into it.
+            message = f"{where}: its credentials can't be renewed ({type(error).__name__})"
+            raise FetchError(message, phase="credentials") from error
         if not value.isprintable():
-            said = f"{where}: its token has a newline or control character in it"
-            raise FetchError(said, phase="credentials")
+            message = f"{where}: its token contains a newline or control character"
+            raise FetchError(message, phase="credentials")
         return TokenGrant(value, valid_for=0.0)
 
 
@@ -186,12 +195,51 @@ EXCLUDED_HEADERS = frozenset(
 """Default headers of a generated client that are not taken over."""
 
 
+class ApiClient(Protocol):
+    """The attributes of a generated ``ApiClient`` that are read here."""
+
+    @property
+    def configuration(self) -> Any:
+        """The ``Configuration``. Untyped, since neither library is imported."""
+        ...
+
+    @property
+    def default_headers(self) -> Mapping[str, str]:
+        """The headers of every request."""
+        ...
+
+
+def client_of(
+    api: ApiClient,
+    *,
+    headers: Mapping[str, str] = EMPTY,
+    timeouts: Timeouts | None = None,
+    limits: Limits | None = None,
+) -> Client:
+    """Return a client with the settings of ``api``. Enter it with ``async with``.
+
+    ``api`` stays the program's: it is neither closed nor used for requests.
+
+    Args:
+        api: the ``ApiClient`` of kubernetes_asyncio or kubernetes.aio.
+        headers: headers to add to its default ones.
+        timeouts: as for ``Client``.
+        limits: as for ``Client``.
+
+    Raises:
+        ValueError: a header contains a control character.
+    """
+    external = GeneratedClient(api)
+    return client_of_external(
+        external, headers={**external.headers, **headers}, timeouts=timeouts, limits=limits
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class GeneratedClient:
-    """An ``ApiClient`` of either library, fitted to ``ExternalClient``."""
+    """The settings of an ``ApiClient`` of either library."""
 
-    api: Any
-    """It. Untyped, since neither library is imported."""
+    api: ApiClient
 
     @property
     def host(self) -> str:
@@ -200,8 +248,8 @@ class GeneratedClient:
 
     @property
     def tls(self) -> TlsFiles:
-        """Its certificates. Its ``disable_strict_ssl_verification`` plays no part: certificates
-        are checked here as kubectl does, which is less strict than Python 3.13.
+        """The certificates. ``disable_strict_ssl_verification`` is ignored: certificates are
+        verified as kubectl does, which is less strict than Python 3.13.
         """
         settings = self.api.configuration
         return TlsFiles(
@@ -214,39 +262,33 @@ class GeneratedClient:
 
     @property
     def tls_server_name(self) -> str | None:
-        """The name to check the server's certificate for, if it is not the host's."""
+        """The name that the server's certificate must have, if it is not the host's."""
         return self.api.configuration.tls_server_name or None
 
     @property
     def proxy(self) -> str | None:
-        """The URL of its proxy. Those of the environment are not looked up."""
+        """The URL of the proxy. Proxies of the environment are not looked up."""
         return self.api.configuration.proxy or None
 
     @property
     def proxy_headers(self) -> Mapping[str, str]:
-        """The headers for its proxy."""
+        """The headers for the proxy."""
         return self.api.configuration.proxy_headers or {}
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Its default headers, such as ``Impersonate-User``, and its cookie."""
-        headers = {
-            k: v for k, v in self._default_headers.items() if k.lower() not in EXCLUDED_HEADERS
-        }
+        """The default headers, such as ``Impersonate-User``, and the cookie."""
+        defaults = self.api.default_headers
+        headers = {k: v for k, v in defaults.items() if k.lower() not in EXCLUDED_HEADERS}
         cookie = getattr(self.api, "cookie", None)
         return {**headers, "Cookie": cookie} if cookie else headers
 
-    @property
-    def _default_headers(self) -> Mapping[str, str]:
-        found: Mapping[str, str] = self.api.default_headers
-        return found
-
     async def header(self) -> str:
-        """The ``Authorization`` header: its token, else a default header of that name."""
+        """Return the ``Authorization`` header: the token, else a default header of that name."""
         settings: Mapping[str, Mapping[str, Any]] = await self.api.configuration.auth_settings()
         value = settings.get("BearerToken", {}).get("value")
-        named = (v for k, v in self._default_headers.items() if k.lower() == "authorization")
+        named = (v for k, v in self.api.default_headers.items() if k.lower() == "authorization")
         return str(value) if value else next(named, "")
 
     def __repr__(self) -> str:
-        return f"<GeneratedClient client of {self.host}>"
+        return f"<GeneratedClient of {self.host}>"

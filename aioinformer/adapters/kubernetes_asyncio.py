@@ -1,28 +1,25 @@
-"""A ``Client`` with the settings of a ready-made ``kubernetes_asyncio.client.ApiClient``.
+"""Settings and models of kubernetes_asyncio: a ``Client`` with the settings of an ``ApiClient``.
 
-Token, hook, default headers, certificates, proxy and server name are taken from it. Its hook,
-``refresh_api_key_hook``, is run before a request as it would be there, but once for all requests
-that wait for it.
+``client_of`` takes over the token, hook, default headers, certificates, proxy and server name. The
+hook ``refresh_api_key_hook`` runs before a request as it does in kubernetes_asyncio, but once for
+all requests that wait for it.
 
 ``load_kube_config`` sets no hook that renews an exec plugin's token: a program that relies on it
-sees ``Unauthorized`` when that expires. ``Client.connect()`` renews it. Certificates inside a
-kubeconfig are in temporary files that kubernetes_asyncio removes when the process ends.
+receives ``Unauthorized`` when the token expires. ``Client.connect()`` renews the token.
+Certificates inside a kubeconfig are written to temporary files, which kubernetes_asyncio removes
+when the process ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aioinformer._client.client import Client
-from aioinformer._client.http.transport import Timeouts
 from aioinformer._core.codec.shape import with_type_meta
-from aioinformer._core.listwatch.rate_limit import Limits
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer.adapters._client_settings import EMPTY, GeneratedClient
-from aioinformer.adapters._client_settings import client_of as client_of_ready_made
+from aioinformer.adapters._client_settings import client_of
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
@@ -32,43 +29,17 @@ __all__ = ["client_of", "model"]
 M = TypeVar("M")
 
 
-def client_of(
-    api: ApiClient,
-    *,
-    headers: Mapping[str, str] = EMPTY,
-    timeouts: Timeouts | None = None,
-    limits: Limits | None = None,
-) -> Client:
-    """A client with the settings of ``api``. Enter it with ``async with``.
-
-    ``api`` stays the program's: it is not closed, and not used for requests.
-
-    Args:
-        api: the ready-made client of kubernetes_asyncio.
-        headers: headers to add to its default ones.
-        timeouts: as for ``Client``.
-        limits: as for ``Client``.
-
-    Raises:
-        ValueError: a header has a control character in it.
-    """
-    ready = GeneratedClient(api)
-    return client_of_ready_made(
-        ready, headers={**ready.headers, **headers}, timeouts=timeouts, limits=limits
-    )
-
-
 def model(kind: type[M], api: ApiClient) -> Callable[[KubeObject], M]:
-    """What makes a ``kind``, such as ``V1Pod``, of an object: for ``convert=``.
+    """Return a function that converts an object to a ``kind`` such as ``V1Pod``, for ``convert=``.
 
-    The cache keeps the objects' JSON; one is deserialized when somebody looks at it, which takes a
-    millisecond or more for a pod, and the last ones are kept and shared: treat them as read-only.
-    For the same model and client it is the same function, so that two parts of a program that ask
-    for it share one informer.
+    The cache keeps the objects' JSON. An object is deserialized when a program reads it, which
+    takes a millisecond or more for a pod, and the last models are kept and shared: treat them as
+    read-only. Equal arguments give equal functions, so that two parts of a program that ask for the
+    same model share one informer.
 
     Args:
         kind: the model class of kubernetes_asyncio.
-        api: whose ``deserialize`` to use. It sends nothing.
+        api: the client whose ``deserialize`` is called. It sends nothing.
     """
     return _DeserializeConverter(kind, api)
 
@@ -79,12 +50,12 @@ class _DeserializeConverter:
     api: Any
 
     @property
-    def __name__(self) -> str:  # what its informer is called by
+    def __name__(self) -> str:  # part of its informer's name
         return str(self.kind.__qualname__)
 
     def __repr__(self) -> str:
         return f"model({self.__name__})"
 
     def __call__(self, obj: KubeObject) -> Any:
-        """The model of ``obj``; raises what the library raises."""
+        """Return the model of ``obj``; raise what kubernetes_asyncio raises."""
         return self.api.deserialize(SimpleNamespace(data=with_type_meta(obj)), self.kind)

@@ -1,14 +1,14 @@
-"""Pydantic models as what programs see of cached objects: ``convert=model(Pod)``.
+"""Pydantic models as the form in which a program sees cached objects: ``convert=model(Pod)``.
 
     from aioinformer.adapters.pydantic import model
 
     pods = informers.informer("pods", convert=model(Pod))  # SharedInformer[Pod]
 
-The cache keeps the objects' JSON, and an object is validated when somebody looks at it. So that one
-that doesn't fit is found late, by who reads it: ``ModelMismatch``. What the error says has no value
-of the object in it, which may be a secret.
+The cache keeps the objects' JSON, and an object is validated when a program reads it. So an invalid
+object is found late: the read raises ``ModelMismatch``. The text of that error contains no value of
+the object, since a value may be a secret.
 
-A ``msgspec.Struct`` with ``model=`` is validated as it is read, in a tenth of the time.
+A ``msgspec.Struct`` with ``model=`` is validated when it is received, in a tenth of the time.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def model(kind: type[M]) -> Callable[[KubeObject], M]:
-    """What makes a ``kind`` of an object. For the same model it is the same function, so that two
-    parts of a program that ask for it share one informer.
+    """Return a function that converts an object to a ``kind``.
+
+    Equal arguments give equal functions, so that two parts of a program that ask for the same model
+    share one informer.
 
     Args:
-        kind: the model. It gets the whole object as JSON, with ``kind`` and ``apiVersion``.
+        kind: the model. It receives the whole object as JSON, with ``kind`` and ``apiVersion``.
     """
     return _PydanticConverter(kind)
 
@@ -42,24 +44,24 @@ class _PydanticConverter(Generic[M]):
     kind: type[M]
 
     @property
-    def __name__(self) -> str:  # what its informer is called by
+    def __name__(self) -> str:  # part of its informer's name
         return str(self.kind.__qualname__)
 
     def __repr__(self) -> str:
         return f"model({self.__name__})"
 
     def __call__(self, obj: KubeObject) -> M:
-        """The model of ``obj``.
+        """Return the model of ``obj``.
 
         Raises:
-            ValueError: it doesn't fit.
+            ValueError: the object doesn't fit the model.
         """
         try:
             return self.kind.model_validate_json(with_type_meta(obj))
         except ValidationError as error:
-            told = "; ".join(
+            message = "; ".join(
                 f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
                 for each in error.errors(include_url=False, include_context=False)
             )
-        # Not from pydantic's error, which shows the values.
-        raise ValueError(told)
+        # Outside of the except block: pydantic's error, which quotes values, isn't the context.
+        raise ValueError(message)

@@ -240,7 +240,7 @@ def test_a_registry_takes_one_of_them(registry: CollectorRegistry) -> None:
 
 def test_the_state_shows_in_the_repr(metrics: PrometheusMetrics) -> None:
     metrics.informer_started(PODS, lambda: SAMPLE_GAUGES)
-    assert repr(metrics) == "<PrometheusMetrics of 1 informers, told in 1 threads>"
+    assert repr(metrics) == "<PrometheusMetrics of 1 informers and 0 queues, fed from 1 threads>"
 
 
 # -- threads -----------------------------------------------------------------------------------
@@ -309,4 +309,4 @@ def test_who_shares_metrics_between_processes_is_told_what_will_be_missing(tmp_p
         check=True,
     )
 
-    assert done.stderr.startswith("$PROMETHEUS_MULTIPROC_DIR is set: levels, received bytes")
+    assert done.stderr.startswith("$PROMETHEUS_MULTIPROC_DIR is set: gauges, received bytes")

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from aioinformer import WorkQueue
 from aioinformer._core.controllers.queue_items import Priority
-from aioinformer.adapters.prometheus import PrometheusMetrics, WorkMetrics
+from aioinformer.adapters.prometheus import PrometheusMetrics
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ async def test_no_metric_names_a_key(
 
 
 async def test_its_repr_says_how_many_queues_it_knows() -> None:
-    metrics = WorkMetrics(CollectorRegistry())
-    assert repr(metrics) == "<WorkMetrics of 0 queues>"
+    metrics = PrometheusMetrics(CollectorRegistry())
+    assert " and 0 queues, " in repr(metrics)
     metrics.queue_started("pods", WorkQueue[str]().statistics)
-    assert repr(metrics) == "<WorkMetrics of 1 queues>"
+    assert " and 1 queues, " in repr(metrics)

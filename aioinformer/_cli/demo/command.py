@@ -1,8 +1,9 @@
-"""``aioinformer demo``: an informer at work, with nothing but this process.
+"""``aioinformer demo``: an informer under load and faults, within this process.
 
-An API server is started on a loopback port and its pods are changed all the time; a client and
-an informer watch them over HTTP as they would watch a cluster. What is seen is what the cache,
-the index, a handler and an event stream say. At the end, the cache is compared with the server.
+The command starts an API server on a loopback port and changes its pods all the time. A client and
+an informer watch the pods over HTTP, as they would watch a cluster. The display shows what the
+cache, the index, a handler and an event stream report. At the end, the cache is compared with the
+server.
 """
 
 from __future__ import annotations
@@ -40,62 +41,63 @@ from aioinformer.testing import ApiServer, Cluster
 __all__ = ["run_demo"]
 
 WRITES_PER_SECOND = 200
-"""Writes a second: a busy cluster of a few hundred nodes."""
+"""Writes a second, as in a busy cluster of a few hundred nodes."""
 POPULATE_BATCH = 500
-"""Pods created at the beginning between two looks at the loop: about 40 ms."""
+"""Pods created at the start before the command yields to the loop: about 40 ms of work."""
 TICK_SECONDS = 0.02
 """Seconds between two rounds of writes."""
 FRAME_SECONDS = 0.2
 """Seconds between two pictures."""
 LINE_SECONDS = 1.0
-"""Seconds between two lines where there is no terminal."""
+"""Seconds between two lines when the output is no terminal."""
 CATCH_UP_TIMEOUT = 15.0
 """Seconds for the cache to reach the server's last write. The longest wait of ``BACKOFF`` and a
-list are a small part of it."""
+LIST take a small part of this time."""
 
 NOT_COMPARED = "interrupted: the cache was not compared with the server"
 
 BACKOFF = BackoffPolicy(initial=0.5, maximum=1.0, jitter=0.5, reset_after=5.0)
-"""Shorter waits than the default's: a demo interrupts its server every few seconds on purpose."""
+"""Shorter waits than the default policy has, since the demo interrupts its server every few
+seconds on purpose."""
 
 
 async def run_demo(options: DemoCommandOptions, terminal: Terminal) -> int:
-    """Run it; 0 if the cache equals the server at the end, else 1."""
+    """Run the demo, and return 0 if the cache equals the server at the end, else 1."""
     cluster = Cluster(seed=options.seed, clock=lambda: datetime.now(UTC))
-    churn = PodWorkload(cluster, objects=options.objects, seed=options.seed)
-    filled = False
-    while not filled:
-        filled = churn.populate(POPULATE_BATCH)
-        await asyncio.sleep(0)  # Ctrl-C works, however many there shall be
+    workload = PodWorkload(cluster, objects=options.objects, seed=options.seed)
+    populated = False
+    while not populated:
+        populated = workload.populate(POPULATE_BATCH)
+        await asyncio.sleep(0)  # handle Ctrl-C, also with a large number of pods
     async with (
         ApiServer(cluster) as server,
         Client(server.url) as client,
         SharedInformerFactory(client, backoff=BACKOFF) as informers,
     ):
         pods = informers.informer("pods", indexers={"node": _index_by_node})
-        demo = DemoRun(options, terminal, server, churn, pods)
+        demo = DemoRun(options, terminal, server, workload, pods)
         async with demo.follow_events():
             try:
                 await demo.run()
                 await demo.wait_caught_up()
-                verdict = compare_cache(
+                comparison = compare_cache(
                     await client.get_raw("/api/v1/pods"), pods.lister, demo.counter.versions
                 )
-            except asyncio.CancelledError:  # Ctrl-C: what was seen until then, and no more waiting
+            except asyncio.CancelledError:  # Ctrl-C: print the counts so far, without a wait
                 terminal.output.write_now(demo.format_summary(NOT_COMPARED))
                 raise
-        await terminal.output.write(demo.format_summary(verdict))
-    return 0 if verdict.equal else 1
+        await terminal.output.write(demo.format_summary(comparison))
+    return 0 if comparison.equal else 1
 
 
 def _index_by_node(pod: KubeObject) -> str | None:
-    """The index function: the node that a pod is on."""
+    """Return the node that a pod runs on, as the value of the index."""
     node: str | None = pod["spec"].get("nodeName")
     return node
 
 
 class DemoRun:
-    """The parts of a demo that runs."""
+    """One run of the demo: the informer with its listeners, the workload, faults and display."""
 
     def __init__(
         self,
@@ -119,7 +121,7 @@ class DemoRun:
         self._rate = EventRate(0.0, 0)
         self._writes = 0
         self._messages: list[str] = []
-        """Said while the terminal is painted on, and not shown yet."""
+        """Messages that came while a ``Screen`` owned the terminal, and are not shown yet."""
 
     @property
     def _now(self) -> float:
@@ -129,7 +131,7 @@ class DemoRun:
 
     @asynccontextmanager
     async def follow_events(self) -> AsyncGenerator[None]:
-        """Read an event stream meanwhile."""
+        """Read an event stream while the body of the ``async with`` runs."""
         task = asyncio.create_task(self._follow(), name="event stream of the demo")
         try:
             yield
@@ -137,30 +139,30 @@ class DemoRun:
             task.cancel()
             await asyncio.wait({task})
         if not task.cancelled():
-            task.result()  # it ended by itself: by an error
+            task.result()  # the task ended without a cancellation, so this raises its error
 
     async def _follow(self) -> None:
         async with self._pods.events() as events:
             async for event in events:
                 self._recent_events.add(event, self._now)
 
-    # -- the show ------------------------------------------------------------------------------
+    # -- the display ---------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Write, interrupt and show until the time is over."""
+        """Change pods, interrupt the server and redraw the display until the time is over."""
         await self._registration.wait_synced(CATCH_UP_TIMEOUT)
         self._start = self._clock()
         self._rate = EventRate(0.0, self.counter.total)
-        output, notices = self._terminal.output, self._terminal.messages
+        output, messages = self._terminal.output, self._terminal.messages
         try:
             with ExitStack() as stack:
                 screen = stack.enter_context(Screen(output)) if output.is_terminal else None
-                if screen is not None and notices.is_terminal:
-                    stack.enter_context(notices.redirect(self._messages.append))
+                if screen is not None and messages.is_terminal:
+                    stack.enter_context(messages.redirect(self._messages.append))
                 await self._run_rounds(screen)
         finally:
             for message in self._messages:
-                notices.show(message)
+                messages.show(message)
 
     async def _run_rounds(self, screen: Screen | None) -> None:
         due, end = 0.0, self._options.seconds or float("inf")
@@ -175,7 +177,7 @@ class DemoRun:
         await self._draw(screen)
 
     def _make_due_writes(self, now: float) -> None:
-        """Make the writes that are due, as far as they fit into a tick or two."""
+        """Make the writes that are due now, but at most as many as four ticks need."""
         due = min(
             int(now * WRITES_PER_SECOND) - self._writes, int(WRITES_PER_SECOND * TICK_SECONDS * 4)
         )
@@ -190,7 +192,7 @@ class DemoRun:
             return
         size = output.size
         glyphs = UNICODE if output.supports_unicode else ASCII
-        # The last line stays free: the shell's prompt goes there.
+        # The last line of the terminal stays free for the shell's prompt.
         lines = draw_dashboard(
             snapshot, width=size.columns - 1, height=size.lines - 1, glyphs=glyphs
         )
@@ -199,7 +201,12 @@ class DemoRun:
         await screen.paint(lines, size, above=messages)
 
     def _take_snapshot(self) -> DashboardSnapshot:
-        now, tally, lister, health = self._now, self.counter, self._pods.lister, self._pods.health
+        now, counter, lister, health = (
+            self._now,
+            self.counter,
+            self._pods.lister,
+            self._pods.health,
+        )
         objects = lister.list()
         return DashboardSnapshot(
             elapsed=now,
@@ -214,10 +221,10 @@ class DemoRun:
             nodes={
                 node: len(lister.by_index("node", node)) for node in lister.index_values("node")
             },
-            added=tally.added,
-            updated=tally.updated,
-            deleted=tally.deleted,
-            restarts=tally.restarts,
+            added=counter.added,
+            updated=counter.updated,
+            deleted=counter.deleted,
+            restarts=counter.restarts,
             rate=self._rate.per_second,
             history=self._rate.history,
             latest=tuple(self._recent_events.latest()),
@@ -226,7 +233,7 @@ class DemoRun:
     # -- the end -------------------------------------------------------------------------------
 
     async def wait_caught_up(self) -> None:
-        """Let the informer and the handler catch up with the server's last write."""
+        """Wait until the informer and the handler have processed the server's last write."""
         await self._faults.restore_server()
         deadline = self._clock() + CATCH_UP_TIMEOUT
         while not self._caught_up and self._clock() < deadline:
@@ -235,7 +242,7 @@ class DemoRun:
 
     @property
     def _caught_up(self) -> bool:
-        last = str(self._server.cluster.resource_version)  # every write was one to a pod
+        last = str(self._server.cluster.resource_version)  # every write is a write of a pod
         return (
             self._pods.lister.resource_version == last
             and self._registration.statistics().pending == 0
@@ -243,18 +250,19 @@ class DemoRun:
         )
 
     def format_summary(self, comparison: CacheComparison | str) -> str:
-        """What is printed at the end; a text stands for a verdict that there isn't."""
-        tally, done = self.counter, self._faults
+        """Return the closing lines; a text replaces a comparison that was not made."""
+        counter, faults = self.counter, self._faults
         return (
-            f"{tally.total:,} events delivered: {tally.added:,} added, {tally.updated:,} updated, "
-            f"{tally.deleted:,} deleted\n"
-            f"{done.count} interruption{'s' * (done.count != 1)}, {done.recovered} recovered from\n"
+            f"{counter.total:,} events delivered: {counter.added:,} added, "
+            f"{counter.updated:,} updated, {counter.deleted:,} deleted\n"
+            f"{faults.count} interruption{'s' * (faults.count != 1)}, "
+            f"{faults.recovered} recovered from\n"
             f"{comparison}\n"
         )
 
 
 def _describe_health(health: Health) -> str:
-    """Health in one line whose beginning matters most: a terminal may cut the rest."""
+    """Return an informer's health as one line, the state first: a terminal may cut the rest."""
     parts = [f"{health.state} for {health.since:.1f} s"]
     if health.retry_in is not None:
         parts.append(f"next attempt in {health.retry_in:.1f} s")

@@ -1,6 +1,6 @@
-"""Whether a cache is what the server has, object by object and byte for byte's worth.
+"""The comparison of a cache with the server, object by object, by content.
 
-The server's side comes from a plain list that the informer had no part in.
+The server's objects come from a separate LIST request, in which the informer takes no part.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ MAX_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class CacheComparison:
-    """What a comparison found."""
+    """The result of comparing a cache, and a handler's record, with the server."""
 
     objects: int
-    """On the server."""
+    """The number of objects on the server."""
     differing: tuple[str, ...]
-    """Keys of objects that the cache lacks, has in another state, or shouldn't have."""
+    """Keys of objects that the cache lacks, holds in another state, or holds in excess."""
     handler_differing: tuple[str, ...]
-    """The same for what the handler was told."""
+    """The same keys for the versions that were delivered to the handler."""
 
     @property
     def equal(self) -> bool:
-        """Whether nothing differs."""
+        """True if the server, the cache and the handler's record agree."""
         return not (self.differing or self.handler_differing)
 
     def __str__(self) -> str:
         if self.equal:
             return (
                 f"cache equals the server: {self.objects} objects, every body; "
-                "the handler heard the same"
+                "the handler received the same"
             )
         parts = (
             [_describe_keys(self.differing, "cache DIFFERS from the server")]
@@ -47,26 +47,28 @@ class CacheComparison:
             else []
         )
         if self.handler_differing:
-            parts.append(_describe_keys(self.handler_differing, "the handler heard something ELSE"))
+            parts.append(
+                _describe_keys(self.handler_differing, "the handler received something ELSE")
+            )
         return "; ".join(parts)
 
 
 def compare_cache(
     served: bytes, cached: Iterable[KubeObject], handled: Mapping[ObjectKey, str]
 ) -> CacheComparison:
-    """Compare.
+    """Compare the objects of the server with a cache and with a handler's record.
 
     Args:
-        served: a list of all objects, as the server's JSON.
+        served: the server's response to a LIST of all objects.
         cached: the informer's objects.
-        handled: the resourceVersion of each object as a handler knows it.
+        handled: the resourceVersion of each object that the handler received last.
     """
     items: list[dict[str, Any]] = msgspec.json.decode(served)["items"]
-    there = {_key(item): item for item in items}
-    held = {obj.key: _untyped_body(obj) for obj in cached}
-    versions = {key: item["metadata"]["resourceVersion"] for key, item in there.items()}
+    expected = {_key(item): item for item in items}
+    found = {obj.key: _untyped_body(obj) for obj in cached}
+    versions = {key: item["metadata"]["resourceVersion"] for key, item in expected.items()}
     return CacheComparison(
-        len(there), _find_differing(there, held), _find_differing(versions, handled)
+        len(expected), _find_differing(expected, found), _find_differing(versions, handled)
     )
 
 
@@ -83,7 +85,7 @@ def _key(item: dict[str, Any]) -> ObjectKey:
 
 
 def _untyped_body(obj: KubeObject) -> dict[str, Any]:
-    """What was cached, without the type: items of a list carry none, watch events do."""
+    """Return the cached body without its type, which watch events have and list items lack."""
     body = obj.to_dict()
     return {name: value for name, value in body.items() if name not in ("kind", "apiVersion")}
 

@@ -1,7 +1,7 @@
-"""What the demo's listeners keep of the events that they hear: totals, a rate, the latest few.
+"""Totals, a rate and the latest few of the events that the demo's listeners receive.
 
-``EventCounter`` is a handler, ``RecentEvents`` is filled from a stream, and ``EventRate`` makes a speed out of a
-total. None of them knows a terminal or a clock.
+``EventCounter`` is a handler, ``RecentEvents`` is filled from an event stream, and ``EventRate``
+computes a rate from a growing total. The classes use neither a terminal nor a clock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["EventCounter", "EventRate", "EventSummary", "RecentEvents", "event_t
 
 
 def event_type(event: Event) -> str:
-    """An event's type in the API's words: ADDED, MODIFIED, DELETED."""
+    """Return the type of an event in the words of the API: ADDED, MODIFIED, DELETED."""
     match event:
         case Added():
             return "ADDED"
@@ -27,28 +27,28 @@ def event_type(event: Event) -> str:
 
 
 class EventCounter:
-    """A handler that counts, and builds its own picture of the world from what it is told."""
+    """A handler that counts events and records the version of each object from the events."""
 
     def __init__(self) -> None:
-        """Nothing heard yet."""
+        """Start with all counts at 0."""
         self.added = 0
         self.updated = 0
         self.deleted = 0
         self.vanished = 0
-        """Of the deleted: those that a fresh list no longer had."""
+        """The deleted objects that a relist no longer contained."""
         self.restarts = 0
-        """Containers that were started once more."""
+        """Restarts of containers."""
         self.versions: dict[ObjectKey, str] = {}
-        """The resourceVersion of each object that is there, as told."""
+        """The resourceVersion of each existing object, from the events delivered so far."""
 
     def on_add(self, obj: KubeObject, /, *, initial: bool) -> None:
-        """Count an object, part of the initial state or not."""
+        """Count an added object, of the initial list or later."""
         del initial
         self.added += 1
         self.versions[obj.key] = obj.resource_version
 
     def on_update(self, old: KubeObject, new: KubeObject, /, *, resync: bool) -> None:
-        """Count a change."""
+        """Count an update."""
         del resync
         self.updated += 1
         self.restarts += max(0, _restart_count(new) - _restart_count(old))
@@ -62,7 +62,7 @@ class EventCounter:
 
     @property
     def total(self) -> int:
-        """Events heard."""
+        """The number of events delivered."""
         return self.added + self.updated + self.deleted
 
     def __repr__(self) -> str:
@@ -70,10 +70,10 @@ class EventCounter:
 
 
 class EventSummary(NamedTuple):
-    """An event as people read it."""
+    """One event, as a line of the display shows it."""
 
     at: float
-    """Seconds since the beginning."""
+    """Seconds since the start of the demo."""
     type: str
     key: str
     detail: str
@@ -83,40 +83,39 @@ class RecentEvents:
     """The latest events, newest first."""
 
     def __init__(self, limit: int = 100) -> None:
-        """Nothing seen yet; ``limit`` events are remembered."""
+        """Keep the latest ``limit`` events."""
         self._latest: deque[EventSummary] = deque(maxlen=limit)
 
     def add(self, event: Event, at: float) -> None:
-        """Remember an event."""
-        sighting = EventSummary(at, event_type(event), str(event.obj.key), _describe_event(event))
-        self._latest.appendleft(sighting)
+        """Add an event, received ``at`` seconds after the start of the demo."""
+        summary = EventSummary(at, event_type(event), str(event.obj.key), _describe_event(event))
+        self._latest.appendleft(summary)
 
     def latest(self) -> Iterable[EventSummary]:
-        """What is remembered."""
+        """Return the events, the newest first."""
         return tuple(self._latest)
 
 
 class EventRate:
-    """A speed out of a total that grows, in buckets of half a second."""
+    """The rate of a growing total, in buckets of half a second."""
 
     BUCKET_SECONDS = 0.5
-    """Seconds: short enough to see an interruption, long enough for a steady number."""
+    """Seconds of a bucket: short enough to show an interruption, long enough for a steady rate."""
     SMOOTHED_BUCKETS = 4
-    """Buckets whose mean is the speed: two seconds."""
+    """Buckets whose mean is the rate: two seconds."""
 
     def __init__(self, now: float, total: int, limit: int = 400) -> None:
-        """Begin to measure, at ``now`` seconds of any clock; ``limit`` buckets are remembered."""
+        """Start at ``now`` seconds of any clock with ``total``, and keep ``limit`` buckets."""
         self._due = now + self.BUCKET_SECONDS
         self._total = total
         self._buckets: deque[int] = deque(maxlen=limit)
 
     def sample(self, now: float, total: int) -> None:
-        """The total is this, now. To be called some times a second."""
+        """Record ``total`` at the time ``now``. Call this several times a second."""
         if now < self._due:
             return
-        elapsed = 1 + int(
-            (now - self._due) / self.BUCKET_SECONDS
-        )  # more than one if the caller was late
+        # The elapsed time is more than one bucket if the caller was late.
+        elapsed = 1 + int((now - self._due) / self.BUCKET_SECONDS)
         self._buckets.append(total - self._total)
         self._buckets.extend([0] * (elapsed - 1))
         self._due += elapsed * self.BUCKET_SECONDS
@@ -124,7 +123,7 @@ class EventRate:
 
     @property
     def per_second(self) -> float:
-        """Events a second, of late."""
+        """Events a second, as the mean of the latest buckets."""
         recent = list(self._buckets)[-self.SMOOTHED_BUCKETS :]
         return sum(recent) / (len(recent) * self.BUCKET_SECONDS) if recent else 0.0
 
@@ -138,7 +137,7 @@ class EventRate:
 
 
 def _describe_event(event: Event) -> str:
-    """What happened to a pod, in a few words."""
+    """Describe an event of a pod in a few words."""
     match event:
         case Added(obj, initial):
             return "was there" if initial else _phase(obj)

@@ -1,7 +1,7 @@
-"""The demo's screen: a snapshot in, lines out.
+"""The display of the demo: pure functions from a snapshot to lines.
 
-Pure functions: how big the terminal is and whether it has colours are arguments, so that every
-line can be tested as text. Painting them in place is ``screen``'s work.
+The size of the terminal is an argument, and the lines carry styles instead of escape sequences. So
+tests compare each line as text.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["ASCII", "UNICODE", "DashboardSnapshot", "Glyphs", "draw_dashboard", 
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """What pictures are made of."""
+    """The characters that bars, charts and rules consist of."""
 
     bar: str
     levels: str
-    """From nothing to full, for the small chart."""
+    """The characters of the small chart, from empty to full."""
     rule: str
 
 
@@ -31,15 +31,16 @@ ASCII = Glyphs("#", " .:-=+*#", "-")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardSnapshot:
-    """Everything that is shown, at one moment."""
+    """The state of the demo at one moment, as the display shows it."""
 
     elapsed: float
     """Seconds since the beginning."""
     server: str
-    """Its URL, and what was done to it."""
+    """The URL of the server."""
     interruption: str
+    """The latest interruption of the server."""
     state: str
-    """The informer's; see ``Health``."""
+    """The informer's state; see ``Health``."""
     health: str
     resource_version: str
     objects: int
@@ -54,16 +55,16 @@ class DashboardSnapshot:
     rate: float
     """Events a second."""
     history: Sequence[int]
-    """Events in each half second, the oldest first."""
+    """The number of events in each half second, the oldest first."""
     latest: Sequence[EventSummary]
-    """The newest first."""
+    """The latest events, the newest first."""
 
 
 FIXED_LINES = 11
-"""Lines that are no bar and no event: title, five facts, two headings, three blank ones."""
+"""The lines besides bars and events: the title, five facts, two headings, three blank lines."""
 
 LABEL_WIDTH = 9
-"""Columns of the names of facts."""
+"""The width of the names of facts, in columns."""
 
 _STATES: dict[str, Style] = {"watching": "green", "listing": "cyan", "waiting": "yellow"}
 _TYPES: dict[str, Style] = {"ADDED": "green", "MODIFIED": "cyan", "DELETED": "red"}
@@ -72,13 +73,13 @@ _TYPES: dict[str, Style] = {"ADDED": "green", "MODIFIED": "cyan", "DELETED": "re
 def draw_dashboard(
     snapshot: DashboardSnapshot, *, width: int, height: int, glyphs: Glyphs = UNICODE
 ) -> list[Line]:
-    """The screen, at most ``height`` lines; those that matter most come first.
+    """Return the lines of the display, at most ``height``, the most important first.
 
     Args:
-        snapshot: what to show.
-        width: columns to use.
-        height: lines to use.
-        glyphs: what the terminal can show.
+        snapshot: the state to show.
+        width: the number of columns.
+        height: the number of lines.
+        glyphs: characters that the terminal can show.
     """
     room = max(0, height - FIXED_LINES)
     groups = max(len(snapshot.namespaces), len(snapshot.nodes))
@@ -136,7 +137,7 @@ def _draw_fact(name: str, *spans: StyledText) -> Line:
 
 
 def _draw_chart(history: Sequence[int], width: int, glyphs: Glyphs) -> str:
-    """The history as a row of small bars, the newest at the right."""
+    """Return the history as a row of small bars, the newest at the right."""
     shown = list(history)[-max(1, width) :]
     highest = max(shown, default=0) or 1
     top = len(glyphs.levels) - 1
@@ -147,7 +148,7 @@ def _draw_chart(history: Sequence[int], width: int, glyphs: Glyphs) -> str:
 
 
 def _draw_bars(snapshot: DashboardSnapshot, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
-    """Two groups of bars side by side."""
+    """Return two groups of bars side by side."""
     half = (width - 4) // 2
     left = _draw_group("BY NAMESPACE", snapshot.namespaces, half, rows, glyphs)
     right = _draw_group('BY NODE, from the index "node"', snapshot.nodes, half, rows, glyphs)
@@ -158,7 +159,7 @@ def _draw_bars(snapshot: DashboardSnapshot, width: int, rows: int, glyphs: Glyph
 def _draw_group(
     heading: str, counts: Mapping[str, int], width: int, rows: int, glyphs: Glyphs
 ) -> list[Line]:
-    """A heading and ``rows`` lines, each of exactly ``width`` columns."""
+    """Return a heading and ``rows`` lines, each of exactly ``width`` columns."""
     shown = _fit_counts(counts, rows)
     names = max(map(len, shown), default=0)
     numbers = max((len(f"{count:,}") for count in shown.values()), default=0)
@@ -180,12 +181,12 @@ def _draw_group(
 
 
 def _fit_counts(counts: Mapping[str, int], rows: int) -> dict[str, int]:
-    """As many counts as there are rows; the last row stands for what doesn't fit."""
+    """Return at most ``rows`` counts; the last one sums up the counts that have no row."""
     names = sorted(counts)
     if len(names) <= rows:
         return {name: counts[name] for name in names}
-    kept, rest = names[: max(0, rows - 1)], names[max(0, rows - 1) :]
-    shown = {name: counts[name] for name in kept}
+    first, rest = names[: max(0, rows - 1)], names[max(0, rows - 1) :]
+    shown = {name: counts[name] for name in first}
     if rows:
         shown[f"{len(rest)} more"] = sum(counts[name] for name in rest)
     return shown
@@ -202,12 +203,12 @@ def _draw_rule(heading: str, width: int, glyphs: Glyphs) -> Line:
 
 
 def _draw_latest(snapshot: DashboardSnapshot, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
-    """A heading and the newest events, from an event stream."""
+    """Return a heading and the newest events of the event stream."""
     lines: list[Line] = [
         (StyledText(" "), *_draw_rule("LATEST, from an event stream", width - 2, glyphs))
     ]
     shown = list(snapshot.latest)[: max(0, rows)]
-    names = max((len(sighting.key) for sighting in shown), default=0)
+    names = max((len(summary.key) for summary in shown), default=0)
     for at, kind, key, detail in shown:
         head = StyledText(f" {at:7.2f}  ", "dim"), StyledText(f"{kind:<9}", _TYPES.get(kind, ""))
         lines.append((*head, StyledText(f"{key:<{names}}  "), StyledText(detail, "dim")))
@@ -218,7 +219,7 @@ def _draw_latest(snapshot: DashboardSnapshot, width: int, rows: int, glyphs: Gly
 
 
 def format_line(snapshot: DashboardSnapshot) -> str:
-    """The same for a log: the numbers alone."""
+    """Return the numbers of a snapshot as one line, for an output that is no terminal."""
     return (
         f"{snapshot.elapsed:6.1f} s  {snapshot.objects} objects  "
         f"{compact_bytes(snapshot.size)}  {snapshot.rate:.0f} events/s  "

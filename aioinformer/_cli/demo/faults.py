@@ -1,8 +1,9 @@
-"""What the demo does to its server, so that the informer has something to recover from.
+"""Interruptions of the demo's server, from which the informer recovers.
 
-Three things in turn: the connections break; they break and the history is forgotten meanwhile, so
-that the informer must list again; the server is gone for a while. Each counts as recovered when
-the informer, having noticed, watches again.
+Three faults follow each other in turn. First, the connections are dropped. Second, the connections
+are dropped and the server compacts its history, so that the informer must relist. Third, the server
+stops for a while. A fault counts as recovered when the informer has noticed the fault and watches
+again.
 """
 
 from __future__ import annotations
@@ -13,28 +14,28 @@ from aioinformer.testing import ApiServer
 __all__ = ["DemoFaults"]
 
 FAULT_INTERVAL = 8.0
-"""Seconds between two: long enough to see the recovery."""
+"""Seconds between two faults: long enough to see the recovery."""
 FIRST_FAULT = 4.0
 STOP_SECONDS = 1.5
 """Seconds for which the server is stopped: a few attempts of the informer."""
 END_MARGIN = 1.0
-"""Nothing is done in so many seconds before the end."""
+"""Seconds before the end of the demo in which no fault is injected."""
 
 
 class DemoFaults:
-    """Interrupts a server once in a while, and notes how long the informer takes to recover."""
+    """A schedule of interruptions of a server, with the time that each recovery takes."""
 
     def __init__(self, server: ApiServer, *, seconds: float) -> None:
         """Interrupt ``server``.
 
         Args:
-            server: which runs.
-            seconds: how long the demo lasts; 0 if nobody knows.
+            server: a running server.
+            seconds: the length of the demo; 0 if the demo runs until it is interrupted.
         """
         self.count = 0
-        """Interruptions so far."""
+        """The number of interruptions so far."""
         self.recovered = 0
-        """Those that the informer has recovered from."""
+        """The number of interruptions that the informer has recovered from."""
         self._server = server
         self._last_fault_before = seconds - END_MARGIN if seconds else float("inf")
         self._next_fault_at = min(FIRST_FAULT, seconds * 0.4) if seconds else FIRST_FAULT
@@ -45,7 +46,7 @@ class DemoFaults:
         self._recovery_seconds: float | None = None
 
     async def step(self, now: float, health: Health) -> None:
-        """Do what is due at ``now`` seconds, and look at the informer's health."""
+        """Inject the fault that is due at ``now`` seconds, and observe the informer's health."""
         self._observe_health(now, health)
         if now >= self._restart_at:
             await self.restore_server()
@@ -57,11 +58,11 @@ class DemoFaults:
 
     @property
     def recovering(self) -> bool:
-        """Whether the informer has yet to recover from the last one."""
+        """True if the informer has not recovered from the latest fault yet."""
         return bool(self.count) and self._recovery_seconds is None
 
     async def restore_server(self) -> None:
-        """Have the server run."""
+        """Start the server if it is stopped."""
         self._restart_at = float("inf")
         await self._server.start()
 
@@ -82,14 +83,14 @@ class DemoFaults:
     def _observe_health(self, now: float, health: Health) -> None:
         if not self.recovering:
             return
-        well = health.state == "watching" and health.error is None
-        self._noticed = self._noticed or not well
-        if self._noticed and well:
+        watching = health.state == "watching" and health.error is None
+        self._noticed = self._noticed or not watching
+        if self._noticed and watching:
             self._recovery_seconds = now - self._fault_at
             self.recovered += 1
 
     def describe(self, now: float) -> str:
-        """The last interruption in a few words."""
+        """Describe the latest interruption in a few words."""
         if not self.count:
             return ""
         after = (

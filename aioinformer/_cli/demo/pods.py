@@ -1,8 +1,8 @@
-"""What the demo's pods look like: 2 to 3 kB each, as a small shop's cluster would have them.
+"""The bodies of the demo's pods: 2 to 3 kB each, as in the cluster of a small web shop.
 
-A pod is made as a Deployment's would be, and then goes through its life: placed on a node,
-running, ready or not, restarted, ended. Each step is a function from a body to the next one.
-Which pod takes which step, and when, is ``churn``'s business.
+A pod is created like a pod of a Deployment. Then the pod is assigned to a node, runs, becomes ready
+or not ready, restarts, and ends. Each of these steps is a function that takes a body and returns
+the next body.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = [
 PodBody: TypeAlias = dict[str, Any]
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-"""What Kubernetes ends generated names with."""
+"""The characters of the suffix that Kubernetes adds to generated names."""
 
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """Something that runs as many pods."""
+    """An application that runs as many pods."""
 
     namespace: str
     name: str
@@ -41,7 +41,7 @@ class App:
     """The hash of its ReplicaSet."""
     port: int
     weight: int
-    """How many of its pods there are, relative to the others."""
+    """The share of the pods that belong to the application, relative to the other weights."""
 
 
 APPS = (
@@ -62,7 +62,7 @@ NODES = tuple(f"node-{number:02}" for number in range(1, 13))
 
 
 def create_pod(app: App, random: Random) -> PodBody:
-    """A pod that waits for a node. Its name is new as far as chance goes."""
+    """Return a pod without a node. The random suffix makes an existing name improbable."""
     suffix = "".join(random.choices(_LETTERS, k=5))
     return {
         "metadata": {
@@ -148,17 +148,17 @@ def _probe(path: str, period: int) -> PodBody:
     }
 
 
-# -- its life ----------------------------------------------------------------------------------
+# -- the life of a pod -------------------------------------------------------------------------
 
 
 def assign_node(pod: PodBody, node: str, timestamp: str) -> PodBody:
-    """The pod on a node, not running yet."""
+    """Return the pod with a node, not running yet."""
     status = pod["status"] | {"conditions": [_make_condition("PodScheduled", "True", timestamp)]}
     return pod | {"spec": pod["spec"] | {"nodeName": node}, "status": status}
 
 
 def start_pod(pod: PodBody, address: str, timestamp: str) -> PodBody:
-    """The pod, running and ready."""
+    """Return the pod, running and ready."""
     container = pod["spec"]["containers"][0]
     state = {
         "name": container["name"],
@@ -185,27 +185,27 @@ def start_pod(pod: PodBody, address: str, timestamp: str) -> PodBody:
 
 
 def toggle_ready(pod: PodBody, timestamp: str) -> PodBody:
-    """The pod, ready if it wasn't, not ready if it was."""
+    """Return the pod with the opposite status of its Ready condition."""
     *others, last = pod["status"]["conditions"]
     now = "False" if last["status"] == "True" else "True"
     return _with_status(pod, conditions=[*others, _make_condition("Ready", now, timestamp)])
 
 
 def restart_pod(pod: PodBody, timestamp: str) -> PodBody:
-    """The pod with its container started once more."""
+    """Return the pod after a restart of its container."""
     container: Mapping[str, Any] = pod["status"]["containerStatuses"][0]
-    again = {
+    restarted = {
         "restartCount": container["restartCount"] + 1,
         "state": {"running": {"startedAt": timestamp}},
         "lastState": {
             "terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": timestamp}
         },
     }
-    return _with_status(pod, containerStatuses=[{**container, **again}])
+    return _with_status(pod, containerStatuses=[{**container, **restarted}])
 
 
 def end_pod(pod: PodBody, phase: str, timestamp: str) -> PodBody:
-    """The pod, ``Succeeded`` or ``OnHandlerError``."""
+    """Return the pod with the phase ``Succeeded`` or ``Failed``."""
     *others, _ = pod["status"]["conditions"]
     conditions = [*others, _make_condition("Ready", "False", timestamp)]
     return _with_status(pod, phase=phase, conditions=conditions)

@@ -1,7 +1,6 @@
-"""A cluster that never rests: pods come, live and go, one write at a time.
+"""A stream of writes to the pods of a cluster: pods are created, change and are deleted.
 
-The same seed makes the same writes. How many writes a second, and when to stop, is up to the
-caller; there is no clock here.
+The same seed gives the same writes. The caller decides the number of writes a second and the end.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from aioinformer.testing import Cluster
 __all__ = ["PodWorkload"]
 
 CREATE_SHARE = 0.15
-"""Of 100 writes, how many create a pod while there are as many as there should be; as many
-delete one. The rest are updates, as in a real cluster."""
+"""The share of writes that create a pod while the cluster has the intended number of pods. An equal
+share deletes a pod. The other writes are updates, as in a real cluster."""
 
 PENDING_UPDATE_SHARE = 0.5
-"""Of the updates, how many bring a new pod forward. It takes two to run, and 15 of 100 writes
-make one, so that few wait."""
+"""The share of updates that go to a pod that does not run yet. A pod needs two updates to run, and
+15 of 100 writes create a pod, so few pods wait at any time."""
 
 INITIAL_RUNNING_SHARE = 0.95
-"""Of the pods that are there at the beginning."""
+"""The share of running pods among the pods created at the start."""
 
 
 class PodWorkload:
-    """Fills a cluster with pods and keeps changing them."""
+    """A generator of writes that fills a cluster with pods and changes the pods."""
 
     def __init__(
         self,
@@ -49,30 +48,30 @@ class PodWorkload:
         seed: int,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Change nothing yet.
+        """Prepare writes to ``cluster``; ``populate`` and ``step`` make them.
 
         Args:
-            cluster: what to write to.
-            objects: about how many pods there shall be.
-            seed: decides everything that chance decides.
-            clock: for the times in a pod's status.
+            cluster: the cluster to write to.
+            objects: the approximate number of pods to keep.
+            seed: the seed of every random choice.
+            clock: the source of the timestamps in a pod's status.
         """
         self._cluster = cluster
         self._objects = objects
         self._random = Random(seed)
         self._clock = clock
         self._keys: list[tuple[str, str]] = []
-        """Namespace and name of every pod there is."""
+        """The namespace and name of every existing pod."""
         self._key_set: set[tuple[str, str]] = set()
-        """The same, to look them up."""
+        """The same keys as a set, for membership tests."""
         self._pending: deque[tuple[str, str]] = deque()
-        """Those that don't run yet, and some that went before they did."""
+        """The pods that do not run yet, and some that were deleted before they ran."""
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def populate(self, limit: int) -> bool:
-        """Create up to ``limit`` pods, most of them running; whether there are enough now."""
+        """Create up to ``limit`` pods, most of them running. Return True if no pod is missing."""
         for _ in range(min(limit, self._objects - len(self._keys))):
             pod = self._make_pod()
             if self._random.random() < INITIAL_RUNNING_SHARE:
@@ -103,13 +102,14 @@ class PodWorkload:
 
     def _delete(self, position: int) -> None:
         namespace, name = key = self._keys[position]
-        self._keys[position] = self._keys[-1]  # the last one takes its place: nothing is moved up
+        # The last key takes the place of the deleted one, so that no other key moves.
+        self._keys[position] = self._keys[-1]
         self._keys.pop()
         self._key_set.remove(key)
         self._cluster.delete("pods", name, namespace=namespace)
 
     def _update(self) -> None:
-        """Change the pod that has waited longest to run, or any."""
+        """Change the pod that has waited longest to run, or a random one."""
         waiting = self._random.random() < PENDING_UPDATE_SHARE and self._longest_pending()
         position = self._random.randrange(len(self._keys))
         namespace, name = waiting or self._keys[position]
@@ -138,7 +138,7 @@ class PodWorkload:
                 return pod
 
     def _next_state(self, pod: PodBody) -> PodBody | None:
-        """What becomes of a pod; ``None`` if it goes."""
+        """Return the pod after its next step, or ``None`` if the next step is its deletion."""
         phase = pod["status"]["phase"]
         if phase == "Pending":
             return self._start_pod(pod) if "nodeName" in pod["spec"] else self._assign_node(pod)
@@ -154,7 +154,7 @@ class PodWorkload:
         )
 
     def _assign_node(self, pod: PodBody) -> PodBody:
-        # The higher a node's number, the fewer pods it gets: equal bars would be dull.
+        # A node with a higher number gets fewer pods, so that the bars of the display differ.
         weights = range(len(NODES) + 6, 6, -1)
         return assign_node(pod, self._random.choices(NODES, weights)[0], self._timestamp())
 

@@ -1,5 +1,5 @@
 """``aioinformer health``: checks of a cluster for use with informers.
 
 command   the command
-checks    one function per check
+checks    requests to the cluster, and their results
 """

@@ -1,8 +1,8 @@
-"""What ``aioinformer health`` asks a cluster, and what came of it.
+"""The checks of ``aioinformer health``, and their results.
 
-The server is asked for its version, some times, to see how fast it answers. Of each resource, one
-object is listed, a watch is opened, and an informer reads the first state: what the library
-would do for a program, so that its strategy and times are those that a program would get.
+The version of the server is requested several times to measure the latency. For each resource, one
+object is listed, a watch is opened, and an informer reads the initial list. The informer is the one
+that a program would use, so the report shows the strategy and the times that a program gets.
 """
 
 from __future__ import annotations
@@ -23,83 +23,87 @@ from aioinformer.errors import FetchError, Forbidden, RequestTimedOut, SyncTimeo
 __all__ = ["ResourceReport", "ServerReport", "check_resource", "check_server"]
 
 VERSION_PATH = "/version"
-"""What everybody may read who may read anything (``system:public-info-viewer``)."""
+"""A path that the role ``system:public-info-viewer`` grants to every user."""
 LATENCY_REQUESTS = 5
-"""Requests whose median is the latency; the first one of all opens the connection and is apart."""
+"""Requests whose median is the latency. The request before them opens the connection and is shown
+separately."""
 WATCH_SECONDS = 1
-"""Seconds after which a watch that is only opened would end by itself."""
+"""The timeout that the watch request asks for; the check closes the watch at once."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ServerReport:
-    """A server at one moment."""
+    """The version, credentials and latency of a server."""
 
     url: str
     version: str = ""
     credentials: str = ""
-    """Of which kind; no secret."""
+    """The kind of the credentials; no secret."""
     first: float | None = None
-    """Seconds of the first request, with the connection."""
+    """Seconds of the first request, which opens the connection."""
     latency: float | None = None
-    """Seconds of a small request, the median of some."""
+    """The median seconds of a small request."""
     slowest: float | None = None
+    """Seconds of the slowest of these requests."""
     error: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
 class ResourceReport:
-    """What can be done with one resource."""
+    """The results of the checks of one resource."""
 
     resource: str
     scope: str = ""
-    """A namespace, or ``all``."""
+    """The checked namespace, or ``all``."""
     lists: bool | None = None
-    """Whether it can be listed; ``None`` if that was not tried."""
+    """True if the resource can be listed; ``None`` if the check did not get that far."""
     watches: bool | None = None
+    """True if the resource can be watched; ``None`` as for ``lists``."""
     strategy: str = ""
-    """How an informer reads its first state: ``watchlist`` or ``list``."""
+    """The request by which an informer reads the initial list: ``watchlist`` or ``list``."""
     bookmarks: bool | None = None
-    """Whether the server has sent one. Without a WatchList the first comes after a minute."""
+    """True if the server sent a bookmark. Without a WatchList, the first comes after a minute."""
     synced: float | None = None
-    """Seconds to the first state."""
+    """Seconds until the initial list was complete."""
     objects: int | None = None
+    """The number of objects in the initial list."""
     size: int | None = None
-    """Bytes on the wire to the first state, unpacked."""
+    """Uncompressed bytes received until the initial list was complete."""
     note: str = ""
-    """What works, and not as one would think."""
+    """A limitation that an informer works around."""
     error: str = ""
-    """What failed, and what to do about it."""
+    """The error of a failed check, with advice."""
 
     @property
     def ok(self) -> bool:
-        """Whether an informer of it works."""
+        """True if an informer of the resource works."""
         return self.synced is not None and not self.error
 
 
 @dataclass(slots=True)
 class _ByteCounter(NoMetrics):
-    """Counts what an informer receives."""
+    """Metrics that count the bytes that an informer receives."""
 
     size: int = 0
     last: float = field(default_factory=perf_counter)
-    """When something came last, or when it was asked for."""
+    """The time of the last chunk; before the first one, the time of the request."""
 
     def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
-        """Count a chunk."""
+        """Count the bytes of a chunk."""
         self.size += size
         self.last = perf_counter()
 
 
 async def check_server(client: Client, report: ServerReport, *, timeout: float) -> None:
-    """Ask for the version, some times; fill in a report.
+    """Request the version several times, and fill in ``report``.
 
     Args:
-        client: an open one.
-        report: what to fill in.
-        timeout: seconds for all of it.
+        client: an open client.
+        report: the report to fill in.
+        timeout: seconds for all requests together.
 
     Raises:
-        FetchError: no answer, or one that is no version.
+        FetchError: a request failed or took too long.
     """
     async with _enforce_timeout(timeout):
         await _ask_version(client, report)
@@ -107,10 +111,10 @@ async def check_server(client: Client, report: ServerReport, *, timeout: float) 
 
 @asynccontextmanager
 async def _enforce_timeout(seconds: float) -> AsyncGenerator[None]:
-    """Somebody waits: the client's own patience with a silent server is for programs.
+    """Limit the time of the body, since a user waits and the client's own timeouts are longer.
 
     Raises:
-        RequestTimedOut: it took longer.
+        RequestTimedOut: the body took longer than ``seconds``.
     """
     try:
         async with asyncio.timeout(seconds):
@@ -122,14 +126,14 @@ async def _enforce_timeout(seconds: float) -> AsyncGenerator[None]:
 async def _ask_version(client: Client, report: ServerReport) -> None:
     try:
         report.first, body = await _time_version_request(client)
-    except Forbidden:  # of somebody who may do nothing but what was granted
-        report.version = "(version not to be read)"
+    except Forbidden:  # the cluster has removed the default grant for this path
+        report.version = "(version not readable)"
         return
     try:
-        read = msgspec.json.decode(body, type=dict[str, object])
+        info = msgspec.json.decode(body, type=dict[str, object])
     except msgspec.DecodeError:
-        read = {}  # a proxy that answers for it
-    report.version = str(read.get("gitVersion", "unknown"))
+        info = {}  # a proxy answered instead of the server
+    report.version = str(info.get("gitVersion", "unknown"))
     times = [(await _time_version_request(client))[0] for _ in range(LATENCY_REQUESTS)]
     report.latency, report.slowest = median(times), max(times)
 
@@ -143,27 +147,27 @@ async def _time_version_request(client: Client) -> tuple[float, bytes]:
 async def check_resource(
     client: Client, name: str, namespace: str, *, timeout: float
 ) -> ResourceReport:
-    """Find out what can be done with a resource. What can't is in the finding.
+    """Check whether a resource can be listed and watched. The report holds the errors.
 
     Args:
-        client: an open one.
-        name: as somebody calls it.
-        namespace: where; empty for everywhere.
-        timeout: seconds for what is asked first, and again for the first state.
+        client: an open client.
+        name: the resource, in any form that ``Client.resource`` takes.
+        namespace: the namespace to check; empty for all.
+        timeout: seconds for the first requests, and again for the initial list.
     """
-    finding = ResourceReport(resource=name)
+    report = ResourceReport(resource=name)
     try:
         async with _enforce_timeout(timeout):
             resource = await client.resource(name)
-            place = (namespace or None) if resource.namespaced else None
-            finding.resource = _resource_name(resource)
-            finding.scope = place or "all"
-            version = await _list_one(client, resource, place, finding)
-            await _open_watch(client, resource, place, version, finding)
-        await _measure_sync(client, resource, place, timeout, finding)
+            scope = (namespace or None) if resource.namespaced else None
+            report.resource = _resource_name(resource)
+            report.scope = scope or "all"
+            version = await _list_one(client, resource, scope, report)
+            await _open_watch(client, resource, scope, version, report)
+        await _measure_sync(client, resource, scope, timeout, report)
     except (FetchError, UsageError, SyncTimeout) as error:
-        finding.error = str(error)
-    return finding
+        report.error = str(error)
+    return report
 
 
 def _resource_name(resource: Resource) -> str:
@@ -181,28 +185,28 @@ class _VersionList(msgspec.Struct):
 async def _list_one(
     client: Client, resource: Resource, namespace: str | None, report: ResourceReport
 ) -> str:
-    """The resourceVersion of a list of one object."""
+    """List one object, and return the resourceVersion of the list."""
     report.lists = False
     body = await client.get_raw(resource.path(namespace), {"limit": "1"})
     report.lists = True
     try:
         return msgspec.json.decode(body, type=_VersionList).metadata.resource_version
     except msgspec.DecodeError:
-        return ""  # the informer says what is wrong with it
+        return ""  # the informer reports the error
 
 
 async def _open_watch(
     client: Client, resource: Resource, namespace: str | None, version: str, report: ResourceReport
 ) -> None:
-    reader = client.lister_watcher(resource, namespace=namespace)
+    lister_watcher = client.lister_watcher(resource, namespace=namespace)
     report.watches = False
-    async with reader.watch(WatchRequest(version, WATCH_SECONDS)):
+    async with lister_watcher.watch(WatchRequest(version, WATCH_SECONDS)):
         report.watches = True
 
 
 ENDLESS_WATCH_LIST = (
-    "WatchLists of it don't come to an end here; an informer lists after half a minute of silence, "
-    "and SharedInformerFactory(client, watch_list=False) at once"
+    "this server does not complete a WatchList of the resource; an informer falls back to LIST "
+    "after half a minute, and at once with SharedInformerFactory(client, watch_list=False)"
 )
 
 
@@ -213,19 +217,19 @@ async def _measure_sync(
     timeout: float,
     report: ResourceReport,
 ) -> None:
-    meter = _ByteCounter()
-    informers = SharedInformerFactory(client, namespace=namespace, metrics=meter)
+    counter = _ByteCounter()
+    informers = SharedInformerFactory(client, namespace=namespace, metrics=counter)
     try:
-        await _read_initial_list(informers, resource, meter, report, timeout)
+        await _read_initial_list(informers, resource, counter, report, timeout)
     except SyncTimeout:
-        silent = perf_counter() - meter.last
-        if report.strategy == "list" or silent < timeout / 2:
-            raise  # it was coming, or is refused
-        meter = _ByteCounter()
+        idle = perf_counter() - counter.last
+        if report.strategy == "list" or idle < timeout / 2:
+            raise  # the server was still sending data, or rejects the LIST too
+        counter = _ByteCounter()
         informers = SharedInformerFactory(
-            client, namespace=namespace, metrics=meter, watch_list=False
+            client, namespace=namespace, metrics=counter, watch_list=False
         )
-        await _read_initial_list(informers, resource, meter, report, timeout)
+        await _read_initial_list(informers, resource, counter, report, timeout)
         report.note = ENDLESS_WATCH_LIST
 
 
@@ -247,4 +251,4 @@ async def _read_initial_list(
             report.strategy, report.size = health.strategy, counter.size
             report.objects = health.objects
     if report.strategy == "watchlist":
-        report.bookmarks = True  # its end is marked by one
+        report.bookmarks = True  # a bookmark marks the end of the initial list

@@ -1,7 +1,7 @@
-"""``aioinformer health``: a quick look at a cluster, as a table or as JSON.
+"""``aioinformer health``: the default resources to check, and the report as a table or as JSON.
 
-``checks`` asks; here is what is looked at and how it is told: a line for each resource, and for
-each failure one that says what to do about it.
+The table has a line for each resource. Below, each failed check has a line with the error and
+advice.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ from aioinformer.errors import ConfigurationError, FetchError
 __all__ = ["DEFAULT_RESOURCES", "format_report", "run_health"]
 
 DEFAULT_RESOURCES = ("pods", "services", "deployments.apps", "namespaces", "nodes")
-"""What is looked at if nobody says what: namespaced and not, from two groups, and no secrets."""
+"""The resources to check by default: namespaced and cluster-scoped, of two groups, no Secrets."""
 
 EXIT_FAILED = 1
 UNLIMITED_WIDTH = 1_000_000
 COLUMN_GAP = "   "
 LABEL_WIDTH = 13
-"""Columns of the names of facts."""
+"""The width of the names of facts, in columns."""
 
 
 async def run_health(options: HealthCommandOptions, terminal: Terminal) -> int:
-    """Look, and print what was found; 0 if everything works.
+    """Check a cluster, print the report, and return 0 if every check has passed.
 
     Raises:
-        UsageError: no cluster is configured, or the namespace can't be one.
-        OSError: nobody reads what is printed.
+        UsageError: no cluster is configured, or the name of the namespace is not valid.
+        OSError: the output can't be written.
     """
     check_namespace(options.namespace, "--namespace")
-    findings: list[ResourceReport] = []
+    resource_reports: list[ResourceReport] = []
     async with Client.connect(kubeconfig=options.kubeconfig, context=options.context) as client:
         namespace = choose_namespace(client, options.namespace, everywhere=options.everywhere)
         report = ServerReport(
@@ -68,28 +68,29 @@ async def run_health(options: HealthCommandOptions, terminal: Terminal) -> int:
             credentials=await run_in_thread(partial(_describe_credentials, options)),
         )
         try:
-            terminal.messages.show_status(f"asking {client.server}")
+            terminal.messages.show_status(f"checking {client.server}")
             await check_server(client, report, timeout=options.timeout)
         except FetchError as error:
             report.error = str(error)
         else:
             for name in options.resources or DEFAULT_RESOURCES:
-                terminal.messages.show_status(f"looking at {name}")
-                found = await check_resource(client, name, namespace, timeout=options.timeout)
-                findings.append(found)
+                terminal.messages.show_status(f"checking {name}")
+                resource_reports.append(
+                    await check_resource(client, name, namespace, timeout=options.timeout)
+                )
     terminal.messages.show_status("")
-    ok = not report.error and all(finding.ok for finding in findings)
+    ok = not report.error and all(each.ok for each in resource_reports)
     if options.output == "json":
-        await terminal.output.write(_encode_report(report, findings, ok=ok))
+        await terminal.output.write(_encode_report(report, resource_reports, ok=ok))
     else:
-        for line in format_report(report, findings):
+        for line in format_report(report, resource_reports):
             text = render(line, UNLIMITED_WIDTH, colour=terminal.output.colour).rstrip()
             await terminal.output.write(f"{text}\n")
     return 0 if ok else EXIT_FAILED
 
 
 def _describe_credentials(options: HealthCommandOptions) -> str:
-    """How one shows who one is. Reads files, and has read them before: what they say is known."""
+    """Describe the credentials in use. Call this in a thread, since it reads the kubeconfig."""
     from aioinformer._client.kubeconfig.files import KubeconfigFiles
 
     paths = kubeconfig_paths(options.kubeconfig, os.environ)
@@ -113,15 +114,15 @@ def _join_paths(paths: Iterable[Path]) -> str:
 def _encode_report(
     report: ServerReport, resource_reports: Sequence[ResourceReport], *, ok: bool
 ) -> bytes:
-    """One document in one line. Times are in seconds, sizes in bytes."""
+    """Return the report as one line of JSON. Times are in seconds, sizes in bytes."""
     resources: list[Any] = [
-        {**msgspec.to_builtins(finding), "ok": finding.ok} for finding in resource_reports
+        {**msgspec.to_builtins(each), "ok": each.ok} for each in resource_reports
     ]
     whole = {"ok": ok, "server": msgspec.to_builtins(report), "resources": resources}
     return msgspec.json.encode(whole) + b"\n"
 
 
-# -- for people --------------------------------------------------------------------------------
+# -- as a table --------------------------------------------------------------------------------
 
 _HEADINGS = (
     "RESOURCE",
@@ -137,29 +138,27 @@ _HEADINGS = (
 
 
 def format_report(report: ServerReport, resource_reports: Sequence[ResourceReport]) -> list[Line]:
-    """What is printed, line by line."""
+    """Return the lines of the report."""
     lines = [
         _format_fact("server", " ".join((report.url, report.version))),
         _format_fact("credentials", report.credentials),
     ]
     if report.latency is not None and report.slowest is not None and report.first is not None:
-        times = f"median {_format_milliseconds(report.latency)}, slowest {_format_milliseconds(report.slowest)}"
-        lines.append(
-            _format_fact("latency", f"{times}, first {_format_milliseconds(report.first)}")
+        median, slowest, first = map(
+            _format_milliseconds, (report.latency, report.slowest, report.first)
         )
+        lines.append(_format_fact("latency", f"median {median}, slowest {slowest}, first {first}"))
     if resource_reports:
         lines += [(), *_format_table(resource_reports)]
-    said = [
-        (finding.resource, text)
-        for finding in resource_reports
-        if (text := finding.error or finding.note)
+    messages = [
+        (each.resource, text) for each in resource_reports if (text := each.error or each.note)
     ]
     if report.error:
-        said.append(("server", report.error))
-    if said:
+        messages.append(("server", report.error))
+    if messages:
         lines.append(())
-    for what, text in said:
-        lines.append((StyledText(f"{printable(what)}: ", "bold"), StyledText(printable(text))))
+    for subject, text in messages:
+        lines.append((StyledText(f"{printable(subject)}: ", "bold"), StyledText(printable(text))))
     return lines
 
 

@@ -1,7 +1,7 @@
-"""What is said on the side: one line each on stderr, and the library's warnings among them.
+"""Messages on stderr: one line for each message, the library's log warnings included.
 
-On a terminal there may be a status line at the bottom that is painted over; elsewhere it is left
-out, since nobody waits there.
+A terminal also has a status line at the bottom, which the next message overwrites. A pipe or a
+file has no status line, because no user waits in front of it.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ _ERASE_LINE = "\r\x1b[K"
 
 
 class Messages:
-    """Says things on a stream such as stderr."""
+    """Messages and a status line on a text stream such as stderr."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Nothing said yet."""
+        """Write to ``stream``, on which no status line is shown yet."""
         self.is_terminal = stream.isatty()
-        """Whether somebody is looking."""
+        """True if the stream is a terminal."""
         self._stream = stream
         self._status = ""
         self._redirect_target: Callable[[str], None] | None = None
 
     def show(self, text: str) -> None:
-        """Say one line, whatever is in ``text``."""
+        """Write ``text`` as one line, without its control characters and line breaks."""
         if self._redirect_target is not None:
             self._redirect_target(printable(text))
             return
         self._write(f"{self._erase_sequence()}aioinformer: {printable(text)}\n{self._status}")
 
     def show_status(self, text: str) -> None:
-        """Show ``text`` in the last line until something else is shown there; "" for nothing."""
+        """Replace the status line by ``text``; an empty text removes the line."""
         if self.is_terminal and (text or self._status):
             erase = self._erase_sequence()
             width = shutil.get_terminal_size().columns - 1
@@ -47,7 +47,7 @@ class Messages:
 
     @contextmanager
     def redirect(self, target: Callable[[str], None]) -> Generator[None]:
-        """Give what is said to ``target`` instead, while the terminal is painted on."""
+        """Pass messages to ``target`` while a ``Screen`` owns the terminal."""
         self._redirect_target = target
         try:
             yield
@@ -55,7 +55,7 @@ class Messages:
             self._redirect_target = None
 
     def show_record(self, text: str) -> None:
-        """A log record in full, tracebacks included."""
+        """Write a formatted log record in full, with its traceback."""
         if self._redirect_target is not None:
             self._redirect_target(text)
             return
@@ -65,13 +65,13 @@ class Messages:
         return _ERASE_LINE if self._status else ""
 
     def _write(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # stderr is gone: there is nowhere to say so
+        with suppress(OSError, ValueError):  # stderr is closed, so no error can be shown
             self._stream.write(text)
             self._stream.flush()
 
     @contextmanager
     def handle_logging(self, *, verbose: bool) -> Generator[None]:
-        """Say what is logged: warnings in a line each, or everything in full."""
+        """Show log records: warnings as one line each, or every record in full if verbose."""
         handler = _VerboseHandler(self) if verbose else _WarningHandler(self)
         root, library = logging.getLogger(), logging.getLogger("aioinformer")
         level = library.level
@@ -86,11 +86,12 @@ class Messages:
 
 
 REPEAT_INTERVAL = 0.5
-"""Seconds in which a warning is not repeated: a server may refuse a list in two forms at once."""
+"""Seconds within which an equal warning is discarded. A server may reject a WatchList and the LIST
+that replaces the WatchList with the same error, one directly after the other."""
 
 
 class _WarningHandler(logging.Handler):
-    """Warnings and worse; an exception by its name and message, not by its traceback."""
+    """Shows warnings and errors; an exception as its class and message, without a traceback."""
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(logging.WARNING)
@@ -100,15 +101,15 @@ class _WarningHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
         error = record.exc_info[1] if record.exc_info else None
-        said = f"{text}: {type(error).__name__}: {error}" if error else text
-        before, at = self._last
-        if said != before or record.created - at >= REPEAT_INTERVAL:
-            self._last = (said, record.created)
-            self._messages.show(said)
+        line = f"{text}: {type(error).__name__}: {error}" if error else text
+        last_line, shown_at = self._last
+        if line != last_line or record.created - shown_at >= REPEAT_INTERVAL:
+            self._last = (line, record.created)
+            self._messages.show(line)
 
 
 class _VerboseHandler(logging.Handler):
-    """Every record, with time, level, logger and traceback."""
+    """Shows every log record with its time, level, logger and traceback."""
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(logging.DEBUG)

@@ -1,11 +1,12 @@
-"""Standard output for a program that lives in an event loop.
+"""Standard output for a program that runs in an event loop.
 
-A pipe whose reader pauses and a terminal that is held with Ctrl-S make ``print`` wait, and with
-it the whole loop: no signal would be handled, no watch read. ``Output`` looks first whether there
-is room, and waits for it as the loop waits for a socket. Nothing is buffered here, so every line
-is out when ``write`` returns, and no pipe can break later, at exit.
+``print`` blocks while the reader of a pipe pauses, or while the user holds the terminal with
+Ctrl-S. Then the whole event loop would stop: no signal would be handled and no watch read.
+Therefore ``Output`` first polls the file descriptor, and waits in the event loop until the
+descriptor is writable. ``Output`` has no buffer, so each line is written when ``write`` returns,
+and a broken pipe can't raise at exit.
 
-POSIX only, as the rest of the command line (``poll``, signals in the loop).
+POSIX only, like the rest of the command line (``poll``, signal handlers in the event loop).
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ from typing import Literal, TypeAlias
 __all__ = ["Colour", "Output"]
 
 Colour: TypeAlias = Literal["auto", "always", "never"]
-"""Whether to use colours; ``auto`` for in a terminal, unless ``NO_COLOR`` is set."""
+"""When to use colours. ``auto`` means in a terminal, unless ``NO_COLOR`` is set."""
 
 WRITE_SIZE = 4096
-"""Bytes written at a time. A pipe that ``poll`` calls writable takes a page (Linux ``is_pipe(7)``)."""
+"""Bytes written at a time. A pipe that ``poll`` reports as writable has room for one page
+(``PIPE_BUF``, Linux ``pipe(7)``), so a write of this size does not block."""
 
 
 class Output:
-    """A file descriptor to write text to: a terminal, a pipe, a file."""
+    """A file descriptor that text is written to: a terminal, a pipe or a file."""
 
     def __init__(
         self,
@@ -43,46 +45,46 @@ class Output:
 
         Args:
             fd: an open file descriptor; it stays open.
-            environment: where ``NO_COLOR`` and ``TERM`` are looked up.
-            encoding: what characters it takes; others become ``?``.
-            colour: whether to use colours.
+            environment: the environment variables; ``NO_COLOR`` and ``TERM`` are read.
+            encoding: the encoding of the text; characters outside it are written as ``?``.
+            colour: when to use colours.
 
         Raises:
-            OSError: it isn't open.
+            OSError: ``fd`` is not open.
         """
         self.fd = fd
         self.is_pipe = stat.S_ISFIFO(os.fstat(fd).st_mode)
-        """Whether somebody else reads it, and may go."""
+        """True if the descriptor is a pipe, whose reader may close it."""
         self.is_terminal = os.isatty(fd) and environment.get("TERM") != "dumb"
-        """Whether it can be painted on."""
+        """True if the descriptor is a terminal that understands escape sequences."""
         wanted = self.is_terminal and not environment.get("NO_COLOR")
         self.colour = colour == "always" or (colour == "auto" and wanted)
-        """Whether colours are wanted; https://no-color.org."""
+        """True if text is written with colours; see https://no-color.org."""
         self._encoding = encoding
         self._poll = select.poll()
         self._poll.register(fd, select.POLLOUT)
 
     @property
     def size(self) -> os.terminal_size:
-        """Columns and lines, now."""
+        """The current number of columns and lines."""
         return shutil.get_terminal_size()
 
     @property
     def supports_unicode(self) -> bool:
-        """Whether it takes more than ASCII."""
+        """True if the encoding has characters beyond ASCII."""
         return self._encoding.lower().replace("-", "") == "utf8"
 
     @property
     def writable(self) -> bool:
-        """Whether something can be written now without waiting, or with an error."""
+        """True if a write would not block; the write may still raise an error."""
         return bool(self._poll.poll(0))
 
     async def write(self, text: str | bytes) -> None:
-        """Write all of it; bytes, such as JSON, as they are.
+        """Write all of ``text``; bytes, such as JSON, are written unchanged.
 
         Raises:
-            BrokenPipeError: nobody reads it any more.
-            OSError: it can't be written, for example to a full disk.
+            BrokenPipeError: the reader has closed the pipe.
+            OSError: the write failed, for example because the disk is full.
         """
         data = text if isinstance(text, bytes) else text.encode(self._encoding, "replace")
         done = 0
@@ -92,17 +94,17 @@ class Output:
             done += os.write(self.fd, data[done : done + WRITE_SIZE])
 
     def write_now(self, text: str) -> None:
-        """Write something short, if there is room: for the very end, where nothing may wait."""
-        with suppress(OSError):  # a terminal that has gone needs no tidying up
+        """Write a short ``text`` if that does not block; for the end, when no task may wait."""
+        with suppress(OSError):  # a closed terminal needs no clean-up
             if self.writable:
                 os.write(self.fd, text.encode(self._encoding, "replace"))
 
     async def _wait_writable(self) -> None:
         loop = asyncio.get_running_loop()
-        room = asyncio.Event()
-        loop.add_writer(self.fd, room.set)
+        writable = asyncio.Event()
+        loop.add_writer(self.fd, writable.set)
         try:
-            await room.wait()
+            await writable.wait()
         finally:
             loop.remove_writer(self.fd)
 

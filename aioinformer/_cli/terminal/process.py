@@ -1,10 +1,10 @@
-"""One command from its start to an exit code: signals, errors, a reader that goes.
+"""The life of a command's process: signals, errors, broken pipes, exit codes.
 
-A command is a coroutine function that gets a ``Terminal`` and returns its exit code. The first
-SIGINT or SIGTERM cancels it, so that every ``async with`` in it is left in order; a second one
-ends the process at once, as if nobody handled it. What the library raises on purpose becomes one
-line; anything else is a bug and keeps its traceback. POSIX only: Windows has no signal handlers
-in an event loop.
+A command is a coroutine function that takes a ``Terminal`` and returns an exit code. The first
+SIGINT or SIGTERM cancels the command, so that every ``async with`` in the command is left in order.
+The second signal ends the process at once by the signal's default action. An error of the library
+is shown as one line; any other exception is a bug and keeps its traceback. POSIX only: an event
+loop on Windows has no signal handlers.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ STDOUT_FD = 1
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
-"""What was asked for can't be; argparse's code for wrong arguments."""
+"""The command can't do what the arguments ask for; argparse uses the same code."""
 EXIT_SIGNAL_BASE = 128
-"""Plus the signal's number: what shells report."""
+"""The exit code of a process that ended by a signal, less the signal's number, as in a shell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """Where a command writes."""
+    """The output of a command, and its messages."""
 
     output: Output
     messages: Messages
@@ -45,27 +45,28 @@ Command: TypeAlias = Callable[[Terminal], Coroutine[Any, Any, int]]
 
 
 def run_command(command: Command, *, verbose: bool = False, colour: Colour = "auto") -> int:
-    """Run a command in an event loop of its own; its exit code."""
-    notices = Messages(sys.stderr)
-    with notices.handle_logging(verbose=verbose):
+    """Run a command in a new event loop, and return its exit code."""
+    messages = Messages(sys.stderr)
+    with messages.handle_logging(verbose=verbose):
         try:
             encoding = sys.stdout.encoding if sys.stdout else "utf-8"
             output = Output(STDOUT_FD, os.environ, encoding=encoding, colour=colour)
-            code = asyncio.run(_run_until_signal(command, Terminal(output, notices)))
+            code = asyncio.run(_run_until_signal(command, Terminal(output, messages)))
         except BrokenPipeError:
             return EXIT_SIGNAL_BASE + signal.SIGPIPE
         except UsageError as error:
-            notices.show(str(error))
+            messages.show(str(error))
             return EXIT_USAGE
         except InformerError as error:
-            notices.show(str(error))
+            messages.show(str(error))
             return EXIT_FAILED
-        except OSError as error:  # the library's are mapped, so it is the output's
-            notices.show(f"stdout: {error.strerror or error}")
+        except OSError as error:  # the library maps its own, so this error is of the output
+            messages.show(f"stdout: {error.strerror or error}")
             return EXIT_FAILED
     if code > EXIT_SIGNAL_BASE:
-        # The loop has put Python's handlers back. A thread may still wait for a credential
-        # plugin that was sent no signal; the second one shall end that wait, without a traceback.
+        # asyncio.run has restored Python's own handlers. A thread may still wait for a credential
+        # plugin that received no signal. With the default action, the next signal ends that wait
+        # without a traceback.
         signal.signal(code - EXIT_SIGNAL_BASE, signal.SIG_DFL)
     return code
 
@@ -86,11 +87,11 @@ async def _run_until_signal(command: Command, terminal: Terminal) -> int:
 
 @contextmanager
 def _cancel_on_signal(output: Output, received: list[signal.Signals]) -> Generator[None]:
-    """Cancel this task at a signal, or when the pipe has lost its reader."""
+    """Cancel the current task at a signal, or when the reader closes the output pipe."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
 
-    def end(number: signal.Signals) -> None:
+    def on_signal(number: signal.Signals) -> None:
         if number is signal.SIGPIPE:
             loop.remove_reader(output.fd)
         else:
@@ -100,9 +101,9 @@ def _cancel_on_signal(output: Output, received: list[signal.Signals]) -> Generat
             task.cancel()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, end, number)
-    if output.is_pipe:  # it can't be read, so it is ready for that only once its reader is gone
-        loop.add_reader(output.fd, end, signal.SIGPIPE)
+        loop.add_signal_handler(number, on_signal, number)
+    if output.is_pipe:  # the write end of a pipe becomes "readable" when its reader has closed
+        loop.add_reader(output.fd, on_signal, signal.SIGPIPE)
     try:
         yield
     finally:

@@ -1,7 +1,8 @@
-"""Paints lines in place at the bottom of a terminal, with plain ANSI escapes.
+"""A region at the bottom of a terminal that is redrawn in place, with plain ANSI escapes.
 
-No alternate screen: what was there before stays above, and the last picture stays when the
-program ends. The cursor is hidden meanwhile and shown again whatever happens.
+The terminal's alternate screen is not used. So the earlier output of the terminal stays above the
+region, and the last picture stays when the program ends. The cursor is hidden while the region is
+in use, and shown again on every exit.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _ERASE_BELOW = "\x1b[J"
 
 
 class Screen:
-    """A picture that is painted again and again. Use it in a ``with``."""
+    """The lines of a region that is redrawn in place. Use the object as a context manager."""
 
     def __init__(self, output: Output) -> None:
-        """Paint on ``output``, which is a terminal."""
+        """Draw on ``output``, which must be a terminal."""
         self._output = output
         self._painted = 0
         self._size: os.terminal_size | None = None
@@ -47,20 +48,20 @@ class Screen:
     async def paint(
         self, lines: Sequence[Line], size: os.terminal_size, *, above: Sequence[str] = ()
     ) -> None:
-        """Show ``lines`` where the last ones were.
+        """Replace the lines that were painted last.
 
         Args:
-            lines: fewer than the terminal has.
-            above: messages to leave above the picture; they scroll away as others come.
-            size: of the terminal. After a change of it nobody knows where the last lines are, so
-                that everything is painted anew.
+            lines: the new lines, fewer than the terminal has.
+            size: the size of the terminal. After a change of the size, the position of the last
+                lines is unknown, so the whole terminal is cleared.
+            above: messages to write above the region, where they scroll away.
         """
         self._painted, before = len(lines), self._painted
         start = f"\x1b[{before - 1}A" if before > 1 else ""
         if self._size not in (None, size):
             start = _CLEAR
         self._size = size
-        # One column less: behind a full line, terminals differ on where the cursor is.
+        # One column stays empty: terminals differ in the cursor position after a full line.
         shown = [render(line, size.columns - 1, colour=self._output.colour) for line in lines]
         messages = [text[: size.columns - 1] for text in above]
         picture = "\n".join(f"\r{_ERASE_LINE}{text}" for text in (*messages, *shown))

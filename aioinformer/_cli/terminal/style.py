@@ -1,8 +1,8 @@
-"""Lines of text that know their colours and their width, without a terminal.
+"""Styled lines of text: colours, widths, and the removal of control characters.
 
-What draws makes ``Line``s; ``render`` cuts one to a width and adds escapes only if asked to. Text
-that came from a server is made harmless here: a name with an escape sequence in it must not
-reach a terminal.
+The drawing functions build a ``Line`` without escapes. ``render`` cuts the line to a width and adds
+escapes only if the output has colours. ``printable`` removes control characters from text that came
+from a server: an escape sequence in an object's name must not reach the terminal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RESET = "\x1b[0m"
 
 
 class StyledText(NamedTuple):
-    """Some text in one style."""
+    """A piece of text in one style."""
 
     text: str
     style: Style = ""
@@ -46,17 +46,17 @@ Line: TypeAlias = tuple[StyledText, ...]
 
 
 def plain_text(line: Iterable[StyledText]) -> str:
-    """A line's text alone."""
+    """Return the text of a line without styles."""
     return "".join(span.text for span in line)
 
 
 def render(line: Iterable[StyledText], width: int, *, colour: bool) -> str:
-    """A line as a terminal takes it.
+    """Return a line as text, cut to ``width``.
 
     Args:
-        line: what to show.
-        width: columns; what is longer is cut. Every character counts as one column.
-        colour: whether to use escapes.
+        line: the line.
+        width: the number of columns. Every character counts as one column.
+        colour: True to add escapes for the styles.
     """
     parts: list[str] = []
     left = max(0, width)
@@ -69,7 +69,7 @@ def render(line: Iterable[StyledText], width: int, *, colour: bool) -> str:
 
 
 def printable(text: str) -> str:
-    """``text`` in one line, without control characters."""
+    """Return ``text`` in one line, with control characters replaced by U+FFFD."""
     joined = " ".join(text.split())
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in joined)
 
@@ -97,11 +97,11 @@ _BAD_WORDS = (
     "Invalid",
     "DeadlineExceeded",
 )
-"""What the words of bad news have in them: kubelet's reasons, and phases."""
+"""Parts of the words for a bad status: reasons that the kubelet sets, and phases."""
 
 
 def status_style(word: str) -> Style:
-    """The colour of a status: good, bad, or not yet."""
+    """Return the colour of a status: green for good, red for bad, yellow for a transition."""
     if word in _GOOD_WORDS:
         return "green"
     if any(part in word for part in _BAD_WORDS):
@@ -110,7 +110,7 @@ def status_style(word: str) -> Style:
 
 
 def compact_bytes(count: int) -> str:
-    """A number of bytes for people: ``312 B``, ``1.1 MB`` (powers of ten)."""
+    """Return a number of bytes as short text: ``312 B``, ``1.1 MB`` (powers of ten)."""
     if count < 1000:
         return f"{count} B"
     size = float(count)

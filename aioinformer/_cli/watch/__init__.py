@@ -7,7 +7,7 @@ table_source ──▶ server_tables (the columns that the server prints)
 command         the command
 formats         the output formats
 table           rows with aligned columns
-columns         columns of built-in resources
+columns         the cells of an object: server columns or chosen fields
 server_tables   the server's own table of a resource
 table_source    requests for that table
 kube_events     Kubernetes Events about the watched objects

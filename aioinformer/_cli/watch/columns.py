@@ -1,7 +1,8 @@
-"""What is shown of an object: its cells, and under which headings.
+"""The columns of a table: their headings, and the cells of an object.
 
-``ServerColumns`` shows what the server prints, or, of a server that prints nothing, name, status and
-age; ``FieldColumns`` the fields that somebody has named. Pure: the time is an argument.
+``ServerColumns`` has the columns that the server prints. If the server prints none, the columns are
+name, status and age. ``FieldColumns`` has the fields that the user chose. Pure: the time is an
+argument.
 """
 
 from __future__ import annotations
@@ -23,58 +24,58 @@ __all__ = ["FieldColumns", "ServerColumns", "format_age", "summarize_status"]
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 
 ERROR_INDENT = 4
-"""Columns before a path that is complained of."""
+"""Columns by which an error text of a path indents the path."""
 
 MISSING_VALUE = "<none>"
-"""kubectl's word for a field that isn't there."""
+"""kubectl's word for a missing field."""
 
 _read_cells = field(CELLS_KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerColumns:
-    """What the server prints."""
+    """The columns that the server prints."""
 
     columns: Callable[[], Columns]
-    """Those of its newest table; none if it sends none."""
+    """Returns the columns of the server's newest table; none if the server sends no tables."""
     wide: bool = False
-    """Whether to show those that are for ``-o wide``."""
+    """True to include the columns for ``-o wide``."""
 
     @property
     def headings(self) -> tuple[str, ...]:
-        """As the server names them, in capitals as kubectl writes them."""
+        """The server's names of the columns, in capitals like kubectl's."""
         columns = self.columns()
         if not columns:
             return ("NAME", "STATUS", "AGE")
         return tuple(each.name.upper() for each in columns if self.wide or not each.priority)
 
     def cells(self, obj: KubeObject, now: dt.datetime) -> tuple[str, ...]:
-        """The cells of its row."""
+        """Return the cells of the object's row."""
         columns, cells = self.columns(), _read_cells(obj)
         if not columns or cells is None:
-            born = obj.creation_timestamp
-            lived = format_age((now - born).total_seconds()) if born else ""
-            return (obj.name, summarize_status(obj), lived)
-        both = zip(columns, cast("Sequence[object]", cells), strict=False)
+            created = obj.creation_timestamp
+            age = format_age((now - created).total_seconds()) if created else ""
+            return (obj.name, summarize_status(obj), age)
+        pairs = zip(columns, cast("Sequence[object]", cells), strict=False)
         return tuple(
-            _format_value(cell, "") for column, cell in both if self.wide or not column.priority
+            _format_value(cell, "") for column, cell in pairs if self.wide or not column.priority
         )
 
 
 @dataclass(frozen=True, slots=True)
 class FieldColumns:
-    """Some fields."""
+    """The columns for the fields that the user chose."""
 
     headings: tuple[str, ...]
-    """What to call them."""
+    """The names of the columns."""
     paths: tuple[Field, ...]
 
     @classmethod
     def parse(cls, text: str) -> FieldColumns:
-        """Of ``metadata.name,NODE:spec.nodeName``.
+        """Parse a list of paths such as ``metadata.name,NODE:spec.nodeName``.
 
         Raises:
-            InvalidPath: a path doesn't parse. The message names it, and where in it.
+            InvalidPath: a path doesn't parse. The message names the path and the position.
         """
         headings, paths = list[str](), list[Field]()
         for part in _split_paths(text):
@@ -88,15 +89,16 @@ class FieldColumns:
         return cls(tuple(headings), tuple(paths))
 
     def cells(self, obj: KubeObject, now: dt.datetime) -> tuple[str, ...]:
-        """The values; lists and objects as JSON."""
+        """Return the values of the fields; lists and objects as JSON."""
         return tuple(_format_value(path(obj), MISSING_VALUE) for path in self.paths)
 
 
 _HEADING = re.compile(r"(?P<name>[A-Z][A-Z0-9_-]*):")
-"""A heading of one's own, as kubectl's custom-columns have them; keys of Kubernetes begin small."""
+"""A heading before a path, as in kubectl's custom-columns. A heading begins with a capital letter,
+a key of Kubernetes with a small one."""
 
 _PATH = re.compile(r"""(?:'[^']*'|"[^"]*"|[^,'"])*""")
-"""Up to the next comma outside quotes."""
+"""A path: the text up to the next comma outside quotes."""
 
 
 def _split_paths(text: str) -> list[str]:
@@ -105,14 +107,14 @@ def _split_paths(text: str) -> list[str]:
         found = _PATH.match(text, position)
         end = found.end() if found else position
         if end < len(text) and text[end] != ",":
-            end = len(text)  # a quote that is never closed: the path says so
+            end = len(text)  # a quote is not closed: parsing the path reports that
         parts.append(text[position:end])
         position = end + 1
     return parts
 
 
 def _describe_path_error(error: InvalidPath, path: str) -> str:
-    """One line out of those in which a path is complained of."""
+    """Return the error of a path, which has several lines, as one line."""
     fault, *_, mark = str(error).splitlines()
     at = (
         END_OF_TEXT
@@ -131,20 +133,20 @@ def _format_value(value: object, absent: str) -> str:
 
 
 def _to_plain(value: object) -> object:
-    """A read-only part of an object as what ``json`` knows."""
+    """Convert a read-only part of an object to a type that ``json`` encodes."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, object]", value))
     return list(cast("Sequence[object]", value))
 
 
-# -- of a server that prints nothing -----------------------------------------------------------
+# -- columns for a server that prints no tables ------------------------------------------------
 
 
 def summarize_status(obj: KubeObject) -> str:
-    """One word for any object's status; empty if it has none.
+    """Return one word for the status of any object; empty if the object has none.
 
-    In this order: it is being deleted, its ``status.phase``, or the condition that says whether
-    it is of use.
+    The first that applies: ``Terminating`` for an object that is being deleted, ``status.phase``,
+    or the condition that tells if the object is ready, available or complete.
     """
     if obj.deletion_timestamp is not None:
         return "Terminating"
@@ -161,7 +163,7 @@ def summarize_status(obj: KubeObject) -> str:
 
 
 _CONDITIONS = {"Ready": "NotReady", "Available": "Unavailable", "Complete": "", "Failed": ""}
-"""The conditions that say it, and what to call it when they don't hold."""
+"""The conditions that describe a status, with the word for a condition that is not true."""
 
 
 def _summarize_conditions(conditions: object) -> str:
@@ -180,13 +182,13 @@ def _summarize_conditions(conditions: object) -> str:
 
 
 def format_age(seconds: float) -> str:
-    """A duration as kubectl writes it (apimachinery's ``HumanDuration``).
+    """Format a duration like kubectl (apimachinery's ``HumanDuration``).
 
-    Two units while the second one matters: ``5s``, ``2m30s``, ``45m``, ``3h20m``, ``5d4h``.
+    A short duration has two units: ``5s``, ``2m30s``, ``45m``, ``3h20m``, ``5d4h``.
     """
     left = int(seconds)
     if left < 0:
-        return "0s"  # the server's clock is ahead
+        return "0s"  # the server's clock is ahead of this one
     if left < 2 * MINUTE:
         return f"{left}s"
     if left < 10 * MINUTE:

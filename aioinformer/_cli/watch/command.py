@@ -1,10 +1,8 @@
-"""``aioinformer watch``: an informer of one resource, printed.
+"""``aioinformer watch``: print the objects of a resource, then each change.
 
-The initial state comes first, then each change as it comes; every line is out at once. Failures
-are the library's to retry: they are told on stderr, and the watch goes on. What can't get better
-(no cluster, an unknown resource, a selector that doesn't parse) ends it.
-
-What is read are the server's tables, ``reading``'s work; how they look is decided by ``formats``.
+The command runs an informer of the server's tables. Each line is written at once. The informer
+retries failed requests; the command shows the errors on stderr and goes on. An error that a retry
+can't fix (no cluster, an unknown resource, a selector that doesn't parse) ends the command.
 """
 
 from __future__ import annotations
@@ -40,37 +38,36 @@ from aioinformer.errors import BadRequest, InvalidSelector, SyncTimeout
 __all__ = ["run_watch"]
 
 EVENTS_RESOURCE = find_built_in("events")
-"""What ``--events`` shows."""
+"""The resource that ``--events`` shows."""
 STATUS_DELAY = 1.5
-"""Seconds of silence before it is said what is being waited for."""
+"""Seconds without a line before the status line shows the reason of the wait."""
 REFRESH_INTERVAL = 0.25
-"""Seconds between two looks at the informer's health; they count down to the next attempt."""
+"""Seconds between two readings of the informer's health: a countdown to the next attempt."""
 
 
 async def run_watch(options: WatchCommandOptions, terminal: Terminal) -> int:
-    """Print until cancelled.
+    """Print objects and changes until the task is cancelled.
 
     Raises:
-        InformerError: it can't be done, or the server could not be asked what it serves.
-        OSError: nobody reads what is printed.
+        InformerError: an argument is wrong, or the server's discovery could not be read.
+        OSError: the output can't be written.
     """
     _check_selector("--selector", LabelSelector.parse, options.labels)
     _check_selector("--field-selector", FieldSelector.parse, options.fields)
     check_namespace(options.namespace, "--namespace")
-    create_format(
-        options.output, columns=lambda: (), namespaces=False, colour=False
-    )  # raises early
+    # Reject a wrong --output before any request is sent.
+    create_format(options.output, columns=lambda: (), namespaces=False, colour=False)
     async with Client.connect(kubeconfig=options.kubeconfig, context=options.context) as client:
         namespace = choose_namespace(client, options.namespace, everywhere=options.everywhere)
         resource = await client.resource(options.resource)
         tables = TableSource(client)
-        form = create_format(
+        output_format = create_format(
             options.output,
             columns=lambda: tables.columns,
             namespaces=options.everywhere and resource.namespaced,
             colour=terminal.output.colour,
         )
-        tables.whole_objects = form.whole_objects
+        tables.whole_objects = output_format.whole_objects
         async with SharedInformerFactory(tables) as informers:
             informer = informers.informer(
                 resource,
@@ -81,21 +78,21 @@ async def run_watch(options: WatchCommandOptions, terminal: Terminal) -> int:
             if not await _wait_synced(informer, tables.progress, terminal.messages):
                 return EXIT_USAGE
             async with (
-                _open_related_events(client, informer, namespace, options) as notes,
+                _open_related_events(client, informer, namespace, options) as related,
                 _show_outages(informer, terminal.messages),
             ):
-                await _print_events(informer, form, notes, terminal)
+                await _print_events(informer, output_format, related, terminal)
     return 0
 
 
 def _field_selector(options: WatchCommandOptions) -> str:
-    """The field selector, which a name is part of."""
-    named = str(FieldSelector.parse({"metadata.name": options.name})) if options.name else ""
-    return ",".join(each for each in (named, options.fields) if each)
+    """Return the field selector, which includes the name of the object."""
+    by_name = str(FieldSelector.parse({"metadata.name": options.name})) if options.name else ""
+    return ",".join(each for each in (by_name, options.fields) if each)
 
 
 def _check_selector(option: str, parse: Callable[[str], object], text: str) -> None:
-    """Complain of a selector before anything is asked of a server."""
+    """Reject a wrong selector before any request is sent."""
     try:
         parse(text)
     except InvalidSelector as error:
@@ -104,16 +101,16 @@ def _check_selector(option: str, parse: Callable[[str], object], text: str) -> N
         raise InvalidSelector(f"{option} {text!r}: {fault}{where}") from error
 
 
-# -- the first state ---------------------------------------------------------------------------
+# -- the initial list --------------------------------------------------------------------------
 
 
 async def _wait_synced(
     informer: SharedInformer, progress: ListProgress, messages: Messages
 ) -> bool:
-    """Wait until it is complete; on a terminal, say how far it is, or for what it waits.
+    """Wait until the initial list is complete; show the progress on a terminal meanwhile.
 
-    False if the server doesn't understand what is asked (a field that it can't select by). That
-    won't get better; it was logged, and so is on stderr already.
+    Return False if the server rejects the request as bad, for example because it can't select by a
+    field. A retry can't fix that error, and the log has already shown the error on stderr.
     """
     for attempt in count(1):
         try:
@@ -132,7 +129,7 @@ async def _wait_synced(
 
 
 def _format_progress(progress: ListProgress) -> str:
-    """How much has come, of how much if the server says."""
+    """Return the number of items received, and of all items if the server tells."""
     if progress.total is None:
         return f"{progress.items:,} item{'s' if progress.items > 1 else ''} so far"
     share = progress.items / progress.total
@@ -140,53 +137,54 @@ def _format_progress(progress: ListProgress) -> str:
 
 
 def _format_wait(health: Health) -> str:
-    """What fits into a line. Why it waits was said in one of its own."""
+    """Describe the wait in a few words; its reason was shown as a line of its own."""
     if health.retry_in is not None:
         return f"next attempt in {health.retry_in:.1f} s"
     return f"{health.state} for {health.since:.0f} s"
 
 
-# -- what follows ------------------------------------------------------------------------------
+# -- changes -----------------------------------------------------------------------------------
 
 
 @asynccontextmanager
 async def _show_outages(informer: SharedInformer, messages: Messages) -> AsyncGenerator[None]:
-    """On a terminal, say for what it waits while the server is away, until it is back."""
+    """On a terminal, show in the status line that the server can't be reached."""
 
-    async def tell() -> NoReturn:
+    async def refresh() -> NoReturn:
         while True:
             await asyncio.sleep(REFRESH_INTERVAL)
             health = informer.health
-            away = health.retry_in is not None
+            waiting = health.retry_in is not None
             messages.show_status(
-                f"waiting for {informer.name}: {_format_wait(health)}" if away else ""
+                f"waiting for {informer.name}: {_format_wait(health)}" if waiting else ""
             )
 
-    telling = asyncio.create_task(tell()) if messages.is_terminal else None
+    task = asyncio.create_task(refresh()) if messages.is_terminal else None
     try:
         yield
     finally:
-        if telling is not None:
-            telling.cancel()
-            await asyncio.wait((telling,))
+        if task is not None:
+            task.cancel()
+            await asyncio.wait((task,))
 
 
 @asynccontextmanager
 async def _open_related_events(
     client: Client, informer: SharedInformer, namespace: str, options: WatchCommandOptions
 ) -> AsyncGenerator[tuple[SharedInformer, RelatedEvents] | None]:
-    """The Kubernetes Events of what is watched, if they shall be shown."""
+    """Open an informer of the watched objects' Kubernetes Events if ``--events`` was given."""
     resource = informer.resource
     if not options.events or resource.plural == EVENTS_RESOURCE.plural:
         yield None
         return
     selected = bool(options.name or options.labels or options.fields)
-    notebook = RelatedEvents(resource, lambda key: not selected or key in informer.lister)
-    place = namespace if resource.namespaced else "default"  # where those of nodes are
-    async with SharedInformerFactory(client, watch_list=False) as informers:  # as the tables
+    related = RelatedEvents(resource, lambda key: not selected or key in informer.lister)
+    # Events about cluster-scoped objects are in the namespace "default".
+    scope = namespace if resource.namespaced else "default"
+    async with SharedInformerFactory(client, watch_list=False) as informers:  # like the tables
         yield (
-            informers.informer(EVENTS_RESOURCE, namespace=place, fields=notebook.selector),
-            notebook,
+            informers.informer(EVENTS_RESOURCE, namespace=scope, fields=related.selector),
+            related,
         )
 
 
@@ -197,12 +195,12 @@ async def _print_events(
     terminal: Terminal,
 ) -> None:
     output = terminal.output
-    if opening := output_format.format_header(informer.lister, _now()):
-        await output.write(opening)
+    if header := output_format.format_header(informer.lister, _now()):
+        await output.write(header)
     streams = [informer.events(), *([related[0].events()] if related else [])]
-    async with merge(*streams) as changes:
-        async for source, event in changes:
-            terminal.messages.show_status("")  # it would stand in the same line
+    async with merge(*streams) as events:
+        async for source, event in events:
+            terminal.messages.show_status("")  # else the row would follow in the same line
             if source is informer:
                 await output.write(output_format.format_change(event, _now()))
             elif related is not None and related[1].includes(event):

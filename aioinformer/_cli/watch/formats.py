@@ -1,7 +1,7 @@
-"""What ``aioinformer watch -o`` chooses: in which form changes are printed.
+"""The output formats of ``aioinformer watch -o``: pure, one class per format.
 
-Pure, one class a form. JSON and YAML are a document a change, in a line or after ``---``; the other
-forms are lines for people, and names for ``xargs``.
+JSON prints one line for each change, YAML one document after ``---``. The table prints rows, and
+``name`` prints names for ``xargs``.
 """
 
 from __future__ import annotations
@@ -32,43 +32,43 @@ __all__ = [
 ]
 
 FIELDS_PREFIX = "fields="
-"""What a list of fields is introduced by."""
+"""The prefix of a list of fields."""
 
 _UNLIMITED_WIDTH = 1_000_000
-"""The width of a YAML document: no string in it is folded."""
+"""The width of a YAML document: no string is wrapped."""
 
 
 class OutputFormat(Protocol):
-    """How changes are printed."""
+    """A format in which changes are printed."""
 
     @property
     def whole_objects(self) -> bool:
-        """Whether it needs whole objects, or what the server prints of them will do."""
+        """True if the format needs whole objects, False if the server's cells are enough."""
         ...
 
     def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        """What comes before the first change."""
+        """Return the text before the first change."""
         ...
 
     def format_change(self, event: Event, now: dt.datetime) -> str | bytes:
-        """A change."""
+        """Return the text of a change."""
         ...
 
     def format_kube_event(self, event: Event) -> str | bytes:
-        """A Kubernetes Event between changes."""
+        """Return the text of a Kubernetes Event that is shown between changes."""
         ...
 
 
 def create_format(
     output: str, *, columns: Callable[[], Columns], namespaces: bool, colour: bool
 ) -> OutputFormat:
-    """The form that is asked for.
+    """Return the format for a value of ``--output``.
 
     Args:
         output: ``table``, ``wide``, ``json``, ``yaml``, ``name`` or ``fields=PATH,...``.
-        columns: which columns the server's tables have.
-        namespaces: whether objects of several namespaces come.
-        colour: whether to use escapes.
+        columns: returns the columns of the server's tables.
+        namespaces: True to show the namespace of each object.
+        colour: True to use colours.
 
     Raises:
         InvalidPath: a path doesn't parse.
@@ -88,41 +88,41 @@ def create_format(
 
 
 class TableFormat:
-    """Rows under each other."""
+    """Rows of a table."""
 
     def __init__(self, table: Table, *, whole_objects: bool) -> None:
-        """Rows of ``table``, which needs whole ``whole_objects`` or not."""
+        """Print the rows of ``table``, which needs whole objects or only the server's cells."""
         self.whole_objects = whole_objects
         self._table = table
 
     def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        """The header."""
+        """Return the row of headings."""
         return self._table.format_header(objects, now)
 
     def format_change(self, event: Event, now: dt.datetime) -> str:
-        """A row."""
+        """Return the row of a change."""
         return self._table.format_change(event, now)
 
     def format_kube_event(self, event: Event) -> str:
-        """A row of its own kind."""
+        """Return the row of a Kubernetes Event."""
         return self._table.format_kube_event(KubeEvent.from_object(event.obj))
 
 
 class JsonFormat:
-    """A line of JSON for each change, as the watch of an API server has it."""
+    """A line of JSON for each change, in the form of an API server's watch."""
 
     whole_objects = True
 
     def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        """Nothing."""
+        """Return an empty text."""
         return ""
 
     def format_change(self, event: Event, now: dt.datetime) -> bytes:
-        """The line."""
+        """Return the line of a change."""
         return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> bytes:
-        """The line; ``kind`` tells whether it is an Event."""
+        """Return the line of a Kubernetes Event, which has ``kind: Event``."""
         whole = {"type": event_type(event), "object": _typed_dict(event.obj)}
         return msgspec.json.encode(whole) + b"\n"
 
@@ -133,15 +133,15 @@ class YamlFormat:
     whole_objects = True
 
     def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        """Nothing."""
+        """Return an empty text."""
         return ""
 
     def format_change(self, event: Event, now: dt.datetime) -> str:
-        """The document."""
+        """Return the document of a change."""
         return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> str:
-        """The document; ``kind`` tells whether it is an Event."""
+        """Return the document of a Kubernetes Event, which has ``kind: Event``."""
         body = yaml.safe_dump(
             _typed_dict(event.obj), sort_keys=False, allow_unicode=True, width=_UNLIMITED_WIDTH
         )
@@ -149,20 +149,20 @@ class YamlFormat:
 
 
 class NameFormat:
-    """The name of what has changed, as ``kubectl get -o name`` writes it."""
+    """The name of a changed object, in the form of ``kubectl get -o name``."""
 
     whole_objects = False
 
     def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        """Nothing."""
+        """Return an empty text."""
         return ""
 
     def format_change(self, event: Event, now: dt.datetime) -> str:
-        """``pod/web-0``, ``deployment.apps/web``; one that is gone is named as well."""
+        """Return ``pod/web-0`` or ``deployment.apps/web``, also for a deleted object."""
         return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> str:
-        """``event/web-0.18a``."""
+        """Return a name such as ``event/web-0.18a``."""
         resource = event.obj.resource
         group = f".{resource.group}" if resource.group else ""
         return f"{resource.singular}{group}/{printable(event.obj.name)}\n"
@@ -170,4 +170,4 @@ class NameFormat:
 
 def _typed_dict(obj: KubeObject) -> dict[str, Any]:
     typed: dict[str, Any] = {"apiVersion": obj.api_version, "kind": obj.kind}
-    return typed | obj.to_dict()  # the type first, as kubectl writes it
+    return typed | obj.to_dict()  # the type first, like kubectl

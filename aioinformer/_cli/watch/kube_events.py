@@ -1,7 +1,7 @@
-"""Kubernetes Events as notes on objects: what ``aioinformer watch --events`` shows between changes.
+"""Kubernetes Events about watched objects, for ``aioinformer watch --events``.
 
-An Event is an object of its own that says something of another one: scheduled, pulled, killed.
-Which Events are about what is watched is decided here; reading them is an informer's work.
+A Kubernetes Event is an object that describes an occurrence at another object: scheduled, pulled,
+killed. An informer reads the Events; ``RelatedEvents`` selects the Events about watched objects.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ __all__ = ["KubeEvent", "RelatedEvents"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeEvent:
-    """What an Event says."""
+    """The contents of a Kubernetes Event."""
 
     type: str
     """``Normal`` or ``Warning``."""
     namespace: str
     name: str
-    """Of what it is about."""
+    """The name of the object that the Event is about."""
     text: str
+    """The reason, the message, and the count if it is above 1."""
 
     @property
     def is_warning(self) -> bool:
-        """Whether somebody may want to do something about it."""
+        """True for an Event of the type ``Warning``."""
         return self.type == "Warning"
 
     @classmethod
     def from_object(cls, obj: KubeObject) -> KubeEvent:
-        """The note that an Event is."""
+        """Read the contents of an Event from the Event's object."""
         about = _mapping(obj.get("involvedObject"))
         series = _mapping(obj.get("series"))
         count = obj.get("count") or series.get("count") or 1
@@ -49,21 +50,21 @@ class KubeEvent:
 
 @dataclass(frozen=True, slots=True)
 class RelatedEvents:
-    """Which Events belong to what is watched."""
+    """A filter for the Events about watched objects."""
 
     resource: Resource
     is_watched: Callable[[ObjectKey], bool]
-    """Whether an object of the resource is among what is watched."""
+    """Returns True for the key of a watched object."""
 
     @property
     def selector(self) -> str:
-        """The field selector that spares the server the others."""
+        """The field selector for Events about objects of the resource's kind."""
         return f"involvedObject.kind={self.resource.kind}"
 
     def includes(self, event: Event) -> bool:
-        """Whether it is news of something that is watched: a new Event, or one more of a kind.
+        """Return True for a new or repeated Event about a watched object.
 
-        An Event that is deleted has expired. What was there at first is the past.
+        A deleted Event has expired, and an Event of the initial list is old: both give False.
         """
         if event_type(event) == "DELETED" or getattr(event, "initial", False):
             return False
@@ -71,8 +72,8 @@ class RelatedEvents:
         group, _, version = str(about.get("apiVersion") or "").rpartition("/")
         if version and group != self.resource.group:
             return False
-        place = str(about.get("namespace") or "") if self.resource.namespaced else ""
-        return self.is_watched(ObjectKey(place, str(about.get("name") or "")))
+        namespace = str(about.get("namespace") or "") if self.resource.namespaced else ""
+        return self.is_watched(ObjectKey(namespace, str(about.get("name") or "")))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -1,14 +1,14 @@
-"""The server's tables for people, as lists and watches that an informer can hold.
+"""Translators from the server's tables to lists and watch events that an informer reads.
 
-``kubectl get`` shows what the server prints: asked with ``as=Table``, it sends columns and rows
-instead of objects, for a custom resource those that its definition names
-(``additionalPrinterColumns``). Lists are one table; every event of a watch is one of one row
-(recordings 28 and 30; ``includeObject`` says what of the object comes along). Here such an answer
-is put back into the shape of a list or an event, with the cells as one more key of each object,
-so that everything else, reconnecting and relisting and telling what changed, is an informer's.
+``kubectl get`` shows the cells that the server prints. A request with ``as=Table`` makes the server
+send columns and rows instead of objects; for a custom resource, the definition names the columns
+(``additionalPrinterColumns``). A list is one table, and each event of a watch is a table of one row
+(recordings 28 and 30). ``includeObject`` chooses the part of the object that a row carries. The
+translators turn such a response back into a list or an event, and add the cells to each object
+under one more key. So an informer does all the rest: reconnecting, relisting, finding changes.
 
-A server that knows no tables (some aggregated ones) sends objects; those pass as they are. Pure:
-bytes in, bytes out; ``reading`` does the asking.
+A server without tables (some aggregated ones) sends objects, which pass unchanged. Pure: bytes in,
+bytes out.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ __all__ = [
 ]
 
 TABLE_ACCEPT = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-"""What to ask for: kubectl's own header without the beta."""
+"""The Accept header of a request for tables: kubectl's own without the beta version."""
 
 CELLS_KEY = "tableCells"
 """The key under which an object carries its row's cells."""
 
 
 class Column(Struct, frozen=True):
-    """A column of a table, as the server defines it."""
+    """A column of a table, in the server's definition."""
 
     name: str
     priority: int = 0
-    """0 for what is always shown; more for ``-o wide``."""
+    """0 for a column that is always shown; more for a column of ``-o wide``."""
 
 
 Columns: TypeAlias = tuple[Column, ...]
@@ -53,14 +53,15 @@ Columns: TypeAlias = tuple[Column, ...]
 
 @dataclass(slots=True)
 class ListProgress:
-    """How far the reading of a first state is."""
+    """The progress of reading the initial list."""
 
     items: int = 0
     total: int | None = None
-    """Of how many, where the server says: a list of several pages that nobody selects from."""
+    """The number of all items. The server tells it for a list of several pages without
+    selectors."""
 
     def start(self) -> None:
-        """It is read from the start."""
+        """Start again at the first page."""
         self.items, self.total = 0, None
 
 
@@ -92,47 +93,48 @@ _read_meta = msgspec.json.Decoder(_TableMeta).decode
 
 @dataclass(slots=True)
 class TableEventTranslator:
-    """One watch: its tables become events."""
+    """A translator from the tables of one watch to events."""
 
     on_columns: Callable[[Columns], None]
-    """Told which columns there are; of none if these are no tables."""
+    """Called with the columns of each table; with none for an event that is no table."""
     include_cells: bool = True
-    """Whether the objects shall carry them."""
+    """True to add the cells to the objects."""
     _lines: LineSplitter = field(default_factory=LineSplitter)
 
     def feed(self, chunk: bytes) -> bytes:
-        """The events that ``chunk`` completes.
+        """Return the events that ``chunk`` completes.
 
         Raises:
-            LineTooLong: the line under way has passed the cap.
+            LineTooLong: the incomplete line is longer than the cap.
         """
         return b"".join(map(self._translate_line, self._lines.feed(chunk)))
 
     def close(self) -> bytes:
-        """What is left at the end: half an event is none."""
+        """Return nothing, since an incomplete event is discarded."""
         return b""
 
     def _translate_line(self, line: bytes) -> bytes:
         try:
-            read = _read_line(line)
+            event = _read_line(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return _with_newline(line)  # whose turn it is to complain reads it next
-        if read.object.kind != "Table":
-            if read.type in ("ADDED", "MODIFIED"):
+            return _with_newline(line)  # the informer's decoder reports the error
+        table = event.object
+        if table.kind != "Table":
+            if event.type in ("ADDED", "MODIFIED"):
                 self.on_columns(())
             return _with_newline(line)
-        if read.object.column_definitions:
-            self.on_columns(read.object.column_definitions)
-        with_cells = self.include_cells and read.type != "BOOKMARK"
-        head = b'{"type":"%s","object":' % read.type.encode()
+        if table.column_definitions:
+            self.on_columns(table.column_definitions)
+        with_cells = self.include_cells and event.type != "BOOKMARK"
+        head = b'{"type":"%s","object":' % event.type.encode()
         return b"".join(
-            head + _object_json(row, cells=with_cells) + b"}\n" for row in read.object.rows or ()
+            head + _object_json(row, cells=with_cells) + b"}\n" for row in table.rows or ()
         )
 
 
 @dataclass(slots=True)
 class TablePageTranslator:
-    """One page of a list: its table becomes a list."""
+    """A translator from the table of one page to a list."""
 
     resource: Resource
     on_columns: Callable[[Columns], None]
@@ -141,12 +143,12 @@ class TablePageTranslator:
     _chunks: list[bytes] = field(default_factory=list[bytes])
 
     def feed(self, chunk: bytes) -> bytes:
-        """Nothing yet: a page is as long as its limit lets it be, and read in one go."""
+        """Keep ``chunk`` and return nothing: ``close`` translates the whole page at once."""
         self._chunks.append(chunk)
         return b""
 
     def close(self) -> bytes:
-        """The page as a list."""
+        """Return the page as a list."""
         body = b"".join(self._chunks)
         self._chunks.clear()
         try:

@@ -1,8 +1,7 @@
-"""Events as rows: what ``aioinformer watch`` prints for people.
+"""The table of ``aioinformer watch``: one row for each event.
 
-Pure: the time is an argument, and whose cells these are is the ``ColumnSet``' business. A stream has
-no last row to measure, so columns are as wide as what has come so far, as in
-``kubectl get --watch``.
+A stream of rows has no last row, so a column is as wide as its widest cell so far, as in
+``kubectl get --watch``. Pure: a ``ColumnSet`` gives the cells, and the time is an argument.
 """
 
 from __future__ import annotations
@@ -22,45 +21,46 @@ __all__ = ["ColumnSet", "Table"]
 COLUMN_GAP = "   "
 """kubectl's padding."""
 UNLIMITED_WIDTH = 1_000_000
-"""Columns of a line that a terminal may wrap: a stream is read by programs too."""
+"""The width of a line. Lines are not cut, since programs read them too; a terminal may wrap
+them."""
 
 MEASURED_OBJECTS = 500
-"""Objects for which room is made before the first line: some milliseconds' work, and most names
-of a cluster look alike."""
+"""Objects whose cells are measured before the first line. Measuring takes a few milliseconds, and
+most names of a cluster have similar lengths."""
 
 _MIN_WIDTHS = {"EVENT": 8, "NAMESPACE": 9, "NAME": 24, "STATUS": 9, "AGE": 5}
-"""The least widths. MODIFIED has 8 letters; the others are guesses that most clusters fill, so
-that little moves when the first long name comes."""
+"""The minimum widths of columns. MODIFIED has 8 letters. The other widths suit most clusters, so
+that the columns seldom move when the first long name comes."""
 _STATUS_COLUMNS = ("STATUS", "PHASE")
-"""Columns whose words are good or bad news."""
+"""Columns whose words are coloured by ``status_style``."""
 _TIME_COLUMNS = ("AGE", "LAST SEEN", "FIRST SEEN", "DURATION")
-"""Columns that change with time alone, and so are no news."""
+"""Columns that change with time alone, and so are not highlighted as changes."""
 _EVENT_STYLES: dict[str, Style] = {"ADDED": "green", "MODIFIED": "cyan", "DELETED": "red"}
 
 
 class ColumnSet(Protocol):
-    """What is shown of an object."""
+    """The headings of a table, and the cells of an object."""
 
     @property
     def headings(self) -> tuple[str, ...]:
-        """The headings of its columns. They may change as a definition does."""
+        """The headings. They may change when the resource's definition changes."""
         ...
 
     def cells(self, obj: KubeObject, now: dt.datetime) -> tuple[str, ...]:
-        """An object's cells, one a heading."""
+        """Return the cells of an object, one for each heading."""
         ...
 
 
 class Table:
-    """Rows that begin under each other."""
+    """A table whose columns widen as rows are added."""
 
     def __init__(self, columns: ColumnSet, *, namespaces: bool, colour: bool = False) -> None:
-        """A table with no rows.
+        """Start without rows.
 
         Args:
-            columns: what is shown of each object.
-            namespaces: whether there is a column for them.
-            colour: whether to use escapes.
+            columns: the columns after the event and the namespace.
+            namespaces: True to show the namespace of each object.
+            colour: True to use colours.
         """
         self._columns = columns
         self._fixed_headings = ("EVENT", "NAMESPACE") if namespaces else ("EVENT",)
@@ -69,7 +69,7 @@ class Table:
         self._widths: list[int] = []
 
     def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        """The header, with room for the first of these objects, and its newline."""
+        """Return the line of headings, wide enough for the first of ``objects``."""
         self._reset_columns()
         for obj in islice(objects, MEASURED_OBJECTS):
             self._widen_columns(
@@ -78,7 +78,7 @@ class Table:
         return self._format_headings()
 
     def format_change(self, event: Event, now: dt.datetime) -> str:
-        """An event's line, with its newline; under another header if the columns have changed."""
+        """Return the line of an event, after new headings if the columns have changed."""
         header = ""
         if self._fixed_headings + self._columns.headings != self._headings:
             self._reset_columns()
@@ -93,7 +93,7 @@ class Table:
         return header + self._format_line(spans)
 
     def format_kube_event(self, event: KubeEvent) -> str:
-        """What somebody says of an object, with its newline. The text has no column."""
+        """Return the line of a Kubernetes Event, whose text has no column."""
         style: Style = "yellow" if event.is_warning else "dim"
         texts = [event.type.upper(), event.namespace][: len(self._fixed_headings)]
         named = self._headings[len(self._fixed_headings) :][:1] == ("NAME",)
@@ -114,7 +114,7 @@ class Table:
         )
 
     def _cell_texts(self, kind: str, obj: KubeObject, now: dt.datetime) -> tuple[str, ...]:
-        """A cell for each heading, those that a server has left empty included."""
+        """Return a cell for each heading; "-" for a cell that the server left empty."""
         texts = (
             (kind, obj.namespace)[: len(self._fixed_headings)] + self._columns.cells(obj, now)
         )[: len(self._headings)]

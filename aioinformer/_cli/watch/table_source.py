@@ -1,13 +1,14 @@
-"""Where ``watch`` reads: a client that asks for the server's tables, as a source of informers.
+"""A source of informers that requests the server's tables instead of objects.
 
-An informer of it is like any other: it lists, watches and recovers by the library's rules. Only
-what goes over the wire differs, and is put back by ``server_tables``. On the way it is counted how
-much of a first state has come, which nobody else can say.
+An informer of this source lists, watches and recovers like any other. Only the requests and
+responses
+differ: each response is translated back into a list or events. The source also counts the items of
+the initial list while the pages arrive.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -21,7 +22,6 @@ from aioinformer._cli.watch.server_tables import (
     TablePageTranslator,
 )
 from aioinformer._client.api.lister_watcher import ClientListerWatcher, RequestSender
-from aioinformer._client.api.scheduler import ScheduledStream
 from aioinformer._client.http.request import ApiRequest
 from aioinformer._client.http.transport import ResponseStream
 from aioinformer._core.listwatch.requests import ANY, NEWEST, PAGE_SIZE
@@ -31,47 +31,47 @@ __all__ = ["TableSource"]
 
 @dataclass(slots=True)
 class TableSource:
-    """Makes what lists and watches the tables of one resource, and what was learned meanwhile."""
+    """A source of informers of tables, with the columns and the progress of the latest requests."""
 
     client: Client
     whole_objects: bool = False
-    """Whether whole objects shall come, rather than their metadata and cells."""
+    """True to request whole objects, False for their metadata and cells."""
     columns: Columns = ()
-    """Those of the newest table; none if the server sends objects instead."""
+    """The columns of the newest table; none if the server sends objects instead."""
     progress: ListProgress = field(default_factory=ListProgress)
 
     def lister_watcher(
         self, resource: Resource, *, namespace: str | None, labels: str, fields: str
     ) -> TableListerWatcher:
-        """The list and the watch of a resource's tables in one scope."""
-        reader = self.client.lister_watcher(
+        """Return the lister-watcher of a resource's tables in one scope."""
+        inner = self.client.lister_watcher(
             resource, namespace=namespace, labels=labels, fields=fields
         )
-        asked = {
-            **reader.selectors,
+        parameters = {
+            **inner.selectors,
             "includeObject": "Object" if self.whole_objects else "Metadata",
         }
         return TableListerWatcher(
-            replace(reader, client=_TableRequestSender(reader.client), selectors=asked), self
+            replace(inner, client=_TableRequestSender(inner.client), selectors=parameters), self
         )
 
     def set_columns(self, columns: Columns) -> None:
-        """The server has said which columns there are."""
+        """Record the columns of the newest table."""
         self.columns = columns
 
 
 @dataclass(frozen=True, slots=True)
 class _TableRequestSender:
-    """A client whose lists and watches are asked for as tables."""
+    """A sender that requests tables in its lists and watches."""
 
     client: RequestSender
 
     def request(self, call: ApiRequest) -> AbstractAsyncContextManager[ResponseStream]:
-        """Send a GET; its open answer."""
+        """Send a GET request, and open its response."""
         return self.client.request(replace(call, accept=TABLE_ACCEPT))
 
     async def served(self, resource: Resource) -> Resource | None:
-        """The resource as the server serves it now."""
+        """Return the resource in the version that the server serves now."""
         return await self.client.served(resource)
 
 
@@ -82,11 +82,11 @@ class _TableTranslator(Protocol):
 
 
 class _TableChunks:
-    """An answer, put into another shape as it arrives."""
+    """The chunks of a response, translated as they arrive."""
 
     __slots__ = ("_stream", "_translator")
 
-    def __init__(self, stream: ScheduledStream, translator: _TableTranslator) -> None:
+    def __init__(self, stream: AsyncIterator[bytes], translator: _TableTranslator) -> None:
         self._stream = stream
         self._translator: _TableTranslator | None = translator
 
@@ -94,73 +94,73 @@ class _TableChunks:
         return self
 
     async def __anext__(self) -> bytes:
-        while (translation := self._translator) is not None:
+        while (translator := self._translator) is not None:
             try:
-                made = translation.feed(await anext(self._stream))
+                translated = translator.feed(await anext(self._stream))
             except StopAsyncIteration:
                 self._translator = None
-                made = translation.close()
-            if made:
-                return made
+                translated = translator.close()
+            if translated:
+                return translated
         raise StopAsyncIteration
-
-    def release(self) -> None:
-        """The initial state is complete. See ``ScheduledStream``."""
-        self._stream.release()
 
 
 @dataclass(frozen=True, slots=True)
 class TableListerWatcher:
-    """Lists and watches the tables of one resource: a ``ListerWatcher``."""
+    """A ``ListerWatcher`` of the tables of one resource."""
 
-    reader: ClientListerWatcher
+    inner: ClientListerWatcher
     source: TableSource
 
     @property
     def resource(self) -> Resource:
-        """What is read."""
-        return self.reader.resource
+        """The resource that is listed and watched."""
+        return self.inner.resource
 
     @property
     def watch_lists(self) -> bool:
-        """Whether it may be asked for a WatchList: never, as kubectl doesn't. A list says how much
-        is to come, and somebody waits: a server that doesn't know WatchLists takes half a minute
-        to find out.
+        """False, so that a WatchList is never requested. kubectl requests none either.
+
+        A LIST tells the number of items to come. A server without WatchList would also let the
+        user wait for half a minute until the informer falls back to LIST.
         """
         return False
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[_TableChunks]:
-        """One page, as an open answer. Raises what ``ClientListerWatcher.list`` does.
+        """Open the response with one page. Raises the errors of ``ClientListerWatcher.list``.
 
-        A list of any state is asked for in pages of the newest one instead, as kubectl does: a
-        server ignores the limit of the former, and a table is read page by page.
+        A list at any version becomes a list of the newest version in pages, as in kubectl: a server
+        ignores the limit of the former, and a table is translated page by page.
         """
         if request.resource_version == ANY and not request.continue_token:
             limit = request.limit or PAGE_SIZE
             request = replace(request, resource_version=NEWEST, limit=limit)
         if not request.continue_token:
             self.source.progress.start()
-        told, whole = self.source, self.source.whole_objects
+        source = self.source
         page = TablePageTranslator(
-            self.resource, told.set_columns, told.progress, include_cells=not whole
+            self.resource,
+            source.set_columns,
+            source.progress,
+            include_cells=not source.whole_objects,
         )
-        async with self.reader.list(request) as stream:
+        async with self.inner.list(request) as stream:
             yield _TableChunks(stream, page)
 
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[_TableChunks]:
-        """A stream of changes, as an open answer. Raises what ``ClientListerWatcher.watch`` does."""
+        """Open the stream of a watch. Raises the errors of ``ClientListerWatcher.watch``."""
         events = TableEventTranslator(
             self.source.set_columns, include_cells=not self.source.whole_objects
         )
-        async with self.reader.watch(request) as stream:
+        async with self.inner.watch(request) as stream:
             yield _TableChunks(stream, events)
 
     async def discover(self) -> Resource | None:
-        """What is read, as the server serves it now. See ``ClientListerWatcher.served``."""
-        return await self.reader.discover()
+        """Return the resource in the version that the server serves now."""
+        return await self.inner.discover()
 
     def with_resource(self, resource: Resource) -> TableListerWatcher:
-        """The same of the resource in another version."""
-        return replace(self, reader=self.reader.with_resource(resource))
+        """Return the lister-watcher of the resource in another version."""
+        return replace(self, inner=self.inner.with_resource(resource))

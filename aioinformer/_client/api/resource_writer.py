@@ -1,7 +1,7 @@
-"""``ClientWriter``: single objects of one resource, read and written.
+"""``ClientWriter``: the ``ResourceWriter`` of a client, or of a cluster in memory.
 
-The runtime's ``ResourceWriter``, over whatever sends a request and returns the body of its answer:
-a ``Client``, or a cluster in memory. What is sent, and what an answer means, is ``_core.writes``'.
+``WriteRequestBuilder`` builds each request and decodes its answer. ``send`` is the only part that
+differs between a server and a cluster in memory.
 """
 
 from __future__ import annotations
@@ -24,51 +24,49 @@ __all__ = ["ClientWriter"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ClientWriter:
-    """Reads and writes single objects of one resource. See ``aioinformer.ResourceWriter``, which
-    has what each method takes, returns and raises.
-    """
+    """A ``ResourceWriter`` over a function that sends one request."""
 
     builder: WriteRequestBuilder
     send: Callable[[WriteRequest], Awaitable[bytes]] = field(compare=False)
-    """Sends a request once; the body of an answer that says that it was done. Raises
-    ``FetchError`` (phase ``write``) and ``NotRunning``."""
+    """Sends a request once and returns the body of a successful answer. Raises ``FetchError``
+    (phase ``write``) and ``NotRunning``."""
 
     @property
     def resource(self) -> Resource:
-        """What is written."""
+        """See ``ResourceWriter``."""
         return self.builder.resource
 
     @property
     def namespace(self) -> str | None:
-        """Where; ``None`` for wherever a key or an object says."""
+        """The namespace of all requests; ``None`` if keys and objects name theirs."""
         return self.builder.namespace
 
     async def get(self, key: ObjectKey | str) -> KubeObject:
-        """The object as the server has it now, not as a cache does."""
+        """See ``ResourceWriter``."""
         return self.builder.decode(await self.send(self.builder.get(key)))
 
     async def create(self, obj: Mapping[str, Any]) -> KubeObject:
-        """Create it. ``metadata.generateName`` has the server choose the name."""
+        """See ``ResourceWriter``."""
         return self.builder.decode(await self.send(self.builder.create(obj)))
 
     async def update(self, obj: Mapping[str, Any], *, subresource: str = "") -> KubeObject:
-        """Replace it; ``Conflict`` unless it is in the version that ``obj`` names."""
+        """See ``ResourceWriter``."""
         return self.builder.decode(await self.send(self.builder.update(obj, subresource)))
 
     async def update_status(self, obj: Mapping[str, Any]) -> KubeObject:
-        """Replace its status and nothing else, through the subresource."""
+        """See ``ResourceWriter``."""
         return await self.update(obj, subresource="status")
 
     async def patch(
         self, key: ObjectKey | str, patch: Patch, *, subresource: str = ""
     ) -> KubeObject:
-        """Change parts of it. A merge patch with a ``resourceVersion`` may be a ``Conflict``."""
+        """See ``ResourceWriter``."""
         return self.builder.decode(await self.send(self.builder.patch(key, patch, subresource)))
 
     async def apply(
         self, obj: Mapping[str, Any], *, manager: str, force: bool = False, subresource: str = ""
     ) -> KubeObject:
-        """Server-side apply: own the fields that ``obj`` names."""
+        """See ``ResourceWriter``."""
         request = self.builder.apply(obj, manager, force=force, subresource=subresource)
         return self.builder.decode(await self.send(request))
 
@@ -81,7 +79,7 @@ class ClientWriter:
         propagation: Propagation | None = None,
         grace_period: int | None = None,
     ) -> KubeObject | None:
-        """Delete it; what is left of it, if the server says."""
+        """See ``ResourceWriter``."""
         request = self.builder.delete(
             key,
             uid=uid,

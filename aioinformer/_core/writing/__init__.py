@@ -1,6 +1,8 @@
-"""Requests that write, and the Kubernetes Events that a program records.
+"""Write requests, and the Kubernetes Events that a program records.
 
-write_requests   method, path, headers and body of each kind of write
-event_objects    the body of a Kubernetes Event
-event_series     aggregation of repeated Events, and their rate limit
+record ──▶ event_series ──▶ event_objects ──▶ write_requests ──▶ a client's request
+
+    write_requests   method, path, query and body of each kind of write, and its decoded answer
+    event_objects    the body of a Kubernetes Event
+    event_series     aggregation of repeated Events, and their rate limit
 """

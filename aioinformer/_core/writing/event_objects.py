@@ -1,8 +1,7 @@
-"""Something that a controller tells of an object: the body of an ``events.k8s.io/v1`` Event.
+"""Bodies of ``events.k8s.io/v1`` Events.
 
-Values only. What is one occurrence and what repeats another is ``aggregation``'s to decide; sending
-is ``recording``'s work. The rules are those of the API (``ValidateEventCreate``): what is too long
-is cut here, since an event that is refused tells nobody anything.
+The rules are those of the API (``ValidateEventCreate``). Texts that are too long are cut here,
+since the server would reject the whole Event.
 """
 
 from __future__ import annotations
@@ -26,27 +25,28 @@ __all__ = [
 ]
 
 EventType: TypeAlias = Literal["Normal", "Warning"]
-"""``Warning`` for what somebody may want to do something about."""
+"""``Warning`` is for something that may need attention."""
 
 EVENT_TYPES = ("Normal", "Warning")
 
 MAX_NOTE_BYTES = 1024
-"""Bytes of a note."""
+"""The most bytes of a note."""
 MAX_WORD_BYTES = 128
-"""Bytes of a reason, an action, a reporting instance."""
+"""The most bytes of a reason, an action, a reporting instance."""
 MAX_NAME_LENGTH = 253
-"""Characters of an object's name."""
+"""The most characters of an object's name."""
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-"""What an event may be called (RFC 1123). Other objects may have other names: ``system:node``."""
+"""The form of an Event's name (RFC 1123). Names of other objects may have another form,
+``system:node`` for example."""
 
 DEFAULT_NAMESPACE = "default"
-"""Where events of cluster-scoped objects are."""
+"""The namespace of Events about cluster-scoped objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectReference:
-    """An object that an event is about: a ``v1.ObjectReference``."""
+    """A reference to the object of an Event: a ``v1.ObjectReference``."""
 
     api_version: str
     kind: str
@@ -56,10 +56,10 @@ class ObjectReference:
 
     @classmethod
     def of(cls, obj: Mapping[str, Any]) -> ObjectReference:
-        """The reference to an object.
+        """Return the reference to an object.
 
         Raises:
-            UsageError: it doesn't say what it is.
+            UsageError: the object has no apiVersion, kind or name.
         """
         if isinstance(obj, KubeObject):
             return cls(obj.api_version, obj.kind, obj.namespace, obj.name, obj.uid)
@@ -69,14 +69,14 @@ class ObjectReference:
         others = (named.get("namespace") or "", named.get("uid") or "")
         if not all(texts) or not all(isinstance(text, str) for text in (*texts, *others)):
             raise UsageError(
-                "an event is of an object with apiVersion, kind and metadata.name: pass one from a "
-                "cache or a writer"
+                "an event needs an object with apiVersion, kind and metadata.name, such as one "
+                "from a cache or a writer"
             )
         version, kind, name = map(str, texts)
         return cls(version, kind, str(others[0]), name, str(others[1]))
 
     def to_dict(self) -> dict[str, Any]:
-        """As an Event has it."""
+        """Return the reference in the form of the API, without empty fields."""
         texts = {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -93,15 +93,15 @@ class ObjectReference:
 
 @dataclass(frozen=True, slots=True)
 class ReportingController:
-    """Who tells."""
+    """The controller that reports an Event."""
 
     controller: str
-    """The name of the controller, such as ``example.com/foo``."""
+    """The controller's name, such as ``example.com/foo``."""
     instance: str
-    """Which of its replicas."""
+    """The name of the replica."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As an Event has it."""
+        """Return the two fields of an Event."""
         return {
             "reportingController": self.controller,
             "reportingInstance": _truncate(self.instance, MAX_WORD_BYTES),
@@ -110,13 +110,14 @@ class ReportingController:
 
 @dataclass(frozen=True, slots=True)
 class EventRecord:
-    """What has happened to what.
+    """One record: something that happened to an object.
 
-    Two are the same event if all of this is equal but the note (client-go's ``getKey``; the
-    resourceVersion that it counts in as well would make every occurrence another event).
+    Two records belong to the same Event if everything but the note is equal (client-go's
+    ``getKey``; client-go also compares the resourceVersion, which would make every record a new
+    Event).
 
     Raises:
-        UsageError: the type is neither of the two, or there is no reason.
+        UsageError: the type is neither Normal nor Warning, or the reason is empty.
     """
 
     regarding: ObjectReference
@@ -124,7 +125,7 @@ class EventRecord:
     reason: str
     note: str = ""
     action: str = ""
-    """What was done or tried; the reason, if nothing is said."""
+    """The action that was done or tried; the reason is sent if this is empty."""
     related: ObjectReference | None = None
 
     def __post_init__(self) -> None:
@@ -138,21 +139,21 @@ class EventRecord:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What is the same in the occurrences of one event."""
+        """The part that is equal in all records of one Event."""
         return self.regarding, self.type, self.reason, self.action, self.related
 
     @property
     def namespace(self) -> str:
-        """Where the event is."""
+        """The namespace of the Event."""
         return self.regarding.namespace or DEFAULT_NAMESPACE
 
     def to_dict(self, name: str, stamp: int, reporter: ReportingController) -> dict[str, Any]:
-        """The Event.
+        """Return the Event.
 
         Args:
-            name: its name.
-            stamp: when it happened, in nanoseconds since 1970.
-            reporter: who tells.
+            name: the Event's name.
+            stamp: the time of the record, in nanoseconds since 1970.
+            reporter: the controller that reports.
         """
         event: dict[str, Any] = {
             "metadata": {"name": name, "namespace": self.namespace},
@@ -171,8 +172,11 @@ class EventRecord:
 
 
 def event_name(name: str, stamp: int) -> str:
-    """The name of an event: the object's, and when it happened; client-go's
-    ``GenerateEventName``. Of a name that no event may have, its letters and digits.
+    """Return the name of an Event: the object's name and the time (client-go's
+    ``GenerateEventName``).
+
+    If the object's name has a form that an Event's name can't have, only its letters and digits are
+    used.
     """
     suffix = f".{stamp:x}"
     start = name[: MAX_NAME_LENGTH - len(suffix)].rstrip(".-")
@@ -182,7 +186,7 @@ def event_name(name: str, stamp: int) -> str:
 
 
 def format_stamp(stamp: int) -> str:
-    """Nanoseconds since 1970 as a ``MicroTime``."""
+    """Return nanoseconds since 1970 as a ``MicroTime``."""
     moment = dt.datetime.fromtimestamp(stamp // 1_000_000_000, dt.UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{stamp // 1000 % 1_000_000:06d}Z"
 
@@ -192,8 +196,10 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _truncate(text: str, max_bytes: int, *, end: str = "") -> str:
-    """The text, in at most so many bytes. What can't be encoded, such as an undecodable byte of a
-    file's name, becomes a question mark.
+    """Return the text in at most ``max_bytes`` bytes.
+
+    A character that can't be encoded, such as an undecodable byte of a file's name, becomes a
+    question mark.
     """
     encoded = text.encode(errors="replace")
     if len(encoded) <= max_bytes:

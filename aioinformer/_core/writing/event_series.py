@@ -1,14 +1,14 @@
-"""Events that repeat: one Event with a count, instead of one for each time.
+"""Aggregation of repeated Events: one Event with a count instead of an Event for each record.
 
-The rules of client-go's ``tools/events``. The first occurrence is an Event of its own. The second
-one within six minutes makes it a series, which is told at once; from then on occurrences are only
-counted, and the count is told every half hour, and at the end, when there was none for six minutes.
-Beside it stands the spam filter of the older recorder: an object gets 25 Events or updates of one
-at once, and one more every five minutes.
+The rules are those of client-go's ``tools/events``. The first record makes an Event. A second
+record within six minutes makes it a series, which is sent at once. Further records only increase
+the count, which is sent every half hour, and at the end, after six minutes without a record. In
+addition there is the spam filter of client-go's older recorder: for each object 25 Events or
+updates may be sent at once, and one more every five minutes.
 
-Sans-I/O: ``now`` is seconds of a monotonic clock, ``stamp`` nanoseconds since 1970. What is to be
-sent comes out as an ``EventSeries``, whose ``pending_event`` is what is to be said of it by the time that it is
-sent: a slow server gets the newest count, and not each of them.
+Sans-I/O: ``now`` is in seconds of a monotonic clock, ``stamp`` in nanoseconds since 1970. An
+``EventSeries`` is returned when it is due; its ``pending_event`` is read just before it is sent, so
+that a slow server receives the newest count instead of each count.
 """
 
 from __future__ import annotations
@@ -29,33 +29,34 @@ from aioinformer._core.writing.event_objects import (
 __all__ = ["FINISH_TIME", "REFRESH_TIME", "EventSeries", "EventSeriesTracker", "PendingEvent"]
 
 FINISH_TIME = 360.0
-"""Seconds of silence after which a series is over (client-go's ``finishTime``)."""
+"""Seconds without a record after which a series is over (client-go's ``finishTime``)."""
 REFRESH_TIME = 1800.0
-"""Seconds after which the count of one that goes on is told (``refreshTime``)."""
+"""Seconds after which the count of a series that goes on is sent (``refreshTime``)."""
 MAX_SERIES = 4096
-"""Events that are remembered, and objects whose tokens are (``maxLruCacheEntries``)."""
+"""The most Events that are remembered, and the most objects whose tokens are
+(``maxLruCacheEntries``)."""
 BURST = 25
 """Events of one object that may be sent at once (the spam filter's ``defaultSpamBurst``)."""
 TOKEN_INTERVAL = 300.0
-"""Seconds until it may be one more (``defaultSpamQPS``)."""
+"""Seconds after which one more may be sent (``defaultSpamQPS``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingEvent:
-    """What is to be sent of an event."""
+    """The part of a series that the server doesn't have yet."""
 
     name: str
     namespace: str
     body: dict[str, Any]
     """The whole Event, or a merge patch of it."""
     is_new: bool
-    """Whether it is to be created."""
+    """True if the Event must be created, False if it is patched."""
     count: int
-    """How many occurrences it tells of."""
+    """The number of records that this request covers."""
 
 
 class EventSeries:
-    """One Event: what happened, and how often."""
+    """One Event: a record, how often it was repeated, and how much of that the server has."""
 
     __slots__ = (
         "_created",
@@ -68,98 +69,103 @@ class EventSeries:
         "record",
     )
 
-    def __init__(self, occurrence: EventRecord, stamp: int, now: float) -> None:
-        """It happened for the first time."""
-        self.record = occurrence
-        self.name = event_name(occurrence.regarding.name, stamp)
+    def __init__(self, record: EventRecord, stamp: int, now: float) -> None:
+        """Start with the first record."""
+        self.record = record
+        self.name = event_name(record.regarding.name, stamp)
         self.count = 1
-        """How often it has happened."""
+        """The number of records."""
         self.last_seen_at = now
-        """When it did last."""
+        """The time of the last record, in seconds of the clock."""
         self._first_stamp = self._last_stamp = stamp
         self._created = False
         self._sent_count = 0
 
     @property
     def unsent(self) -> int:
-        """Occurrences that the server hasn't been told of."""
+        """The number of records that the server doesn't have."""
         return self.count - self._sent_count
 
     @property
     def created(self) -> bool:
-        """Whether the server has the Event."""
+        """True if the server has the Event."""
         return self._created
 
-    def add_occurrence(self, stamp: int, now: float) -> None:
-        """It happened again."""
+    def add_record(self, stamp: int, now: float) -> None:
+        """Count another record."""
         self.count += 1
         self._last_stamp, self.last_seen_at = stamp, now
 
     def pending_event(self, reporter: ReportingController) -> PendingEvent | None:
-        """What to send now; ``None`` if the server knows all of it."""
+        """Return the part to send now, or ``None`` if the server has everything."""
         if not self.unsent:
             return None
         event = self.record
         series = {"count": self.count, "lastObservedTime": format_stamp(self._last_stamp)}
-        told: dict[str, Any] = {"series": series} if self.count > 1 else {}
+        body: dict[str, Any] = {"series": series} if self.count > 1 else {}
         if not self._created:
-            told = event.to_dict(self.name, self._first_stamp, reporter) | told
-        return PendingEvent(self.name, event.namespace, told, not self._created, self.count)
+            body = event.to_dict(self.name, self._first_stamp, reporter) | body
+        return PendingEvent(self.name, event.namespace, body, not self._created, self.count)
 
     def record_sent(self, pending: PendingEvent) -> None:
-        """The server has it."""
+        """Note that the server accepted a request."""
         self._created = True
         self._sent_count = max(self._sent_count, pending.count)
 
     def record_deleted(self) -> None:
-        """The server has it no longer: Events live an hour there. The next draft is a whole one."""
+        """Note that the server deleted the Event, as it does after an hour. The next request
+        creates it again.
+        """
         self._created = False
 
     def __repr__(self) -> str:
-        return f"<Entry {self.record} ×{self.count}, {self.unsent} untold>"
+        return f"<EventSeries {self.record} ×{self.count}, {self.unsent} unsent>"
 
 
 class EventSeriesTracker:
-    """The events of one recorder. What it remembers is bounded, the oldest goes first."""
+    """The series of one recorder. The number of remembered series is bounded; the oldest is
+    evicted.
+    """
 
     def __init__(self, *, entries: int = MAX_SERIES) -> None:
-        """Nothing has happened.
+        """Start without series.
 
         Args:
-            entries: how many events are remembered.
+            entries: the most series that are remembered.
         """
         self.filtered = 0
-        """Occurrences that weren't told, since there were too many of their object."""
+        """Records that led to no Event because there were too many for one object."""
         self._limit = entries
         self._series: OrderedDict[tuple[object, ...], EventSeries] = OrderedDict()
         self._buckets: OrderedDict[object, Bucket] = OrderedDict()
         self._refreshed_at: dict[EventSeries, float] = {}
         self._stamp = 0
 
-    def observe(self, occurrence: EventRecord, stamp: int, now: float) -> list[EventSeries]:
-        """Something has happened; what is to be sent for it, if anything."""
-        stamp = self._stamp = max(stamp, self._stamp + 1)  # names differ by it
-        entry = self._series.get(occurrence.key)
+    def observe(self, record: EventRecord, stamp: int, now: float) -> list[EventSeries]:
+        """Take a record; return the series that are due because of it."""
+        # Two records in one nanosecond, or a clock that was set back, must not repeat a name.
+        stamp = self._stamp = max(stamp, self._stamp + 1)
+        entry = self._series.get(record.key)
         if entry is not None and now - entry.last_seen_at < FINISH_TIME:
             return self._repeat(entry, stamp, now)
-        over = [] if entry is None else list(self._finish(occurrence.key))
-        if not self._take_token(occurrence, now):
+        over = [] if entry is None else list(self._finish(record.key))
+        if not self._take_token(record, now):
             self.filtered += 1
             return over
-        entry = self._series[occurrence.key] = EventSeries(occurrence, stamp, now)
+        entry = self._series[record.key] = EventSeries(record, stamp, now)
         return [*over, entry, *self._evict()]
 
     def _repeat(self, entry: EventSeries, stamp: int, now: float) -> list[EventSeries]:
-        entry.add_occurrence(stamp, now)
+        entry.add_record(stamp, now)
         self._series.move_to_end(entry.record.key)
-        if entry in self._refreshed_at or not entry.created:  # counted, or on its way
-            return []
+        if entry in self._refreshed_at or not entry.created:
+            return []  # only counted, or the first Event is still on its way
         self._refreshed_at[entry] = now
-        # Without a token it is told when the series is refreshed, or over.
+        # Without a token the count is sent when the series is refreshed, or over.
         return [entry] if self._take_token(entry.record, now) else []
 
     def take_due(self, now: float) -> list[EventSeries]:
-        """What is to be sent since time has passed: ask about every minute."""
+        """Return the series that are due because time has passed. Call it about once a minute."""
         over = [
             key for key, entry in self._series.items() if now - entry.last_seen_at >= FINISH_TIME
         ]
@@ -172,17 +178,17 @@ class EventSeriesTracker:
         return send
 
     def close(self) -> list[EventSeries]:
-        """No more will happen: what is still to be told."""
+        """Forget all series; return those with an unsent part."""
         return [entry for key in list(self._series) for entry in self._finish(key)]
 
     def forget(self, entry: EventSeries) -> None:
-        """It was not accepted: the next occurrence is a first one."""
+        """Forget a series that the server did not accept: the next record starts a new one."""
         if self._series.get(entry.record.key) is entry:
             del self._series[entry.record.key]
         self._refreshed_at.pop(entry, None)
 
     def _finish(self, key: tuple[object, ...]) -> Iterator[EventSeries]:
-        """Forget one; it comes out if there is more to be told of it."""
+        """Forget a series; yield it if it has an unsent part."""
         entry = self._series.pop(key)
         self._refreshed_at.pop(entry, None)
         if entry.unsent and entry.created:
@@ -193,13 +199,13 @@ class EventSeriesTracker:
             return []
         return list(self._finish(next(iter(self._series))))
 
-    def _take_token(self, occurrence: EventRecord, now: float) -> bool:
-        bucket = self._buckets.get(occurrence.regarding)
+    def _take_token(self, record: EventRecord, now: float) -> bool:
+        bucket = self._buckets.get(record.regarding)
         if bucket is None:
-            bucket = self._buckets[occurrence.regarding] = Bucket(1 / TOKEN_INTERVAL, BURST)
+            bucket = self._buckets[record.regarding] = Bucket(1 / TOKEN_INTERVAL, BURST)
             if len(self._buckets) > self._limit:
                 self._buckets.popitem(last=False)
-        self._buckets.move_to_end(occurrence.regarding)
+        self._buckets.move_to_end(record.regarding)
         if bucket.ready_at > now:
             return False
         bucket.take(now)

@@ -1,9 +1,9 @@
-"""Writes of single objects: what is sent for each, and the answer made an object.
+"""Requests that write single objects, and the decoding of their answers.
 
 Values only: the method, path, query and body of a request come out, the bytes of its answer go in.
-Sending is the client's business, or that of a cluster in memory. What can't be meant is refused
-here, before anything is sent: no name, an object of another kind, one of another namespace. What
-the server thinks of the rest, it says itself.
+A client, or a cluster in memory, sends the requests. Mistakes that need no server are rejected
+before anything is sent: a missing name, an object of another kind or of another namespace. The
+server checks everything else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Patch: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A mapping is a JSON merge patch (RFC 7386), a sequence of operations a JSON patch (RFC 6902)."""
 
 Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
-"""What becomes of the objects that a deleted one owns."""
+"""The fate of the objects that a deleted object owns."""
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 """The HTTP method of a request."""
@@ -35,45 +35,49 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
-"""JSON is YAML, too; there is no media type for an apply in JSON alone."""
+"""The media type of an apply. JSON is valid YAML; there is no media type for an apply in JSON
+only."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """One request about one object."""
+    """A request about one object."""
 
     method: Method
     path: str
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     body: bytes = field(default=b"", repr=False)
-    """JSON; empty for none. It may be a Secret's, so nothing shows it."""
+    """JSON; empty for no body. It may be a Secret, so no ``repr`` shows it."""
     content_type: str = ""
 
     @property
     def is_write(self) -> bool:
-        """Whether it changes anything."""
+        """True if the request changes something."""
         return self.method != "GET"
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRequestBuilder:
-    """The requests for the objects of one resource."""
+    """A builder of the requests for the objects of one resource. ``ResourceWriter`` documents each
+    kind of request.
+    """
 
     resource: Resource
     namespace: str | None = None
-    """Where, for keys and objects that don't say; the only place, for those that do."""
+    """The namespace of keys and objects without one. Keys and objects with another one are
+    rejected."""
 
     def __post_init__(self) -> None:
-        self.resource.path(self.namespace)  # a ValueError for a namespace that can't be
+        self.resource.path(self.namespace)  # raises ValueError for an invalid namespace
 
     # -- requests ------------------------------------------------------------------------------
 
     def get(self, key: ObjectKey | str) -> WriteRequest:
-        """To read one."""
+        """Build a read; see ``ResourceWriter``."""
         return WriteRequest("GET", self._object_path(self._resolve_key(key)))
 
     def create(self, obj: Mapping[str, Any]) -> WriteRequest:
-        """To create one, under its name or one that the server chooses."""
+        """Build a creation; see ``ResourceWriter``."""
         body = self._checked_body(obj)
         metadata = body["metadata"]
         if not metadata.get("name") and not metadata.get("generateName"):
@@ -89,12 +93,12 @@ class WriteRequestBuilder:
         )
 
     def update(self, obj: Mapping[str, Any], subresource: str = "") -> WriteRequest:
-        """To replace one, or what a subresource is of it."""
+        """Build a replacement of the object or of a subresource; see ``ResourceWriter``."""
         body, path = self._named_body(obj, subresource)
         return WriteRequest("PUT", path, {}, _encode_json(body), JSON)
 
     def patch(self, key: ObjectKey | str, patch: Patch, subresource: str = "") -> WriteRequest:
-        """To change parts of one."""
+        """Build a patch; see ``ResourceWriter``."""
         path = self._object_path(self._resolve_key(key), subresource)
         if isinstance(patch, Mapping):
             return WriteRequest("PATCH", path, {}, _encode_json(patch), MERGE_PATCH)
@@ -103,13 +107,13 @@ class WriteRequestBuilder:
     def apply(
         self, obj: Mapping[str, Any], manager: str, *, force: bool = False, subresource: str = ""
     ) -> WriteRequest:
-        """To own what ``obj`` names."""
+        """Build a server-side apply; see ``ResourceWriter``."""
         if not manager:
             raise UsageError(
-                "to apply needs manager=: the name under which fields are owned, and found again"
+                "apply needs manager=: the name under which the server records who owns the fields"
             )
         body, path = self._named_body(obj, subresource)
-        body["metadata"].pop("managedFields", None)  # which no apply may have
+        body["metadata"].pop("managedFields", None)  # the server rejects an apply that has it
         query = {"fieldManager": manager} | ({"force": "true"} if force else {})
         return WriteRequest("PATCH", path, query, _encode_json(body), APPLY_PATCH)
 
@@ -122,10 +126,10 @@ class WriteRequestBuilder:
         propagation: Propagation | None = None,
         grace_period: int | None = None,
     ) -> WriteRequest:
-        """To delete one."""
-        held = {"uid": uid, "resourceVersion": resource_version}
+        """Build a deletion; see ``ResourceWriter``."""
+        required = {"uid": uid, "resourceVersion": resource_version}
         given = {
-            "preconditions": {name: text for name, text in held.items() if text} or None,
+            "preconditions": {name: text for name, text in required.items() if text} or None,
             "propagationPolicy": propagation,
             "gracePeriodSeconds": grace_period,
         }
@@ -136,30 +140,31 @@ class WriteRequestBuilder:
         head = {"kind": "DeleteOptions", "apiVersion": "v1"}
         return replace(request, body=_encode_json(head | options), content_type=JSON)
 
-    # -- what they are made of -----------------------------------------------------------------
+    # -- parts of requests ---------------------------------------------------------------------
 
     @property
     def _kind_with_article(self) -> str:
         return f"{'an' if self.resource.kind[0] in 'AEIOU' else 'a'} {self.resource.kind}"
 
     def _resolve_key(self, key: ObjectKey | str, *, new: bool = False) -> ObjectKey:
-        """``key`` with the namespace that it is in.
+        """Return ``key`` with its namespace.
 
         Raises:
-            UsageError: it has none, or another than the writer's, or no name.
+            UsageError: the key has no namespace, another namespace than the writer's, or no name.
         """
         try:
             whole = ObjectKey.parse(key) if isinstance(key, str) else key
         except ValueError as error:
             raise UsageError(f"{self.resource}: {error}") from error
         if not _is_key(whole):
-            given = type(key).__name__  # the object itself, perhaps, and it may be a Secret
+            given = type(key).__name__  # not the value: it may be the object, and a Secret
             raise UsageError(
-                f"{self._kind_with_article} is found by an ObjectKey or a str, not by a {given}"
+                f"{self._kind_with_article} is identified by an ObjectKey or a str, "
+                f"not by a {given}"
             )
         if not whole.name and not new:
             raise UsageError(
-                f"{self._kind_with_article} is found by its name, and {key!r} has none"
+                f"{self._kind_with_article} is identified by its name, and {key!r} has none"
             )
         where, own = whole.namespace, self.namespace
         if where and own and where != own:
@@ -169,13 +174,13 @@ class WriteRequestBuilder:
             )
         if self.resource.namespaced and not (where or own):
             raise UsageError(
-                f"{self.resource} {whole.name}: in which namespace? Make the writer with "
-                "namespace=, or say 'namespace/name'"
+                f"{self.resource} {whole.name}: the namespace is missing. Make the writer with "
+                "namespace=, or give 'namespace/name'"
             )
         return ObjectKey(where or own or "", whole.name)
 
     def _object_path(self, key: ObjectKey, subresource: str = "", *, whole: bool = True) -> str:
-        """The path of an object, or of its collection."""
+        """Return the path of an object, or of its collection."""
         try:
             path = self.resource.path(key.namespace, key.name if whole else None)
         except ValueError as error:
@@ -185,12 +190,12 @@ class WriteRequestBuilder:
         return f"{path}/{subresource}" if subresource else path
 
     def _named_body(self, obj: Mapping[str, Any], subresource: str) -> tuple[dict[str, Any], str]:
-        """The body of an object that has a name, and its path."""
+        """Return the body of an object that has a name, and its path."""
         body = self._checked_body(obj)
         metadata = body["metadata"]
         if not metadata.get("name"):
             raise UsageError(
-                f"{self._kind_with_article} is found by metadata.name, and this one has none"
+                f"{self._kind_with_article} is identified by metadata.name, and this one has none"
             )
         key = self._resolve_key(
             ObjectKey(_metadata_text(metadata, "namespace"), _metadata_text(metadata, "name"))
@@ -198,18 +203,18 @@ class WriteRequestBuilder:
         return body, self._object_path(key, subresource)
 
     def _checked_body(self, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """``obj`` as a dict of its own, two levels deep, with its type filled in.
+        """Return a copy of ``obj``, two levels deep, with ``apiVersion`` and ``kind`` filled in.
 
         Raises:
-            UsageError: it is of another type, or has no metadata.
+            UsageError: the object is of another type, or has no metadata.
         """
         body = _copy_mapping(obj, f"{self._kind_with_article} to write")
         head = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
         for name, expected in head.items():
             if (found := body.setdefault(name, expected)) != expected:
                 raise UsageError(
-                    f"{self.resource} are written here, whose {name} is {expected!r}: "
-                    f"this object's is {found!r}"
+                    f"this writer is for {self.resource}, whose {name} is {expected!r}; "
+                    f"the object's {name} is {found!r}"
                 )
         metadata = body.get("metadata")
         if not isinstance(metadata, Mapping):
@@ -221,29 +226,30 @@ class WriteRequestBuilder:
     # -- answers -------------------------------------------------------------------------------
 
     def decode(self, body: bytes) -> KubeObject:
-        """The object in an answer.
+        """Return the object in an answer.
 
         Raises:
-            ProtocolError: there is none.
+            ProtocolError: the answer is not an object.
         """
         raw = body.strip()
         try:
             metadata = decode_envelope(raw).metadata
         except DECODE_ERRORS as error:
-            said = f"{self.resource}: the answer is no object: {error}"
-            raise ProtocolError(said, phase="write") from error
+            message = f"{self.resource}: the answer is not an object: {error}"
+            raise ProtocolError(message, phase="write") from error
         return decode_object(self.resource, metadata, raw, 0, len(raw), managed_fields=False)
 
     def decode_deleted(self, body: bytes) -> KubeObject | None:
-        """What is left of a deleted object; ``None`` if the server says only that it is done.
+        """Return the remaining state of a deleted object, or ``None`` if the answer is a success
+        Status.
 
         Raises:
-            ProtocolError: it says neither.
+            ProtocolError: the answer is neither an object nor a Status.
         """
         try:
             done = _decode_kind(body).kind == "Status"
         except DECODE_ERRORS:
-            done = False  # what is wrong with it is told by the next line
+            done = False  # decode() raises the precise error
         return None if done else self.decode(body)
 
 
@@ -257,7 +263,7 @@ _decode_kind = msgspec.json.Decoder(_KindEnvelope).decode
 def _checked_operations(patch: object) -> list[object]:
     given, kind = list[object](), type(patch).__name__
     if isinstance(patch, Sequence):
-        given.extend(cast("Sequence[object]", patch))  # of a str, its characters
+        given.extend(cast("Sequence[object]", patch))  # the characters of a str fail the next check
         if all(isinstance(operation, Mapping) for operation in given):
             return given
     raise UsageError(
@@ -274,12 +280,12 @@ def _metadata_text(metadata: Mapping[str, Any], name: str) -> str:
 
 
 def _is_key(found: object) -> bool:
-    """A program need not be type-checked."""
+    """Return True for an ObjectKey; the caller may not be type-checked."""
     return isinstance(found, ObjectKey)
 
 
 def _copy_mapping(found: object, what: str) -> dict[str, Any]:
-    """A copy of ``found``, if that is a mapping; a program need not be type-checked."""
+    """Return a copy of ``found`` if it is a mapping; the caller may not be type-checked."""
     if not isinstance(found, Mapping):
         raise UsageError(f"{what} is a mapping, not {type(found).__name__}")
     return dict(cast("Mapping[str, Any]", found))
@@ -296,9 +302,10 @@ def _encode_json(value: object) -> bytes:
 
 
 def _find_non_finite(value: object) -> str:
-    """Where there is a float that JSON has no word for, and a null would be sent.
+    """Return the path of a float that is NaN or infinite, or an empty string.
 
-    In a merge patch, that deletes the field.
+    JSON has no such numbers and msgspec writes ``null`` instead, which deletes the field in a merge
+    patch.
     """
     if isinstance(value, float):
         return "" if isfinite(value) else "."
@@ -314,7 +321,7 @@ def _find_non_finite(value: object) -> str:
 
 
 def _to_plain(value: object) -> object:
-    """Other mappings and sequences than JSON's own: the read-only views of a cached object."""
+    """Convert mappings and sequences other than dict and list: views of a cached object."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value))
     if isinstance(value, Sequence):

@@ -1,9 +1,8 @@
-"""A writer that asks before each request whether it may send it.
+"""A writer that checks leadership before each request that writes.
 
-For what is written in a leader's name: after a pause of any length, and in tasks that nobody has
-cancelled yet, nothing more is sent. A request that was sent in time may still be carried out
-later: only what is written to can refuse that, by the number of the term (``Fencing``) or by the
-resourceVersion that an update carries.
+After a pause of the process of any length, and in tasks that are not cancelled yet, no further
+write is sent. A request that was sent in time may still take effect later. Only the written side
+can reject it: by the number of the term (``Fencing``), or by the resourceVersion in an update.
 """
 
 from __future__ import annotations
@@ -21,47 +20,47 @@ __all__ = ["GuardedWriter"]
 
 @dataclass(frozen=True, slots=True)
 class GuardedWriter:
-    """A ``ResourceWriter`` over another one. Reading is always allowed."""
+    """A ``ResourceWriter`` that calls ``check`` before each write; reads are not checked."""
 
     writer: ResourceWriter
     check: Callable[[], object]
-    """Raises if nothing may be written."""
+    """Raises if no write is allowed."""
 
     @property
     def resource(self) -> Resource:
-        """What is written."""
+        """See ``ResourceWriter``."""
         return self.writer.resource
 
     async def get(self, key: ObjectKey | str) -> KubeObject:
-        """The object as the server has it now."""
+        """See ``ResourceWriter``."""
         return await self.writer.get(key)
 
     async def create(self, obj: Mapping[str, Any]) -> KubeObject:
-        """Create it, if that is allowed."""
+        """See ``ResourceWriter``."""
         self.check()
         return await self.writer.create(obj)
 
     async def update(self, obj: Mapping[str, Any], *, subresource: str = "") -> KubeObject:
-        """Replace it, if that is allowed."""
+        """See ``ResourceWriter``."""
         self.check()
         return await self.writer.update(obj, subresource=subresource)
 
     async def update_status(self, obj: Mapping[str, Any]) -> KubeObject:
-        """Replace its status, if that is allowed."""
+        """See ``ResourceWriter``."""
         self.check()
         return await self.writer.update_status(obj)
 
     async def patch(
         self, key: ObjectKey | str, patch: Patch, *, subresource: str = ""
     ) -> KubeObject:
-        """Change parts of it, if that is allowed."""
+        """See ``ResourceWriter``."""
         self.check()
         return await self.writer.patch(key, patch, subresource=subresource)
 
     async def apply(
         self, obj: Mapping[str, Any], *, manager: str, force: bool = False, subresource: str = ""
     ) -> KubeObject:
-        """Server-side apply, if that is allowed."""
+        """See ``ResourceWriter``."""
         self.check()
         return await self.writer.apply(obj, manager=manager, force=force, subresource=subresource)
 
@@ -74,7 +73,7 @@ class GuardedWriter:
         propagation: Propagation | None = None,
         grace_period: int | None = None,
     ) -> KubeObject | None:
-        """Delete it, if that is allowed."""
+        """See ``ResourceWriter``."""
         self.check()
         return await self.writer.delete(
             key,

@@ -1,6 +1,8 @@
-"""Writes to the API server that don't depend on an HTTP library.
+"""Writes to the API server, independent of the HTTP library.
 
-resource_writer   the protocol of create, update, patch, apply and delete
-retry             repeat a read-modify-write after a conflict
-event_recorder    Kubernetes Events, recorded in the background
+resource_writer ──▶ retry (repeats a change), event_recorder (writes Kubernetes Events)
+
+    resource_writer   the protocol of create, update, patch, apply and delete
+    retry             repetition of a read-change-write cycle after a conflict
+    event_recorder    Kubernetes Events, recorded in the background
 """

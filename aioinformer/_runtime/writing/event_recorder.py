@@ -1,11 +1,12 @@
-"""``EventRecorder``: tells users what a controller does, in Events beside the objects it is about.
+"""``EventRecorder``: Kubernetes Events that tell users what a controller does.
 
     async with EventRecorder(client.api(events), controller="example.com/foo") as recorder:
         recorder.record(foo, "Normal", "Created", f"created {child.name}", action="Create")
 
-To tell is never worth more than to do: ``record`` returns at once and raises nothing, whatever the
-server says. What is the same event and when it is sent is decided in ``_core.aggregation``; here a
-task sends one after the other, and tries again what the network or an overloaded server has kept.
+A reconcile must not fail because an Event can't be written, so ``record`` returns at once and
+raises no error of the server. An ``EventSeriesTracker`` decides which records are the same Event
+and when it is sent. A task sends one Event after the other, and retries after errors of the network
+and of an overloaded server.
 """
 
 from __future__ import annotations
@@ -52,50 +53,54 @@ MAX_QUEUED = 1000
 """Events that may wait to be sent (client-go's ``maxQueuedEvents``)."""
 MAX_ATTEMPTS = 12
 RETRY_DELAY = 10.0
-"""How often an event is sent at most, and the seconds in between (client-go's
-``maxTriesPerEvent`` and ``defaultSleepDuration``). The first pause is a part of that at random: not
-all that lost one server shall be back at once."""
+"""An Event is sent at most ``MAX_ATTEMPTS`` times, so many seconds apart (client-go's
+``maxTriesPerEvent`` and ``defaultSleepDuration``). The first delay is a random part of that, so
+that all clients that lost one server don't return at once."""
 SERIES_CHECK_INTERVAL = 60.0
-"""Seconds between two looks at series that may be over: a sixth of what ends one."""
+"""Seconds between two checks for series that are over: a sixth of the quiet time that ends a
+series."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventStatistics:
-    """What has become of what was recorded, since the recorder was made."""
+    """Counts of an event recorder, since it was made."""
 
     recorded: int
     """Calls of ``record``."""
     sent: int
     """Requests that the server has accepted: Events, and counts of series."""
     filtered: int
-    """Calls that weren't told, since there were too many of one object."""
+    """Calls of ``record`` that led to no Event because there were too many for one object."""
     dropped: int
-    """Events that weren't told: unusable, too many waiting, or left when the recorder ended."""
+    """Events that were discarded: unusable, beyond the queue's limit, or unsent when the recorder
+    ended."""
     failed: int
-    """Events that the server refused, or that could not be sent in time."""
+    """Events that the server rejected, or that could not be sent in ``MAX_ATTEMPTS`` attempts."""
     queued: int
     """Events that wait to be sent."""
 
 
 class EventRecorder:
-    """Records events of one controller. Enter it with ``async with``, once.
+    """A recorder of one controller's Events. Enter it with ``async with``, once.
 
-    Repeated events become a series with a count, as with client-go's ``tools/events``: the second
-    one within six minutes is told at once, later ones each half hour and at the end. More than 25
-    at once of one object are not told.
+    Repeated records become one Event with a count, as with client-go's ``tools/events``: the second
+    record within six minutes is sent at once, later counts every half hour and at the end. Beyond
+    25 at once, records of one object are discarded.
 
-    What is recorded before it is entered is sent then. It belongs to one event loop.
+    Records made before the recorder is entered are sent once it is entered. A recorder belongs to
+    one event loop.
 
     Args:
-        events: writes ``events.events.k8s.io``, in every namespace: made without one.
-        controller: its name, such as ``example.com/foo-controller``.
-        instance: which replica; by default the controller's name and the host's.
-        on_error: is told of what was not sent, quickly.
-        shutdown_timeout: seconds that leaving takes at most, to send what waits.
+        events: writes ``events.events.k8s.io`` in every namespace, so it has no namespace of its
+            own.
+        controller: the controller's name, such as ``example.com/foo-controller``.
+        instance: the replica's name; by default made of the controller's and the host's name.
+        on_error: called with a ``Problem`` for each Event that was not sent. Must be quick.
+        shutdown_timeout: the most seconds that leaving takes to send queued Events.
 
     Raises:
-        UsageError: there is no name.
-        TypeError: ``on_error`` is no function, or async.
+        UsageError: ``controller`` is empty.
+        TypeError: ``on_error`` is not a plain function.
     """
 
     def __init__(
@@ -111,9 +116,10 @@ class EventRecorder:
             raise UsageError("an EventRecorder needs the name of its controller")
         check_hook(on_error)
         host = socket.gethostname() or "unknown"
-        words = controller.replace("/", "-")
+        # An instance is part of no object's name, but a slash would look like a namespace.
+        default_instance = f"{controller.replace('/', '-')}-{host}"
         self._events = events
-        self._reporter = ReportingController(controller, instance or f"{words}-{host}")
+        self._reporter = ReportingController(controller, instance or default_instance)
         self._on_error = on_error
         self._shutdown_timeout = shutdown_timeout
         self._series_tracker = EventSeriesTracker()
@@ -138,47 +144,58 @@ class EventRecorder:
         action: str = "",
         related: Mapping[str, Any] | None = None,
     ) -> None:
-        """Tell of something that has happened to an object. Returns at once.
+        """Record that something has happened to an object. Returns at once.
 
-        What can't be an event (an object without kind or name, another type) is logged, counted as
-        dropped and told to ``on_error``, not raised.
+        A record that can't be an Event (an object without kind or name, another type) is not
+        raised. It is logged, counted as dropped and reported to ``on_error``.
 
         Args:
-            obj: what it is about, from a cache or a writer.
-            event_type: ``Normal``, or ``Warning`` for what somebody may want to do something about.
-            reason: why, in one word in CamelCase, for programs: ``Created``.
-            note: a sentence for people; beyond 1024 bytes it is cut.
+            obj: the object, from a cache or a writer.
+            event_type: ``Normal``, or ``Warning`` for something that may need attention.
+            reason: one word in CamelCase, for programs: ``Created``.
+            note: a sentence for people. It is cut after 1024 bytes.
             action: what was done or tried, in one word; the reason, by default.
-            related: another object that has to do with it, such as the child.
+            related: another object that is concerned, such as the child.
 
         Raises:
-            UsageError: it is called from a thread, or another event loop.
+            UsageError: called from a thread, or in another event loop.
         """
         check_loop(self._loop, repr(self))
         now = running_loop().time()
         self._recorded += 1
         try:
-            second = None if related is None else ObjectReference.of(related)
-            occurrence = EventRecord(
-                ObjectReference.of(obj), event_type, reason, note, action, second
+            event = EventRecord(
+                ObjectReference.of(obj),
+                event_type,
+                reason,
+                note,
+                action,
+                None if related is None else ObjectReference.of(related),
             )
             if self._ending:
-                raise NotRunning(f"{self!r} has ended: {occurrence} is not told")
+                raise NotRunning(f"{self!r} has ended: {event} is not sent")
         except UsageError as error:
             self._dropped += 1
             self._report("dropped", error)
             return
-        self._enqueue(self._series_tracker.observe(occurrence, time.time_ns(), now))
+        self._enqueue(self._series_tracker.observe(event, time.time_ns(), now))
 
     def _enqueue(self, series: list[EventSeries]) -> None:
         for entry in series:
-            if entry in self._unsent:
+            if entry in self._unsent:  # it is sent with its newest count
                 continue
             if len(self._queue) >= MAX_QUEUED:
                 self._dropped += 1
                 self._series_tracker.forget(entry)
-                if self._dropped & (self._dropped - 1) == 0:  # 1, 2, 4, 8...: not one line each
-                    log.warning("%r: too many events wait; dropped %d", self, self._dropped)
+                if (
+                    self._dropped & (self._dropped - 1) == 0
+                ):  # log at 1, 2, 4, 8... discarded Events
+                    log.warning(
+                        "%r: %d events were discarded, since %d others wait to be sent",
+                        self,
+                        self._dropped,
+                        MAX_QUEUED,
+                    )
                 continue
             self._unsent.add(entry)
             self._queue.append(entry)
@@ -224,7 +241,7 @@ class EventRecorder:
                 log.warning("%r has ended with %d events unsent", self, left)
 
     async def _flush(self) -> None:
-        """Send what waits, and the counts of all series, in the time that there is."""
+        """Send the queued Events and the counts of all series within ``shutdown_timeout``."""
         self._ending = True
         self._idle.clear()
         self._enqueue(self._series_tracker.close())
@@ -234,7 +251,7 @@ class EventRecorder:
             async with asyncio.timeout(self._shutdown_timeout):
                 await self._idle.wait()
         except TimeoutError:
-            pass  # what is left is counted and logged when the recorder has ended
+            pass  # __aexit__ counts and logs the Events that are left
 
     # -- sending -------------------------------------------------------------------------------
 
@@ -253,11 +270,13 @@ class EventRecorder:
                 self._enqueue(self._series_tracker.take_due(running_loop().time()))
 
     async def _send_with_retries(self, series: EventSeries) -> None:
-        """Send what is to be said of an event, until it is accepted or given up."""
+        """Send the pending part of a series until the server accepts it or the attempts are used
+        up.
+        """
         for attempt in range(MAX_ATTEMPTS):
             try:
-                if (draft := series.pending_event(self._reporter)) is not None:
-                    await self._send(series, draft)
+                if (event := series.pending_event(self._reporter)) is not None:
+                    await self._send(series, event)
             except InformerError as error:
                 last = attempt == MAX_ATTEMPTS - 1
                 if last or not _is_retryable(error):
@@ -265,7 +284,10 @@ class EventRecorder:
                     return
                 await asyncio.sleep(_retry_delay(error, attempt))
             except Exception as error:
-                log.exception("%r: the writer raised what no writer should", self)
+                log.exception(
+                    "%r: the writer raised an error of another kind than a ResourceWriter does",
+                    self,
+                )
                 self._give_up(series, error)
                 return
             else:
@@ -276,7 +298,9 @@ class EventRecorder:
             try:
                 await self._events.create(event.body)
             except AlreadyExists:
-                log.debug("%r: the answer to a first attempt was lost", series)
+                log.debug(
+                    "%r: exists already, so the answer to an earlier attempt was lost", series
+                )
         else:
             await self._patch(series, event)
         series.record_sent(event)
@@ -285,11 +309,11 @@ class EventRecorder:
     async def _patch(self, series: EventSeries, event: PendingEvent) -> None:
         try:
             await self._events.patch(f"{event.namespace}/{event.name}", event.body)
-        except NotFound:  # it has expired there
+        except NotFound:  # the server deletes Events after an hour
             series.record_deleted()
-            whole = series.pending_event(self._reporter)
-            if whole is not None:
-                await self._send(series, whole)
+            complete = series.pending_event(self._reporter)
+            if complete is not None:
+                await self._send(series, complete)
 
     def _give_up(self, series: EventSeries, error: Exception) -> None:
         self._failed += 1
@@ -309,11 +333,11 @@ class EventRecorder:
 
 
 def _is_retryable(error: InformerError) -> bool:
-    """Whether it may be over in a while: the network, or a server in trouble."""
+    """Return True if the error may be temporary: of the network, or of an overloaded server."""
     return isinstance(error, TransportError | ServerFailure | TooManyRequests)
 
 
 def _retry_delay(error: InformerError, attempt: int) -> float:
-    """Seconds until the next attempt."""
+    """Return the seconds until the next attempt."""
     waits = error.status.retry_after if isinstance(error, ServerError) else None
     return max(waits or 0.0, RETRY_DELAY if attempt else RETRY_DELAY * random.random())

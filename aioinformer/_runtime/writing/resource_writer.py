@@ -1,8 +1,8 @@
-"""What controllers write with: the protocol that a client implements, and a cluster in memory.
+"""The protocol of writes to single objects, implemented by the client and by a cluster in memory.
 
-Everything that acts on a cluster (an elector, a recorder of events, a reconciler) asks for no more
-than this, so that all of it runs against a server, in memory and in simulated time alike. What is
-sent for each of the methods is ``_core.writes``'; how, the client's.
+Everything that writes to a cluster (an elector, an event recorder, a reconciler) needs this
+protocol only. So all of it runs against a server, against a cluster in memory and in simulated
+time.
 """
 
 from __future__ import annotations
@@ -18,59 +18,62 @@ __all__ = ["Patch", "Propagation", "ResourceWriter"]
 
 
 class ResourceWriter(Protocol):
-    """Reads and writes single objects of one resource. ``Client.writer`` makes them.
+    """Reads and writes of single objects of one resource. ``Client.api`` makes one.
 
-    Each call is one request, whose errors are of phase ``write``. Nothing is tried again, since
-    what is sent twice may be done twice: see ``retry_on_conflict``. What is returned is the object
-    as the server has it now; ``await informer.wait_for(obj)`` waits until a cache shows it.
+    Each call is one request, and its errors are of phase ``write``. No request is retried, since a
+    request that is sent twice may take effect twice: see ``retry_on_conflict``. A method returns
+    the object as the server stored it. ``await informer.wait_for(obj)`` waits until a cache
+    contains that version.
 
-    Where a writer has a namespace of its own, a key may be a bare name, and objects may leave
-    theirs out.
+    If the writer has a namespace of its own, a key may be a bare name, and an object may omit its
+    namespace.
 
     Raises, from every method:
-        ServerError: the server refused: ``NotFound``, ``Conflict`` (someone else was faster),
-            ``AlreadyExists``, ``Invalid``, ``Forbidden``...
-        TransportError: there was no answer. Whether it was done is unknown.
-        UsageError: no name or namespace where one is needed, or an object of another kind.
+        ServerError: the server rejected the request: ``NotFound``, ``Conflict`` (the object was
+            changed meanwhile), ``AlreadyExists``, ``Invalid``, ``Forbidden``...
+        TransportError: no answer arrived. The request may have taken effect.
+        UsageError: a name or namespace is missing, or the object is of another kind.
         NotRunning: the client is not open.
     """
 
     @property
     def resource(self) -> Resource:
-        """What is written."""
+        """The resource whose objects are written."""
         ...
 
     async def get(self, key: ObjectKey | str) -> KubeObject:
-        """The object as the server has it now, not as a cache does."""
+        """Return the object as the server has it now; a cache may be behind."""
         ...
 
     async def create(self, obj: Mapping[str, Any]) -> KubeObject:
-        """Create it. ``metadata.generateName`` has the server choose the name."""
+        """Create an object. With ``metadata.generateName`` the server chooses the name."""
         ...
 
     async def update(self, obj: Mapping[str, Any], *, subresource: str = "") -> KubeObject:
-        """Replace it; ``Conflict`` unless it is in the version that ``obj`` names."""
+        """Replace the object; raise ``Conflict`` unless it is in the version that ``obj`` names."""
         ...
 
     async def update_status(self, obj: Mapping[str, Any]) -> KubeObject:
-        """Replace its status and nothing else, through the subresource."""
+        """Replace the object's status and nothing else, through the subresource ``status``."""
         ...
 
     async def patch(
         self, key: ObjectKey | str, patch: Patch, *, subresource: str = ""
     ) -> KubeObject:
-        """Change parts of it. A merge patch with a ``resourceVersion`` may be a ``Conflict``."""
+        """Change parts of the object. A merge patch with a ``resourceVersion`` may raise
+        ``Conflict``.
+        """
         ...
 
     async def apply(
         self, obj: Mapping[str, Any], *, manager: str, force: bool = False, subresource: str = ""
     ) -> KubeObject:
-        """Server-side apply: own the fields that ``obj`` names; it is created if it isn't there.
+        """Apply the fields of ``obj`` (server-side apply); create the object if it doesn't exist.
 
         Args:
-            obj: only what the program has an opinion on.
-            manager: the name under which it owns fields.
-            force: take over fields that another manager owns, instead of a ``Conflict``.
+            obj: only the fields that the program wants to set.
+            manager: the name under which the server records that these fields are the program's.
+            force: take over fields of other managers instead of raising ``Conflict``.
             subresource: ``status``, for example.
         """
         ...
@@ -84,17 +87,17 @@ class ResourceWriter(Protocol):
         propagation: Propagation | None = None,
         grace_period: int | None = None,
     ) -> KubeObject | None:
-        """Delete it.
+        """Delete the object.
 
         Args:
-            key: which.
-            uid: only if it is this one; else ``Conflict``.
-            resource_version: only in this version; else ``Conflict``.
-            propagation: what becomes of what it owns.
-            grace_period: seconds; the object's own by default.
+            key: the object's key, or its name where the writer has a namespace.
+            uid: delete only the object with this uid; otherwise raise ``Conflict``.
+            resource_version: delete only this version; otherwise raise ``Conflict``.
+            propagation: the fate of the objects that it owns; the resource's default if ``None``.
+            grace_period: seconds until a running object is killed; the object's own by default.
 
         Returns:
-            The object, if it is there still, waiting for finalizers or its grace period, or as it
-            was last, if the server says so; else ``None``.
+            The object, if it still exists because of finalizers or its grace period, or if the
+            server returns its last state; otherwise ``None``.
         """
         ...

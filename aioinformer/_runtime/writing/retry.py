@@ -1,8 +1,8 @@
-"""``retry_on_conflict``: read, change, write, and once more if somebody else was faster.
+"""Repetition of a read-change-write cycle after a conflict.
 
-An update carries the resourceVersion that it was made from, and is refused with ``Conflict`` when
-that is no longer the newest. What helps is to read again and to repeat the change, which is the
-caller's function; how often and when is decided here.
+An update carries the resourceVersion of the object that was read. The server rejects it with
+``Conflict`` if that version is not the newest. The remedy is to read again and to repeat the
+change. The caller's function does both; this module decides how often and when.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ T = TypeVar("T")
 ATTEMPTS = 5
 DELAY = 0.01
 JITTER = 0.1
-"""client-go's ``retry.DefaultRetry``: 5 times, 10 ms apart, each wait up to a tenth longer. Others
-that write the same object are done within milliseconds, or write it all the time."""
+"""client-go's ``retry.DefaultRetry``: 5 attempts, 10 ms apart, each wait up to a tenth longer.
+Another writer of the same object either finishes within milliseconds or writes all the time."""
 
 FIELD_CONFLICT = "FieldManagerConflict"
-"""The reason of the causes when an apply meets fields of another manager's."""
+"""The reason among a Conflict's causes if an apply sets fields of another manager."""
 
 _random = Random()
 
@@ -37,28 +37,28 @@ async def retry_on_conflict(
     delay: float = DELAY,
     jitter: float = JITTER,
 ) -> T:
-    """Await ``attempt()``, again after a ``Conflict``; what it returns.
+    """Await ``attempt()``, repeat it after a ``Conflict``, and return its result.
 
         async def grow() -> KubeObject:
-            foo = (await foos.get(key)).to_dict()  # from the server: a cache may still be behind
+            foo = (await foos.get(key)).to_dict()  # from the server: a cache may be behind
             foo["spec"]["replicas"] += 1
             return await foos.update(foo)
 
         await retry_on_conflict(grow)
 
+    Other exceptions of ``attempt`` pass through at once.
+
     Args:
-        attempt: reads the object, changes it and writes it. It is called anew each time, so
-            reading must be part of it.
-        attempts: how often it is called at most.
+        attempt: reads the object, changes it and writes it. It is called again after each conflict,
+            so it must read the object itself.
+        attempts: the most calls.
         delay: seconds between two calls.
-        jitter: by which part of itself a wait is longer, at random up to this.
+        jitter: the most by which a delay is lengthened at random, as a fraction of it.
 
     Raises:
-        Conflict: the last attempt's; or, at once, one that repeating can't help: ``AlreadyExists``,
-            and an apply to fields that another manager owns.
+        Conflict: the last attempt's. At once if repeating can't help: ``AlreadyExists``, and an
+            apply to fields of another manager.
         ValueError: ``attempts`` is less than 1.
-
-    Whatever else ``attempt`` raises passes through at once.
     """
     if attempts < 1:
         raise ValueError(f"an attempt is made at least once, not {attempts} times")
@@ -73,7 +73,7 @@ async def retry_on_conflict(
 
 
 def _is_retryable(conflict: Conflict) -> bool:
-    """Whether it may be over if the object is read again."""
+    """Return True if reading the object again may resolve the conflict."""
     if isinstance(conflict, AlreadyExists):
         return False
     sent: Any = conflict.status.details.get("causes")

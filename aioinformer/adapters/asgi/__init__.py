@@ -1,36 +1,37 @@
-"""Probes and Server-Sent Events for any ASGI application: FastAPI, Starlette, Litestar, Quart.
+"""Probes and server-sent events for any ASGI application: FastAPI, Starlette, Litestar, Quart.
 
     from aioinformer.adapters.asgi import EventFeed, Probe, alive, ready
 
-    feed = EventFeed(lambda: informers)  # a factory is iterable; asked for each request
+    feed = EventFeed(lambda: informers)  # a factory is iterable; called for each request
     routes = [
         Route("/events", feed),
         Route("/healthz", Probe(lambda: informers, alive)),
         Route("/readyz", Probe(lambda: informers, ready)),
     ]
 
-All of them are plain ASGI applications: no web framework is imported, nothing is needed beyond the
-server that runs the program. What is sent of an object is the program's choice (``encode=``); by
-default nothing but metadata, so that no Secret's content leaves by accident. Who may connect is
-the program's business too.
+``EventFeed`` and ``Probe`` are plain ASGI applications: no web framework is imported, and nothing
+is needed beyond the server that runs the program. The program chooses what is sent of an object
+(``encode=``). The default is metadata only, so that no Secret's content is sent by accident. The
+program also decides who may connect.
 
-**Slow clients.** Each client has streams, so mailboxes, of its own. While its socket takes no
-more, what changes is merged there by object: beyond ``limit`` at most two events an object wait
-for it, and nobody else does. What is encoded is encoded once for all clients.
+**Slow clients.** Each client has its own streams and so its own mailboxes. While the client's
+socket is full, events are merged there by object: beyond ``limit``, at most two events for each
+object are pending. Other clients don't wait. An object is encoded once for all clients.
 
-**Coming back.** A client gets ``reset``, ``added`` for each cached object, ``synced``, and then
-what changes. One that comes back gets the same again, and drops on ``synced`` what it wasn't told
-of. There are no ids, and ``Last-Event-ID`` is not used: a cache has no history to resume from.
+**Reconnecting.** A client receives ``reset``, ``added`` for each cached object, ``synced``, and
+then live events. A client that reconnects receives all of this again. On ``synced`` it removes the
+objects that it did not receive. There are no event ids, and ``Last-Event-ID`` is ignored, since a
+cache has no history from which a client could resume.
 
-**The end.** Servers wait for open responses before they end a lifespan, so ``EventFeed.close()``
-must come before that: in the server's own shutdown, for example. A client that has stalled keeps
-uvicorn waiting even then, unless it has a ``timeout_graceful_shutdown``.
+**Shutdown.** A server waits for open responses before it ends a lifespan, so call
+``EventFeed.close()`` before that, in the server's own shutdown for example. A client whose socket
+is full keeps uvicorn waiting even then, unless uvicorn has a ``timeout_graceful_shutdown``.
 
-    probes      what Kubernetes' probes ask
-    feed        all clients of some informers
-    client      one of them
-    frames      objects as text, each encoded once
-    messages    the little of ASGI that is spoken here
+    probes      answers for the probes of Kubernetes
+    feed        all clients of a set of informers
+    client      one client
+    sse         events as frames of an event stream, each object encoded once
+    responses   the types and messages of ASGI that are used here
 """
 
 from aioinformer.adapters.asgi.feed import EventFeed as EventFeed

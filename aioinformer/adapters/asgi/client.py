@@ -1,7 +1,7 @@
-"""One client of a feed: what its streams have pending, as far as its socket takes it.
+"""One client of a feed: pending events of its streams, sent as fast as its socket takes them.
 
-``send`` of an ASGI server waits while the socket takes no more. Nothing is taken from the streams
-meanwhile, so that what waits for a slow client is in its mailboxes, where it is merged.
+``send`` of an ASGI server waits while the socket is full. No event is taken from the streams
+meanwhile, so that events for a slow client stay in its mailboxes, where they are merged.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from aioinformer.adapters.asgi.sse import RESET_FRAME, SYNCED_FRAME, FrameEncode
 __all__ = ["STREAM_HEADERS", "FeedClient"]
 
 BATCH_BYTES = 64 * 1024
-"""Bytes of frames that are sent at once, roughly: what uvicorn buffers for a socket."""
+"""Bytes of frames that are sent at once, roughly: the size of uvicorn's buffer for a socket."""
 
 STREAM_HEADERS: Headers = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),  # nginx would collect what should be sent
+    (b"x-accel-buffering", b"no"),  # or nginx would buffer the stream
 ]
 
 
 class FeedClient:
-    """One response to somebody who listens."""
+    """A response with an event stream."""
 
     def __init__(self, streams: Iterable[EventStream], send: Send, frames: FrameEncoder) -> None:
-        """Tell what ``streams``, which are entered, have; nothing is sent yet."""
+        """Send the events of ``streams``, which are entered. Nothing is sent before ``start``."""
         self._streams = deque(streams)
         self._send = send
         self._frames = frames
@@ -43,17 +43,17 @@ class FeedClient:
 
     @property
     def ended(self) -> bool:
-        """Whether none of its streams brings anything more."""
+        """True if no stream will bring another event."""
         return all(stream.ended for stream in self._streams)
 
     async def start(self) -> None:
-        """Send the head of the response, and that what follows is everything."""
+        """Send the head of the response and the ``reset`` frame: a full state follows."""
         start: Message = {"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS}
         await self._send(start)
         await self.send(RESET_FRAME)
 
     async def send(self, frames: bytes) -> None:
-        """Send frames; waits while the socket takes no more."""
+        """Send frames; wait while the socket is full."""
         await self._send({"type": "http.response.body", "body": frames, "more_body": True})
         self._sent_bytes += len(frames)
 
@@ -62,7 +62,7 @@ class FeedClient:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def send_pending(self) -> bool:
-        """Send some of what is pending; whether there may be more."""
+        """Send some of the pending events. Return True if more may be pending."""
         batch: list[bytes] = []
         size = 0
         for stream in self._streams:
@@ -74,7 +74,7 @@ class FeedClient:
                     await self._time_slice.maybe_yield()
         full = size >= BATCH_BYTES
         if full:
-            self._streams.rotate(-1)  # the others have their turn
+            self._streams.rotate(-1)  # the next batch begins with another stream
         elif not self._synced and all(stream.synced for stream in self._streams):
             self._synced = True
             batch.append(SYNCED_FRAME)
@@ -83,8 +83,8 @@ class FeedClient:
         return full
 
     async def wait_pending(self, *, until: float) -> None:
-        """Wait until there may be something to send, or for that time of the loop, or ``wake``."""
-        if self._woken:  # while it was busy
+        """Wait until an event may be pending, the time is ``until``, or ``wake`` is called."""
+        if self._woken:  # while events were sent
             return
         loop = asyncio.get_running_loop()
         self._waiter = waiter = loop.create_future()
@@ -92,7 +92,8 @@ class FeedClient:
         for stream in self._streams:
             stream.wake(waiter)
         try:
-            if waiter.done():  # there was so much to pass over that it is time to give way
+            # A stream that excluded many events in a row completes the waiter to yield to the loop.
+            if waiter.done():
                 await asyncio.sleep(0)
             await waiter
         finally:
@@ -101,7 +102,7 @@ class FeedClient:
         self._time_slice.reset()
 
     def wake(self) -> None:
-        """Let it wait for nothing more."""
+        """End the current wait, and every later one at once."""
         self._woken = True
         if self._waiter is not None:
             _set_done(self._waiter)

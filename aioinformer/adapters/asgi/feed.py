@@ -1,7 +1,4 @@
-"""The feed: everybody who listens to some informers through HTTP.
-
-What one of them is sent is ``client``'s; here they come, are served, and are let go.
-"""
+"""The feed: an ASGI application that serves any number of clients."""
 
 from __future__ import annotations
 
@@ -31,10 +28,11 @@ from aioinformer.errors import NotRunning
 __all__ = ["EventFeed"]
 
 HEARTBEAT = 15.0
-"""Seconds of silence: proxies cut connections that are idle for 30 to 60."""
+"""Seconds between two heartbeats. Proxies close connections that are idle for 30 to 60 s."""
 
 MAX_CLIENTS = 1000
-"""Clients at a time. One that has stalled costs its socket's buffers and its mailboxes."""
+"""Clients at a time. A client that reads nothing still costs its socket's buffers and its
+mailboxes."""
 
 HEARTBEAT_COMMENT = b": alive\n\n"
 """A comment, which browsers ignore."""
@@ -43,11 +41,12 @@ RETRY_HEADERS = [*JSON_HEADERS, (b"retry-after", b"2")]
 
 
 class EventFeed:
-    """An ASGI application that tells each of its clients what some informers tell.
+    """An ASGI application that sends the events of a set of informers to each client.
 
-    Frames are ``added``, ``updated`` and ``deleted``, with what ``encode`` made of the object as
-    data; ``reset`` and ``synced`` around what is cached at first; ``failed`` for an object that
-    ``encode`` raised at, with the error's type alone (the log has all of it, once).
+    Frames are ``added``, ``updated`` and ``deleted``, whose data is the result of ``encode`` for
+    the object; ``reset`` before and ``synced`` after the objects that are cached when the client
+    connects; and ``failed`` for an object for which ``encode`` raised. ``failed`` has the error's
+    type only; the log has the whole error, once.
     """
 
     def __init__(
@@ -55,25 +54,28 @@ class EventFeed:
         informers: Informers,
         *,
         encode: Encode = metadata,
-        filter: Filter | None = None,  # noqa: A002 - what everybody calls it
+        filter: Filter | None = None,  # noqa: A002 - the usual name for it
         limit: int = LIMIT,
         interval: float = 0.0,
         heartbeat: float = HEARTBEAT,
         pulse: Callable[[], bytes] = lambda: HEARTBEAT_COMMENT,
         clients: int = MAX_CLIENTS,
     ) -> None:
-        """Nobody is connected yet.
+        """Make a feed without clients.
 
         Args:
-            informers: asked when a client comes; those that there are then are told of. Informers
-                of whole objects, not of a ``model=``.
-            encode: makes the data of an object.
+            informers: called when a client connects. The client receives the events of these
+                informers. They must be informers of whole objects, not of a ``model=``.
+            encode: returns the data of an object.
             filter: as for ``SharedInformer.events``.
-            limit: live events that wait for one client before they are merged by object.
-            interval: seconds between two sends at least; what comes meanwhile is sent together.
-            heartbeat: seconds between two pulses.
-            pulse: whole frames to send then, and first of all; by default a comment.
-            clients: how many there may be at a time; who comes then is told to come later (503).
+            limit: live events that may be pending for one client before events are merged by
+                object.
+            interval: minimum seconds between two sends. Events that arrive meanwhile are sent
+                together.
+            heartbeat: seconds between two heartbeats.
+            pulse: returns whole frames to send at each heartbeat and before everything else; by
+                default a comment.
+            clients: the most clients at a time. Further clients receive a 503 with ``Retry-After``.
         """
         self._informers = informers
         self._frames = FrameEncoder(encode)
@@ -88,21 +90,23 @@ class EventFeed:
 
     @property
     def clients(self) -> int:
-        """How many are connected."""
+        """The number of connected clients."""
         return len(self._clients)
 
     def close(self) -> None:
-        """End every response whose client takes its end, and answer 503 from now on."""
+        """End every response, and answer 503 from now on. A response whose socket is full ends
+        later.
+        """
         self._closed = True
         for client in self._clients:
             client.wake()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one client until it leaves, the informers end or the feed is closed."""
+        """Serve one client until it disconnects, the informers end or the feed is closed."""
         check_http(scope)
         if self._closed or self.clients >= self._max_clients:
             await send_response(
-                send, 503, RETRY_HEADERS, b'{"detail":"no more clients are served now"}'
+                send, 503, RETRY_HEADERS, b'{"detail":"no further clients are served now"}'
             )
             return
         async with AsyncExitStack() as stack:
@@ -122,20 +126,20 @@ class EventFeed:
         return [each.events(limit=self._limit, filter=self._filter) for each in self._informers()]
 
     async def _serve(self, client: FeedClient, receive: Receive) -> None:
-        """Tell the client everything until it has left, or there is no more."""
+        """Send events until the client has disconnected, or no stream has more."""
         self._clients.add(client)
-        telling = asyncio.create_task(self._send_events(client), name="server-sent events")
-        leaving = asyncio.create_task(
+        sending = asyncio.create_task(self._send_events(client), name="server-sent events")
+        disconnect = asyncio.create_task(
             wait_disconnected(receive), name="client of server-sent events"
         )
         try:
-            await asyncio.wait({telling, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({sending, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._clients.discard(client)
-            telling.cancel()
-            leaving.cancel()
-            await asyncio.wait({telling, leaving})
-        for task in (telling, leaving):
+            sending.cancel()
+            disconnect.cancel()
+            await asyncio.wait({sending, disconnect})
+        for task in (sending, disconnect):
             if not task.cancelled():
                 task.result()
 
@@ -153,7 +157,7 @@ class EventFeed:
                     await client.wait_pending(until=due)
             await client.end()
         except OSError:
-            return  # how ASGI servers say, since 2.4, that the client has gone
+            return  # since ASGI 2.4, send() raises it after the client has disconnected
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"

@@ -1,7 +1,7 @@
-"""What probes ask of a program with informers: whether it is alive, whether ready, and why not.
+"""Answers for probes: is a program with informers alive, is it ready, and why not.
 
-``alive`` and ``ready`` are functions of informers, for programs that answer probes themselves;
-``Probe`` is an answer.
+``alive`` and ``ready`` are functions of informers, for programs that answer probes themselves.
+``Probe`` is an ASGI application that answers.
 """
 
 from __future__ import annotations
@@ -24,33 +24,36 @@ from aioinformer.adapters.asgi.responses import (
 __all__ = ["FRESH", "Check", "Informers", "Probe", "alive", "ready"]
 
 Informers: TypeAlias = Callable[[], Iterable[SharedInformer]]
-"""The informers that are meant; asked for each request, since most are made in a lifespan."""
+"""Returns the informers to check. It is called for each request, since most programs make their
+informers in a lifespan."""
 
 Check: TypeAlias = Callable[[Iterable[SharedInformer]], Mapping[str, str]]
-"""What is wrong, by the names of the informers; empty if nothing is."""
+"""Returns the problems by name of the informer; empty if there are none."""
 
 FRESH = 180.0
-"""Seconds without a proof of freshness after which a cache is no longer ``ready``: a server sends
-bookmarks once a minute, and two may be late."""
+"""Seconds without a proof of freshness after which a cache is not ``ready`` any more. A server
+sends a bookmark once a minute, and two bookmarks may be late."""
 
 _ENDED_STATES = ("failed", "stopped")
 
 
 def alive(informers: Iterable[SharedInformer]) -> dict[str, str]:
-    """Which informers have ended and won't come back, and why; empty if all is well.
+    """Return the informers that have ended for good, with the reasons; empty if all are running.
 
-    For a liveness probe: a restart helps. An API server that is away is no reason for one.
+    For a liveness probe: restarting the program helps. An API server that can't be reached is no
+    reason to restart.
     """
     return {each.name: str(each.health) for each in informers if each.health.state in _ENDED_STATES}
 
 
 def ready(informers: Iterable[SharedInformer], *, within: float | None = FRESH) -> dict[str, str]:
-    """Which informers should not be read from, and why; empty if all of them may be.
+    """Return the informers that should not be read, with the reasons; empty if all may be read.
 
     Args:
-        informers: those that the program reads.
-        within: seconds that the last proof of freshness may be old; ``None`` if an old cache is
-            better than none: an API server that is away is away from all replicas at once.
+        informers: the informers that the program reads.
+        within: the most seconds since the last proof of freshness; ``None`` if an old cache is
+            better than none. An API server that one replica can't reach is usually unreachable for
+            all replicas at once.
     """
     reasons = {each.name: _unready_reason(each, within) for each in informers}
     return {name: why for name, why in reasons.items() if why}
@@ -68,10 +71,10 @@ def _unready_reason(informer: SharedInformer, within: float | None) -> str:
 
 
 class Probe:
-    """An ASGI application that answers 200 if a check finds nothing, else 503 and what it found.
+    """An ASGI application that answers 200 if a check finds no problem, else 503 and the problems.
 
-    The body is JSON: ``ok``, ``wrong`` (reasons by informer) and ``informers`` (all of their
-    healths), with the server's own words where it has said something.
+    The body is JSON: ``ok``, ``wrong`` (reasons by informer) and ``informers`` (the health of all),
+    with the server's message where there is one.
     """
 
     def __init__(self, informers: Informers, check: Check = ready) -> None:

@@ -1,4 +1,4 @@
-"""The little of ASGI that is spoken here: one request, and an answer whole or in parts.
+"""The types and messages of ASGI that are used here: one request, and a response whole or in parts.
 
 The types are those of the specification (ASGI 3.0, HTTP 2.x), spelled so that the applications fit
 wherever Starlette's do.
@@ -36,7 +36,8 @@ def check_http(scope: Scope) -> None:
     """Raise unless this is an HTTP request.
 
     Raises:
-        UsageError: it is a WebSocket, or a lifespan, which the program's application has.
+        UsageError: it is a WebSocket, or a lifespan, which only the program's own application
+            handles.
     """
     if scope["type"] != "http":
         raise UsageError(f"this ASGI application serves HTTP requests, not {scope['type']!r}")
@@ -49,6 +50,6 @@ async def send_response(send: Send, status: int, headers: Headers, body: bytes) 
 
 
 async def wait_disconnected(receive: Receive) -> None:
-    """Wait until the client has gone."""
+    """Wait until the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,8 +1,8 @@
-"""Objects as frames of an event stream, each encoded once for all clients.
+"""Events as frames of an event stream. Each object is encoded once for all clients.
 
-Two hundred clients are told the same of an object. What differs between them is when, so that
-what was made of it is kept for a while, by informer, uid and resourceVersion: by the informer's
-identity, since those of several selectors or transforms share a name.
+All clients receive the same data of an object, at different times. So the encoded data is kept for
+a while, by informer, uid and resourceVersion. The informer is identified by ``id()``, because
+informers with different selectors or transforms have the same name.
 
 Source: the HTML standard, section 9.2 "Server-sent events".
 """
@@ -23,11 +23,13 @@ __all__ = ["RESET_FRAME", "SYNCED_FRAME", "Encode", "FrameEncoder", "metadata"]
 log = logging.getLogger("aioinformer.adapters.asgi")
 
 Encode: TypeAlias = Callable[[EventSource, KubeObject], bytes | None]
-"""JSON of an object, for every client; ``None`` to send nothing. Must be quick, and depend on
-nothing but the informer and the object: of one version it may be asked once or more often."""
+"""Returns the JSON of an object, for every client; ``None`` to send nothing. It must be quick, and
+its result must depend on the informer and the object only: it is called at least once for a
+version."""
 
 RETRY_MILLISECONDS = 1000
-"""Milliseconds after which a browser comes back; its own choice would be three to five seconds."""
+"""Milliseconds after which a browser reconnects; a browser's own default is three to five
+seconds."""
 
 RESET_FRAME = b"retry: %d\nevent: reset\ndata: {}\n\n" % RETRY_MILLISECONDS
 SYNCED_FRAME = b"event: synced\ndata: {}\n\n"
@@ -35,16 +37,18 @@ SYNCED_FRAME = b"event: synced\ndata: {}\n\n"
 DATA_PREFIX = b"data: "
 
 MAX_CACHE_BYTES = 8 * 1024 * 1024
-"""Bytes of encoded objects that are kept for the clients who have yet to be told: 10,000 rows of a
-table, so that clients who come together are told of as many objects for the price of one."""
+"""Bytes of encoded objects that are kept for clients that have not received them yet. This is room
+for 10,000 rows of a table, so that objects are encoded once for clients that connect together."""
 
 ENTRY_OVERHEAD = 400
-"""Bytes that keeping one costs beside its text: the key, and its place."""
+"""Bytes that one entry takes in addition to its data: the key, and the slot in the dict."""
 
 
 def metadata(informer: EventSource, obj: KubeObject) -> bytes:
-    """Name, namespace, uid, resourceVersion and labels; never a Secret's content, nor anything
-    else's. Annotations are left out, in which kubectl keeps what was applied.
+    """Return name, namespace, uid, resourceVersion and labels as JSON, and no content of the
+    object.
+
+    Annotations are left out, since kubectl keeps the applied object in one of them.
     """
     return msgspec.json.encode(
         {
@@ -59,22 +63,22 @@ def metadata(informer: EventSource, obj: KubeObject) -> bytes:
 
 
 class FrameEncoder:
-    """What events are as frames."""
+    """An encoder of events as frames, with a cache of encoded objects."""
 
     def __init__(self, encode: Encode) -> None:
-        """Nothing was encoded yet."""
+        """Start with an empty cache."""
         self._encode = encode
         self._cache: dict[tuple[object, ...], bytes] = {}
         self._size = 0
 
     def encode(self, informer: EventSource, event: Event) -> bytes:
-        """The frame of an event; empty if there is nothing to send."""
+        """Return the frame of an event; empty if there is nothing to send."""
         obj = event.obj
         key = (id(informer), obj.key, obj.uid, obj.resource_version)
         text = self._cache.get(key)
         if text is None:
             text = self._remember(key, self._encode_object(informer, obj))
-        if not text.startswith(DATA_PREFIX):  # nothing, or a failure, which is a whole frame
+        if not text.startswith(DATA_PREFIX):  # empty, or a whole ``failed`` frame
             return text
         match event:
             case Added():
@@ -106,8 +110,9 @@ class FrameEncoder:
 
 
 def _strip_line_breaks(data: bytes) -> bytes:
-    """JSON without line breaks, which would end the line that it is sent on. In JSON they are
-    white space: a string can't have any.
+    """Return JSON without line breaks, since a line break would end the data line of the frame.
+
+    In JSON a line break is white space: a string can't contain one.
     """
     if b"\n" in data or b"\r" in data:
         return data.replace(b"\n", b" ").replace(b"\r", b" ")
@@ -115,7 +120,7 @@ def _strip_line_breaks(data: bytes) -> bytes:
 
 
 def _encode_failure(informer: EventSource, obj: KubeObject, error: Exception) -> bytes:
-    """Which object, and the error's type: its text may quote what must not leave."""
+    """Return the object's name and the error's type. The error's text may quote secret content."""
     return msgspec.json.encode(
         {
             "informer": informer.name,

@@ -1,10 +1,10 @@
-"""What informers and controllers do, for OpenTelemetry: metrics and spans.
+"""OpenTelemetry metrics and spans of informers and controllers.
 
     telemetry = {"metrics": OpenTelemetryMetrics(), "tracing": OpenTelemetryTracing()}
     async with SharedInformerFactory(client, **telemetry) as informers: ...
 
-Needs ``opentelemetry-api`` (the extra ``opentelemetry``), and nothing else: which SDK collects,
-samples and exports is the program's choice. Without one, both do nothing.
+Needs only ``opentelemetry-api`` (the extra ``opentelemetry``). The program chooses the SDK that
+collects, samples and exports. Without an SDK, both classes do nothing.
 """
 
 from aioinformer.adapters.opentelemetry.metrics import OpenTelemetryMetrics as OpenTelemetryMetrics

@@ -1,20 +1,21 @@
-"""What informers and controllers do, as OpenTelemetry spans.
+"""OpenTelemetry spans of informers and controllers.
 
-    state pods in web         from the first request for a whole state to the last page of it
+    state pods in web         from the first request for a full state to its last page
       list pods in web        one page; or
-      watchlist pods in web   the stream that brings the state, and goes on as the watch
-    watch pods in web         each watch; its span is there once the watch has ended
+      watchlist pods in web   the stream that brings the full state, and goes on as the watch
+    watch pods in web         a watch; its span is exported when the watch has ended
     handle audit              one call of a handler, with ``handlers=True``
     reconcile shop            one run of a controller's reconciler
 
-States, watches, calls and runs begin traces of their own: they go on for as long as the process,
-and would make one endless trace of whatever was current as the program started. Each state and
-each watch links to the one before. A call of a handler has no link to the watch that brought its
-event: of events that were merged there would be several, and to carry them would cost every event.
+Full states, watches, calls and runs begin traces of their own. Otherwise all of them would belong
+to the span that was current when the program started, in one trace that never ends. The span of
+each full state and each watch links to the one before it. A call of a handler has no link to the
+watch that delivered its event: merged events would need several links, and every event would have
+to carry one.
 
-Attributes are words from small, fixed sets and numbers: never an object's name, a selector, a URL.
-Of the library's own errors a span says the class, the text and the server's code; of what a
-program's code raises, the class alone.
+The attributes are numbers and words from small, fixed sets: never an object's name, a selector or a
+URL. Of aioinformer's own errors a span has the class, the text and the server's status code; of
+errors from the program's code only the class.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from opentelemetry.trace import (
     use_span,
 )
 
+from aioinformer._core.instrumentation import InformerTrace
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters.opentelemetry.metrics import SCOPE
 from aioinformer.errors import ServerError
@@ -46,15 +48,16 @@ from aioinformer.errors import ServerError
 __all__ = ["OpenTelemetryTracing", "trace_headers"]
 
 STATE_VERBS = frozenset({"list", "watchlist"})
-"""Verbs with which a whole state is read."""
+"""Verbs that read a full state."""
 
 
 def trace_headers() -> dict[str, str]:
-    """What says to the API server which trace a request belongs to, such as ``traceparent``.
+    """Return the headers that tell the API server which trace a request belongs to, ``traceparent``
+    for example.
 
-    For ``Client(..., headers=trace_headers)``. An API server that makes traces itself may continue
-    these. In which words is said by the propagators that the program has set, W3C's by default;
-    nothing where no span is current.
+    For ``Client(..., headers=trace_headers)``. An API server that makes spans itself may continue
+    the trace. The program's propagators choose the headers, W3C's by default. Without a current
+    span there are none.
     """
     headers: dict[str, str] = {}
     inject(headers)
@@ -62,17 +65,17 @@ def trace_headers() -> dict[str, str]:
 
 
 class OpenTelemetryTracing:
-    """Makes spans of what informers and controllers do. Share it as you like.
+    """``Tracing`` that makes OpenTelemetry spans. May be shared by any number of factories.
 
-    A span costs some twenty microseconds with an SDK, so handlers have none unless asked for:
-    theirs are as many as events. While a request, a call or a run is under way its span is
-    current: spans of a handler's own become its children, and so do those of an instrumentation
-    of aiohttp's client (``opentelemetry-instrumentation-aiohttp-client``). To the API server
-    nothing is said of them, unless the client has ``headers=trace_headers``.
+    A span costs about 20 µs with an SDK. Handlers are called once for every event, so they have no
+    spans unless ``handlers`` is true. While a request, call or run is under way, its span is
+    current: spans that the handler makes become its children, and so do those of an instrumentation
+    of aiohttp's client (``opentelemetry-instrumentation-aiohttp-client``). The API server is not
+    told of spans unless the client has ``headers=trace_headers``.
 
     Args:
-        tracer_provider: what makes the spans; the process's by default, which may be set later.
-        handlers: whether calls of handlers have spans.
+        tracer_provider: makes the spans; the process's provider by default, which may be set later.
+        handlers: True if calls of handlers have spans.
     """
 
     def __init__(
@@ -82,11 +85,11 @@ class OpenTelemetryTracing:
         self._handlers = handlers
 
     def informer(self, informer: str, resource: str) -> _InformerSpans:
-        """Spans of an informer's requests."""
+        """Return the tracer of one informer's requests."""
         return _InformerSpans(self._tracer, informer, resource)
 
     def handler(self, informer: str, listener: str) -> Callable[[str], _CallSpan] | None:
-        """Spans of the calls of a handler, if they were asked for."""
+        """Return a function that starts the span of a handler's call, or ``None`` for no spans."""
         if not self._handlers:
             return None
         attributes = {"aioinformer.informer": informer, "aioinformer.listener": listener}
@@ -95,7 +98,7 @@ class OpenTelemetryTracing:
         )
 
     def reconcile(self, controller: str) -> _CallSpan:
-        """The span of a run."""
+        """Start the span of a run."""
         attributes = {"aioinformer.controller": controller}
         return _CallSpan(self._tracer, f"reconcile {controller}", attributes)
 
@@ -104,7 +107,7 @@ class OpenTelemetryTracing:
 
 
 class _CallSpan:
-    """One call of a handler, or one run of a reconciler."""
+    """The span of one call of a handler, or of one run of a reconciler."""
 
     def __init__(self, tracer: Tracer, name: str, attributes: dict[str, str]) -> None:
         self._span = tracer.start_span(name, context=Context(), attributes=attributes)
@@ -120,7 +123,7 @@ class _CallSpan:
 
 
 class _RequestSpan:
-    """A span, and what was read in it."""
+    """A span, and the bytes and events that were received in it."""
 
     def __init__(self, span: Span) -> None:
         self.span = span
@@ -140,8 +143,8 @@ class _RequestSpan:
         span.end()
 
 
-class _InformerSpans:
-    """The requests of one informer: at most one under way, and at most one state."""
+class _InformerSpans(InformerTrace):
+    """The spans of one informer: at most one request and one full state are under way."""
 
     def __init__(self, tracer: Tracer, informer: str, resource: str) -> None:
         self._tracer = tracer
@@ -206,7 +209,7 @@ class _InformerSpans:
             state.end(error, requests=state.requests, outcome=cause)
 
     def closed(self) -> None:
-        self._token = None  # another task's
+        self._token = None  # a token can be detached only in the task that attached it
         self.ended("cancelled", None)
 
     def __repr__(self) -> str:

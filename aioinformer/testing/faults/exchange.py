@@ -23,11 +23,13 @@ from aioinformer.testing.faults.effects import (
     Cut,
     Delay,
     Drip,
+    EndWatch,
     ErrorStatus,
     FaultAction,
     LateBookmarks,
     NoInitialEventsEnd,
     Refuse,
+    RepeatBookmarks,
     RespondWithError,
     SendBytes,
     WaitUntil,
@@ -76,7 +78,7 @@ class FaultedRequest:
         self._next_drip_time = 0.0
         self._stop_observing = faults.observe(self._notify)
 
-    # -- the head -----------------------------------------------------------------------------
+    # -- the head ------------------------------------------------------------------------------
 
     def response_action(self, now: float) -> FaultAction:
         """Return the action for the answer as a whole; ``SendBytes(b"")`` if it can begin."""
@@ -106,7 +108,7 @@ class FaultedRequest:
             return statuses.forbidden_path()
         return statuses.forbidden(self.verb, self.resource, self._namespace)
 
-    # -- the body -----------------------------------------------------------------------------
+    # -- the body ------------------------------------------------------------------------------
 
     def body_action(self, data: bytes, now: float) -> FaultAction:
         """Return the action for the next bytes of the body.
@@ -147,12 +149,24 @@ class FaultedRequest:
                 data = data[:low] + effect.put[low - start : high - start] + data[high:]
         return data
 
-    # -- watches ------------------------------------------------------------------------------
+    # -- watches -------------------------------------------------------------------------------
 
     def bookmark_delay(self) -> float:
         """Return the seconds by which a bookmark that is due is late; ``inf`` for never."""
         self._apply_faults((LateBookmarks,))
         return sum(effect.seconds for _, effect in self._active_effects(LateBookmarks))
+
+    def watch_end(self) -> EndWatch | None:
+        """Return the fault that ends this watch now, if there is one."""
+        self._apply_faults((EndWatch,))
+        return next((effect for _, effect in self._active_effects(EndWatch)), None)
+
+    def repeats_line(self, line: bytes) -> bool:
+        """Return True if this line of a watch must be sent twice."""
+        if not line.startswith(b'{"type":"BOOKMARK"'):
+            return False
+        self._apply_faults((RepeatBookmarks,))
+        return bool(self._active_effects(RepeatBookmarks))
 
     def drops_line(self, line: bytes) -> bool:
         """Return True if this line of a watch must not be sent."""
@@ -161,7 +175,7 @@ class FaultedRequest:
         self._apply_faults((NoInitialEventsEnd,))
         return bool(self._active_effects(NoInitialEventsEnd))
 
-    # -- the faults ---------------------------------------------------------------------------
+    # -- the faults ----------------------------------------------------------------------------
 
     def _apply_faults(self, effects: tuple[type[object], ...]) -> None:
         """Count this request as a hit of each active fault that has one of these effects."""

@@ -1,7 +1,7 @@
 """A cluster behind HTTP on a loopback port, or in the place of a client.
 
 socket ──▶ server ──▶ handlers ──▶ queries, objects ──▶ Cluster
-informer ──▶ source ──▶ Cluster (no sockets)
+informer ──▶ source ──▶ queries, objects ──▶ Cluster (no sockets)
 
 server           the listening socket and its lifetime
 handlers         the routes

@@ -1,9 +1,9 @@
-"""What time it is for a server in a test: the event loop's, or whatever the test says.
+"""Clocks of a server in a test: the event loop's time, or a time that the test moves.
 
-Everything here that is due by time alone (bookmarks, the end of a watch, the three seconds in
-which a list waits for a version that isn't there yet, drips and delays) asks a ``Clock``.
+A server asks its ``Clock`` for everything that is due by time alone: bookmarks, the end of a watch,
+the three seconds in which a list waits for a version that is not reached yet, drips and delays.
 ``LoopClock`` is the time of the event loop, real or simulated. ``ManualClock`` stands still until
-it is told to go on, so that a test over real sockets sees an hour of bookmarks in a millisecond.
+a test advances it, so that a test over real sockets sees an hour of bookmarks in a millisecond.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ __all__ = ["Clock", "LoopClock", "ManualClock"]
 
 
 class Clock(Protocol):
-    """Tells the time in seconds, and waits for it."""
+    """A time in seconds, and a way to wait for it."""
 
     @property
     def now(self) -> float:
-        """Seconds since some moment."""
+        """Seconds since an arbitrary moment."""
         ...
 
     async def until(self, ready: asyncio.Event, deadline: float) -> None:
-        """Wait for the event, and no longer than until the deadline (``inf``: for ever)."""
+        """Wait until the event is set or the deadline has come (``inf``: no deadline)."""
         ...
 
 
@@ -36,19 +36,19 @@ class LoopClock:
         return asyncio.get_running_loop().time()
 
     async def until(self, ready: asyncio.Event, deadline: float) -> None:
-        """Wait for the event, and no longer than until the deadline."""
+        """Wait until the event is set or the deadline has come."""
         try:
             async with asyncio.timeout_at(None if deadline == float("inf") else deadline):
                 await ready.wait()
         except TimeoutError:
-            return  # something is due
+            return  # the deadline is a normal end of the wait
 
     def __repr__(self) -> str:
         return "<LoopClock>"
 
 
 class ManualClock:
-    """Time that passes when a test says so.
+    """A time that stands still until a test advances it.
 
     ::
 
@@ -59,37 +59,37 @@ class ManualClock:
     """
 
     def __init__(self, now: float = 0.0) -> None:
-        """Make a clock that stands at ``now`` seconds."""
+        """Make a clock that shows ``now`` seconds."""
         self._now = now
         self._waiting: dict[asyncio.Event, float] = {}
 
     @property
     def now(self) -> float:
-        """Seconds that it shows."""
+        """The seconds that the clock shows."""
         return self._now
 
     @property
     def waiting(self) -> int:
-        """How many wait for it, or for something that may come before."""
+        """The number of tasks that wait for a time or an event."""
         return len(self._waiting)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; those whose time has come go on when the loop next runs.
+        """Advance the time. Tasks whose deadline has come run when the loop next runs.
 
         Raises:
-            ValueError: time doesn't go back.
+            ValueError: ``seconds`` is negative.
         """
         if seconds < 0:
-            raise ValueError(f"time doesn't go back ({seconds} s)")
+            raise ValueError(f"a clock can't go back; seconds must be 0 or more, not {seconds}")
         self._now += seconds
-        for alarm, deadline in self._waiting.items():
+        for ready, deadline in self._waiting.items():
             if deadline <= self._now:
-                alarm.set()
+                ready.set()
 
     async def until(self, ready: asyncio.Event, deadline: float) -> None:
-        """Wait for the event, and no longer than until the clock shows the deadline.
+        """Wait until the event is set or the clock shows the deadline.
 
-        The event itself is the alarm: whoever waits looks at what is due when it wakes.
+        ``advance`` sets the event at the deadline, so a caller has to check for both causes.
         """
         if deadline <= self._now:
             return

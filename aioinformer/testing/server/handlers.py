@@ -1,4 +1,4 @@
-"""Requests to a cluster: which verb, which object, and the answer. ``replies`` sends it."""
+"""Routes of the HTTP server: the verb and the target of a request, and the code that answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from aioinformer.testing.server.responses import (
     stream_response,
 )
 from aioinformer.testing.wire import discovery, statuses
-from aioinformer.testing.wire.encoding import encode_json
+from aioinformer.testing.wire.encoding import encode_document
 from aioinformer.testing.wire.negotiation import (
     accepts_gzip,
     negotiate_list_form,
@@ -47,14 +47,14 @@ __all__ = ["make_application"]
 def make_application(
     cluster: Cluster, *, faults: Faults, clock: Clock, token: str | None
 ) -> web.Application:
-    """The HTTP side of a cluster; with ``token``, for those who bear it."""
+    """Return the HTTP application of a cluster. With ``token``, every request must bear it."""
     app = web.Application(client_max_size=BODY_LIMIT)
     app.router.add_route("*", "/{path:.*}", _RequestRouter(cluster, faults, clock, token).handle)
     return app
 
 
 class _RequestRouter:
-    """Every request comes in here, and every answer goes out."""
+    """The entry of every request and the exit of every response."""
 
     def __init__(self, cluster: Cluster, faults: Faults, clock: Clock, token: str | None) -> None:
         self._cluster = cluster
@@ -64,70 +64,86 @@ class _RequestRouter:
         self._non_resource_urls = _NonResourceUrls(cluster)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        target = _parse_path(request, self._cluster)
-        place = (target.resource, target.namespace) if target else (None, None)
-        with FaultedRequest(self._faults, _request_verb(request, target), *place) as exchange:
-            passage = RequestDriver(exchange, self._clock)
+        path = _find_path(request, self._cluster)
+        resource, namespace = (path.resource, path.namespace) if path else (None, None)
+        verb = _request_verb(request, path)
+        with FaultedRequest(self._faults, verb, resource, namespace) as faulted:
+            driver = RequestDriver(faulted, self._clock)
             try:
                 try:
-                    return await self._respond(request, passage)
+                    return await self._respond(request, driver)
                 except ServerError as error:
-                    return await send_response(request, error_response(error), passage)
-            except (TransportError, ConnectionError):  # broken on purpose; the client has gone
+                    return await send_response(request, error_response(error), driver)
+            # Either a fault broke the connection, or the client closed it.
+            except (TransportError, ConnectionError):
                 return abort(request)
 
     async def _respond(self, request: web.Request, driver: RequestDriver) -> web.StreamResponse:
         await driver.start_response()
         self._check_token(request)
-        found = self._non_resource_urls.find_response(request)
-        if found is not None:
-            return await send_response(request, found, driver)
-        target = ResourcePath.parse(
-            request.path, self._cluster.resources, self._cluster.with_status
-        )
-        if request.method == "GET" and not target.name:
-            await driver.wait_for_version(self._cluster, queries.required_version(request.query))
-            if queries.is_watch(request.query):
-                return await self._stream_watch(request, target, driver)
-            return await send_response(request, self._list_response(request, target), driver)
-        return await send_response(
-            request, await _object_response(self._cluster, request, target), driver
-        )
+        document = self._non_resource_urls.find_response(request)
+        if document is not None:
+            return await send_response(request, document, driver)
+        # The path is parsed again: its resource may have been added or removed during the wait.
+        path = _parse_path(request, self._cluster)
+        if request.method != "GET" or path.name:
+            response = await _object_response(self._cluster, request, path)
+            return await send_response(request, response, driver)
+        await driver.wait_for_version(self._cluster, queries.required_version(request.query))
+        if queries.is_watch(request.query):
+            return await self._stream_watch(request, path, driver)
+        return await send_response(request, self._list_response(request, path), driver)
 
     def _check_token(self, request: web.Request) -> None:
-        """Let those through who bear the token; everyone if there is none."""
+        """Raise ``Unauthorized`` if the server has a token and the request doesn't bear it."""
         shown, token = request.headers.get("Authorization", ""), self._token
         if token is not None and not compare_digest(shown.encode(), f"Bearer {token}".encode()):
             raise statuses.unauthorized()
 
     def _list_response(self, request: web.Request, path: ResourcePath) -> Response:
         form = negotiate_list_form(request.headers.get("Accept", ""), path.resource)
-        place = (path.resource, path.namespace)
-        return Response(queries.list_page(self._cluster, *place, request.query, form=form))
+        page = queries.list_page(
+            self._cluster, path.resource, path.namespace, request.query, form=form
+        )
+        return Response(page)
 
     async def _stream_watch(
         self, request: web.Request, path: ResourcePath, driver: RequestDriver
     ) -> web.StreamResponse:
-        accept, query = request.headers.get("Accept", ""), request.query
-        form = negotiate_watch_form(accept)
-        place, now = (path.resource, path.namespace), self._clock.now
-        watch = queries.start_watch(self._cluster, *place, query, now=now, form=form)
-        zipped = (
+        query = request.query
+        watch = queries.start_watch(
+            self._cluster,
+            path.resource,
+            path.namespace,
+            query,
+            now=self._clock.now,
+            form=negotiate_watch_form(request.headers.get("Accept", "")),
+        )
+        gzipped = (
             self._cluster.features.gzipped_watch_lists
             and queries.is_watch_list(query)
             and accepts_gzip(request.headers)
         )
         try:
             async with aclosing(driver.watch_lines(watch)) as lines:
-                return await stream_response(request, lines, driver, gzipped=zipped)
+                return await stream_response(request, lines, driver, gzipped=gzipped)
         finally:
             watch.close()
 
 
-def _parse_path(request: web.Request, cluster: Cluster) -> ResourcePath | None:
-    """What a request is about, if it is about objects."""
+def _parse_path(request: web.Request, cluster: Cluster) -> ResourcePath:
+    """Return the target of a request for objects.
+
+    Raises:
+        NotFound: the path names no served resource.
+    """
+    return ResourcePath.parse(request.path, cluster.resources, cluster.with_status)
+
+
+def _find_path(request: web.Request, cluster: Cluster) -> ResourcePath | None:
+    """Return the target of a request, or ``None`` if its path names no served resource."""
     try:
-        return ResourcePath.parse(request.path, cluster.resources, cluster.with_status)
+        return _parse_path(request, cluster)
     except ServerError:
         return None
 
@@ -144,18 +160,18 @@ def _request_verb(request: web.Request, path: ResourcePath | None) -> RequestVer
 
 
 class _NonResourceUrls:
-    """What is no object: discovery, health, version."""
+    """The paths that name no object: discovery, health, version."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def find_response(self, request: web.Request) -> Response | None:
-        """The document at a path; ``None`` if none belongs there.
+        """Return the document at a path; ``None`` for a path of objects.
 
         Raises:
-            NotFound: one would, but it isn't there.
+            NotFound: the path is one of a document, but that document doesn't exist.
         """
-        served, having = self._cluster.resources, self._cluster.with_status
+        served, with_status = self._cluster.resources, self._cluster.with_status
         aggregated = wants_aggregated(request.headers.get("Accept", ""))
         match request.path.strip("/").split("/"):
             case ["healthz" | "readyz" | "livez"]:
@@ -171,20 +187,21 @@ class _NonResourceUrls:
             case ["apis", group]:
                 return document_response(discovery.api_group(served, group))
             case ["api", version]:
-                return document_response(discovery.api_resource_list(served, version, having))
+                return document_response(discovery.api_resource_list(served, version, with_status))
             case ["apis", group, version]:
+                group_version = f"{group}/{version}"
                 return document_response(
-                    discovery.api_resource_list(served, f"{group}/{version}", having)
+                    discovery.api_resource_list(served, group_version, with_status)
                 )
             case _:
                 return None
 
     def _aggregated_discovery(self, request: web.Request, *, core: bool) -> Response:
-        """Everything at once, with a tag to ask whether it is still so (recording 02)."""
-        served, having = self._cluster.resources, self._cluster.with_status
-        body = (
-            encode_json(discovery.api_group_discovery_list(served, core=core, with_status=having))
-            + b"\n"
+        """Return the aggregated document, or 304 if the client has it already (recording 02)."""
+        body = encode_document(
+            discovery.api_group_discovery_list(
+                self._cluster.resources, core=core, with_status=self._cluster.with_status
+            )
         )
         tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
         headers = {"Etag": tag, "Vary": "Accept", "Cache-Control": "public"}
@@ -197,14 +214,15 @@ class _NonResourceUrls:
 
 
 async def _object_response(cluster: Cluster, request: web.Request, path: ResourcePath) -> Response:
-    """The answer to anything but a list or a watch."""
-    form = negotiate_object_form(request.headers.get("Accept", ""))  # refuses what can't be written
+    """Return the response to a request that is neither a list nor a watch."""
+    # Negotiation goes first: a write whose answer has no acceptable form isn't done.
+    form = negotiate_object_form(request.headers.get("Accept", ""))
     try:
         body = await request.read() if request.can_read_body else b""
     except web.HTTPRequestEntityTooLarge as error:
         raise statuses.body_too_large(BODY_LIMIT) from error
-    asked = ObjectRequest(request.method, path, request.query, request.content_type, body)
-    answered = handle_request(cluster, asked)
+    object_request = ObjectRequest(request.method, path, request.query, request.content_type, body)
+    response = handle_request(cluster, object_request)
     if request.method == "GET" and form == "metadata":
-        return document_response(partial_object_metadata(answered.body["metadata"]))
-    return Response(answered.raw, answered.status)
+        return document_response(partial_object_metadata(response.body["metadata"]))
+    return Response(response.raw, response.status)

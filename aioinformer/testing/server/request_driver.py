@@ -1,7 +1,7 @@
-"""A request on its way through a server, faults included: the waiting that ``FaultedRequest`` asks for.
+"""A request on its way through a server: the waits that faults and versions ask for.
 
-Shared by the two front ends: ``handlers`` sends over HTTP what gets through, ``list_watcher``
-yields it.
+The HTTP server and the list-watcher without sockets share this module. The HTTP server sends the
+bytes that ``RequestDriver`` yields, and the list-watcher yields them to the reflector.
 """
 
 from __future__ import annotations
@@ -21,33 +21,35 @@ from aioinformer.testing.faults.effects import (
 )
 from aioinformer.testing.faults.exchange import FaultedRequest
 from aioinformer.testing.server.clock import Clock
+from aioinformer.testing.wire import statuses
+from aioinformer.testing.wire.encoding import encode_error_event
 
 __all__ = ["RequestDriver", "split_chunks"]
 
 CHUNK_BYTES = 64 * 1024
-"""Bytes of a list at a time: an HTTP client reads about as much."""
+"""Bytes of a list that are sent at a time. An HTTP client reads about as much at once."""
 
 VERSION_WAIT_TIMEOUT = 3.0
-"""How long a server waits for a resourceVersion that isn't there yet (the watch cache's
+"""Seconds that a server waits for a resourceVersion that is not reached yet (the watch cache's
 ``blockTimeout``)."""
 
 
 class RequestDriver:
-    """One request. Its exchange is closed by whoever made it."""
+    """One request under faults. The code that made the ``FaultedRequest`` closes it."""
 
     def __init__(self, request: FaultedRequest, clock: Clock) -> None:
-        """Make the passage of an exchange, whose time is the clock's."""
+        """Make the driver of a request, with the clock for its waits."""
         self._request = request
         self._clock = clock
         self._wakeup = asyncio.Event()
         request.on_change = self._wakeup.set
 
     async def start_response(self) -> None:
-        """Return when the answer may begin.
+        """Return when the answer can begin.
 
         Raises:
-            ServerError: it is this error.
-            ConnectionFailed, ConnectionLost: there is none.
+            ServerError: the answer is this error.
+            ConnectionFailed, ConnectionLost: no answer is sent.
         """
         while True:
             match self._request.response_action(self._clock.now):
@@ -63,7 +65,7 @@ class RequestDriver:
                     raise ConnectionLost("the connection broke before the answer")
 
     async def wait_for_version(self, cluster: Cluster, version: int) -> None:
-        """Wait until the cluster has reached a version, though not for long."""
+        """Wait until the cluster has reached a version, at most ``VERSION_WAIT_TIMEOUT``."""
         if version <= cluster.resource_version:
             return
         reached = asyncio.Event()
@@ -71,7 +73,7 @@ class RequestDriver:
             await self._clock.until(reached, self._clock.now + VERSION_WAIT_TIMEOUT)
 
     async def transfer(self, chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-        """What gets through of a body, in the pieces in which it does.
+        """Yield the bytes of a body that the faults let pass, in the pieces of the faults.
 
         Raises:
             ConnectionLost: the connection broke.
@@ -82,9 +84,8 @@ class RequestDriver:
                 while part := await self._transfer_next(rest):
                     yield part
                     rest = rest[len(part) :]
-        await self._transfer_next(
-            b""
-        )  # a connection that has fallen silent doesn't say that it ends
+        # A stalled connection doesn't end, so the end of the body waits like its bytes.
+        await self._transfer_next(b"")
 
     async def _transfer_next(self, data: bytes) -> bytes:
         while True:
@@ -97,19 +98,27 @@ class RequestDriver:
                     raise ConnectionLost("the connection broke in the middle of the answer")
 
     async def watch_lines(self, watch: Watch) -> AsyncGenerator[bytes]:
-        """The lines of a watch as they come, until it ends; empty ones when the faults change.
+        """Yield the lines of a watch until the watch ends. The caller closes the watch.
 
-        The caller closes the watch.
+        Yields:
+            A line, or no bytes after each wait: then ``transfer`` looks at the faults, which may
+            have changed.
         """
-        exchange = self._request
+        request = self._request
         watch.on_ready = self._wakeup.set
-        watch.bookmark_delay = exchange.bookmark_delay
+        watch.bookmark_delay = request.bookmark_delay
         while not watch.ended:
             self._wakeup.clear()
+            if (end := request.watch_end()) is not None:
+                if end.status is not None:
+                    yield encode_error_event(statuses.status_document(end.status))
+                return
             lines = watch.take(self._clock.now)
             for line in lines:
-                if not exchange.drops_line(line):
+                if not request.drops_line(line):
                     yield line
+                    if request.repeats_line(line):
+                        yield line
             if not lines and not watch.ended:
                 await self._clock.until(self._wakeup, watch.next_deadline)
                 yield b""
@@ -123,7 +132,7 @@ class RequestDriver:
 
 
 async def split_chunks(body: bytes) -> AsyncGenerator[bytes]:
-    """A body in the pieces in which it is sent."""
+    """Yield a body in the pieces in which a server sends it."""
     for start in range(0, len(body), CHUNK_BYTES):
         yield body[start : start + CHUNK_BYTES]
-        await asyncio.sleep(0)  # a list of any size leaves the loop to others
+        await asyncio.sleep(0)  # other tasks run between the pieces of a long list

@@ -1,7 +1,8 @@
-"""Answers over HTTP: a whole body or a stream, and how either is sent.
+"""Responses over HTTP: a whole body or a stream, and the way in which each is sent.
 
-Here is everything about the bytes on the wire: length or chunks, compression, indentation, and a
-connection that is broken on purpose. What an answer says is decided before.
+The module decides everything about the bytes on the wire: length or chunks, compression,
+indentation, and a connection that is broken on purpose. The content of a response is decided
+before.
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ __all__ = [
 ]
 
 CONTENT_LENGTH_LIMIT = 2048
-"""Answers up to this size carry a Content-Length; longer ones are chunked (Go's net/http)."""
+"""Bodies up to this size have a Content-Length; longer ones are chunked (Go's net/http)."""
 GZIP_MIN_BYTES = 128 * 1024
-"""Answers from this size on are compressed for those who accept it (recording 55)."""
+"""Bodies from this size on are compressed for clients that accept gzip (recording 55)."""
+GZIP_LEVEL = 1
+"""The compression level of a real server."""
 
 _CACHE_HEADERS = {"Cache-Control": "no-cache, private"}
 _GZIP_HEADERS = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
@@ -43,21 +46,21 @@ _NOSNIFF_HEADERS = {"X-Content-Type-Options": "nosniff"}
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole answer."""
+    """A response with a whole body."""
 
     body: bytes
     status: int = 200
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     is_error: bool = False
-    """Whether it is a Status that says no."""
+    """True if the body is a Status of an error."""
 
 
 def document_response(body: Mapping[str, Any] | None, **headers: str) -> Response:
-    """An answer that is a document.
+    """Return the response with a document.
 
     Raises:
-        NotFound: there is none.
+        NotFound: the document is ``None``.
     """
     if body is None:
         raise statuses.page_not_found()
@@ -65,7 +68,7 @@ def document_response(body: Mapping[str, Any] | None, **headers: str) -> Respons
 
 
 def error_response(error: ServerError) -> Response:
-    """A refusal as the server words it: a Status, or plain text where that is what it sends."""
+    """Return the response for an error: a Status, or plain text for an unknown path."""
     status = error.status
     headers: dict[str, str] = {}
     if status.retry_after is not None:
@@ -74,9 +77,8 @@ def error_response(error: ServerError) -> Response:
         text = "text/plain; charset=utf-8"
         return Response(f"{status.message}\n".encode(), 404, text, headers | _NOSNIFF_HEADERS)
     if status.code == 403:
-        headers |= (
-            _NOSNIFF_HEADERS  # refused by a filter before the API's own code (recordings 25 and 40)
-        )
+        # A filter answers 403 before the code of the API runs (recordings 25 and 40).
+        headers |= _NOSNIFF_HEADERS
     body = encode_document(statuses.status_document(status))
     return Response(body, status.code, JSON, headers, is_error=True)
 
@@ -84,22 +86,20 @@ def error_response(error: ServerError) -> Response:
 async def send_response(
     request: web.Request, content: Response, driver: RequestDriver
 ) -> web.StreamResponse:
-    """Send an answer, as far as it gets through.
+    """Send a response, as far as the faults let it pass.
 
     Raises:
-        TransportError: not all of it did.
+        TransportError: a part of the response was not sent.
     """
-    body, headers = (
-        content.body,
-        {"Content-Type": content.content_type, **_CACHE_HEADERS, **content.headers},
-    )
-    # A Status for someone who didn't ask for plain JSON is written by other code, indented.
-    foreign = content.is_error and not accepts_plain(request.headers.get("Accept", ""))
-    pretty = foreign or wants_pretty(request.headers, request.query)
-    if content.content_type == JSON and pretty:
+    body = content.body
+    headers = {"Content-Type": content.content_type, **_CACHE_HEADERS, **content.headers}
+    # Other code of the server, which indents, writes a Status for clients that don't accept JSON.
+    indented = content.is_error and not accepts_plain(request.headers.get("Accept", ""))
+    indented = indented or wants_pretty(request.headers, request.query)
+    if content.content_type == JSON and indented:
         body = msgspec.json.format(body, indent=2)
     if len(body) > GZIP_MIN_BYTES and accepts_gzip(request.headers):
-        body = gzip.compress(body, compresslevel=1, mtime=0)  # level 1 is the server's
+        body = _compress(body)
         headers |= _GZIP_HEADERS
     response = web.StreamResponse(status=content.status, headers=headers)
     if len(body) > CONTENT_LENGTH_LIMIT:
@@ -112,16 +112,16 @@ async def send_response(
 async def stream_response(
     request: web.Request, lines: AsyncGenerator[bytes], driver: RequestDriver, *, gzipped: bool
 ) -> web.StreamResponse:
-    """Send lines as they come, each as one HTTP chunk; the head goes out at once.
+    """Send the head at once, then each line as an HTTP chunk when it comes.
 
     Args:
-        request: what is answered.
-        lines: the lines; an empty one sends nothing.
-        driver: the way they go.
-        gzipped: compress each as a gzip member of its own, as Kubernetes 1.37 does.
+        request: the request to answer.
+        lines: the lines. An empty one sends nothing.
+        driver: the driver of the request.
+        gzipped: True to compress each line as a gzip member of its own, as Kubernetes 1.37 does.
 
     Raises:
-        TransportError: they don't get through.
+        TransportError: a part of the response was not sent.
     """
     headers = {"Content-Type": JSON, **_CACHE_HEADERS, **(_GZIP_HEADERS if gzipped else {})}
     response = web.StreamResponse(headers=headers)
@@ -132,7 +132,11 @@ async def stream_response(
 
 async def _gzip_members(lines: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     async for line in lines:
-        yield gzip.compress(line, compresslevel=1, mtime=0) if line else b""
+        yield _compress(line) if line else b""
+
+
+def _compress(data: bytes) -> bytes:
+    return gzip.compress(data, compresslevel=GZIP_LEVEL, mtime=0)
 
 
 async def _write_parts(
@@ -146,12 +150,12 @@ async def _write_parts(
 
 
 def abort(request: web.Request) -> web.StreamResponse:
-    """Break a request's connection; the answer that is returned goes nowhere."""
+    """Break the connection of a request. The returned response is never sent."""
     transport = request.transport
     if transport is not None:
         connection = transport.get_extra_info("socket")
         if connection is not None:
-            # Without lingering the peer gets a reset, not a polite end.
+            # With SO_LINGER of 0 seconds the client gets a reset, not an orderly end.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         transport.abort()
     return web.Response(status=500)

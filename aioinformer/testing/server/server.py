@@ -1,11 +1,10 @@
 """``ApiServer``: a ``Cluster`` behind HTTP on a loopback port.
 
-For everything that speaks HTTP to Kubernetes: this library's client, kubernetes_asyncio, kubectl.
-It can be stopped and started again on its port, and its connections can be broken, as happens to
-a real one; the objects stay. What else may go wrong is switched on in its ``faults``. Nobody but
-this machine reaches it.
-
-Where connections come in: a listening socket that can be shut and opened again on its port.
+The server is for everything that speaks HTTP to Kubernetes: this library's client,
+kubernetes_asyncio, kubectl. It can be stopped and started again on its port, and its connections
+can be broken, as it happens to a real server; the objects stay. Other faults are switched on in
+``ApiServer.faults``. The server listens on the loopback interface alone, so no other machine
+reaches it.
 """
 
 from __future__ import annotations
@@ -36,17 +35,20 @@ __all__ = ["ApiServer", "ListeningSocket"]
 HOST = "127.0.0.1"
 
 ACCEPT_LOOP_TURNS = 5
-"""Turns of the loop in which asyncio makes a transport for a connection that it has accepted:
-a callback and a task that waits for two more callbacks."""
+"""Turns of the loop after which asyncio has made the transport of a connection that it accepted.
+asyncio needs a callback and a task that waits for two more callbacks."""
+
+SHUTDOWN_TIMEOUT = 2.0
+"""Seconds that handlers have to end. Their connections are broken before, so they end at once."""
 
 
 class ListeningSocket:
-    """Lets connections in to an HTTP server, on the loopback."""
+    """A listening socket on the loopback that can stop and resume accepting connections."""
 
     def __init__(self, server: web.Server, tls: ssl.SSLContext | None) -> None:
-        """Make a door that was never open."""
+        """Make a socket that doesn't listen yet."""
         self.port = 0
-        """Where it is; 0 before it is open for the first time."""
+        """The port; 0 before the first ``listen``."""
         self._server = server
         self._tls = tls
         self._socket: socket.socket | None = None
@@ -54,7 +56,7 @@ class ListeningSocket:
         self._resume_task: asyncio.Task[None] | None = None
 
     async def listen(self, port: int) -> None:
-        """Listen on a port; on a free one if it is 0.
+        """Listen on a port; on a free one if ``port`` is 0.
 
         Raises:
             OSError: the port is taken.
@@ -70,7 +72,7 @@ class ListeningSocket:
         await self._asyncio_server.start_serving()
 
     def stop_accepting(self) -> None:
-        """Refuse connections from now on. Those that are open stay."""
+        """Refuse new connections. Open connections stay."""
         if self._resume_task is not None:
             self._resume_task.cancel()
             self._resume_task = None
@@ -79,40 +81,42 @@ class ListeningSocket:
         if listening is None:
             return
         asyncio.get_running_loop().remove_reader(listening)
-        with contextlib.suppress(OSError):  # some systems don't know this of a listening socket
+        with contextlib.suppress(OSError):  # some systems can't shut down a listening socket
             listening.shutdown(socket.SHUT_RDWR)
         _close_after_turns(accepting or listening, ACCEPT_LOOP_TURNS)
 
     def resume_accepting(self) -> None:
-        """Let connections in again: the operating system does at once, the loop in its turn."""
+        """Accept connections again.
+
+        The operating system accepts them at once, the event loop at its next turn.
+        """
         if self._socket is None:
             self._socket = socket.create_server((HOST, self.port))
             self._resume_task = asyncio.create_task(self._start_serving(self._socket))
 
     async def close(self) -> None:
-        """Shut it for good; return when every connection that was coming in has come."""
+        """Stop accepting; return when all connections that were accepted have their transports."""
         self.stop_accepting()
         for _ in range(ACCEPT_LOOP_TURNS + 1):
             await asyncio.sleep(0)
 
     def __repr__(self) -> str:
-        return f"<ListeningSocket {HOST}:{self.port} {'shut' if self._socket is None else 'open'}>"
+        return (
+            f"<ListeningSocket {HOST}:{self.port} {'closed' if self._socket is None else 'open'}>"
+        )
 
 
 def _close_after_turns(closing: asyncio.AbstractServer | socket.socket, turns: int) -> None:
-    """Let connections that are coming in come into being first.
+    """Close a server or socket after some turns of the loop.
 
-    asyncio forgets one that it has accepted but not made a transport for when its server is
-    closed: the client would wait on it for ever.
+    When a server is closed, asyncio drops connections that it has accepted but has no transport
+    for yet, and their clients would wait for ever. The turns give asyncio the time to make those
+    transports.
     """
     if turns:
         asyncio.get_running_loop().call_soon(_close_after_turns, closing, turns - 1)
     else:
         closing.close()
-
-
-SHUTDOWN_TIMEOUT = 2.0
-"""How long handlers may take to end. Their connections are gone by then, so they end at once."""
 
 
 class ApiServer:
@@ -124,7 +128,7 @@ class ApiServer:
             server.cluster.create("pods", {"metadata": {"name": "web-0"}})
             ...  # use server.url, or server.kubeconfig(tmp_path / "config")
             with server.faults.status(503, verb="list"):
-                ...  # see what your program does
+                ...  # check your program
     """
 
     def __init__(
@@ -137,21 +141,21 @@ class ApiServer:
         faults: Faults | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Make a server that isn't running yet.
+        """Make a server that is not running yet.
 
         Args:
-            cluster: what it serves; by default an empty one, which stamps objects with the real
-                time (a ``Cluster()`` that the program makes doesn't, and is the same each time).
-            port: where; 0 for a free one, which is kept over restarts.
+            cluster: the cluster to serve; by default an empty one that stamps objects with the
+                real time. (A ``Cluster()`` of the program doesn't, and is the same in each run.)
+            port: the port; 0 for a free one, which the server keeps over restarts.
             tls: serve HTTPS with this context, which has a certificate for 127.0.0.1.
             token: the bearer token that every request must show; none is needed by default.
-            faults: what goes wrong; nothing at first.
-            clock: its time; the event loop's by default. With a ``ManualClock`` minutes pass when
-                a test says so.
+            faults: the switches for faults; new ones by default.
+            clock: the time of the server; the event loop's by default. With a ``ManualClock`` a
+                test advances the time.
         """
         self.cluster = cluster if cluster is not None else Cluster(clock=_now)
         self.faults = faults if faults is not None else Faults()
-        """What goes wrong, and how to make it so."""
+        """The switches for faults of this server."""
         self._clock: Clock = clock if clock is not None else LoopClock()
         self._port = port
         self._tls = tls
@@ -162,82 +166,87 @@ class ApiServer:
 
     @property
     def running(self) -> bool:
-        """Whether it can be reached."""
+        """True if the server is running."""
         return self._runner is not None
 
     @property
     def url(self) -> str:
-        """Its address, without a slash at the end.
+        """The address of the server, without a slash at the end.
 
         Raises:
-            NotRunning: it has no port yet: it was made without one and never started.
+            NotRunning: the server was made without a port and never started.
         """
         if not self._port:
             raise NotRunning("the server has no port before its first start")
         return f"{'https' if self._tls else 'http'}://{HOST}:{self._port}"
 
     async def start(self) -> None:
-        """Listen. On the port of before, if it ran before; nothing if it runs.
+        """Listen, on the same port as before if the server ran before.
+
+        Starting a running server has no effect.
 
         Raises:
             OSError: the port is taken.
         """
         if self._runner is not None:
             return
-        requests = make_application(
-            self.cluster, faults=self.faults, clock=self._clock, token=self._token
-        )
-        runner = web.AppRunner(
-            requests,
-            access_log=None,
-            handler_cancellation=True,  # a watch ends when its client goes
-            shutdown_timeout=SHUTDOWN_TIMEOUT,
-        )
+        runner = self._make_runner()
         await runner.setup()
-        server = runner.server
-        if server is None:
+        if runner.server is None:
             raise NotRunning("aiohttp made no server")
-        door = ListeningSocket(server, self._tls)
+        listening = ListeningSocket(runner.server, self._tls)
         try:
-            await door.listen(self._port)
+            await listening.listen(self._port)
         except OSError:
             await runner.cleanup()
             raise
-        self._runner, self._listening_socket, self._port = runner, door, door.port
+        self._runner, self._listening_socket, self._port = runner, listening, listening.port
         self._stop_observing = self.faults.observe(self._apply_refusal)
         self._apply_refusal()
 
+    def _make_runner(self) -> web.AppRunner:
+        application = make_application(
+            self.cluster, faults=self.faults, clock=self._clock, token=self._token
+        )
+        return web.AppRunner(
+            application,
+            access_log=None,
+            handler_cancellation=True,  # a watch ends when its client disconnects
+            shutdown_timeout=SHUTDOWN_TIMEOUT,
+        )
+
     def _apply_refusal(self) -> None:
-        """Refuse connections, or don't, as the faults say."""
-        if self._listening_socket is not None:
-            (
-                self._listening_socket.stop_accepting
-                if self.faults.refusing
-                else self._listening_socket.resume_accepting
-            )()
+        """Refuse or accept connections, according to the faults."""
+        listening = self._listening_socket
+        if listening is None:
+            return
+        if self.faults.refusing:
+            listening.stop_accepting()
+        else:
+            listening.resume_accepting()
 
     async def stop(self) -> None:
-        """Stop as a crash does: break every connection, refuse new ones. The objects stay."""
+        """Stop like a crash: break every connection, refuse new ones. The objects stay."""
         runner, self._runner = self._runner, None
         if self._stop_observing is not None:
             self._stop_observing()
             self._stop_observing = None
-        door, self._listening_socket = self._listening_socket, None
-        if door is not None:
-            await door.close()
+        listening, self._listening_socket = self._listening_socket, None
+        if listening is not None:
+            await listening.close()
         if runner is not None:
             _abort_connections(runner)
             await runner.cleanup()
 
     async def restart(self, *, state: Snapshot | None = None, lose_data: bool = False) -> None:
-        """Crash and come back on the same port, as a process that is started again.
+        """Stop like a crash and start again on the same port, as a new process.
 
-        It has forgotten what happened before: watches from older versions are answered with 410.
+        The new process has no history: watches from older versions are answered with 410.
 
         Args:
-            state: come back with this one, as from a backup: objects *and* resourceVersion go
-                back to what they were.
-            lose_data: come back with nothing at all.
+            state: a snapshot to start from, as from a backup: objects *and* resourceVersion are
+                those of the snapshot.
+            lose_data: True to start with an empty cluster.
         """
         await self.stop()
         if state is not None or lose_data:
@@ -246,23 +255,23 @@ class ApiServer:
         await self.start()
 
     def drop_connections(self) -> None:
-        """Break every connection in the middle of whatever it is doing, and go on serving."""
+        """Break every connection at once, also in the middle of an answer, and go on serving."""
         if self._runner is not None:
             _abort_connections(self._runner)
 
     def kubeconfig(self, path: Path, *, certificate_authority: Path | None = None) -> Path:
-        """Write a kubeconfig for this server, readable by its owner alone.
+        """Write a kubeconfig for this server that only the owner of the file can read.
 
         Args:
             path: the file to write.
-            certificate_authority: what signed the server's certificate; without it, clients of
-                an HTTPS server are told to trust any.
+            certificate_authority: the certificate that signed the server's. Without it, the
+                kubeconfig of an HTTPS server tells clients to trust any certificate.
 
         Returns:
             The path.
 
         Raises:
-            NotRunning: it has no port yet.
+            NotRunning: the server has no port yet.
         """
         cluster: dict[str, Any] = {"server": self.url}
         if certificate_authority is not None:

@@ -1,31 +1,21 @@
 """A ``Cluster`` in the place of a client: lists, watches and writes without sockets.
 
-For informers under simulated time, and for tests that shouldn't need a port. Time is the event
-loop's unless another clock is given. Faults are those of ``Faults``, as far as they can be told
-without a socket: what breaks a connection there is a ``TransportError`` here.
-
-Requests of writers to a ``Cluster``, without sockets: what ``ClusterSource.writer`` sends with.
-
-Faults concern them as they do requests over HTTP, verb by verb: what is refused or answered with an
-error was not done, what breaks in the answer was. Time is the event loop's, or that of another
-clock.
+Informers under simulated time and tests without a port use this source. Time is the event loop's
+unless another clock is given. Faults concern requests here as they do requests over HTTP, as far
+as a fault is visible without a socket: a broken connection is a ``TransportError``. A write that
+is refused or answered with an error was not done; a write whose answer broke was done.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from aioinformer._client.api.resource_writer import ClientWriter
-from aioinformer._client.api.scheduler import (
-    Permit,
-    ReflectorLane,
-    RequestScheduler,
-    ScheduledStream,
-)
+from aioinformer._client.api.scheduler import ReflectorLane, RequestScheduler
 from aioinformer._client.http.request import Timeouts
 from aioinformer._core.listwatch.requests import (
     DiscoveryRequest,
@@ -48,60 +38,22 @@ from aioinformer.testing.wire.urls import ResourcePath
 
 __all__ = ["ClusterListerWatcher", "ClusterSender", "ClusterSource"]
 
-
 REQUEST_TIMEOUT = Timeouts().silence
-"""What a request may take, by the event loop's time: as long as a client waits for a first byte."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterSender:
-    """Sends the requests of writers to a cluster."""
-
-    cluster: Cluster
-    faults: Faults
-    clock: Clock
-
-    async def send(self, request: WriteRequest) -> bytes:
-        """Send one; the body of the answer, if it was done.
-
-        Raises:
-            ServerError: it was refused.
-            TransportError: there is no answer, or not all of it. Whether it was done is unknown.
-        """
-        try:
-            async with asyncio.timeout(REQUEST_TIMEOUT):
-                return await self._process(request)
-        except TimeoutError as error:
-            said = f"{request.method} {request.path}: no answer in {REQUEST_TIMEOUT:g} s"
-            raise RequestTimedOut(said, phase="write") from error
-        except FetchError as error:
-            error.phase = "write"
-            raise
-
-    async def _process(self, request: WriteRequest) -> bytes:
-        cluster = self.cluster
-        target = ResourcePath.parse(request.path, cluster.resources, cluster.with_status)
-        verb = WRITE_VERBS.get(request.method, "get")
-        with FaultedRequest(self.faults, verb, target.resource, target.namespace) as exchange:
-            passage = RequestDriver(exchange, self.clock)
-            await passage.start_response()
-            asked = ObjectRequest(
-                request.method, target, request.query, request.content_type, request.body
-            )
-            done = handle_request(cluster, asked).raw
-            return b"".join([chunk async for chunk in passage.transfer(split_chunks(done))])
+"""Seconds that a write can take, by the event loop's time: the time in which a client expects the
+first byte of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSource:
-    """Gives informers a cluster to list and watch: ``SharedInformerFactory(ClusterSource(c))``."""
+    """A cluster that informers list and watch: ``SharedInformerFactory(ClusterSource(c))``."""
 
     cluster: Cluster
     faults: Faults = field(default_factory=Faults)
-    """What goes wrong, for all that come from here."""
+    """The faults that concern all requests of this source."""
     clock: Clock = field(default_factory=LoopClock)
     traffic: RequestScheduler = field(default_factory=RequestScheduler)
-    """How those who come from here take turns, as with a client. By the event loop's time."""
+    """The limits that all requests of this source share, as with a client. They use the event
+    loop's time."""
 
     def lister_watcher(
         self,
@@ -111,35 +63,32 @@ class ClusterSource:
         labels: str = "",
         fields: str = "",
     ) -> ClusterListerWatcher:
-        """What lists and watches one selection of a resource.
+        """Return the lister-watcher of one selection of a resource.
 
         Args:
-            resource: of what, as a ``Resource`` or the name of a built-in one; it need not be
-                served yet.
-            namespace: where; ``None`` for everywhere.
+            resource: the resource. The cluster need not serve it yet.
+            namespace: the namespace; ``None`` for all.
             labels: a label selector.
             fields: a field selector.
         """
         lane = self.traffic.create_lane()
-        return ClusterListerWatcher(
-            self.cluster, resource, namespace, labels, fields, self.faults, self.clock, lane
-        )
+        return ClusterListerWatcher(self, resource, namespace, labels, fields, lane)
 
     def api(self, resource: str | Resource, *, namespace: str | None = None) -> ClientWriter:
         """Return a ``ResourceWriter``, which reads and writes single objects of a resource.
 
-        A request without an answer fails after 75 s of the event loop's, as a client's does.
+        A request without an answer fails after 75 s of the event loop's time, as a client's does.
 
         Args:
-            resource: of what, as a ``Resource`` or the name of a built-in one; it need not be
-                served yet.
-            namespace: where; by default each key and object says it.
+            resource: a ``Resource``, or the name of a built-in one. The cluster need not serve it
+                yet.
+            namespace: the namespace; by default that of each key or object.
 
         Raises:
             UnknownResource: no built-in resource has that name.
             ValueError: a namespace for a cluster-scoped resource, or one that is no DNS label.
         """
-        sender = ClusterSender(self.cluster, self.faults, self.clock)
+        sender = ClusterSender(self)
         return ClientWriter(WriteRequestBuilder(resolve_built_in(resource), namespace), sender.send)
 
     writer = api
@@ -147,95 +96,143 @@ class ClusterSource:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterListerWatcher:
-    """Lists and watches one selection of a resource."""
+class ClusterSender:
+    """The sender of a writer's requests to a cluster."""
 
-    cluster: Cluster
+    source: ClusterSource
+
+    async def send(self, request: WriteRequest) -> bytes:
+        """Send a request; return the body of the answer if the request was done.
+
+        Raises:
+            ServerError: the server answered with an error.
+            TransportError: the answer is missing or incomplete. The request may have been done.
+        """
+        try:
+            async with asyncio.timeout(REQUEST_TIMEOUT):
+                return await self._process(request)
+        except TimeoutError as error:
+            message = f"{request.method} {request.path}: no answer in {REQUEST_TIMEOUT:g} s"
+            raise RequestTimedOut(message, phase="write") from error
+        except FetchError as error:
+            error.phase = "write"
+            raise
+
+    async def _process(self, request: WriteRequest) -> bytes:
+        source, cluster = self.source, self.source.cluster
+        path = ResourcePath.parse(request.path, cluster.resources, cluster.with_status)
+        verb = WRITE_VERBS.get(request.method, "get")
+        with FaultedRequest(source.faults, verb, path.resource, path.namespace) as faulted:
+            driver = RequestDriver(faulted, source.clock)
+            await driver.start_response()
+            object_request = ObjectRequest(
+                request.method, path, request.query, request.content_type, request.body
+            )
+            answer = handle_request(cluster, object_request).raw
+            return b"".join([chunk async for chunk in driver.transfer(split_chunks(answer))])
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterListerWatcher:
+    """The lists and watches of one selection of a resource."""
+
+    source: ClusterSource
     resource: Resource
     namespace: str | None = None
     labels: str = ""
     fields: str = ""
-    faults: Faults = field(default_factory=Faults)
-    clock: Clock = field(default_factory=LoopClock)
     lane: ReflectorLane = field(default_factory=lambda: RequestScheduler().create_lane())
-    """Where its requests wait for their turn; by default nobody else is there."""
+    """The lane in which the requests wait for their turn; by default no other request is there."""
     watch_lists: bool = True
-    """Whether it may be asked for a WatchList; what the cluster says to that is its features'."""
+    """True if the reflector can ask for a WatchList. The cluster's features decide the answer."""
 
     @asynccontextmanager
-    async def list(self, request: ListRequest) -> AsyncGenerator[ScheduledStream]:
-        """The bytes of a page.
+    async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """Yield the bytes of a page.
 
         Raises:
-            ServerError: on entering, what the server answers instead; its phase is ``list``.
-            TransportError: there is no answer, or not all of it.
+            ServerError: the server answers with an error; raised on entering, with phase ``list``.
+            TransportError: the answer is missing or incomplete.
         """
         query = request.query() | self._selector_params()
-        async with self._drive_request("list", request) as (turn, passage):
-            await self._start_response(passage, query)
-            body = queries.list_page(self.cluster, self.resource, self.namespace, query)
-            async with aclosing(passage.transfer(split_chunks(body))) as chunks:
-                yield turn.open_stream(chunks)
+        async with self._drive_request("list", request) as driver:
+            await self._start_response(driver, query)
+            body = queries.list_page(self.source.cluster, self.resource, self.namespace, query)
+            async with aclosing(driver.transfer(split_chunks(body))) as chunks:
+                self.lane.record_response()
+                yield chunks
 
     @asynccontextmanager
-    async def watch(self, request: WatchRequest) -> AsyncGenerator[ScheduledStream]:
-        """The bytes of a stream of events, until it ends or the context is left.
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """Yield the bytes of a stream of events. Leaving the context ends the stream.
 
         Raises:
-            ServerError: on entering, what the server answers instead; its phase is ``watch``.
-            TransportError: there is no answer, or it breaks off.
+            ServerError: the server answers with an error; raised on entering, with phase ``watch``.
+            TransportError: the answer is missing or breaks off.
         """
         query = request.query() | self._selector_params()
-        async with self._drive_request("watch", request) as (turn, passage):
-            await self._start_response(passage, query)
+        async with self._drive_request("watch", request) as driver:
+            await self._start_response(driver, query)
             watch = queries.start_watch(
-                self.cluster, self.resource, self.namespace, query, now=self.clock.now
+                self.source.cluster,
+                self.resource,
+                self.namespace,
+                query,
+                now=self.source.clock.now,
             )
             try:
-                async with aclosing(passage.transfer(passage.watch_lines(watch))) as lines:
-                    yield turn.open_stream(lines)
+                async with aclosing(driver.transfer(driver.watch_lines(watch))) as lines:
+                    self.lane.record_response()
+                    yield lines
             finally:
                 watch.close()
 
-    async def discover(self) -> Resource | None:
-        """The resource as the cluster serves it now, when it is its turn; in another version, if
-        it has only that.
+    def release_list_slot(self) -> None:
+        """Let another informer begin: the initial list of the open WatchList is complete."""
+        self.lane.release_list_slot()
 
-        ``None`` if it has neither. Faults concern it as a ``get`` of no resource, as they do the
-        discovery documents of ``ApiServer``.
+    async def discover(self) -> Resource | None:
+        """Return the resource as the cluster serves it now, in another version if need be.
+
+        Faults concern this request as a ``get`` of no resource, as they concern the discovery
+        documents of ``ApiServer``.
+
+        Returns:
+            The resource, or ``None`` if the cluster serves it in no version.
 
         Raises:
-            ServerError: what the server answers instead; its phase is ``discovery``.
-            TransportError: there is no answer.
+            ServerError: the server answers with an error; its phase is ``discovery``.
+            TransportError: the answer is missing.
         """
         async with self.lane.acquire(DiscoveryRequest()):
-            with FaultedRequest(self.faults, "get", None) as exchange:
+            with FaultedRequest(self.source.faults, "get", None) as faulted:
                 try:
-                    await RequestDriver(exchange, self.clock).start_response()
+                    await RequestDriver(faulted, self.source.clock).start_response()
                 except FetchError as error:
                     error.phase = "discovery"
                     raise
-        return discovery.find_served(self.cluster.resources, self.resource)
+        return discovery.find_served(self.source.cluster.resources, self.resource)
 
     def with_resource(self, resource: Resource) -> ClusterListerWatcher:
-        """The same of the resource in another version."""
+        """Return the same selection of the resource in another version."""
         return replace(self, resource=resource)
 
     @asynccontextmanager
     async def _drive_request(
         self, verb: Literal["list", "watch"], request: Request
-    ) -> AsyncGenerator[tuple[Permit, RequestDriver]]:
-        async with self.lane.acquire(request) as turn:
-            with FaultedRequest(self.faults, verb, self.resource, self.namespace) as exchange:
+    ) -> AsyncGenerator[RequestDriver]:
+        source = self.source
+        async with self.lane.acquire(request):
+            with FaultedRequest(source.faults, verb, self.resource, self.namespace) as faulted:
                 try:
-                    yield turn, RequestDriver(exchange, self.clock)
+                    yield RequestDriver(faulted, source.clock)
                 except FetchError as error:
                     error.phase = verb
                     raise
 
     async def _start_response(self, driver: RequestDriver, query: Mapping[str, str]) -> None:
         await driver.start_response()
-        await driver.wait_for_version(self.cluster, queries.required_version(query))
+        await driver.wait_for_version(self.source.cluster, queries.required_version(query))
 
     def _selector_params(self) -> dict[str, str]:
         selectors = {"labelSelector": self.labels, "fieldSelector": self.fields}

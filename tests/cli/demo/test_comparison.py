@@ -23,7 +23,7 @@ def test_equal_is_said_with_the_number_of_objects() -> None:
 
     assert verdict.equal
     assert str(verdict) == (
-        "cache equals the server: 2 objects, every body; the handler heard the same"
+        "cache equals the server: 2 objects, every body; the handler received the same"
     )
 
 
@@ -53,4 +53,4 @@ def test_what_a_handler_missed_is_named() -> None:
     verdict = compare_cache(served(A, B), [A, B], {A.key: "6", B.key: "7"})
 
     assert not verdict.equal
-    assert str(verdict) == "the handler heard something ELSE: shop/a"
+    assert str(verdict) == "the handler received something ELSE: shop/a"

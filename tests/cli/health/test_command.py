@@ -168,7 +168,7 @@ async def test_who_may_not_read_the_version_is_told_so_and_no_more(server: ApiSe
         async with Client(server.url, token="secret-1") as client:
             await check_server(client, report, timeout=5)
 
-    assert (report.version, report.latency) == ("(version not to be read)", None)
+    assert (report.version, report.latency) == ("(version not readable)", None)
 
 
 # -- how it is told ----------------------------------------------------------------------------

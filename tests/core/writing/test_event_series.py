@@ -121,7 +121,7 @@ def test_an_event_that_has_expired_on_the_server_is_told_whole() -> None:
     server = Server()
     (entry,) = server.aggregation.observe(event(), SECOND, 1.0)
     server.send([entry])
-    entry.add_occurrence(2 * SECOND, 2.0)
+    entry.add_record(2 * SECOND, 2.0)
     entry.record_deleted()
     draft = entry.pending_event(REPORTER)
     assert draft is not None

@@ -116,9 +116,9 @@ def test_a_body_shows_in_no_repr() -> None:
 @pytest.mark.parametrize(
     ("writes", "key", "said"),
     [
-        (ANYWHERE, "web-0", "in which namespace?"),
+        (ANYWHERE, "web-0", "the namespace is missing"),
         (IN_WEB, "shop/web-0", "this writer is for the namespace 'web'"),
-        (IN_WEB, "", "found by its name"),
+        (IN_WEB, "", "identified by its name"),
         (IN_WEB, "a/b/c", "'namespace/name' or 'name'"),
         (IN_WEB, "..", "one URL segment"),
         (CLUSTER, "web/node-1", "cluster-scoped"),
@@ -136,9 +136,9 @@ def test_a_key_that_leads_nowhere_is_refused(
     ("obj", "said"),
     [
         ({}, "needs metadata"),
-        ({"metadata": {}}, "found by metadata.name"),
+        ({"metadata": {}}, "identified by metadata.name"),
         ({"metadata": {"name": 5}}, "metadata.name is a string"),
-        ({"kind": "Node", **WEB_0}, "whose kind is 'Pod': this object's is 'Node'"),
+        ({"kind": "Node", **WEB_0}, "whose kind is 'Pod'; the object's kind is 'Node'"),
         ({"apiVersion": "v2", **WEB_0}, "whose apiVersion is 'v1'"),
         ({"metadata": {"name": "a", "namespace": "shop"}}, "make one for 'shop'"),
         ({**WEB_0, "data": object()}, "can't be sent as JSON"),
@@ -190,7 +190,7 @@ def test_what_is_no_object_is_refused_by_name(given: Any) -> None:
 
 @pytest.mark.parametrize("key", [None, 5, ("web", "web-0")])
 def test_what_is_no_key_is_refused_by_name(key: Any) -> None:
-    with pytest.raises(UsageError, match="a Pod is found by an ObjectKey or a str, not by"):
+    with pytest.raises(UsageError, match="a Pod is identified by an ObjectKey or a str, not by"):
         IN_WEB.get(key)
 
 
@@ -232,6 +232,6 @@ def test_a_deletion_is_answered_by_what_is_left_or_by_nothing() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"metadata":{}}', b"<html>"])
 def test_an_answer_without_an_object_is_an_error(body: bytes) -> None:
-    with pytest.raises(ProtocolError, match=r"pods: the answer is no object") as caught:
+    with pytest.raises(ProtocolError, match=r"pods: the answer is not an object") as caught:
         IN_WEB.decode_deleted(body)
     assert caught.value.phase == "write"
