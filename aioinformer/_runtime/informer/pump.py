@@ -125,7 +125,7 @@ class Pump:
     def listener_read_by(self, task: asyncio.Task[Any] | None) -> Listener | None:
         """Whom ``task`` reads of those that the pump may be waiting for."""
         for listener in self.listeners:
-            if listener.blocks and listener.consumer is not None and listener.consumer() is task:
+            if listener.mailbox.overflow.blocks and listener.consumer is not None and listener.consumer() is task:
                 return listener
         return None
 
