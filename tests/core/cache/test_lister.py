@@ -91,7 +91,7 @@ def test_a_name_alone_is_enough_for_a_cluster_scoped_resource() -> None:
 
 
 def test_a_name_alone_does_not_say_which_of_many_namespaces() -> None:
-    with pytest.raises(UsageError, match=r"which pod 'a'.*namespace="):
+    with pytest.raises(UsageError, match=r"the name 'a' alone is ambiguous.*namespace="):
         pods().get("a")
 
 
