@@ -89,8 +89,8 @@ USER_ERRORS = (
         no_file,
         ConfigurationError,
         2,
-        "kubeconfig {file} does not exist: is the path right? Without one, $KUBECONFIG and "
-        "~/.kube/config are looked at",
+        "kubeconfig {file} does not exist: is the path right? Without a path, $KUBECONFIG "
+        "and ~/.kube/config are used",
     ),
     UserError(
         "unknown context",
@@ -274,7 +274,7 @@ USER_ERRORS = (
         invalid_port,
         ConfigurationError,
         2,
-        "{file}: context 'main': the port of 'https://127.0.0.1:99999' is no number from 1 to "
+        "{file}: context 'main': the port of 'https://127.0.0.1:99999' is not a number from 1 to "
         "65535",
     ),
     UserError(
@@ -283,8 +283,8 @@ USER_ERRORS = (
         ConfigurationError,
         2,
         "{file}: context 'main': a certificate or its key can't be used: {address}; authority, "
-        "client certificate and key must each be whole, in PEM (-----BEGIN ...), and the key that "
-        "of the certificate: get a fresh kubeconfig, or look at the files that it names",
+        "client certificate and key must each be complete PEM (-----BEGIN ...), and the key must "
+        "belong to the certificate: get a fresh kubeconfig, or check the files that it names",
     ),
     UserError(
         "unauthorized",
