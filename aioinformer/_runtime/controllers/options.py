@@ -59,7 +59,7 @@ class ControllerOptions:
 
 
 def resolve_alias(default: T, **given: T | None) -> T:
-    """Return the value of an argument that has two names, of which the first is preferred.
+    """Return the value of an argument that has two names, given as ``name=value, alias=value``.
 
     Raises:
         TypeError: both are given.
