@@ -36,7 +36,7 @@ from prometheus_client.core import (
 )
 
 from aioinformer._core.controllers.queue_items import QueueStatistics, ReadQueue
-from aioinformer._core.instrumentation import Levels, ReadLevels
+from aioinformer._core.instrumentation import Levels, Metrics, ReadLevels
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters._totals import (
     HANDLER_SECONDS,
@@ -67,7 +67,7 @@ MULTIPROCESS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 files of several processes are added up."""
 
 
-class PrometheusMetrics:
+class PrometheusMetrics(Metrics):
     """``Metrics`` that Prometheus can scrape, named ``aioinformer_...``.
 
     Make one for each registry, and share it among all factories and event loops of the process.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aioinformer._core.listwatch.backoff import Backoff, BackoffPolicy
-from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import AnyRequest, DiscoveryRequest, WatchRequest
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
 from aioinformer._core.listwatch.transitions import Phase
@@ -33,10 +33,20 @@ def watching_state(rv: str = "10", *, page_size: int = 0) -> ListWatchState:
 
 
 def advance(
-    state: ListWatchState, outcome: Outcome, *, now: float = 0.0, retry_after: float | None = None
+    state: ListWatchState,
+    end: Outcome | RequestEnd,
+    *,
+    now: float = 0.0,
+    retry_after: float | None = None,
 ) -> ScheduledRequest:
-    """What comes next."""
+    """Return the next request."""
+    outcome = end.outcome if isinstance(end, RequestEnd) else end
     return state.advance(outcome, now=now, jitter=0.5, retry_after=retry_after)
+
+
+def observe(state: ListWatchState, resource_version: str) -> None:
+    """Let a change of this version arrive."""
+    state.record_watch_data(resource_version, now=0.0)
 
 
 def watchlist_state(rv: str = "") -> ListWatchState:
@@ -44,7 +54,7 @@ def watchlist_state(rv: str = "") -> ListWatchState:
     cursor = ListWatchState(backoff=Backoff(NO_JITTER), watch_list=True)
     cursor.begin(now=0.0, jitter=0.5)
     if rv:
-        cursor.complete_initial_list(rv)
+        cursor.complete_initial_list(rv, 0.0)
         advance(cursor, Outcome.ERROR_EVENT)
         cursor.backoff.failures = 0
     return cursor

@@ -33,7 +33,7 @@ def test_the_planted_bug_is_found_and_shrunk(tmp_path: Path) -> None:
 
 
 def test_the_printed_line_repeats_it(tmp_path: Path) -> None:
-    with pytest.raises(SimulationFailed, match="team-3"):
+    with pytest.raises(SimulationFailed, match="team-5"):
         run_sections(tmp_path, *BUG, "The report")
 
 

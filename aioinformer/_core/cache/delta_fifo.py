@@ -77,12 +77,21 @@ class DeltaFIFO:
         self.push(Delta("Deleted", obj))
 
     def push(self, delta: Delta) -> None:
-        """Queue a change, unless it is a deletion that says nothing new."""
-        obj = delta.obj
-        if delta.kind == "Deleted" and not self._is_new_deletion(obj.key):
-            return
-        self._entries.append(delta)
-        self._bytes += len(obj.raw) or size_of(obj)
+        """Queue a change, unless it is a redundant deletion."""
+        self.extend((delta,))
+
+    def extend(self, entries: Sequence[Delta | Bookmark]) -> None:
+        """Queue changes and bookmarks in their order, except for redundant deletions."""
+        append = self._entries.append
+        for entry in entries:
+            if isinstance(entry, Bookmark):
+                self.bookmark(entry.resource_version)
+                continue
+            obj = entry.obj
+            if entry.kind == "Deleted" and not self._is_new_deletion(obj.key):
+                continue
+            append(entry)
+            self._bytes += len(obj.raw) or size_of(obj)
 
     def replace(
         self,

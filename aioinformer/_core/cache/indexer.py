@@ -24,7 +24,7 @@ from typing import Any, cast
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import DICT_RESIZE_POINTS, CacheState, Index, IndexFunction
 from aioinformer._core.callables import check_not_async
-from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced
+from aioinformer._core.objects.deltas import Bookmark, Compare, Delta, Replaced
 from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.kube_object import (
     Added,
@@ -304,7 +304,7 @@ class StagedReplacement:
         """Stage ``replaced`` in the empty ``staged``, beside what ``indexer`` holds."""
         self._indexer = indexer
         self._replaced = replaced
-        self._is_same = is_same_content if replaced.rewound else indexer.same
+        self._is_same = is_same_content if replaced.compare is Compare.BY_CONTENT else indexer.same
         self._old = indexer.state
         self._new = staged
         self._new.resource_version = replaced.resource_version

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NoReturn, TypeAlias
 
 from aioinformer._core.cache.indexer import Indexer
@@ -28,7 +28,8 @@ from aioinformer._core.listwatch.outcomes import classify
 from aioinformer._core.listwatch.requests import ListRequest
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.informer.waiters import CacheWaiters
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SharedSlot
+from aioinformer._runtime.reflector.list_reader import read_page
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.errors import CacheDiffers, Expired, FetchError, NotSynced, ProtocolError
 
@@ -124,18 +125,14 @@ async def _read_page(
 ) -> str:
     """Show one page; the token for the next one."""
     decoder = ListDecoder(source.resource, managed_fields=managed_fields)
-    pace = TimeSlice()
-    async with source.list(request) as chunks:
-        async for chunk in chunks:
-            for obj in decoder.feed(chunk):
-                add_object(obj)
-                await pace.maybe_yield()  # each of them: to compare contents opens two bodies
-            await pace.maybe_yield()
-        rest, frame = decoder.close()
-        for obj in rest:
+
+    def take(objects: Iterable[KubeObject]) -> None:
+        for obj in objects:
             add_object(obj)
-        if not frame.continue_token and isinstance(chunks, SharedSlot):
-            chunks.release()
+
+    async with source.list(request) as chunks:
+        # Singly, because the comparison of contents opens two bodies per object.
+        frame = await read_page(chunks, decoder, take, singly=True)
     if frame.resource_version != request.resource_version:
         raise ProtocolError(
             f"{source.resource} were listed at resourceVersion {frame.resource_version}, and not "
@@ -168,12 +165,7 @@ class PeriodicVerifier:
             period: seconds between two comparisons, ``MIN_PERIOD`` at least; 0 for never.
             verify: makes one.
             on_failure: is told what it was taken for, in one word, and the error.
-
-        Raises:
-            ValueError: ``period`` is negative, or no number.
         """
-        if not period >= 0:  # nor may it be nan
-            raise ValueError(f"verify_every must be seconds, or 0 for never, not {period:g}")
         self.period = max(period, MIN_PERIOD) if period else 0.0
         """Seconds between two comparisons; 0 for never."""
         self._verify = verify

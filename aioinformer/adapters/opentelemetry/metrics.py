@@ -31,7 +31,7 @@ from opentelemetry.metrics import (
 )
 
 from aioinformer._core.controllers.queue_items import QueueStatistics, ReadQueue
-from aioinformer._core.instrumentation import Levels, ReadLevels
+from aioinformer._core.instrumentation import Levels, Metrics, ReadLevels
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters._totals import (
     HANDLER_SECONDS,
@@ -68,7 +68,7 @@ recorded. They take about a millisecond."""
 ReadObservations: TypeAlias = Callable[[], Iterable[Observation]]
 
 
-class OpenTelemetryMetrics:
+class OpenTelemetryMetrics(Metrics):
     """``Metrics`` as OpenTelemetry instruments, named ``aioinformer....``.
 
     Make one for each meter provider, and share it among all factories and event loops of the

@@ -40,6 +40,7 @@ from opentelemetry.trace import (
     use_span,
 )
 
+from aioinformer._core.instrumentation import InformerTrace
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters.opentelemetry.metrics import SCOPE
 from aioinformer.errors import ServerError
@@ -142,7 +143,7 @@ class _RequestSpan:
         span.end()
 
 
-class _InformerSpans:
+class _InformerSpans(InformerTrace):
     """The spans of one informer: at most one request and one full state are under way."""
 
     def __init__(self, tracer: Tracer, informer: str, resource: str) -> None:

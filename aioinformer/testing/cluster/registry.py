@@ -28,6 +28,7 @@ from aioinformer.testing.writes.server_side_apply import (
     ManagedFields,
     apply_configuration,
     diff_fields,
+    with_managed_fields,
 )
 
 __all__ = ["Preconditions", "Registry", "WriteOptions"]
@@ -215,7 +216,7 @@ class Registry:
         new = validation.build_created(encoding, config, defaults, namespace=namespace)
         absent: JsonObject = {"metadata": {}}
         applied = apply_configuration(encoding, absent, request)
-        return _with_managed_fields(new, applied["metadata"].get("managedFields"))
+        return with_managed_fields(new, applied["metadata"].get("managedFields"))
 
     # -- steps that the writes share ----------------------------------------------------------
 
@@ -241,7 +242,7 @@ class Registry:
         part = options.part if status else "whole"
         new = validation.build_replacement(collection.encoding, stored, body, part, status=status)
         if managed_fields_set:
-            new = _with_managed_fields(new, body["metadata"].get("managedFields"))
+            new = with_managed_fields(new, body["metadata"].get("managedFields"))
         else:
             new = self._update_managed_fields(collection, stored.body, new, options)
         if new == stored.body:
@@ -254,7 +255,7 @@ class Registry:
         """Return the new state with its managers, if managers are kept for this object."""
         sent = new["metadata"].get("managedFields")
         if sent == [{}]:  # the form in which a client asks to forget the managers
-            return _with_managed_fields(new, None)
+            return with_managed_fields(new, None)
         if sent and options.part == "whole":
             return new
         managed = sent or old["metadata"].get("managedFields")
@@ -265,7 +266,7 @@ class Registry:
                 manager = self._make_field_manager(collection, options, "Update")
                 owners = ManagedFields.from_object({"metadata": {"managedFields": managed}})
                 managed = owners.record_update(manager, change, self.clock())
-        return _with_managed_fields(new, managed)
+        return with_managed_fields(new, managed)
 
     def _make_field_manager(
         self, collection: Collection, options: WriteOptions, operation: Literal["Apply", "Update"]
@@ -292,13 +293,6 @@ class Registry:
             self.storage.store(collection, old, None)
             return _decode_copy(StoredObject(collection.encoding, new, old.version))
         return _decode_copy(self.storage.store(collection, old, new))
-
-
-def _with_managed_fields(body: JsonObject, managed: object) -> JsonObject:
-    """Return a body with these ``managedFields``, or without any if ``managed`` is empty."""
-    metadata = {**body["metadata"]}
-    metadata.pop("managedFields", None)
-    return body | {"metadata": metadata | ({"managedFields": managed} if managed else {})}
 
 
 def _deletion_finalizers(

@@ -73,13 +73,35 @@ class NoInitialEventsEnd:
     """The bookmark that ends the initial events of a WatchList isn't sent."""
 
 
+@dataclass(frozen=True, slots=True)
+class EndWatch:
+    """The watch ends properly."""
+
+    status: Status | None = None
+    """The content of an ERROR event before the end; ``None`` for no event."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatBookmarks:
+    """Each bookmark is sent twice."""
+
+
 Effect: TypeAlias = (
-    Refuse | Delay | ErrorStatus | Cut | Drip | Corrupt | LateBookmarks | NoInitialEventsEnd
+    Refuse
+    | Delay
+    | ErrorStatus
+    | Cut
+    | Drip
+    | Corrupt
+    | LateBookmarks
+    | NoInitialEventsEnd
+    | EndWatch
+    | RepeatBookmarks
 )
 
 RESPONSE_START_EFFECTS = (Refuse, Delay, ErrorStatus)
 """The effects on requests that aren't answered yet. Answers under way don't feel them."""
-WATCH_EFFECTS = (LateBookmarks, NoInitialEventsEnd)
+WATCH_EFFECTS = (LateBookmarks, NoInitialEventsEnd, EndWatch, RepeatBookmarks)
 """The effects on watches alone."""
 
 # -- actions -----------------------------------------------------------------------------------

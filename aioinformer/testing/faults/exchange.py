@@ -23,11 +23,13 @@ from aioinformer.testing.faults.effects import (
     Cut,
     Delay,
     Drip,
+    EndWatch,
     ErrorStatus,
     FaultAction,
     LateBookmarks,
     NoInitialEventsEnd,
     Refuse,
+    RepeatBookmarks,
     RespondWithError,
     SendBytes,
     WaitUntil,
@@ -153,6 +155,18 @@ class FaultedRequest:
         """Return the seconds by which a bookmark that is due is late; ``inf`` for never."""
         self._apply_faults((LateBookmarks,))
         return sum(effect.seconds for _, effect in self._active_effects(LateBookmarks))
+
+    def watch_end(self) -> EndWatch | None:
+        """Return the fault that ends this watch now, if there is one."""
+        self._apply_faults((EndWatch,))
+        return next((effect for _, effect in self._active_effects(EndWatch)), None)
+
+    def repeats_line(self, line: bytes) -> bool:
+        """Return True if this line of a watch must be sent twice."""
+        if not line.startswith(b'{"type":"BOOKMARK"'):
+            return False
+        self._apply_faults((RepeatBookmarks,))
+        return bool(self._active_effects(RepeatBookmarks))
 
     def drops_line(self, line: bytes) -> bool:
         """Return True if this line of a watch must not be sent."""

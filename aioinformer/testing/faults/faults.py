@@ -27,10 +27,12 @@ from aioinformer.testing.faults.effects import (
     Delay,
     Drip,
     Effect,
+    EndWatch,
     ErrorStatus,
     LateBookmarks,
     NoInitialEventsEnd,
     Refuse,
+    RepeatBookmarks,
 )
 
 __all__ = ["Fault", "Faults", "RequestFilter", "RequestVerb", "WatchFilter"]
@@ -222,11 +224,7 @@ class Faults:
         """
         if not 400 <= code <= 599:
             raise ValueError(f"code must be the status of an error, 400 to 599, not {code}")
-        known, text = _DEFAULT_STATUSES.get(code, ("", "unknown"))
-        details = {} if retry_after is None else {"retryAfterSeconds": retry_after}
-        seconds = None if retry_after is None else float(retry_after)
-        status = Status(code, reason or known, message or text, details, retry_after=seconds)
-        return self._add(ErrorStatus(status), **requests)
+        return self._add(ErrorStatus(_make_status(code, retry_after, reason, message)), **requests)
 
     def forbid(self, **requests: Unpack[RequestFilter]) -> Fault:
         """Answer 403, with the text of RBAC for each request (recordings 25 and 40)."""
@@ -248,6 +246,28 @@ class Faults:
     def endless_watch_list(self, **watches: Unpack[WatchFilter]) -> Fault:
         """Never mark the end of a WatchList's initial events, as some aggregated servers don't."""
         return self._add(NoInitialEventsEnd(), verb="watch", **watches)
+
+    def repeat_bookmarks(self, **watches: Unpack[WatchFilter]) -> Fault:
+        """Send each bookmark twice."""
+        return self._add(RepeatBookmarks(), verb="watch", **watches)
+
+    def end_watches(self, **watches: Unpack[WatchFilter]) -> Fault:
+        """End watches properly and at once, also those that begin while the fault is on."""
+        return self._add(EndWatch(), verb="watch", **watches)
+
+    def error_event(
+        self, code: int, *, reason: str = "", message: str = "", **watches: Unpack[WatchFilter]
+    ) -> Fault:
+        """End watches with an ERROR event, as a server that can't continue a watch does.
+
+        Args:
+            code: the code of the Status in the event, such as 410 for a history that is forgotten.
+            reason: the reason of the Status, such as ``Expired``; default: the server's own.
+            message: the message of the Status; default: the server's own.
+            **watches: the watches that the fault concerns (see ``WatchFilter``).
+        """
+        status = _make_status(code, None, reason, message)
+        return self._add(EndWatch(status), verb="watch", **watches)
 
     # -- all switches -------------------------------------------------------------------------
 
@@ -294,6 +314,13 @@ class Faults:
 
     def __repr__(self) -> str:
         return f"<Faults {list(self._active)}>"
+
+
+def _make_status(code: int, retry_after: int | None, reason: str, message: str) -> Status:
+    known, text = _DEFAULT_STATUSES.get(code, ("", "unknown"))
+    details = {} if retry_after is None else {"retryAfterSeconds": retry_after}
+    seconds = None if retry_after is None else float(retry_after)
+    return Status(code, reason or known, message or text, details, retry_after=seconds)
 
 
 def _check_offset(after: int | None) -> int | None:

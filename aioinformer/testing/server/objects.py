@@ -27,7 +27,6 @@ from aioinformer.testing.writes.patches import (
     JsonPatch,
     MergePatch,
     StrategicMergePatch,
-    decode_operations,
 )
 
 __all__ = ["BODY_LIMIT", "WRITE_VERBS", "ObjectRequest", "ObjectResponse", "handle_request"]
@@ -177,7 +176,7 @@ def _decode_patch(request: ObjectRequest) -> BodyPatch:
     if request.content_type in (MERGE_PATCH, OCTET_STREAM):
         return MergePatch(_decode_configuration(request))
     if request.content_type == JSON_PATCH:
-        return JsonPatch(decode_operations(request.body))
+        return JsonPatch.decode(request.body)
     if request.content_type == STRATEGIC_PATCH and request.path.resource in BUILT_IN:
         return StrategicMergePatch(_decode_configuration(request))
     raise statuses.unsupported_media_type(", ".join(PATCH_TYPES))

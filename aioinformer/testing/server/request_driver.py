@@ -21,6 +21,8 @@ from aioinformer.testing.faults.effects import (
 )
 from aioinformer.testing.faults.exchange import FaultedRequest
 from aioinformer.testing.server.clock import Clock
+from aioinformer.testing.wire import statuses
+from aioinformer.testing.wire.encoding import encode_error_event
 
 __all__ = ["RequestDriver", "split_chunks"]
 
@@ -107,10 +109,16 @@ class RequestDriver:
         watch.bookmark_delay = request.bookmark_delay
         while not watch.ended:
             self._wakeup.clear()
+            if (end := request.watch_end()) is not None:
+                if end.status is not None:
+                    yield encode_error_event(statuses.status_document(end.status))
+                return
             lines = watch.take(self._clock.now)
             for line in lines:
                 if not request.drops_line(line):
                     yield line
+                    if request.repeats_line(line):
+                        yield line
             if not lines and not watch.ended:
                 await self._clock.until(self._wakeup, watch.next_deadline)
                 yield b""

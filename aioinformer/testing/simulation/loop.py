@@ -1,23 +1,24 @@
-"""An event loop in which time is a number and order is a seed's.
+"""An asyncio event loop in virtual time, with a seeded order of callbacks.
 
-When nothing is ready, time jumps to the next timer: an hour of waiting takes no time, and every
-run with the same seed is the same. There is no I/O and there are no threads. Waiting for something
-that can't come is an error that names every task, not a test that hangs.
+When no callback is ready, the loop sets its time to that of the next timer. An hour of waiting
+takes no time, and every run with the same seed is the same. There is no I/O and there are no
+threads. A program that waits for something that can't come ends with ``Stuck``, which names every
+task, instead of hanging.
 
-**Order.** asyncio calls back in the order of registration, and correct programs may rely on that
-as far as one task or callback registered it. Which of two *independent* callbacks comes first is
-decided in reality by sockets and by the machine; here the seed decides. What was registered by
-one step of one task keeps its order; what different steps registered in the same turn is merged
-at random, and so are timers that are due together (asyncio leaves their order undefined). Nothing
-is postponed to a later turn. ``order="fifo"`` switches this off.
+**Order.** asyncio runs callbacks in the order of registration, and a correct program may rely on
+that order for callbacks that one task or callback registered. Which of two *independent* callbacks
+runs first is decided in reality by sockets and by the machine; here the seed decides. Callbacks
+that one step of one task registered keep their order. Those that different steps registered in the
+same turn are merged at random, and so are timers that are due together, because asyncio leaves
+their order undefined. No callback is postponed to a later turn. ``order="fifo"`` switches this off.
 
-**Work.** Real code takes time, so that long work notices that it should give way. ``cost`` lets a
-look at the clock find it later than the one before, at random.
+**Work.** Real code takes time, and long work looks at the clock in order to yield to the loop.
+``cost`` advances the time at random between two looks at the clock.
 
-**Why it is ours.** Of the kept libraries, ``looptime`` gives virtual time to a real selector loop,
-but neither a seeded order nor an end to a deadlock; ``simloop`` and ``simloom`` have seeds, but
-need Python 3.12 and bring a network of sockets that is not wanted here; ``aiofastforward``
-patches a loop's clock and has no order either. What is needed is this page.
+**Alternatives.** ``looptime`` gives virtual time to a real selector loop, but no seeded order and
+no end to a deadlock. ``simloop`` and ``simloom`` have seeds, but need Python 3.12 and bring a
+network of sockets that is not wanted here. ``aiofastforward`` patches a loop's clock and has no
+order either.
 """
 
 from __future__ import annotations
@@ -46,22 +47,23 @@ else:  # asyncio still takes the coroutines of Python 3.4
     _Work: TypeAlias = Generator[Any, None, T] | Coroutine[Any, Any, T]
 
 HORIZON = 1_000_000.0
-"""Virtual seconds after which a program is taken not to end: 11 days."""
+"""Virtual seconds after which the loop takes a program not to end: 11 days."""
 
 TURNS = 100_000
-"""Turns of the loop at one moment after which it is taken to spin: a history has a few dozen."""
+"""Turns of the loop at one moment after which the loop takes the program to spin. A program that
+works needs a few dozen."""
 
 _LOOKS = 4
-"""One look at the clock in so many finds it later, where looking has a cost: work comes in lumps,
-and the seed should decide where they lie."""
+"""One look at the clock in so many advances the time, if there is a ``cost``: work comes in lumps,
+and the seed decides where they lie."""
 
 
 class Stuck(RuntimeError):
-    """The program can't go on, or doesn't end. The message has every task and where it waits."""
+    """The program can't go on, or doesn't end. The message names every task and where it waits."""
 
 
 class _Ready(asyncio.Handle):
-    """A callback, and which step registered it."""
+    """A callback, with the number of the step that registered it."""
 
     __slots__ = ("source",)
     source: int
@@ -79,10 +81,10 @@ class _Timer(asyncio.TimerHandle):
 
 
 class _Task(asyncio.Task[T]):
-    """A task that hashes to its number.
+    """A task whose hash is its number.
 
-    Task groups keep their tasks in sets and cancel them in the order of iteration, which would
-    depend on memory addresses.
+    Task groups keep their tasks in sets and cancel them in the order of iteration, which otherwise
+    depends on memory addresses.
     """
 
     number: int = 0
@@ -92,7 +94,7 @@ class _Task(asyncio.Task[T]):
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """Runs callbacks in virtual time. ``run`` makes one."""
+    """An event loop that runs callbacks in virtual time. ``run`` creates one."""
 
     def __init__(
         self,
@@ -102,17 +104,17 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         cost: float = 0.0,
         horizon: float = HORIZON,
     ) -> None:
-        """Make a loop at the time 0.
+        """Create a loop at the time 0.
 
         Args:
-            seed: decides what is not decided otherwise.
-            order: ``"shuffled"`` as above, or ``"fifo"``.
-            cost: seconds that may pass between two looks at the clock, at most; 0 for none.
-            horizon: virtual seconds after which it raises ``Stuck``.
+            seed: decides the order of independent callbacks and the costs.
+            order: ``"shuffled"``, or ``"fifo"`` for asyncio's own order.
+            cost: the most virtual seconds between two looks at the clock; 0 for none.
+            horizon: virtual seconds after which the loop raises ``Stuck``.
         """
         super().__init__()
         self.set_task_factory(self._make_task)
-        self._chance = random.Random(seed)
+        self._random = random.Random(seed)
         self._order: Order = order
         self._cost = cost
         self._horizon = horizon
@@ -127,9 +129,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     # -- the clock ----------------------------------------------------------------------------
 
     def time(self) -> float:
-        """Virtual seconds since the loop was made."""
-        if self._cost and self._chance.random() * _LOOKS < 1:
-            self._now += self._chance.random() * self._cost
+        """Return the virtual seconds since the loop was created."""
+        if self._cost and self._random.random() * _LOOKS < 1:
+            self._now += self._random.random() * self._cost
         return self._now
 
     # -- registering --------------------------------------------------------------------------
@@ -140,7 +142,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Call back in the next turn."""
+        """Run the callback in the next turn."""
         self._check_closed()
         handle = _Ready(callback, args, self, context)
         handle.source = self._source
@@ -153,7 +155,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """The same: there are no threads. A signal handler may use it."""
+        """Run the callback in the next turn, as ``call_soon`` does: there are no threads."""
         return self.call_soon(callback, *args, context=context)
 
     def call_at(
@@ -163,19 +165,19 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Call back at a time; ``call_later`` ends here as well."""
+        """Run the callback at a virtual time. ``call_later`` calls this as well."""
         self._check_closed()
         handle = _Timer(when, callback, args, self, context)
         self._steps += 1
         handle.source = self._steps
-        chance = self._chance.random() if self._order == "shuffled" else 0.0
+        chance = self._random.random() if self._order == "shuffled" else 0.0
         heapq.heappush(self._later, (when, chance, self._steps, handle))
         return handle
 
     def _make_task(
         self, _: asyncio.AbstractEventLoop, work: _Work[T], /, **options: Any
     ) -> asyncio.Task[T]:
-        """The task factory. Python 3.13.3 and later give it the name, those before set it."""
+        """Create a task. Python 3.13.3 and later pass the name; earlier versions set it."""
         self._tasks += 1
         options["name"] = options.get("name") or f"task {self._tasks}"
         task = _Task(work, loop=self, **options)
@@ -185,7 +187,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """There are no threads in simulated time.
+        """Refuse to use a thread, whose time is not simulated.
 
         Raises:
             Stuck: always.
@@ -195,14 +197,15 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     # -- running ------------------------------------------------------------------------------
 
     def _run_once(self) -> None:
-        """One turn: everything that is ready now. asyncio's ``run_forever`` calls it."""
+        """Run one turn: all callbacks that are ready now. asyncio's ``run_forever`` calls this."""
         self._collect_due()
         if not self._soon:
             self._jump()
             self._collect_due()
         self._turns += 1
         if self._turns > TURNS:
-            self._turns = 0  # those who clean up after this get as many
+            # Cleaning up after this error takes turns as well.
+            self._turns = 0
             raise Stuck(f"{TURNS} turns at {self._now:.6f} s, and time stands still{self._waits()}")
         batch, self._soon = self._soon, []
         for handle in self._ordered(batch):
@@ -228,18 +231,18 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._turns = 0
 
     def _ordered(self, batch: list[_Ready | _Timer]) -> list[_Ready | _Timer]:
-        """A random merge of the sources, each in its own order."""
+        """Return a random merge of the callbacks; those of one source keep their order."""
         sources = [handle.source for handle in batch]
         if self._order == "fifo" or len(Counter(sources)) < 2:
             return batch
         queues: dict[int, deque[_Ready | _Timer]] = {}
         for handle in batch:
             queues.setdefault(handle.source, deque()).append(handle)
-        self._chance.shuffle(sources)
+        self._random.shuffle(sources)
         return [queues[source].popleft() for source in sources]
 
     def _waits(self) -> str:
-        """Every task, and where it waits."""
+        """Describe every task and where it waits."""
         tasks = [task for task in asyncio.all_tasks(self) if isinstance(task, _Task)]
         lines = [f"\n  {_where(task)}" for task in sorted(tasks, key=lambda task: task.number)]
         return "; tasks:" + "".join(lines)
@@ -266,20 +269,21 @@ def run(
     cost: float = 0.0,
     horizon: float = HORIZON,
 ) -> T:
-    """Run a coroutine to its end in simulated time; what it returns.
+    """Run a coroutine to its end in virtual time and return its result.
 
-    The module ``random`` is seeded for that time, since jitter is drawn from there, and put back.
-    The garbage collector rests: what it finalises, and when, would depend on what ran before.
+    The module ``random`` is seeded during the run, since jitter is drawn from it, and restored
+    afterwards. The garbage collector is switched off meanwhile, because the objects that it
+    finalises, and the moments at which it does, depend on what ran before.
 
     Args:
-        main: what to run. Tasks that it leaves behind are cancelled.
-        seed: decides what is not decided otherwise.
-        order: of callbacks that are ready together, see above.
-        cost: seconds that may pass between two looks at the clock, at most.
-        horizon: virtual seconds that it may take.
+        main: the coroutine. Tasks that it leaves behind are cancelled.
+        seed: decides the order of independent callbacks, the costs, and ``random``.
+        order: ``"shuffled"``, or ``"fifo"`` for asyncio's own order.
+        cost: the most virtual seconds between two looks at the clock.
+        horizon: the virtual seconds that the coroutine may take.
 
     Raises:
-        Stuck: it waits for something that can't come, or doesn't end.
+        Stuck: the coroutine waits for something that can't come, or doesn't end.
     """
     before, collecting = random.getstate(), gc.isenabled()
     random.seed(seed)

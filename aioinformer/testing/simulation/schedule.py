@@ -28,6 +28,9 @@ FaultKind: TypeAlias = Literal[
     "drop_bookmarks",
     "delay_bookmarks",
     "endless_watch_list",
+    "repeat_bookmarks",
+    "end_watches",
+    "error_event",
     "compact",
     "empty_watch_cache",
 ]
@@ -136,6 +139,8 @@ def _draw_options(random: Random, kind: FaultKind) -> Options:
             return {"code": code, "verb": verb, **asks}
         case "forbid":
             return {"verb": verb}
+        case "error_event":
+            return {"code": random.choice((403, 410, 500))}
         case "delay_bookmarks":
             return {"seconds": random.choice((30.0, 120.0))}
         case _:

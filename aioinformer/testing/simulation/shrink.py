@@ -1,7 +1,7 @@
-"""Leaves out of a failing case what the failure doesn't need.
+"""Remove from a failing case the items that the failure doesn't need.
 
-Delta debugging (Zeller and Hildebrandt's ``ddmin``): try without ever smaller parts, keep every
-smaller case that still fails. It knows nothing of what the items are.
+The algorithm is delta debugging (Zeller and Hildebrandt's ``ddmin``): leave out parts, large ones
+first and ever smaller ones then, and keep every smaller case that still fails.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Callable, Sequence
 __all__ = ["BUDGET", "shrink"]
 
 BUDGET = 400
-"""Attempts: most failures are down to a handful of items after a hundred."""
+"""Attempts by default. Most failures are reduced to a handful of items after a hundred."""
 
 
 def shrink(
     items: Sequence[int], fails: Callable[[Sequence[int]], bool], *, budget: int = BUDGET
 ) -> list[int]:
-    """A part of ``items`` that still fails; the smallest that the budget finds.
+    """Return the smallest part of ``items`` found within the budget that still fails.
 
     Args:
         items: a case that fails.
-        fails: whether a part of it does. Must be the same for the same part.
-        budget: how often ``fails`` may be called.
+        fails: returns True if a part of the case fails; always the same for the same part.
+        budget: the number of times that ``fails`` may be called.
     """
     kept = list(items)
     size = max(1, len(kept) // 2)

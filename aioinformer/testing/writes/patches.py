@@ -1,25 +1,19 @@
-"""The kinds of patch: what is there in, what shall be there out.
+"""Patches of a body: JSON patch, merge patch and strategic merge patch.
 
-A ``BodyPatch`` knows no storage and no rules of objects; ``registry`` gives it the newest state and
-checks what comes of it as it checks an update.
+A ``BodyPatch`` returns the changed copy of a body. It knows neither the storage nor the rules of
+objects; the result is checked later, like the body of an update.
 
-JSON patch (RFC 6902), as the API server reads it.
+JSON patch (RFC 6902) departs from the RFC where the API server's library does: ``replace`` and
+``copy`` read a missing member as ``null``, an index can count from the end, and ``1`` is not
+``1.0``. Every failed operation is answered with the same error, which doesn't name the operation.
 
-Where its library departs from the RFC, so does this: ``replace`` and ``copy`` take a member that
-isn't there for ``null``, an index may count from the end, and ``1`` is not ``1.0``. Every operation
-that fails is refused in the same words, which say nothing of it.
-
-Strategic merge patch: a merge patch that knows which lists are sets of things with a name.
-
-It is what kubectl and the generated clients send by default, and for built-in kinds alone: the API
-server takes it from its Go structs which list is merged by what, which custom resources don't
-have. Here that is a table of names, since one name nearly always means one thing.
-
-Not done: ``$setElementOrder`` is ignored, so that what is new comes last; lists of names that the
-table doesn't have are replaced, as lists without a merge key are.
-
-Source: apimachinery's strategicpatch package (``mergeMap``, ``mergeSlice``), and the
-``patchMergeKey`` tags in k8s.io/api.
+Strategic merge patch is the default of kubectl and of the generated clients. It merges some lists
+item by item, by a key of their items. The API server takes the keys from its Go structs, so only
+built-in kinds have them. Here they are a table of list names, since one name nearly always means
+one thing. Two parts are not implemented: ``$setElementOrder`` is ignored, so new items come last,
+and lists that the table lacks are replaced, as lists without a merge key are. Source:
+apimachinery's strategicpatch package (``mergeMap``, ``mergeSlice``), and the ``patchMergeKey``
+tags in k8s.io/api.
 """
 
 from __future__ import annotations
@@ -32,56 +26,101 @@ from typing import Any, NoReturn, Protocol, cast
 import msgspec
 
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire import statuses as write_statuses
+from aioinformer.testing.wire.encoding import JsonObject
 
-__all__ = [
-    "BodyPatch",
-    "JsonPatch",
-    "MergePatch",
-    "StrategicMergePatch",
-    "apply_json_patch",
-    "decode_operations",
-]
+__all__ = ["BodyPatch", "JsonPatch", "MergePatch", "StrategicMergePatch", "apply_merge_patch"]
 
+
+class BodyPatch(Protocol):
+    """A change of a body."""
+
+    def apply(self, body: JsonObject) -> JsonObject:
+        """Return the changed body. ``body`` itself stays unchanged.
+
+        Raises:
+            ServerError: the patch can't be applied.
+        """
+        ...
+
+
+# -- merge patch -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MergePatch:
+    """A merge patch (RFC 7396)."""
+
+    patch: Mapping[str, Any]
+
+    def apply(self, body: JsonObject) -> JsonObject:
+        """Return the body merged with the patch."""
+        merged: JsonObject = apply_merge_patch(body, self.patch)
+        return merged
+
+
+def apply_merge_patch(target: Any, patch: Any) -> Any:
+    """Return ``target`` merged with a patch: objects are merged, ``null`` removes a member.
+
+    Unchanged parts are shared with ``target``, not copied.
+    """
+    if not isinstance(patch, Mapping):
+        return patch
+    result: JsonObject = dict(cast("JsonObject", target)) if isinstance(target, dict) else {}
+    for name, value in cast("Mapping[str, Any]", patch).items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = apply_merge_patch(result.get(name), value)
+    return result
+
+
+# -- JSON patch --------------------------------------------------------------------------------
 
 Json = Any
-Container = dict[str, Json] | list[Json]
+Container = JsonObject | list[Json]
 
 _MISSING = object()
+"""Stands for a member that an object doesn't have, which is not the same as ``null``."""
 
 
-def decode_operations(body: bytes) -> list[dict[str, Any]]:
-    """The operations that a request's body has.
+@dataclass(frozen=True, slots=True)
+class JsonPatch:
+    """A JSON patch (RFC 6902)."""
 
-    Raises:
-        BadRequest: it has none.
-    """
-    try:
-        found: Json = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise statuses.bad_request("invalid JSON patch") from error
-    if not isinstance(found, list):
-        raise write_statuses.undecodable_patch(found, "[]handlers.jsonPatchOp")
-    operations = list(cast("Iterable[Any]", found))
-    for each in operations:
-        if not isinstance(each, dict):
-            raise write_statuses.undecodable_patch(each, "handlers.jsonPatchOp")
-    return operations
+    operations: Sequence[Mapping[str, Json]]
 
+    @classmethod
+    def decode(cls, body: bytes) -> JsonPatch:
+        """Decode the body of a request.
 
-def apply_json_patch(body: Mapping[str, Any], operations: list[dict[str, Any]]) -> dict[str, Any]:
-    """A copy of ``body`` after all operations.
+        Raises:
+            BadRequest: the body is not a list of JSON objects.
+        """
+        try:
+            decoded: Json = msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise statuses.bad_request("invalid JSON patch") from error
+        if not isinstance(decoded, list):
+            raise statuses.undecodable_patch(decoded, "[]handlers.jsonPatchOp")
+        operations = list(cast("Iterable[Any]", decoded))
+        for each in operations:
+            if not isinstance(each, dict):
+                raise statuses.undecodable_patch(each, "handlers.jsonPatchOp")
+        return cls(operations)
 
-    Raises:
-        Invalid: one of them fails; none is done then.
-    """
-    result: dict[str, Any] = deepcopy(dict(body))
-    for operation in operations:
-        act = _OPERATIONS.get(operation.get("op", ""))
-        if act is None:
-            _fail()
-        act(result, operation)
-    return result
+    def apply(self, body: JsonObject) -> JsonObject:
+        """Return a copy of the body after all operations.
+
+        Raises:
+            Invalid: an operation fails.
+        """
+        result = deepcopy(body)
+        for operation in self.operations:
+            apply_operation = _OPERATIONS.get(operation.get("op", ""))
+            if apply_operation is None:
+                _fail()
+            apply_operation(result, operation)
+        return result
 
 
 def _add(body: Json, operation: Mapping[str, Json]) -> None:
@@ -124,11 +163,8 @@ def _move(body: Json, operation: Mapping[str, Json]) -> None:
 
 
 def _copy(body: Json, operation: Mapping[str, Json]) -> None:
-    _insert(
-        body,
-        _parse_pointer(operation),
-        deepcopy(_get_value(body, _parse_pointer(operation, "from"))),
-    )
+    value = deepcopy(_get_value(body, _parse_pointer(operation, "from")))
+    _insert(body, _parse_pointer(operation), value)
 
 
 def _test(body: Json, operation: Mapping[str, Json]) -> None:
@@ -146,32 +182,30 @@ _OPERATIONS: Mapping[str, Callable[[Json, Mapping[str, Json]], None]] = {
 }
 
 
-# -- paths -------------------------------------------------------------------------------------
-
-
 def _parse_pointer(operation: Mapping[str, Json], name: str = "path") -> list[str]:
-    """A JSON pointer (RFC 6901), which leads somewhere inside the object."""
+    """Return the parts of a JSON pointer (RFC 6901). The root is no valid target."""
     text = operation.get(name)
     if not isinstance(text, str) or not text.startswith("/"):
         _fail()
+    # This order of replacements is the RFC's: "~01" is "~1", not "/".
     return [part.replace("~1", "/").replace("~0", "~") for part in text[1:].split("/")]
 
 
 def _find_parent(body: Json, path: list[str]) -> tuple[Container, str]:
-    """What the last part of a path is a part of, and that part."""
-    here = body
+    """Return the container of the last part of a path, and that part."""
+    container = body
     for part in path[:-1]:
-        here = _get_member(here, part)
-    if not isinstance(here, dict | list):
+        container = _get_member(container, part)
+    if not isinstance(container, dict | list):
         _fail()
-    return cast("Container", here), path[-1]
+    return cast("Container", container), path[-1]
 
 
 def _get_value(body: Json, path: list[str]) -> Json:
-    """What is at a path; ``null`` if only the last part of it is missing."""
+    """Return the value at a path; ``None`` if only the last part of the path is missing."""
     parent, last = _find_parent(body, path)
-    found = _get_member(parent, last)
-    return None if found is _MISSING else found
+    value = _get_member(parent, last)
+    return None if value is _MISSING else value
 
 
 def _get_member(container: Json, part: str) -> Json:
@@ -180,7 +214,7 @@ def _get_member(container: Json, part: str) -> Json:
         return items[_parse_index(part, len(items))]
     if not isinstance(container, dict):
         _fail()
-    return cast("dict[str, Json]", container).get(part, _MISSING)
+    return cast("JsonObject", container).get(part, _MISSING)
 
 
 def _parse_index(part: str, size: int) -> int:
@@ -190,65 +224,16 @@ def _parse_index(part: str, size: int) -> int:
 
 
 def _is_same_json(one: Json, other: Json) -> bool:
-    """Whether two values are the same JSON; numbers by how they are written: 1 is not 1.0."""
-    exact = msgspec.json.Encoder(order="sorted").encode
-    return exact(one) == exact(other)
+    """Return True if two values are the same JSON text: 1 is not 1.0."""
+    encode = msgspec.json.Encoder(order="sorted").encode
+    return encode(one) == encode(other)
 
 
 def _fail() -> NoReturn:
-    raise write_statuses.failed_patch()
+    raise statuses.failed_patch()
 
 
-JsonObject = dict[str, Any]
-
-
-class BodyPatch(Protocol):
-    """A change of a body."""
-
-    def apply(self, body: JsonObject) -> JsonObject:
-        """The body after it. No part of the old one is written to.
-
-        Raises:
-            ServerError: it can't be applied.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class MergePatch:
-    """RFC 7396."""
-
-    patch: Mapping[str, Any]
-
-    def apply(self, body: JsonObject) -> JsonObject:
-        """The body, merged with the patch."""
-        changed: JsonObject = apply_merge_patch(body, self.patch)
-        return changed
-
-
-@dataclass(frozen=True, slots=True)
-class JsonPatch:
-    """RFC 6902."""
-
-    operations: list[dict[str, Any]]
-
-    def apply(self, body: JsonObject) -> JsonObject:
-        """The body after all operations."""
-        return apply_json_patch(body, self.operations)
-
-
-def apply_merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7396: objects are merged, ``null`` removes, anything else replaces. No copy is made."""
-    if not isinstance(patch, Mapping):
-        return patch
-    result: JsonObject = dict(cast("JsonObject", target)) if isinstance(target, dict) else {}
-    for name, value in cast("Mapping[str, Any]", patch).items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = apply_merge_patch(result.get(name), value)
-    return result
-
+# -- strategic merge patch ---------------------------------------------------------------------
 
 _MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
     "conditions": ("type",),
@@ -269,11 +254,12 @@ _MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
     "volumes": ("name",),
     "webhooks": ("name",),
 }
-"""Lists that are merged, and by which field of their items: the first that the patch has. All
-others are replaced: ``args``, ``command``, ``tolerations``, ``taints``, ..."""
+"""The lists that are merged, with the fields that can be the key of their items. The first field
+that the patch has is the key. Other lists are replaced: ``args``, ``command``, ``tolerations``,
+``taints``, ..."""
 
 _SET_LISTS = frozenset({"finalizers"})
-"""Lists of strings to which a patch adds."""
+"""The lists of strings to which a patch adds its strings."""
 
 _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"
@@ -282,24 +268,24 @@ _DELETE_FROM_LIST = "$deleteFromPrimitiveList/"
 
 @dataclass(frozen=True, slots=True)
 class StrategicMergePatch:
-    """A change of a built-in object's body."""
+    """A strategic merge patch, for objects of built-in kinds."""
 
     patch: Mapping[str, Any]
 
     def apply(self, body: JsonObject) -> JsonObject:
-        """The body, merged with the patch. No part of the old one is written to.
+        """Return the body merged with the patch.
 
         Raises:
-            BadRequest: an item of a list lacks its key, or ``$patch`` is none of the three.
+            BadRequest: a list item lacks its key, or ``$patch`` has an unknown value.
         """
         return _merge_mapping(body, self.patch)
 
 
 def _merge_mapping(target: Mapping[str, Any], patch: Mapping[str, Any]) -> JsonObject:
-    how = _patch_directive(patch)
-    if how == "delete":
+    directive = _patch_directive(patch)
+    if directive == "delete":
         return {}
-    result: JsonObject = {} if how == "replace" else dict(target)
+    result: JsonObject = {} if directive == "replace" else dict(target)
     for name, value in patch.items():
         if name.startswith(_DELETE_FROM_LIST):
             _remove_values(result, name.removeprefix(_DELETE_FROM_LIST), value)
@@ -309,58 +295,66 @@ def _merge_mapping(target: Mapping[str, Any], patch: Mapping[str, Any]) -> JsonO
             result.pop(name, None)
         else:
             result[name] = _merge_value(name, result.get(name), value)
-    kept = patch.get(_RETAIN_KEYS)
-    return result if kept is None else {name: result[name] for name in result if name in kept}
+    retained = patch.get(_RETAIN_KEYS)
+    if retained is None:
+        return result
+    return {name: value for name, value in result.items() if name in retained}
 
 
 def _patch_directive(patch: Mapping[str, Any]) -> str:
-    how: object = patch.get(_DIRECTIVE, "merge")
-    if how not in ("merge", "replace", "delete"):
-        raise statuses.bad_request(f"unknown patch type: {how}")
-    return str(how)
+    directive: object = patch.get(_DIRECTIVE, "merge")
+    if directive not in ("merge", "replace", "delete"):
+        raise statuses.bad_request(f"unknown patch type: {directive}")
+    return str(directive)
 
 
 def _merge_value(name: str, old: Any, new: Any) -> Any:
+    """Return the merged value of a member."""
     if isinstance(new, Mapping):
         before = cast("JsonObject", old) if isinstance(old, dict) else {}
         return _merge_mapping(before, cast("Mapping[str, Any]", new))
     if not isinstance(new, list):
         return new
     items = cast("Sequence[Any]", new)
-    known = cast("Sequence[Any]", old) if isinstance(old, list) else ()
+    present = cast("Sequence[Any]", old) if isinstance(old, list) else ()
     if name in _SET_LISTS:
-        return [*known, *(item for item in items if item not in known)]
+        return [*present, *(item for item in items if item not in present)]
     if name in _MERGE_KEYS and all(isinstance(item, Mapping) for item in items):
-        return _merge_list(_MERGE_KEYS[name], known, cast("Sequence[Mapping[str, Any]]", items))
+        return _merge_list(_MERGE_KEYS[name], present, cast("Sequence[Mapping[str, Any]]", items))
     return items
 
 
 def _merge_list(
-    keys: tuple[str, ...], before: Sequence[Any], patches: Sequence[Mapping[str, Any]]
+    keys: tuple[str, ...], old: Sequence[Any], patches: Sequence[Mapping[str, Any]]
 ) -> list[Any]:
-    """A list of things with a name: what is known keeps its place, what is new comes last."""
-    meant = [patch for patch in patches if patch.keys() - {_DIRECTIVE}]
-    if len(meant) < len(patches) and any(
-        _patch_directive(patch) == "replace" for patch in patches if patch not in meant
-    ):
-        return [_merge_mapping({}, patch) for patch in meant]
-    result = list(before)
-    for patch in meant:
-        key = next((key for key in keys if key in patch), None)
-        if key is None:
-            shown = " or ".join(keys)
-            raise statuses.bad_request(f"map: {patch} does not contain declared merge key: {shown}")
-        at = next((i for i, each in enumerate(result) if each.get(key) == patch[key]), None)
+    """Return a keyed list merged with a patch. Old items keep their places, new ones come last."""
+    # An item with nothing but ``$patch`` is a directive for the whole list.
+    items = [patch for patch in patches if patch.keys() - {_DIRECTIVE}]
+    directives = (_patch_directive(patch) for patch in patches if patch not in items)
+    if "replace" in directives:
+        return [_merge_mapping({}, patch) for patch in items]
+    result = list(old)
+    for patch in items:
+        key = _merge_key(keys, patch)
+        place = next((i for i, each in enumerate(result) if each.get(key) == patch[key]), None)
         if _patch_directive(patch) == "delete":
-            result[:] = [each for each in result if each.get(key) != patch[key]]
-        elif at is None:
+            result = [each for each in result if each.get(key) != patch[key]]
+        elif place is None:
             result.append(_merge_mapping({}, patch))
         else:
-            result[at] = _merge_mapping(result[at], patch)
+            result[place] = _merge_mapping(result[place], patch)
     return result
 
 
+def _merge_key(keys: tuple[str, ...], patch: Mapping[str, Any]) -> str:
+    for key in keys:
+        if key in patch:
+            return key
+    expected = " or ".join(keys)
+    raise statuses.bad_request(f"map: {patch} does not contain declared merge key: {expected}")
+
+
 def _remove_values(result: JsonObject, name: str, values: list[Any]) -> None:
-    """Take values out of a list of strings."""
+    """Remove values from a list of strings."""
     if name in result:
         result[name] = [value for value in result[name] if value not in values]

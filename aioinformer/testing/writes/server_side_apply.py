@@ -1,23 +1,21 @@
-"""Server-side apply: a configuration, what is there, and who owns what, made the next state.
+"""Server-side apply: merge a configuration into an object, and keep ``metadata.managedFields``.
 
-What the real server does (structured-merge-diff), without schemas: maps are merged, keyed lists
-item by item (``field_sets`` says which lists are keyed), everything else is replaced. What the
-manager named before and no longer does is removed, unless somebody else owns it too. To change what
-others own is a conflict, but for ``force``.
+The rules are those of the real server (structured-merge-diff), but without schemas. Maps are
+merged, keyed lists are merged item by item, and everything else is replaced. A field that the
+manager named in its last configuration and doesn't name any more is removed, unless another
+manager owns the field too. A change to a field of another manager is a conflict, unless the
+request has ``force``.
 
-Who owns which fields of an object: ``metadata.managedFields``, kept as the server keeps them.
+Managed fields are kept from the first apply on, and for requests that name a ``fieldManager``.
+(The real server always keeps them, with the User-Agent for a name.) The fields from before the
+first apply belong to ``before-first-apply``, as the real server does it for objects that are older
+than managedFields.
 
-Written from the first apply on, and by requests that name a ``fieldManager``; the real server
-writes them always, with the User-Agent for a name. What was there before the first apply belongs
-to ``before-first-apply`` then, as it does there for objects from before managedFields.
-
-Which fields an object has: the paths that ``managedFields`` are made of.
-
-A path is a tuple of the elements that ``fieldsV1`` has: ``f:name`` of a member, ``k:{...}`` of a
-list's item by its key, ``v:...`` of a set's by its value. The real server knows from a type's
-schema which lists are keyed; here that is known of metadata in all types, and of a few lists in
-built-in ones (``LIST_KEYS``). Every other list is one value, as are those of custom resources without
-``x-kubernetes-list-type``.
+A field is named by a path, a tuple of the elements of ``fieldsV1``: ``f:name`` for a member,
+``k:{...}`` for an item of a keyed list, ``v:...`` for an item of a set. The real server takes the
+keyed lists from a type's schema. Here the keys are known for the metadata of all types, and for a
+few lists of built-in types (``LIST_KEYS``). Every other list is one value, as is each list of a
+custom resource without ``x-kubernetes-list-type``.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire.encoding import Encoding
+from aioinformer.testing.wire.encoding import Encoding, JsonObject
 
 __all__ = [
     "BEFORE_FIRST_APPLY",
@@ -49,14 +47,17 @@ __all__ = [
     "encode_fields_v1",
     "named_fields",
     "split_members",
+    "with_managed_fields",
 ]
-
 
 FieldPath: TypeAlias = tuple[str, ...]
 FieldSet: TypeAlias = frozenset[FieldPath]
 
 CONTAINER = object()
-"""What ``collect_fields`` has for a map or a keyed list: its members are told apart."""
+"""The value of ``collect_fields`` for a map or keyed list, whose members have paths of their
+own."""
+
+BEFORE_FIRST_APPLY = "before-first-apply"
 
 LIST_KEYS: Mapping[str, str] = {
     "f:containers": "name",
@@ -68,7 +69,7 @@ LIST_KEYS: Mapping[str, str] = {
     "f:volumeMounts": "mountPath",
     "f:conditions": "type",
 }
-"""The keyed lists of built-in types that are known here, by their names wherever they stand."""
+"""The known keyed lists of built-in types with the keys of their items, by name, for any path."""
 
 METADATA = "f:metadata"
 OWNER_REFERENCES: FieldPath = (METADATA, "f:ownerReferences")
@@ -89,92 +90,120 @@ UNMANAGED_FIELDS = frozenset({("f:apiVersion",), ("f:kind",), (METADATA,)}) | {
         "deletionGracePeriodSeconds",
     )
 }
-"""What nobody owns (apimachinery's ``stripMeta``), and what the server alone writes."""
+"""The fields without owners (apimachinery's ``stripMeta``), and those that the server alone
+writes."""
+
+
+# -- the fields of an object -------------------------------------------------------------------
 
 
 def split_members(path: FieldPath, value: Any, *, custom: bool) -> list[tuple[str, Any]] | None:
-    """The parts of a value that are told apart, each with the element of its path.
+    """Return the members of a map or keyed list, each with the last element of its path.
 
-    ``None`` if it is one value: a scalar, or a list without keys.
+    Returns:
+        The members, or ``None`` for a single value: a scalar, or a list without keys.
     """
     if isinstance(value, dict):
-        return [(f"f:{name}", part) for name, part in cast("dict[str, Any]", value).items()]
+        return [(f"f:{name}", member) for name, member in cast("JsonObject", value).items()]
     if not isinstance(value, list) or path[:-1] == OWNER_REFERENCES:
         return None
     items = list(cast("Iterable[Any]", value))
-    if path == FINALIZERS:
+    if path == FINALIZERS:  # a set: its items are their own keys
         return [(f"v:{_encode_json(each)}", each) for each in items]
-    key = (
-        "uid"
-        if path == OWNER_REFERENCES
-        else None
-        if custom or not path
-        else LIST_KEYS.get(path[-1])
-    )
+    key = _list_key(path, custom=custom)
     if key is None or not all(isinstance(each, dict) and key in each for each in items):
         return None
     return [(f"k:{_encode_json({key: each[key]})}", each) for each in items]
 
 
+def _list_key(path: FieldPath, *, custom: bool) -> str | None:
+    if path == OWNER_REFERENCES:
+        return "uid"
+    return None if custom or not path else LIST_KEYS.get(path[-1])
+
+
 def collect_fields(body: Mapping[str, Any], *, custom: bool) -> dict[FieldPath, Any]:
-    """Every field of an object, with its value; ``CONTAINER`` for those that have members."""
+    """Return the value of every field of an object; ``CONTAINER`` for fields with members."""
     found: dict[FieldPath, Any] = {}
 
     def visit(path: FieldPath, value: Any) -> None:
-        inside = split_members(path, value, custom=custom)
+        members = split_members(path, value, custom=custom)
         if path[:-1] == OWNER_REFERENCES:
-            inside = None  # a reference to an owner is one value
+            members = None  # an owner reference is one value
         if path and path not in UNMANAGED_FIELDS:
-            found[path] = value if inside is None else CONTAINER
+            found[path] = value if members is None else CONTAINER
         if path not in UNMANAGED_FIELDS or path == (METADATA,):
-            for element, part in inside or ():
-                visit((*path, element), part)
+            for element, member in members or ():
+                visit((*path, element), member)
 
     visit((), dict(body))
     return found
 
 
 def named_fields(body: Mapping[str, Any], *, custom: bool) -> FieldSet:
-    """The fields that an applied configuration names: values, and entries of maps.
+    """Return the fields that an applied configuration names: values, and entries of maps.
 
-    A member that every type declares (``spec``, ``metadata.labels``) is not owned for what is in
-    it. Deeper ones can't be told from a map's entries without a schema, and count as those.
+    A member that every type declares (``spec``, ``metadata.labels``) is not owned because a
+    configuration names fields inside. Without a schema, deeper members can't be distinguished
+    from entries of a map, and count as entries.
     """
-    every = collect_fields(body, custom=custom)
-    full = {path[:-1] for path in every}
+    fields = collect_fields(body, custom=custom)
+    parents = {path[:-1] for path in fields}
 
-    def declared(path: FieldPath) -> bool:
+    def is_declared(path: FieldPath) -> bool:
         return len(path) == 1 or path[:-1] == (METADATA,)
 
     return frozenset(
         path
-        for path, value in every.items()
-        if value is not CONTAINER or path not in full or not declared(path)
+        for path, value in fields.items()
+        if value is not CONTAINER or path not in parents or not is_declared(path)
     )
 
 
-# -- as managedFields have them ----------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class FieldChanges:
+    """The differences between two states of an object."""
+
+    written: FieldSet
+    """The fields that are new, or have another value."""
+    removed: FieldSet
+
+    def __bool__(self) -> bool:
+        return bool(self.written or self.removed)
 
 
-def encode_fields_v1(fields: FieldSet) -> dict[str, Any]:
-    """``fieldsV1``."""
-    tree: dict[str, Any] = {}
+def diff_fields(old: Mapping[str, Any], new: Mapping[str, Any], *, custom: bool) -> FieldChanges:
+    """Return the differences between two states of an object."""
+    before, after = collect_fields(old, custom=custom), collect_fields(new, custom=custom)
+    written = {path for path, value in after.items() if path not in before or before[path] != value}
+    return FieldChanges(frozenset(written), frozenset(before.keys() - after.keys()))
+
+
+# -- fieldsV1 ----------------------------------------------------------------------------------
+
+
+def encode_fields_v1(fields: FieldSet) -> JsonObject:
+    """Return the ``fieldsV1`` of a set of fields."""
+    tree: JsonObject = {}
     for path in sorted(fields):
-        here = tree
+        node = tree
         for element in path:
-            here = here.setdefault(element, {})
-        here["."] = {}
+            node = node.setdefault(element, {})
+        node["."] = {}
     return _simplify_tree(tree)
 
 
-def _simplify_tree(tree: dict[str, Any]) -> dict[str, Any]:
-    """A field without fields inside is ``{}``; one with some says by ``.`` that it is meant too."""
+def _simplify_tree(tree: JsonObject) -> JsonObject:
+    """Return the tree with ``{}`` for each field that has no fields inside.
+
+    A field with fields inside has the entry ``.`` if the field itself belongs to the set.
+    """
     inside = {name: _simplify_tree(tree[name]) for name in sorted(tree)}
     return {} if inside.keys() == {"."} else inside
 
 
 def decode_fields_v1(tree: Mapping[str, Any]) -> FieldSet:
-    """The fields of a ``fieldsV1``."""
+    """Return the set of fields of a ``fieldsV1``."""
     return frozenset(_iterate_paths((), tree))
 
 
@@ -190,12 +219,12 @@ def _encode_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-BEFORE_FIRST_APPLY = "before-first-apply"
+# -- managers ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class FieldManager:
-    """One who owns fields."""
+    """The identity of a field manager, as the server writes it in conflicts."""
 
     operation: Literal["Apply", "Update"]
     name: str
@@ -209,27 +238,8 @@ class FieldManager:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldChanges:
-    """What is different from one state of an object to the next."""
-
-    written: FieldSet
-    """Fields that are new, or have another value."""
-    removed: FieldSet
-
-    def __bool__(self) -> bool:
-        return bool(self.written or self.removed)
-
-
-def diff_fields(old: Mapping[str, Any], new: Mapping[str, Any], *, custom: bool) -> FieldChanges:
-    """What was changed."""
-    before, after = collect_fields(old, custom=custom), collect_fields(new, custom=custom)
-    written = {path for path, value in after.items() if path not in before or before[path] != value}
-    return FieldChanges(frozenset(written), frozenset(before.keys() - after.keys()))
-
-
-@dataclass(frozen=True, slots=True)
 class ManagedFieldsEntry:
-    """What one manager owns."""
+    """The fields of one manager, and the time of its last change."""
 
     fields: FieldSet
     time: str
@@ -237,78 +247,97 @@ class ManagedFieldsEntry:
 
 @dataclass(frozen=True, slots=True)
 class ManagedFields:
-    """All the managers of an object."""
+    """All managers of an object."""
 
     entries: Mapping[FieldManager, ManagedFieldsEntry]
 
     @classmethod
     def from_object(cls, body: Mapping[str, Any]) -> ManagedFields:
-        """Those that an object names."""
+        """Return the managers in an object's metadata."""
         entries: dict[FieldManager, ManagedFieldsEntry] = {}
         for each in body["metadata"].get("managedFields") or ():
-            named = each.get("manager", ""), each.get("apiVersion", "")
             manager = FieldManager(
-                each.get("operation", "Update"), *named, each.get("subresource", "")
+                each.get("operation", "Update"),
+                each.get("manager", ""),
+                each.get("apiVersion", ""),
+                each.get("subresource", ""),
             )
-            entries[manager] = ManagedFieldsEntry(
-                decode_fields_v1(each.get("fieldsV1") or {}), each.get("time", "")
-            )
+            fields = decode_fields_v1(each.get("fieldsV1") or {})
+            entries[manager] = ManagedFieldsEntry(fields, each.get("time", ""))
         return cls(entries)
 
+    @classmethod
+    def before_first_apply(cls, encoding: Encoding, body: Mapping[str, Any]) -> ManagedFields:
+        """Return the managers of an object without any: ``before-first-apply`` owns all fields."""
+        fields = frozenset(collect_fields(body, custom=encoding.custom))
+        if not fields:
+            return cls({})
+        manager = FieldManager("Update", BEFORE_FIRST_APPLY, encoding.resource.api_version)
+        time = body["metadata"].get("creationTimestamp") or ""
+        return cls({manager: ManagedFieldsEntry(fields, time)})
+
     def fields_of(self, manager: FieldManager) -> FieldSet:
-        """What one owns."""
+        """Return the fields that a manager owns."""
         entry = self.entries.get(manager)
         return entry.fields if entry else frozenset()
 
     def owned_by_others(self, manager: FieldManager) -> dict[FieldManager, FieldSet]:
-        """What all the others own."""
-        return {one: entry.fields for one, entry in self.entries.items() if one != manager}
+        """Return the fields of every other manager."""
+        return {other: entry.fields for other, entry in self.entries.items() if other != manager}
 
     def find_conflicts(
         self, manager: FieldManager, change: FieldChanges
     ) -> dict[FieldManager, list[FieldPath]]:
-        """Fields of others that a change would write, in the server's order."""
-        found = {
-            one: fields & change.written for one, fields in self.owned_by_others(manager).items()
+        """Return the fields of other managers that a change writes, in the server's order."""
+        conflicts = {
+            other: fields & change.written
+            for other, fields in self.owned_by_others(manager).items()
         }
-        # Members first, then what is inside of them.
+        # A member comes before the fields inside of it.
         return {
-            one: sorted(fields, key=lambda path: (len(path), path))
-            for one, fields in sorted(found.items(), key=lambda pair: pair[0].name)
+            other: sorted(fields, key=lambda path: (len(path), path))
+            for other, fields in sorted(conflicts.items(), key=lambda pair: pair[0].name)
             if fields
         }
 
     def record_change(
         self, manager: FieldManager, change: FieldChanges, owned: FieldSet, now: dt.datetime
-    ) -> list[dict[str, Any]]:
-        """``managedFields`` after a change by one of them, who owns ``owned`` then."""
-        stamp = now.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    ) -> list[JsonObject]:
+        """Return ``managedFields`` after a change.
+
+        Args:
+            manager: the manager that makes the change.
+            change: the written and removed fields, which the other managers lose.
+            owned: the fields that ``manager`` owns after the change.
+            now: the time for the manager's entry, if its fields change.
+        """
         lost = change.written | change.removed
         entries = {
-            one: replace(entry, fields=entry.fields - lost)
-            for one, entry in self.entries.items()
-            if one != manager
+            other: replace(entry, fields=entry.fields - lost)
+            for other, entry in self.entries.items()
+            if other != manager
         }
-        before = self.entries.get(manager)
-        kept = before is not None and before.fields == owned
-        entries[manager] = (
-            before if before is not None and kept else ManagedFieldsEntry(owned, stamp)
-        )
-        ranks = {(one.operation, entry.time, one): entry for one, entry in entries.items()}
+        old = self.entries.get(manager)
+        if old is None or old.fields != owned:
+            time = now.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            old = ManagedFieldsEntry(owned, time)
+        entries[manager] = old
+        # The server's order: by operation, then by time.
+        ranks = {(each.operation, entry.time, each): entry for each, entry in entries.items()}
         return [
             _encode_entry(rank[-1], ranks[rank]) for rank in sorted(ranks) if ranks[rank].fields
         ]
 
     def record_update(
         self, manager: FieldManager, change: FieldChanges, now: dt.datetime
-    ) -> list[dict[str, Any]]:
-        """``managedFields`` after an update, which takes over whatever it writes."""
+    ) -> list[JsonObject]:
+        """Return ``managedFields`` after an update, whose manager takes over all it writes."""
         owned = (self.fields_of(manager) | change.written) - change.removed
         return self.record_change(manager, change, owned, now)
 
 
-def _encode_entry(manager: FieldManager, entry: ManagedFieldsEntry) -> dict[str, Any]:
-    written = {
+def _encode_entry(manager: FieldManager, entry: ManagedFieldsEntry) -> JsonObject:
+    encoded = {
         "manager": manager.name,
         "operation": manager.operation,
         "apiVersion": manager.api_version,
@@ -316,27 +345,15 @@ def _encode_entry(manager: FieldManager, entry: ManagedFieldsEntry) -> dict[str,
         "fieldsType": "FieldsV1",
         "fieldsV1": encode_fields_v1(entry.fields),
     }
-    return written | ({"subresource": manager.subresource} if manager.subresource else {})
+    return encoded | ({"subresource": manager.subresource} if manager.subresource else {})
 
 
-def build_initial_managed_fields(
-    body: Mapping[str, Any], api_version: str, *, custom: bool, stamp: str
-) -> ManagedFields:
-    """The owners of an object that has none: all of it was there before."""
-    every = frozenset(collect_fields(body, custom=custom))
-    if not every:
-        return ManagedFields({})
-    return ManagedFields(
-        {FieldManager("Update", BEFORE_FIRST_APPLY, api_version): ManagedFieldsEntry(every, stamp)}
-    )
-
-
-JsonObject = dict[str, Any]
+# -- apply -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest:
-    """A configuration, and who applies it."""
+    """A configuration, and the manager that applies it."""
 
     config: JsonObject
     manager: FieldManager
@@ -347,88 +364,93 @@ class ApplyRequest:
 def apply_configuration(
     encoding: Encoding, live: Mapping[str, Any], request: ApplyRequest
 ) -> JsonObject:
-    """The next state of an object; of a new one, ``live`` has nothing but its metadata.
+    """Return the next state of an object.
+
+    Args:
+        encoding: the encoding of the resource.
+        live: the present state; metadata alone for a new object.
+        request: the configuration.
 
     Raises:
-        Conflict: it would change fields that other managers own.
+        Conflict: the configuration changes fields of other managers.
     """
     custom, manager = encoding.custom, request.manager
-    owners = ManagedFields.from_object(live)
-    if not owners.entries:
-        stamp = live["metadata"].get("creationTimestamp") or ""
-        version = encoding.resource.api_version
-        owners = build_initial_managed_fields(live, version, custom=custom, stamp=stamp)
+    managers = ManagedFields.from_object(live)
+    if not managers.entries:
+        managers = ManagedFields.before_first_apply(encoding, live)
     named = named_fields(request.config, custom=custom)
-    kept = named.union(*owners.owned_by_others(manager).values())
-    dropped = owners.fields_of(manager) - kept
-    result = cast(
-        "JsonObject", merge_fields((), deepcopy(dict(live)), request.config, custom=custom)
-    )
-    result = cast("JsonObject", remove_fields((), result, dropped, kept, custom=custom))
+    owned = named.union(*managers.owned_by_others(manager).values())
+    dropped = managers.fields_of(manager) - owned
+    merged = merge_fields((), deepcopy(dict(live)), request.config, custom=custom)
+    result = cast("JsonObject", remove_fields((), merged, dropped, owned, custom=custom))
     change = diff_fields(live, result, custom=custom)
-    conflicts = owners.find_conflicts(manager, change)
+    conflicts = managers.find_conflicts(manager, change)
     if conflicts and not request.force:
         raise statuses.apply_conflict(
-            {str(one): [format_path(path) for path in paths] for one, paths in conflicts.items()}
+            {
+                str(other): [format_path(path) for path in paths]
+                for other, paths in conflicts.items()
+            }
         )
-    managed = owners.record_change(manager, change, named, request.now)
-    metadata = {**result["metadata"]}
+    return with_managed_fields(result, managers.record_change(manager, change, named, request.now))
+
+
+def with_managed_fields(body: JsonObject, managed: object) -> JsonObject:
+    """Return a body with these ``managedFields``, or without any if ``managed`` is empty."""
+    metadata = {**body["metadata"]}
     metadata.pop("managedFields", None)
-    return result | {"metadata": metadata | ({"managedFields": managed} if managed else {})}
+    return body | {"metadata": metadata | ({"managedFields": managed} if managed else {})}
 
 
 def merge_fields(path: FieldPath, live: Any, config: Any, *, custom: bool) -> Any:
-    """What is there with what is wanted put over it."""
-    inside, there = (
-        split_members(path, config, custom=custom),
-        split_members(path, live, custom=custom),
-    )
+    """Return ``live`` with the fields of ``config`` written over it."""
     if config is None:
         return live
-    if inside is None or there is None:
+    wanted = split_members(path, config, custom=custom)
+    present = split_members(path, live, custom=custom)
+    if wanted is None or present is None:
         return config
-    result = dict(there)
-    for element, part in inside:
-        deeper = (*path, element)
-        result[element] = (
-            merge_fields(deeper, result[element], part, custom=custom)
-            if element in result
-            else part
-        )
+    result = dict(present)
+    for element, member in wanted:
+        if element in result:
+            member = merge_fields((*path, element), result[element], member, custom=custom)
+        result[element] = member
     return _rebuild_container(config, result)
 
 
 def remove_fields(
     path: FieldPath, live: Any, dropped: FieldSet, owned: FieldSet, *, custom: bool
 ) -> Any:
-    """What is there without what nobody wants any more. A map that this leaves empty goes, too,
-    unless somebody owns it.
+    """Return ``live`` without the fields in ``dropped`` that no other manager owns.
+
+    A map or list that becomes empty is removed as well, unless a manager owns it.
     """
-    inside = split_members(path, live, custom=custom)
-    if inside is None:
+    members = split_members(path, live, custom=custom)
+    if members is None:
         return live
-    result: dict[str, Any] = {}
-    for element, part in inside:
-        deeper = (*path, element)
-        held = deeper in owned or any(one[: len(deeper)] == deeper for one in owned)
-        if deeper in dropped and not held:
+    result: JsonObject = {}
+    for element, member in members:
+        inner = (*path, element)
+        # A field is owned if the field itself, or a field inside of it, has an owner.
+        is_owned = any(each[: len(inner)] == inner for each in owned)
+        if inner in dropped and not is_owned:
             continue
-        left = remove_fields(deeper, part, dropped, owned, custom=custom)
-        if part and not left and isinstance(left, dict | list) and not held:
+        rest = remove_fields(inner, member, dropped, owned, custom=custom)
+        if member and not rest and isinstance(rest, dict | list) and not is_owned:
             continue
-        result[element] = left
+        result[element] = rest
     return _rebuild_container(live, result)
 
 
 def _rebuild_container(template: Any, members: Mapping[str, Any]) -> Any:
-    """The map or list that has these members."""
+    """Return the map or list, of the template's type, that has these members."""
     if isinstance(template, dict):
-        return {element[2:]: part for element, part in members.items()}
+        return {element[2:]: member for element, member in members.items()}
     return list(members.values())
 
 
 def format_path(path: FieldPath) -> str:
-    """A path as the server writes it: ``.spec.containers[name="web"].image``."""
+    """Return a path in the server's notation: ``.spec.containers[name="web"].image``."""
     return "".join(_format_element(element) for element in path)
 
 
@@ -439,4 +461,4 @@ def _format_element(element: str) -> str:
     if kind == "v:":
         return f"[={rest}]"
     name, value = next(iter(cast("dict[str, str]", msgspec.json.decode(rest)).items()))
-    return f"[{name}={msgspec.json.encode(value).decode()}]"
+    return f"[{name}={_encode_json(value)}]"

@@ -1,8 +1,8 @@
-"""What a write does to a body, before it is stored: checks, stamps, what is kept.
+"""Checks of a body that was sent, and the body to store instead: stamps and unchanged parts.
 
-Pure functions from the body that was sent (and the one that is stored) to the one to store. They
-do what an API server does for every type alike; what it does for one type (defaults of a Pod,
-validation of a schema) is left out: a body is otherwise stored as sent.
+The functions are pure: from the sent body (and the stored one) to the body to store. They do what
+an API server does for every type alike. The rules of single types (defaults of a Pod, validation
+by a schema) are left out, so a body is otherwise stored as sent.
 """
 
 from __future__ import annotations
@@ -16,10 +16,7 @@ import msgspec
 
 from aioinformer.errors import ServerError, Status, server_error
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire import statuses as write_statuses
-from aioinformer.testing.wire.encoding import Encoding, StoredObject
-
-JsonObject = dict[str, Any]
+from aioinformer.testing.wire.encoding import Encoding, JsonObject, StoredObject
 
 _SERVER_METADATA = (
     "uid",
@@ -28,17 +25,17 @@ _SERVER_METADATA = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
-"""Metadata that the server alone writes: an update can't change it."""
+"""The metadata that the server alone writes. An update can't change it."""
 
 _OMITTED_WHEN_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences")
-"""Metadata that isn't there when it is empty."""
+"""The metadata that is omitted when it is empty."""
 
 _GENERATE_NAME_LIMIT = 58
-"""Characters of ``generateName`` that are used, so that 5 more fit into 63."""
+"""The number of characters of ``generateName`` that are used. Five more make 63, the limit."""
 
 
 class _ObjectMeta(msgspec.Struct, rename="camel"):
-    """The fields of ObjectMeta that are read here, with the types that they must have."""
+    """The fields of ObjectMeta that are read here, with their types."""
 
     name: str | None = None
     generate_name: str | None = None
@@ -55,47 +52,47 @@ class _SentObject(msgspec.Struct):
 
 
 def check_metadata(body: Mapping[str, Any]) -> JsonObject:
-    """The body with its metadata, whose fields have the types that they must have.
+    """Return the body with metadata, empty ones if need be.
 
     Raises:
-        BadRequest: they don't.
+        BadRequest: a field of the metadata has the wrong type.
     """
-    whole: JsonObject = {**body, "metadata": body.get("metadata") or {}}
+    checked: JsonObject = {**body, "metadata": body.get("metadata") or {}}
     try:
-        msgspec.convert(whole, _SentObject)
+        msgspec.convert(checked, _SentObject)
     except msgspec.ValidationError as error:
         raise statuses.bad_request(str(error)) from error
-    return whole
+    return checked
 
 
 def validated(encoding: Encoding, body: Mapping[str, Any]) -> JsonObject:
-    """A copy of a body that was sent, with its type filled in.
+    """Return a copy of a sent body, with its type filled in.
 
     Raises:
-        BadRequest: it is no object of this resource.
+        BadRequest: the body is not an object of this resource.
     """
     resource = encoding.resource
-    # Through JSON and back: a copy, and the same values that any client will read.
+    # Encoding and decoding makes a copy with the values that every client will read.
     copy: JsonObject = msgspec.json.decode(msgspec.json.encode(dict(body), enc_hook=_to_plain_json))
-    head = {"kind": resource.kind, "apiVersion": resource.api_version}
-    for key, expected in head.items():
+    type_meta = {"kind": resource.kind, "apiVersion": resource.api_version}
+    for key, expected in type_meta.items():
         found = copy.get(key, expected)
         if found != expected and encoding.custom and key == "kind":
             raise _wrong_kind(encoding, copy, str(found))
         if found != expected:
-            what = "kind" if key == "kind" else "API version"
+            term = "kind" if key == "kind" else "API version"
             raise statuses.bad_request(
-                f"the {what} in the data ({found}) does not match the expected {what} ({expected})"
+                f"the {term} in the data ({found}) does not match the expected {term} ({expected})"
             )
     metadata: JsonObject = check_metadata(copy)["metadata"]
     for name in _OMITTED_WHEN_EMPTY:
         if name in metadata and not metadata[name]:
             del metadata[name]
-    return head | copy | {"metadata": metadata}
+    return type_meta | copy | {"metadata": metadata}
 
 
 def _wrong_kind(encoding: Encoding, body: JsonObject, kind: str) -> ServerError:
-    """The kind of a custom resource is checked by other code than a built-in one's."""
+    """Return the error for a custom object of another kind. The server's code for it is its own."""
     name = str(body["metadata"].get("name", "")) if isinstance(body.get("metadata"), dict) else ""
     text = f'Invalid value: "{kind}": must be {encoding.resource.kind}'
     group = encoding.resource.group
@@ -103,25 +100,25 @@ def _wrong_kind(encoding: Encoding, body: JsonObject, kind: str) -> ServerError:
 
 
 def _to_plain_json(value: object) -> object:
-    """Other mappings and sequences than JSON's own: the read-only views of a cached object."""
+    """Return the read-only mapping or sequence of a cached object as a dict or list."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value))
     if isinstance(value, Sequence):
         return list(cast("Sequence[object]", value))
-    raise TypeError(f"a {type(value).__name__} has no form in JSON: {value!r}")
+    raise TypeError(f"a {type(value).__name__} can't be encoded as JSON: {value!r}")
 
 
 Part: TypeAlias = Literal["whole", "main", "status"]
-"""What of an object is written: all of it, all but the status, or the status alone."""
+"""The part of an object that a write concerns: all of it, all but the status, or the status."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreationDefaults:
-    """What chance and the clock give a new object."""
+    """The values of a new object that chance and the clock decide."""
 
     uid: str
     name_suffix: str
-    """What follows ``generateName``."""
+    """The characters after ``generateName``."""
     time: dt.datetime
 
 
@@ -132,19 +129,19 @@ def build_created(
     *,
     namespace: str | None,
 ) -> JsonObject:
-    """A new object.
+    """Return the new object that a creation stores.
 
     Args:
-        encoding: its resource.
-        body: what was sent.
+        encoding: the encoding of the resource.
+        body: the sent body.
         defaults: uid, time, and the rest of a generated name.
-        namespace: the one in the URL; the body's own, or ``default``, if there is none.
+        namespace: the namespace of the URL; without one, it is the body's own or ``default``.
 
     Raises:
-        BadRequest, Invalid, ServerFailure: what was sent can't be created.
+        BadRequest, Invalid, ServerFailure: the body can't be created.
     """
-    whole = validated(encoding, body)
-    metadata = whole["metadata"]
+    new = validated(encoding, body)
+    metadata = new["metadata"]
     if metadata.get("resourceVersion"):
         message = "resourceVersion should not be set on objects to be created"
         raise server_error(Status(500, "", message))
@@ -153,11 +150,11 @@ def build_created(
     _check_name(encoding, metadata.get("name", ""))
     _set_namespace(encoding, metadata, namespace)
     metadata |= {"uid": defaults.uid, "creationTimestamp": _format_time(defaults.time)}
-    for absent in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
-        metadata.pop(absent, None)
-    if encoding.custom or "spec" in whole:
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        metadata.pop(name, None)
+    if encoding.custom or "spec" in new:
         metadata["generation"] = 1
-    return whole
+    return new
 
 
 def _check_name(encoding: Encoding, name: str) -> None:
@@ -166,8 +163,8 @@ def _check_name(encoding: Encoding, name: str) -> None:
         text = "Required value: name or generateName is required"
         raise statuses.invalid(kind, "", "metadata.name", "FieldValueRequired", text, group=group)
     if name in (".", "..") or "/" in name or "%" in name:
-        fault = f"may not be '{name}'" if name in (".", "..") else "may not contain '/' or '%'"
-        text = f'Invalid value: "{name}": {fault}'
+        rule = f"may not be '{name}'" if name in (".", "..") else "may not contain '/' or '%'"
+        text = f'Invalid value: "{name}": {rule}'
         raise statuses.invalid(kind, name, "metadata.name", "FieldValueInvalid", text, group=group)
 
 
@@ -191,31 +188,25 @@ def _wrong_namespace() -> ServerError:
 def build_replacement(
     encoding: Encoding, stored: StoredObject, body: JsonObject, part: Part, *, status: bool
 ) -> JsonObject:
-    """An object's next state from an accepted body; equal to the stored one if nothing changes.
+    """Return the next state of an object; it equals the stored state if nothing changes.
 
     Args:
-        encoding: its resource.
-        stored: its state.
-        body: the body.
-        part: which part of the object is written.
-        status: whether the status is a part of its own.
+        encoding: the encoding of the resource.
+        stored: the present state.
+        body: the body, as ``validated`` returned it.
+        part: the part of the object to write.
+        status: True if the resource has a status subresource.
 
     Raises:
-        BadRequest: it is no object of this resource, or another one.
-        Conflict: it was made from a state that is no longer the newest, or of another uid.
-        Invalid: a custom resource without the resourceVersion that it was made from; a finalizer
-            that comes after the deletion.
+        BadRequest: the body is another object.
+        Conflict: the body has a resourceVersion that isn't the newest, or another uid.
+        Invalid: a custom object without a resourceVersion; a new finalizer on an object that is
+            being deleted.
     """
     metadata = body["metadata"]
     _check_preconditions(encoding, stored, metadata)
+    _check_identity(stored, metadata)
     now = stored.body["metadata"]
-    if metadata.setdefault("name", now["name"]) != now["name"]:
-        raise statuses.bad_request(
-            f"the name of the object ({metadata['name']}) does not match the name on the URL "
-            f"({now['name']})"
-        )
-    if metadata.setdefault("namespace", now.get("namespace")) != now.get("namespace"):
-        raise _wrong_namespace()
     if part == "status":
         metadata = dict(now)
     _check_finalizers(encoding, stored, metadata)
@@ -230,8 +221,20 @@ def build_replacement(
     return new | {"metadata": metadata}
 
 
+def _check_identity(stored: StoredObject, metadata: JsonObject) -> None:
+    """Check that a body has the name and namespace of the object; fill them in if it has none."""
+    now = stored.body["metadata"]
+    if metadata.setdefault("name", now["name"]) != now["name"]:
+        raise statuses.bad_request(
+            f"the name of the object ({metadata['name']}) does not match the name on the URL "
+            f"({now['name']})"
+        )
+    if metadata.setdefault("namespace", now.get("namespace")) != now.get("namespace"):
+        raise _wrong_namespace()
+
+
 def _merge_parts(old: JsonObject, new: JsonObject, part: Part) -> JsonObject:
-    """The new body, with the parts that aren't written as they were."""
+    """Return the new body, with the old values of the parts that aren't written."""
     if part == "whole":
         return new
     source, rest = (new, old) if part == "status" else (old, new)
@@ -242,13 +245,17 @@ def _merge_parts(old: JsonObject, new: JsonObject, part: Part) -> JsonObject:
 def _changes_generation(
     encoding: Encoding, old: JsonObject, new: JsonObject, *, status: bool
 ) -> bool:
-    """Whether the generation is another one: for built-in types it is that of the spec; for
-    custom ones of everything but the metadata, and the status if that is a part of its own.
+    """Return True if a change increments the generation.
+
+    For built-in types, the generation counts changes of the spec. For custom ones, it counts
+    changes of everything but the metadata, and but the status if that is a subresource.
     """
     if not encoding.custom:
         return bool(new.get("spec") != old.get("spec"))
-    aside = {"metadata", "status"} if status else {"metadata"}
-    before, after = ({name: one[name] for name in one if name not in aside} for one in (old, new))
+    ignored = {"metadata", "status"} if status else {"metadata"}
+    before, after = (
+        {name: value for name, value in body.items() if name not in ignored} for body in (old, new)
+    )
     return before != after
 
 
@@ -256,10 +263,10 @@ def _check_finalizers(encoding: Encoding, stored: StoredObject, metadata: JsonOb
     now = stored.body["metadata"]
     if "deletionTimestamp" not in now:
         return
-    held = now.get("finalizers") or ()
-    added = [each for each in metadata.get("finalizers") or () if each not in held]
+    present = now.get("finalizers") or ()
+    added = [each for each in metadata.get("finalizers") or () if each not in present]
     if added:
-        raise write_statuses.new_finalizers(encoding.resource, stored.name, added)
+        raise statuses.new_finalizers(encoding.resource, stored.name, added)
 
 
 def _check_preconditions(encoding: Encoding, stored: StoredObject, metadata: JsonObject) -> None:
@@ -287,20 +294,21 @@ def _check_preconditions(encoding: Encoding, stored: StoredObject, metadata: Jso
 def check_apply_preconditions(
     encoding: Encoding, stored: StoredObject, metadata: JsonObject
 ) -> None:
-    """That an applied configuration is meant for this object, in this state.
+    """Check the uid and the resourceVersion of an applied configuration.
 
     Raises:
-        Conflict, Invalid: it names another version, or another uid.
+        Invalid: the configuration has another uid than the object.
+        Conflict: its resourceVersion isn't the newest.
     """
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
     if uid and uid != stored.uid:
-        raise write_statuses.immutable_uid(encoding.resource, stored.name, uid)
+        raise statuses.immutable_uid(encoding.resource, stored.name, uid)
     if version and version != str(stored.version):
         raise statuses.conflict(encoding.resource, stored.name)
 
 
 def limit_to_part(config: JsonObject, part: Part, *, status: bool) -> JsonObject:
-    """What of an applied configuration can be set through that part of the object."""
+    """Return the fields of an applied configuration that a write of ``part`` can set."""
     if part == "main" and status:
         return {name: value for name, value in config.items() if name != "status"}
     if part != "status":
@@ -314,13 +322,16 @@ def limit_to_part(config: JsonObject, part: Part, *, status: bool) -> JsonObject
 def check_delete_preconditions(
     encoding: Encoding, stored: StoredObject, uid: str | None, resource_version: str | None
 ) -> None:
-    """The preconditions of a deletion.
+    """Check the preconditions of a deletion.
 
     Raises:
-        Conflict: one of them doesn't hold.
+        Conflict: a precondition doesn't hold.
     """
-    held = {"UID": (uid, stored.uid), "ResourceVersion": (resource_version, str(stored.version))}
-    for field, (expected, found) in held.items():
+    conditions = {
+        "UID": (uid, stored.uid),
+        "ResourceVersion": (resource_version, str(stored.version)),
+    }
+    for field, (expected, found) in conditions.items():
         if expected and expected != found:
             raise statuses.delete_conflict(encoding.resource, stored.name, field, expected, found)
 
@@ -328,7 +339,7 @@ def check_delete_preconditions(
 def marked_for_deletion(
     stored: StoredObject, finalizers: Sequence[str], now: dt.datetime
 ) -> JsonObject:
-    """An object that waits for its finalizers: marked as deleted, still there."""
+    """Return the state of an object that is being deleted, and waits for its finalizers."""
     metadata = stored.body["metadata"]
     marks: JsonObject = {"finalizers": list(finalizers)} if finalizers else {}
     marks |= {"deletionTimestamp": _format_time(now), "deletionGracePeriodSeconds": 0}
@@ -338,7 +349,7 @@ def marked_for_deletion(
 
 
 def is_deletion_complete(body: JsonObject) -> bool:
-    """Whether an object was marked as deleted and its last finalizer is gone."""
+    """Return True if an object is marked for deletion and has no finalizer left."""
     metadata = body["metadata"]
     return "deletionTimestamp" in metadata and not metadata.get("finalizers")
 

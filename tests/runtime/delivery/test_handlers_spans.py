@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Generator
 from contextlib import contextmanager
 from inspect import iscoroutinefunction
@@ -19,7 +20,8 @@ from aioinformer._runtime.delivery.handlers import (
     update_handler_from,
     with_span,
 )
-from aioinformer._runtime.reporting.safe_tracing import SafeCall, SafeSpan
+from aioinformer._runtime.reporting.safe_call import SafeCall
+from aioinformer._runtime.reporting.safe_tracing import SafeSpan
 from tests.runtime.scripted_source import pod
 
 EVENTS: tuple[Event, ...] = (
@@ -37,7 +39,7 @@ class Diary:
 
     def begin(self, kind: str) -> SafeSpan:
         self.notes.append(f"begin {kind}")
-        return SafeSpan(self, SafeCall("a test"))
+        return SafeSpan(self, SafeCall(logging.getLogger(), "%s", "a test"))
 
     @contextmanager
     def current(self) -> Generator[None]:

@@ -169,6 +169,7 @@ async def test_a_new_object_and_one_that_is_gone_are_waited_for() -> None:
         assert await informer.wait_for(shown, timeout=5) is shown
         answer = patched(cluster, "a", "1")
         cluster.delete("pods", "a")
+        await informer.wait_until("default/a", lambda obj: obj is None, timeout=5)
         assert await informer.wait_for(answer, timeout=5) is None
 
 

@@ -301,6 +301,42 @@ async def test_a_watch_list_never_ends(
 # -- the switches themselves -------------------------------------------------------------------
 
 
+async def test_bookmarks_are_repeated(
+    slow: tuple[ApiServer, ManualClock, aiohttp.ClientSession],
+) -> None:
+    server, clock, http = slow
+    async with http.get(FROM_NOW) as watching:
+        label(server, "a")
+        assert (await event(watching))["type"] == "MODIFIED"
+        with server.faults.repeat_bookmarks():
+            clock.advance(60)
+            first, second = await event(watching), await event(watching)
+    assert first == second
+    assert first["type"] == "BOOKMARK"
+
+
+async def test_watches_end_properly_while_the_fault_is_on(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    async with http.get(FROM_NOW) as watching:
+        with server.faults.end_watches(times=2) as fault:
+            assert await watching.content.read() == b""
+            assert await fetch(http, FROM_NOW) == b""
+        assert fault.hits == 2
+
+
+async def test_a_watch_ends_with_an_error_event(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    async with http.get(FROM_NOW) as watching:
+        with server.faults.error_event(410, message="compacted"):
+            sent = await event(watching)
+            assert await watching.content.read() == b""
+    assert sent["type"] == "ERROR"
+    assert (sent["object"]["code"], sent["object"]["reason"]) == (410, "Expired")
+    assert sent["object"]["message"] == "compacted"
+
+
 def test_a_fault_is_on_until_it_ends() -> None:
     faults = Faults()
     with faults.stall() as one, faults.refuse() as other:

@@ -38,8 +38,12 @@ SWITCHES: dict[str, Callable[[Faults], Fault]] = {
     "drop bookmarks": lambda faults: faults.drop_bookmarks(),
     "delay bookmarks": lambda faults: faults.delay_bookmarks(1),
     "endless WatchList": lambda faults: faults.endless_watch_list(),
+    "repeat bookmarks": lambda faults: faults.repeat_bookmarks(),
+    "end watches": lambda faults: faults.end_watches(),
+    "error event 410": lambda faults: faults.error_event(410),
+    "error event 500": lambda faults: faults.error_event(500),
 }
-UNSEEN = ("drop bookmarks", "delay bookmarks", "endless WatchList")
+UNSEEN = ("drop bookmarks", "delay bookmarks", "endless WatchList", "repeat bookmarks")
 """These show after a minute, or to those who ask for a WatchList."""
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer.errors import BadRequest, Invalid
-from aioinformer.testing.writes.patches import apply_json_patch, decode_operations
+from aioinformer.testing.writes.patches import JsonPatch
 
 BODY: dict[str, Any] = {"a": {"b": [1, 2, 3], "c/d~e": 1}, "n": None}
 
@@ -35,7 +35,7 @@ def test_each_operation_does_what_the_rfc_says(
     operation: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     before = deepcopy(BODY)
-    assert apply_json_patch(BODY, [operation])["a"] == BODY["a"] | expected
+    assert JsonPatch([operation]).apply(BODY)["a"] == BODY["a"] | expected
     assert before == BODY, "what is patched is a copy"
 
 
@@ -59,13 +59,13 @@ def test_each_operation_does_what_the_rfc_says(
 )
 def test_an_operation_that_fails_undoes_all(operation: dict[str, Any]) -> None:
     with pytest.raises(Invalid, match="the server rejected our request"):
-        apply_json_patch(BODY, [{"op": "add", "path": "/z", "value": 1}, operation])
+        JsonPatch([{"op": "add", "path": "/z", "value": 1}, operation]).apply(BODY)
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[1]", b"[", b"\xff"])
 def test_what_is_no_list_of_operations_is_refused(body: bytes) -> None:
     with pytest.raises(BadRequest):
-        decode_operations(body)
+        JsonPatch.decode(body)
 
 
 keys = st.sampled_from(["a", "b", "~", "/", "-", "0"])
@@ -80,7 +80,7 @@ def test_what_was_added_is_found_and_removed_again(
 ) -> None:
     path = "/" + key.replace("~", "~0").replace("/", "~1")
     added = {"op": "add", "path": path, "value": value}
-    found = {"op": "test", "path": path, "value": value}
-    gone = {"op": "remove", "path": path}
+    tested = {"op": "test", "path": path, "value": value}
+    removed = {"op": "remove", "path": path}
     without = {name: part for name, part in body.items() if name != key}
-    assert apply_json_patch(body, [added, found, gone]) == without
+    assert JsonPatch([added, tested, removed]).apply(body) == without
