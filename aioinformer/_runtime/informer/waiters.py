@@ -76,26 +76,27 @@ class CacheWaiters:
         """Nobody waits; ``indexer`` has the cache, and ``name`` is the informer's."""
         self._indexer = indexer
         self._name = name
-        self._waiters: dict[_Waiter, None] = {}
+        self.waiting: dict[_Waiter, None] = {}
+        """The waits that have not ended. The pump looks at them after every batch."""
         self._ended = False
 
     # -- the pump's half -------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._waiters)
+        return len(self.waiting)
 
     def notify(self, events: Iterable[Event]) -> None:
         """These changes were applied, or others that are no event, such as a bookmark."""
         version = self._indexer.state.resource_version
         applied = int(version) if is_numeric(version) else 0
         touched = {event.obj.key for event in events}
-        for wait in self._waiters:
+        for wait in self.waiting:
             if wait.is_affected(touched, applied):
                 _wake(wait)
 
     def notify_all(self) -> None:
         """Everything may have changed."""
-        for wait in self._waiters:
+        for wait in self.waiting:
             _wake(wait)
 
     def end(self) -> None:
@@ -122,11 +123,11 @@ class CacheWaiters:
             if self._ended:
                 raise NotRunning(f"the informer of {self._name} has ended")
             wait = _Waiter(key, version, asyncio.get_running_loop().create_future())
-            self._waiters[wait] = None
+            self.waiting[wait] = None
             try:
                 await wait.future
             finally:
-                del self._waiters[wait]
+                del self.waiting[wait]
 
     async def wait_for_version(self, target: ObjectVersion) -> KubeObject | None:
         """Wait until the cache shows this version or a later one; what it shows then.
