@@ -123,7 +123,7 @@ class Watch:
         """The resource that is watched."""
         return self._view.resource
 
-    # -- the reading side ---------------------------------------------------------------------
+    # -- the reading side ----------------------------------------------------------------------
 
     def take(self, now: float) -> list[bytes]:
         """Return the next lines, each with its newline; an empty list if there are none yet.
@@ -193,7 +193,7 @@ class Watch:
         self._drained = True
         self.finish()
 
-    # -- the cluster's side -------------------------------------------------------------------
+    # -- the cluster's side --------------------------------------------------------------------
 
     def set_initial_lines(self, lines: Iterable[bytes]) -> None:
         """Set the lines to send before all others. They are encoded as they are taken."""
