@@ -268,5 +268,5 @@ async def test_an_end_is_an_error_unless_it_is_shown_already() -> None:
 
 
 def test_a_key_says_nothing_of_a_write() -> None:
-    with pytest.raises(UsageError, match="wait_until waits for a key"):
+    with pytest.raises(UsageError, match="to wait for a key, use wait_until"):
         ObjectVersion.of("web/web-0")  # type: ignore[arg-type]
