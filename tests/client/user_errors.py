@@ -215,7 +215,7 @@ USER_ERRORS = (
         UnknownResource,
         2,
         "the server http://{address} ({file}: context 'main') has no resource called 'pods'; it "
-        "has no list of its groups, so ask for pods.GROUP, if it is a Kubernetes API server at all",
+        "doesn't list its groups, so ask for pods.GROUP, if it is a Kubernetes API server at all",
     ),
     UserError(
         "a login page",
@@ -239,8 +239,8 @@ USER_ERRORS = (
         unrelated_json,
         ProtocolError,
         1,
-        "/apis of http://{address} ({file}: context 'main') is no discovery document: its kind "
-        "is not APIGroupList; is it a Kubernetes API server that answers?",
+        "/apis of http://{address} ({file}: context 'main') is not a discovery document: its kind "
+        "is not APIGroupList; is this a Kubernetes API server?",
     ),
     UserError(
         "a list that is a page",
@@ -332,7 +332,7 @@ USER_ERRORS = (
         UnknownResource,
         2,
         "the server http://{address} ({file}: context 'main') has no resource called 'podz' (did "
-        "you mean pods?); `kubectl api-resources` lists what it has",
+        "you mean pods?); `kubectl api-resources` lists what the server has",
         resource="podz",
     ),
     UserError(

@@ -72,9 +72,11 @@ class LineSplitter:
         if newline < 0:
             self._buffer_tail(chunk)
             return []
-        # One event a chunk, as the server flushes them: nothing to copy.
-        alone = newline == len(chunk) - 1 and not self._tail
-        return [line for line in ([chunk] if alone else self._split(chunk)) if line != b"\n"]
+        if newline == len(chunk) - 1 and not self._tail:
+            # One event per chunk, as the server flushes them: nothing to copy.
+            return [chunk] if newline else []
+        lines = self._split(chunk)
+        return [line for line in lines if line != b"\n"] if b"\n" in lines else lines
 
     def _split(self, chunk: bytes) -> list[bytes]:
         # Ten times as fast as ``split``, which looks at one byte after the other.

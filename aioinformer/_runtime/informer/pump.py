@@ -104,8 +104,8 @@ class Pump:
         # Once before the next batch, not at every join: thousands of clients may join at once.
         self._listeners_changed = False
         self._listeners = list(self._joined)
-        self._blocking = [each for each in self._listeners if each.blocks]
-        filtered = any(each.filters for each in self._listeners)
+        self._blocking = [each for each in self._listeners if each.mailbox.overflow.blocks]
+        filtered = any(each.mailbox.has_filter for each in self._listeners)
         self._batch_size = FILTERED_BATCH_SIZE if filtered else BATCH_SIZE
 
     def _iter_cached(self) -> Iterator[KubeObject]:
@@ -125,14 +125,14 @@ class Pump:
     def listener_read_by(self, task: asyncio.Task[Any] | None) -> Listener | None:
         """Whom ``task`` reads of those that the pump may be waiting for."""
         for listener in self.listeners:
-            if listener.blocks and listener.consumer is not None and listener.consumer() is task:
+            if listener.mailbox.overflow.blocks and listener.consumer is not None and listener.consumer() is task:
                 return listener
         return None
 
     @property
     def pending(self) -> int:
         """Live events that wait in mailboxes. May be read from any thread."""
-        return sum(each.pending for each in tuple(self._joined))
+        return sum(each.mailbox.pending for each in tuple(self._joined))
 
     def end(self) -> None:
         """Nothing more will come. What is pending can still be taken."""
@@ -164,10 +164,10 @@ class Pump:
 
     async def _wait_for_mailboxes(self, time_slice: TimeSlice) -> int:
         """Wait until no mailbox that blocks is full. Return the number of events that all take."""
-        while full := [each for each in self._blocking_listeners if each.free <= 0]:
+        while full := [each for each in self._blocking_listeners if each.mailbox.free <= 0]:
             await self._wait_for_room(full, time_slice)
         self._full_listeners = []
-        return min((each.free for each in self._blocking), default=self._batch_size)
+        return min((each.mailbox.free for each in self._blocking), default=self._batch_size)
 
     @property
     def _blocking_listeners(self) -> list[Listener]:
@@ -239,8 +239,8 @@ class Pump:
         are too many for one step.
         """
         for listener in self._needs_merge:
-            while listener.needs_merge:
-                listener.merge_oldest(ITEMS_PER_STEP)
+            while listener.mailbox.needs_merge:
+                listener.mailbox.merge_oldest(ITEMS_PER_STEP)
                 await time_slice.maybe_yield()
         self._needs_merge = []
 
@@ -271,10 +271,11 @@ class Pump:
         comes back they would pile up: lists times objects.
         """
         for listener in self.listeners:
-            while listener.merges and (listener.relist_pending or listener.needs_merge):
-                listener.merge_oldest(ITEMS_PER_STEP)
+            mailbox = listener.mailbox
+            while mailbox.overflow.merges and (mailbox.relist_pending or mailbox.needs_merge):
+                mailbox.merge_oldest(ITEMS_PER_STEP)
                 await time_slice.maybe_yield()
-        while full := [each for each in self._blocking_listeners if each.relist_pending]:
+        while full := [each for each in self._blocking_listeners if each.mailbox.relist_pending]:
             await self._wait_for_room(full, time_slice)
         self._full_listeners = []
 

@@ -74,16 +74,15 @@ class WatchReader:
         entries, bookmarks = batch.entries, batch.bookmarks
         if entries:
             self._queue.feed(entries)
-            self._reporter.mark_fresh(now)
         self._state.record_watch_data(
             batch.resource_version,
             now=now,
             changed=len(entries) > bookmarks,
             bookmark=bookmarks > 0,
         )
+        self._reporter.received(len(data), batch.event_count, now if entries else None)
         if batch.error is not None:
             raise batch.error
-        self._reporter.received(len(data), batch.event_count)
 
     def __repr__(self) -> str:
         return f"<WatchReader {self._decoder!r}>"

@@ -105,8 +105,16 @@ class InformerReporter:
         self.status.clear_error()
         self.trace.complete()
 
-    def received(self, size: int, events: int) -> None:
-        """Record a chunk of ``size`` bytes that completed ``events`` events or objects."""
+    def received(self, size: int, events: int, fresh_at: float | None = None) -> None:
+        """Record that data arrived.
+
+        Args:
+            size: bytes.
+            events: events or objects that the data completed.
+            fresh_at: the time of arrival, if the data proves that the received state is up to date.
+        """
+        if fresh_at is not None:
+            self.status.fresh_at = fresh_at
         self.metrics.received(self.label, self._verb, size, events)
         self.trace.received(size, events)
 

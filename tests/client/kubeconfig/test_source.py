@@ -100,7 +100,7 @@ async def test_when_nothing_is_found_everything_tried_is_named(tmp_path: Path) -
 
     assert await load_error(source) == (
         f"no cluster is configured: $KUBECONFIG names no file that exists ({missing}), and this "
-        f"is no pod; put your cluster's kubeconfig into ~/.kube/config, or name its file in "
+        f"is not a pod; put your cluster's kubeconfig into ~/.kube/config, or name its file in "
         f"$KUBECONFIG"
     )
     at_home = replace(source, environment={"HOME": str(tmp_path)})
