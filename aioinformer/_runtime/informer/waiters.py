@@ -37,9 +37,8 @@ class ObjectVersion(Struct, frozen=True):
         """
         if isinstance(obj, KubeObject):
             return cls(obj.key, obj.uid, obj.resource_version)
-        metadata = (
-            obj.get("metadata") if hasattr(obj, "get") else None
-        )  # else the caller may have passed a key
+        # A caller may have passed a key by mistake.
+        metadata = obj.get("metadata") if hasattr(obj, "get") else None
         found: Mapping[str, Any] = {}
         if isinstance(metadata, Mapping):
             found = cast("Mapping[str, Any]", metadata)

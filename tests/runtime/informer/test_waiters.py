@@ -172,7 +172,7 @@ def test_an_object_in_no_namespace_can_be_waited_for() -> None:
     ids=str,
 )
 def test_what_the_server_did_not_write_is_refused(body: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=r"name, uid and resourceVersion.*answered"):
+    with pytest.raises(UsageError, match=r"name, uid and resourceVersion.*answer to a write"):
         ObjectVersion.of(body)
 
 
