@@ -40,7 +40,7 @@ def pod(server: ApiServer, name: str, *, app: str = "shop", padding: str = "") -
 
 @asynccontextmanager
 async def entered(settings: Settings) -> AsyncGenerator[tuple[FastAPI, httpx.AsyncClient]]:
-    """The application in its lifespan, and a client of it, with no server in between."""
+    """Run the application in its lifespan, with a client and no server in between."""
     app = create_app(settings)
     transport = httpx.ASGITransport(app)
     async with (
