@@ -93,7 +93,7 @@ def test_runs_are_cancelled_before_another_replica_begins(seed: int) -> None:
         with first.faults.refuse():
             await wait_until(lambda: stage.at_work == {"two"}, every=0.1)
         ((_, _, ended),) = stage.spans
-        assert first.lost == [ended]  # cancelled, and only then told of
+        assert first.lost == [ended]  # cancelled, and only then reported
         assert ended - cut <= 10.0  # the renew deadline
         assert 15.0 - 10.0 - 2.0 <= loop_time() - ended <= 15.0
         for task in tasks:
