@@ -26,7 +26,7 @@ class SseMessage(NamedTuple):
 
 
 class AsgiClient:
-    """What one client has been sent."""
+    """A client, and the messages that it received."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -35,7 +35,7 @@ class AsgiClient:
         self.ended = False
         self.sends = 0
         self.writable = asyncio.Event()
-        """Whether its socket takes more."""
+        """Set while the client's socket takes data."""
         self.writable.set()
         self.disconnected = asyncio.Event()
         self.broken = False

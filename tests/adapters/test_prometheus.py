@@ -1,4 +1,4 @@
-"""What Prometheus sees of informers."""
+"""Prometheus metrics of informers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Prometheus sees of work queues and controllers."""
+"""Prometheus metrics of work queues and controllers."""
 
 from __future__ import annotations
 

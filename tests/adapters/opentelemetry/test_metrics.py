@@ -1,4 +1,4 @@
-"""What OpenTelemetry sees of informers, queues and controllers."""
+"""OpenTelemetry metrics of informers, queues and controllers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PODS = "pods in web"
 
 
 class Collected:
-    """What an SDK with a reader in memory collects."""
+    """The metrics that an SDK with a reader in memory collects."""
 
     def __init__(self) -> None:
         self.reader = InMemoryMetricReader()

@@ -1,4 +1,4 @@
-"""What spans show of informers, handlers and reconciles."""
+"""OpenTelemetry spans of informers, handlers and reconciles."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from tests.runtime.scripted_source import (
 
 
 class Traced:
-    """What an SDK exports."""
+    """The spans that an SDK exports."""
 
     def __init__(self) -> None:
         self.exporter = InMemorySpanExporter()

@@ -1,4 +1,4 @@
-"""How long keys wait: the numbers are those of client-go's own tests and defaults."""
+"""Delays of failed keys: the numbers are those of client-go's own tests and defaults."""
 
 from __future__ import annotations
 

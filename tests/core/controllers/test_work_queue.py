@@ -1,4 +1,4 @@
-"""Which keys wait, which are worked on, which are to come."""
+"""The state of a work queue: keys that wait, that are processed, and that are delayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Lease says, and how it is written."""
+"""The record in a Lease: read from the object, and written into a body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent for each write, and what an answer is."""
+"""The request of each kind of write, and its decoded answer."""
 
 from __future__ import annotations
 

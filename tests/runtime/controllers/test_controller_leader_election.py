@@ -33,13 +33,13 @@ LEASES = find_built_in("leases")
 
 @dataclass(slots=True)
 class Stage:
-    """Who reconciles when."""
+    """Replicas with an elector and a controller each, and a record of their runs."""
 
     at_work: set[str] = field(default_factory=set[str])
     spans: list[tuple[str, float, float]] = field(default_factory=list[tuple[str, float, float]])
-    """Who, from when, to when: every run."""
+    """Every run: its replica, its start and its end."""
     together: bool = False
-    """Whether two replicas ever reconciled at once."""
+    """True if two replicas ever reconciled at once."""
 
 
 class Replica:

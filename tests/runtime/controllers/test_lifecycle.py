@@ -1,4 +1,4 @@
-"""How long a controller works: its start, its end, and what ends it."""
+"""One run of a controller: its start, its end, and the reasons for its end."""
 
 from __future__ import annotations
 

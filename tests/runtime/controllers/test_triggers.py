@@ -17,7 +17,7 @@ OLD, NEW = pod("a", 1), pod("a", 2)
 
 @dataclass(slots=True)
 class Asked:
-    """What was asked for."""
+    """A record of the requested keys."""
 
     keys: list[str] = field(default_factory=list[str])
     why: list[tuple[str, Priority]] = field(default_factory=list[tuple[str, Priority]])

@@ -1,4 +1,4 @@
-"""How a body is made to end, on loops of each kind."""
+"""The cancellation of a body, on loops of each kind."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ async def lose(elector: LeaderElector, body: Body = wait_forever) -> LeadershipL
     return caught.value
 
 
-def how(elector: LeaderElector) -> tuple[str, bool, Fencing | None]:
-    """How it stands."""
+def state_of(elector: LeaderElector) -> tuple[str, bool, Fencing | None]:
+    """Return the state, if it leads, and the number of the term."""
     return elector.health.state, elector.is_leader, elector.fencing
 
 
@@ -62,17 +62,17 @@ def test_a_single_candidate_leads_at_once_and_writes_the_lease() -> None:
 
     async def main() -> None:
         elector = place.elector()
-        assert how(elector) == ("idle", False, None)
+        assert state_of(elector) == ("idle", False, None)
         async with elector.leading() as fencing:
             assert loop_time() == 0.0
             assert fencing == elector.fencing == Fencing(0, "a")
             assert str(fencing) == "0/a"
-            assert how(elector) == ("leading", True, fencing)
+            assert state_of(elector) == ("leading", True, fencing)
             assert elector.leader == elector.identity == "a"
             spec = place.lease["spec"]
             assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("a", 15)
             assert (spec["leaseTransitions"], spec["acquireTime"]) == (0, spec["renewTime"])
-        assert how(elector) == ("idle", False, None)
+        assert state_of(elector) == ("idle", False, None)
         assert elector.leader == ""
 
     run_simulated(main)
@@ -680,7 +680,7 @@ def test_a_pause_that_is_short_enough_is_nothing() -> None:
 
 
 def stopped_in_the_middle(run: bool, seed: int) -> bool:
-    """Whether a body took a step after a pause that began when that step was due already."""
+    """Return if a body took a step after a pause that began when that step was due already."""
     place, steps = ElectionSetup(), list[float]()
 
     async def body() -> None:
@@ -802,12 +802,12 @@ def test_health_says_how_it_stands() -> None:
 
     async def main() -> None:
         elector = place.elector()
-        assert how(elector)[0] == "idle"
+        assert state_of(elector)[0] == "idle"
         assert "LeaderElector a for web/controller idle" in repr(elector)
         place.faults.status(503)
         task = asyncio.create_task(under(elector, lambda: asyncio.sleep(15)))
         await asyncio.sleep(3)
-        assert how(elector)[0] == "waiting"
+        assert state_of(elector)[0] == "waiting"
         assert isinstance(elector.health.error, ServerFailure)
         place.faults.clear()
         await asyncio.sleep(10)
