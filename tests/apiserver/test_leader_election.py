@@ -33,7 +33,7 @@ SLACK = 1.0
 
 @asynccontextmanager
 async def candidate(server: ApiServerProcess, identity: str) -> AsyncGenerator[Process]:
-    """A candidate in a process of its own, killed at the end."""
+    """Run a candidate in a process of its own, which is killed at the end."""
     arguments = ("-m", "tests.apiserver.elector_process", str(server.kubeconfig), identity)
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, stdout=PIPE, cwd=ROOT

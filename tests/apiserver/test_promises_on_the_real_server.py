@@ -35,7 +35,7 @@ BACKOFF = BackoffPolicy(initial=0.05, maximum=0.5)
 
 
 def colour(obj: KubeObject) -> str:
-    """An index function."""
+    """Return the value of an index."""
     name: str = obj["spec"]["colour"]
     return name
 
@@ -68,7 +68,7 @@ async def write(admin: AdminClient, names: list[str], seed: int) -> None:
 
 
 async def served(admin: AdminClient) -> dict[ObjectKey, tuple[str, str]]:
-    """What a fresh list says."""
+    """Return the state of a new list."""
     found = (await admin.list("web"))["items"]
     return {
         ObjectKey(meta["namespace"], meta["name"]): (meta["uid"], meta["resourceVersion"])

@@ -33,7 +33,7 @@ SLACK = 2.0
 
 @asynccontextmanager
 async def replica(server: ApiServerProcess, identity: str) -> AsyncGenerator[Process]:
-    """The program, in a process of its own, killed at the end."""
+    """Run the program in a process of its own, which is killed at the end."""
     times = ("--lease-duration", LEASE, "--renew-deadline", 2.0, "--retry-period", RETRY)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -65,7 +65,7 @@ async def leads(process: Process) -> None:
 
 @asynccontextmanager
 async def prepared(server: ApiServerProcess) -> AsyncGenerator[Client]:
-    """A client of a server that has what the program needs."""
+    """Return a client of a server that has the definitions that the program needs."""
     await install_leases(server)
     await install_events(server)
     for crd in yaml.safe_load_all(CRDS.read_text()):

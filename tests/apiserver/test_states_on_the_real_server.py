@@ -1,6 +1,6 @@
-"""How a whole state is read from a real API server: by WatchList and by LIST, interrupted or not.
+"""Reading of the initial list from a real API server, by WatchList and LIST, with interruptions.
 
-What an informer makes of changes is in ``test_promises_on_the_real_server``.
+``test_promises_on_the_real_server`` tests the events of changes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MANY = 1_000
 
 
 def widget(name: str, *, pad: int = 0, **spec: object) -> Json:
-    """A widget with the parts of a pod that are long: containers, conditions, and a pad."""
+    """Return a widget with the long parts of a pod: containers, conditions, and padding."""
     containers = [{"name": f"c{n}", "image": f"registry.test/shop:{n}"} for n in range(3)]
     return {
         "apiVersion": "example.com/v1",
@@ -57,7 +57,7 @@ async def create(admin: AdminClient, count: int, *, pad: int = 0) -> None:
 
 
 async def served(admin: AdminClient) -> dict[ObjectKey, tuple[str, str]]:
-    """What a fresh list says."""
+    """Return the state of a new list."""
     found = (await admin.list("web"))["items"]
     return {
         ObjectKey(meta["namespace"], meta["name"]): (meta["uid"], meta["resourceVersion"])
@@ -73,7 +73,7 @@ async def reading(
     backoff: BackoffPolicy = BACKOFF,
     habits: ServerProfile | None = None,
 ) -> AsyncGenerator[tuple[SharedInformer, RecordingListerWatcher]]:
-    """An informer of the widgets, synced, and what it asks."""
+    """Run an informer of the widgets until it is synced, and yield it with its requests."""
     async with Client.connect(kubeconfig=server.kubeconfig) as client:
         noted = RecordingListerWatcher(client.lister_watcher(WIDGETS, namespace="web"))
         widgets = SharedInformer(
@@ -136,7 +136,7 @@ class Forgetful(Held):
 
 
 def asked(noted: RecordingListerWatcher) -> list[str]:
-    """The kinds of requests so far."""
+    """Return the kinds of requests so far."""
     return [summarize(request).split()[0] for _, request in noted.requests]
 
 
@@ -222,9 +222,9 @@ async def test_a_server_killed_in_the_middle_of_a_state_leaves_nothing_of_it(
 async def test_bookmarks_come_once_a_minute_and_keep_the_informer_fresh(
     api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
-    """What happens elsewhere moves its version, though it hears nothing of it.
+    """Changes in other namespaces advance the version of the informer through bookmarks.
 
-    The first one may come at any time; the second one tells how far they are apart.
+    The first bookmark may come at any time. The interval is measured up to the second one.
     """
     await create(admin, 3)
     habits = ServerProfile()

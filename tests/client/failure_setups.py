@@ -26,20 +26,20 @@ CANARY = "canary-88b0"
 
 NOT_BEFORE = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 NOT_AFTER = dt.datetime(2020, 4, 1, tzinfo=dt.UTC)
-"""When certificates that have expired were valid."""
+"""The validity of the expired certificates."""
 
 UNKNOWN_HOST = "no-such-host.invalid"
 
 
 @dataclass(frozen=True, slots=True)
 class FailureSetup:
-    """Where a mistake is made."""
+    """The resources from which a failure is built."""
 
     folder: Path
     certificates: Certificates
 
     def kubeconfig(self, server: str, **more: Any) -> str:
-        """A kubeconfig file for a server, whose authority is the certificates'."""
+        """Write a kubeconfig for a server that trusts the authority of the certificates."""
         trust = encode_base64(self.certificates.authority_pem)
         cluster: Mapping[str, Any] = {"server": server, "certificate-authority-data": trust}
         return str(
@@ -51,7 +51,7 @@ class FailureSetup:
 
 @dataclass(frozen=True, slots=True)
 class FailureContext:
-    """What there is then, and what a text may name of it."""
+    """The kubeconfig and address of a failure, which its message may name."""
 
     file: str
     address: str = ""
@@ -60,7 +60,7 @@ class FailureContext:
 
 @asynccontextmanager
 async def working_server(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
-    """A server that works, and its kubeconfig."""
+    """Run a working server and write its kubeconfig."""
     async with ApiServer(token=CANARY) as server:
         yield FailureContext(stage.kubeconfig(server.url), server.url.removeprefix("http://"))
 
@@ -127,7 +127,7 @@ def wrong_server_name(stage: FailureSetup) -> AbstractAsyncContextManager[Failur
 async def mutual_tls_server(
     stage: FailureSetup, user: trustme.LeafCert | None
 ) -> AsyncGenerator[FailureContext]:
-    """A server that wants a client certificate of its authority; the kubeconfig has ``user``."""
+    """Run a server that requires a client certificate; the kubeconfig contains ``user``."""
     tls = stage.certificates.server_context()
     tls.verify_mode = ssl.CERT_REQUIRED
     tls.load_verify_locations(cadata=stage.certificates.authority_pem.decode())

@@ -1,4 +1,4 @@
-"""What the library says of a beginner's mistakes: a typed exception, and all that helps."""
+"""The library's errors for common mistakes: a typed exception with a helpful message."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ PODS = find_built_in("pods")
 
 
 class ListerWatcher(Protocol):
-    """What the runtime asks of a client."""
+    """The part of a client that the runtime uses."""
 
     @property
     def resource(self) -> Resource: ...

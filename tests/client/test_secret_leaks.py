@@ -30,7 +30,7 @@ def http(body: bytes, head: str = "200 OK") -> bytes:
 
 
 def echoing(answer: Callable[[str], bytes]) -> ConnectionHandler:
-    """A server whose answers are made of the credential that it was sent."""
+    """Return a handler whose responses contain the credentials of the request."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await reader.readuntil(b"\r\n\r\n"):
@@ -65,7 +65,7 @@ def status(**more: Any) -> dict[str, Any]:
 
 
 def cut(sent: str) -> str:
-    """A message whose end is cut off in the middle of what was sent."""
+    """Return a message that is cut off in the middle of a credential."""
     return sent.rjust(MAX_TEXT_LENGTH + 3, "x")
 
 
@@ -173,7 +173,7 @@ PASSWORD = "wRiTTenC4nary8z"
 
 
 def repeating(answer: Callable[[str, str], bytes]) -> ConnectionHandler:
-    """A server whose answers are made of the credential and of the body that it was sent."""
+    """Return a handler whose responses contain the credentials and the body of the request."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await reader.readuntil(b"\r\n\r\n"):

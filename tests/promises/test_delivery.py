@@ -61,7 +61,7 @@ class Feed:
         return cls({f"web-{number}": 1 for number in range(count)})
 
     def say(self, kind: str, *names: str) -> None:
-        """These were ADDED, MODIFIED or DELETED."""
+        """Send an ADDED, MODIFIED or DELETED event for each name."""
         lines: list[str] = []
         for name in names:
             self.version += 1
@@ -73,7 +73,7 @@ class Feed:
         self._lines.put_nowait("".join(lines).encode())
 
     def expire(self) -> None:
-        """The watch is told that it is too old: what has changed is found by a list."""
+        """Send a 410 to the watch, so that a list finds the changes."""
         self._lines.put_nowait(
             b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}\n'
         )
@@ -110,7 +110,7 @@ async def informing(feed: Feed) -> AsyncGenerator[SharedInformer]:
 
 
 async def for_ever(event: Event) -> None:
-    """A handler that never returns."""
+    """Wait for ever, as a handler."""
     del event
     await asyncio.get_running_loop().create_future()
 

@@ -51,7 +51,7 @@ def version_of(obj: KubeObject) -> str:
 
 
 class Heard:
-    """What a listener was told last of each object."""
+    """The last event of each object that was delivered to a listener."""
 
     def __init__(self) -> None:
         self.last: dict[ObjectKey, object] = {}

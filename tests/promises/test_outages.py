@@ -1,6 +1,6 @@
-"""What several failures in a row lead to, and what silence does; in simulated time.
+"""The reaction to several failures in a row and to idle connections, in simulated time.
 
-``test_error_table`` has each failure alone. The clusters in memory send bookmarks as real ones do.
+``test_error_table`` tests each failure alone. The clusters in memory send bookmarks like real ones.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def is_initial(request: Request) -> bool:
 
 
 def lists_only(then: Answer) -> Callable[[Request], Answer]:
-    """A server without WatchLists, whose watches are all the same."""
+    """Return a server without WatchLists whose watches all get the same response."""
 
     def answer(request: Request) -> Answer:
         if is_initial(request):
@@ -74,7 +74,7 @@ def lists_only(then: Answer) -> Callable[[Request], Answer]:
 
 
 async def waits(scene: InformerHarness, count: int) -> list[float]:
-    """The waits after so many failures."""
+    """Return the waits after so many failures."""
     await scene.wait_for_problem(count)
     return [problem.retry_in or 0.0 for _, problem in scene.problems[:count]]
 
@@ -303,7 +303,7 @@ def test_an_object_that_an_index_function_refuses_is_marked_and_the_watch_goes_o
 async def of_cluster(
     cluster: Cluster, faults: Faults, *, liveness: LivenessPolicy | None = None
 ) -> AsyncGenerator[InformerHarness]:
-    """An informer of a cluster, at work and synced."""
+    """Run an informer of a cluster until it is synced."""
     source = ClusterSource(cluster, faults)
     scene = InformerHarness(source.lister_watcher(PODS), liveness=liveness)
     async with scene.running():

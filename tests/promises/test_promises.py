@@ -1,4 +1,4 @@
-"""What the library promises, clause by clause, over HTTP against the embedded server."""
+"""The guarantees of the library, one by one, over HTTP against the embedded server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.promises.pod_workload import PodWorkload
 
 
 def node(obj: KubeObject) -> str:
-    """An index function."""
+    """Return the value of an index."""
     name: str = obj["spec"]["nodeName"]
     return name
 
@@ -46,7 +46,7 @@ def _is_current(recorder: RecordingHandler, churn: PodWorkload) -> Callable[[], 
 
 
 def converged(informer: SharedInformer, churn: PodWorkload) -> Callable[[], bool]:
-    """Whether the cache holds what the server does."""
+    """Return True if the cache has the same content as the server."""
     return lambda: states(informer.lister.unsynced.list()) == churn.current_state
 
 
@@ -250,7 +250,7 @@ async def test_5_a_late_listener_is_told_each_object_once(
 
 
 async def _read(pods: SharedInformer, churn: PodWorkload, stop: asyncio.Event) -> list[Event]:
-    """What a stream says up to the moment when it has said everything."""
+    """Return the events of a stream until it has delivered all changes."""
     events: list[Event] = []
     async with pods.events() as stream:
         async for event in stream:

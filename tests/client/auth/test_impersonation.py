@@ -1,4 +1,4 @@
-"""Who a kubeconfig's user acts as, in the headers of every request."""
+"""Impersonation by a kubeconfig's user, in the headers of every request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was sent in a header is hidden from what is told."""
+"""Redaction of the values of headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a source of credentials is asked again; in virtual time."""
+"""The calls of a token source, in virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long an answer holds, and who shares it."""
+"""The lifetime of a discovery result, and its sharing by concurrent callers."""
 
 from __future__ import annotations
 

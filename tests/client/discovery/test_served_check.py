@@ -1,4 +1,4 @@
-"""Whether a resource is served: asked once for all who want to know at the same time."""
+"""The check if a resource is served: concurrent callers share one request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written to a Secret, and is not told."""
+"""Redaction of the values that are written to a Secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server warns of, beside its answers."""
+"""The log of a server's warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do about a write that was refused."""
+"""The hints for rejected writes."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class Slow:
         return "Bearer late"
 
     async def aclose(self) -> None:
-        """It goes on: not every source can be hurried."""
+        """Continue the refresh, because not every source can be cancelled."""
 
 
 @pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])

@@ -1,4 +1,4 @@
-"""Which server is meant: files, contexts, a pod's mount; and what is said when none is."""
+"""The choice of a server from files, contexts or a pod's mount, and the errors without one."""
 
 from __future__ import annotations
 
@@ -368,7 +368,7 @@ async def test_nothing_of_it_shows_a_secret(tmp_path: Path, certificates: Certif
 
 @contextmanager
 def hanging(path: Path) -> Generator[Path]:
-    """A FIFO that nobody writes to: whoever opens it waits. In the end, nobody does any more."""
+    """Create a FIFO without a writer, so that opening it blocks until the end of the test."""
     os.mkfifo(path)
     try:
         yield path

@@ -26,7 +26,7 @@ from tests.client.kubeconfigs import (
 
 
 async def refused(folder: Path, *, before: Any, after: Any) -> str:
-    """What is said when a token was refused and the file has been rewritten."""
+    """Return the error after a token was rejected and the file was rewritten."""
     credentials = await load_credentials(write_kubeconfig(folder, before))
     header = await credentials.authorization.header()
     write_kubeconfig(folder, after)
