@@ -50,9 +50,9 @@ async def line(process: Process, word: str) -> str:
     """Its next line that begins so; what follows in it."""
     assert process.stdout is not None
     async with asyncio.timeout(30):
-        while said := (await process.stdout.readline()).decode():
-            if said.startswith(word):
-                return said.removeprefix(word).strip()
+        while text := (await process.stdout.readline()).decode():
+            if text.startswith(word):
+                return text.removeprefix(word).strip()
     raise AssertionError(f"it ended without saying {word!r}")
 
 
@@ -122,9 +122,9 @@ async def test_who_was_stopped_for_too_long_does_nothing_more_as_it_wakes(
             process.send_signal(signal.SIGCONT)
             steps = list[float]()
             assert process.stdout is not None
-            while (said := (await process.stdout.readline()).decode().split())[0] == "step":
-                steps.append(float(said[1]))
-            assert said == ["lost"]
+            while (words := (await process.stdout.readline()).decode().split())[0] == "step":
+                steps.append(float(words[1]))
+            assert words == ["lost"]
             assert not [step for step in steps if step > woken]
 
 

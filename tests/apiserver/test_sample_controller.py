@@ -53,14 +53,14 @@ async def replica(server: ApiServerProcess, identity: str) -> AsyncGenerator[Pro
 
 async def leads(process: Process) -> None:
     """Wait until it says that it leads."""
-    said = list[str]()
+    lines = list[str]()
     assert process.stderr is not None
     async with asyncio.timeout(20):
         while line := (await process.stderr.readline()).decode():
-            said.append(line)
+            lines.append(line)
             if " leads default/sample-controller" in line:
                 return
-    raise AssertionError(f"it ended without leading: {''.join(said)}")
+    raise AssertionError(f"it ended without leading: {''.join(lines)}")
 
 
 @asynccontextmanager

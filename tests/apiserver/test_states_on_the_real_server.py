@@ -124,18 +124,18 @@ class Forgetful(Held):
     """One that refuses its first request: the version is gone."""
 
     size: int = 0
-    asked: int = 0
+    sent: int = 0
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        self.asked += 1
-        if self.asked == 1:
+        self.sent += 1
+        if self.sent == 1:
             raise server_error(Status(410, "Expired", "too old"), phase="list")
         async with self.source.list(request) as chunks:
             yield chunks
 
 
-def asked(noted: RecordingListerWatcher) -> list[str]:
+def sent(noted: RecordingListerWatcher) -> list[str]:
     """Return the kinds of requests so far."""
     return [summarize(request).split()[0] for _, request in noted.requests]
 
@@ -153,7 +153,7 @@ async def test_a_thousand_widgets_are_read_either_way(
         await admin.delete("w-0008", namespace="web")
         truth = await served(admin)
         await wait_until(lambda: states(widgets.lister) == truth)
-        assert asked(noted) == (["stream"] if watch_list else ["list", "watch"])
+        assert sent(noted) == (["stream"] if watch_list else ["list", "watch"])
         assert widgets.health.error is None
 
 
@@ -167,7 +167,7 @@ async def test_pages_come_to_the_same(api_server: ApiServerProcess, admin: Admin
         async with running_in_background(widgets.run()):
             await widgets.wait_synced(30)
             assert states(widgets.lister) == truth
-            assert asked(noted)[:10] == ["list"] * 2 + ["page"] * 8
+            assert sent(noted)[:10] == ["list"] * 2 + ["page"] * 8
 
 
 @pytest.mark.parametrize("watch_list", [True, False], ids=["WatchList", "LIST"])
@@ -188,7 +188,7 @@ async def test_a_version_that_has_expired_leads_to_a_state_of_the_same_kind(
         await api_server.restart()
         await wait_until(lambda: states(widgets.lister) == truth, timeout=40)
         await wait_until(lambda: check_event_order(recorder.events) == truth)
-        assert ("stream" if watch_list else "whole") in asked(noted)[before:]
+        assert ("stream" if watch_list else "whole") in sent(noted)[before:]
         assert widgets.health.rewinds == 0
 
 
@@ -239,7 +239,7 @@ async def test_bookmarks_come_once_a_minute_and_keep_the_informer_fresh(
         assert habits.bookmark_interval == pytest.approx(60.0, abs=5.0)
         assert widgets.health.fresh is not None
         assert widgets.health.fresh < 5.0
-        assert (asked(noted), widgets.health.error) == (["stream"], None)
+        assert (sent(noted), widgets.health.error) == (["stream"], None)
 
 
 async def test_a_server_that_stands_still_is_noticed_by_its_silence(
@@ -259,5 +259,5 @@ async def test_a_server_that_stands_still_is_noticed_by_its_silence(
         await admin.merge_patch("w-0001", {"spec": {"size": 7}}, namespace="web")
         truth = await served(admin)
         await wait_until(lambda: states(widgets.lister) == truth, timeout=15)
-        assert asked(noted) == ["stream", "probe", "watch"]
+        assert sent(noted) == ["stream", "probe", "watch"]
         assert len(widgets.lister) == 3

@@ -188,8 +188,8 @@ async def http_to_https(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        said = b"Client sent an HTTP request to an HTTPS server.\n"
-        writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\n" + said)
+        text = b"Client sent an HTTP request to an HTTPS server.\n"
+        writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\n" + text)
         writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
@@ -207,12 +207,12 @@ async def wrong_token(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
 @asynccontextmanager
 async def forbidden(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
     """Somebody is logged in, and may not do this (recording 25 with another user)."""
-    said = (
+    text = (
         'pods is forbidden: User "system:serviceaccount:web:shop" cannot list resource "pods" '
         'in API group "" in the namespace "web"'
     )
     async with ApiServer(token=CANARY) as server:
-        server.faults.status(403, reason="Forbidden", message=said, resource="pods")
+        server.faults.status(403, reason="Forbidden", message=text, resource="pods")
         yield FailureContext(stage.kubeconfig(server.url), server.url.removeprefix("http://"))
 
 

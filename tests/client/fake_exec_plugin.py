@@ -35,8 +35,8 @@ class FakePlugin:
 
     def write_script(self, then: str) -> None:
         """Write the shell commands that follow the counting of a run."""
-        told = f'printf %s "$KUBERNETES_EXEC_INFO" > {self._exec_info}'
-        self.path.write_text(f"#!/bin/sh\necho >> {self._runs}\n{told}\n{then}\n")
+        save_info = f'printf %s "$KUBERNETES_EXEC_INFO" > {self._exec_info}'
+        self.path.write_text(f"#!/bin/sh\necho >> {self._runs}\n{save_info}\n{then}\n")
         self.path.chmod(0o755)
 
     def set_status(self, **status: Any) -> None:

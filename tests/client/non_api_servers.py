@@ -120,9 +120,9 @@ async def invalid_pem(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
         "server": "https://10.0.0.1",
         "certificate-authority-data": encode_base64(NO_PEM.encode()),
     }
-    said = ""
+    message = ""
     try:
         ssl.create_default_context(cadata=NO_PEM)
     except ssl.SSLError as error:
-        said = str(error.reason or error.strerror)
-    yield FailureContext(kubeconfig_for(stage, **settings), said)
+        message = str(error.reason or error.strerror)
+    yield FailureContext(kubeconfig_for(stage, **settings), message)

@@ -96,11 +96,11 @@ async def wait_closed(reader: asyncio.StreamReader) -> None:
 
 def error_texts(error: BaseException | None) -> list[str]:
     """Return the text and the repr of an exception and of its causes."""
-    said: list[str] = []
+    message: list[str] = []
     while error is not None:
-        said += [str(error), repr(error), repr(vars(error))]
+        message += [str(error), repr(error), repr(vars(error))]
         error = error.__cause__ or error.__context__
-    return said
+    return message
 
 
 async def pong(request: web.Request) -> web.Response:

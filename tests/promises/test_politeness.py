@@ -282,11 +282,11 @@ def test_one_retry_after_holds_all_informers_back() -> None:
         scene.counter,
         {"all watches broke": (down, down + 40.0)},
     )
-    told = scene.counter.next_request(down)
+    first_request = scene.counter.next_request(down)
     # What was on its way when the answer came may still arrive.
-    assert 1 <= scene.counter.between(down, told + 0.1) <= Limits().burst
-    assert scene.counter.between(told + 0.1, told + 9.9) == 0
-    assert scene.counter.worst(told) <= MOST
+    assert 1 <= scene.counter.between(down, first_request + 0.1) <= Limits().burst
+    assert scene.counter.between(first_request + 0.1, first_request + 9.9) == 0
+    assert scene.counter.worst(first_request) <= MOST
 
 
 # -- lists -------------------------------------------------------------------------------------

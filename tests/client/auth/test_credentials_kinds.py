@@ -182,9 +182,9 @@ async def test_nothing_of_it_is_ever_told(
         errors += await broken(it, transport)
     errors.append(await unreachable(it))
 
-    said = "\n".join([caplog.text, *shown, *(line for e in errors for line in error_texts(e))])
+    message = "\n".join([caplog.text, *shown, *(line for e in errors for line in error_texts(e))])
     assert len(it.secrets) >= 2
-    assert [secret for secret in it.secrets if secret in said] == []
+    assert [secret for secret in it.secrets if secret in message] == []
 
 
 async def broken(it: ConfiguredCredentials, transport: Transport) -> list[InformerError]:

@@ -225,11 +225,11 @@ def test_the_core_group_may_be_written_as_nothing_after_a_dot() -> None:
 
 
 def test_a_server_that_is_known_is_named() -> None:
-    said = str(
+    text = str(
         catalogue().make_lookup_error("x", location="https://10.0.0.1 (config: context 'main')")
     )
 
-    assert said.startswith(
+    assert text.startswith(
         "the server https://10.0.0.1 (config: context 'main') has no resource called 'x'; "
     )
 

@@ -126,10 +126,10 @@ async def test_an_id_token_that_has_expired_is_not_renewed_over_unchecked_tls(
     tmp_path: Path,
 ) -> None:
     """kubernetes_asyncio would send the client's secret without looking at a certificate."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
-        asked.append(request.path)
+        requests.append(request.path)
         return web.Response()
 
     async with http_server(answer) as issuer:
@@ -140,7 +140,7 @@ async def test_an_id_token_that_has_expired_is_not_renewed_over_unchecked_tls(
     assert f"its id-token expired at {yesterday:%Y-%m-%d %H:%M:%S} UTC" in message
     assert "run kubectl once" in message
     assert CANARY not in message
-    assert asked == []
+    assert requests == []
 
 
 # -- TLS ---------------------------------------------------------------------------------------
