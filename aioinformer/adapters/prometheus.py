@@ -103,7 +103,7 @@ class PrometheusMetrics(Metrics):
     def _create_request_metrics(self, registry: CollectorRegistry) -> None:
         by_verb = ["informer", "verb"]
         self._requests_started = _counter(
-            registry, "requests", "Lists, watches and probes asked for.", by_verb
+            registry, "requests", "Lists, watches and probes that were requested.", by_verb
         )
         self._requests_ended = _counter(
             registry, "requests_ended", "Requests that ended, by cause.", [*by_verb, "cause"]

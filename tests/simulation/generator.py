@@ -22,7 +22,7 @@ from dataclasses import replace
 from random import Random
 from typing import TypeAlias
 
-from aioinformer._core.delivery.mailbox import Overflow
+from aioinformer._core.delivery.mailbox import OverflowName
 from tests.simulation.plan import (
     Backup,
     Behaviour,
@@ -115,7 +115,7 @@ def _merge(chance: Random, informers: list[str], moments: list[float]) -> list[M
 
 
 def _listener(chance: Random, informer: str, name: str, behaviour: Behaviour) -> ListenerSpec:
-    overflow: Overflow = chance.choice(("block", "block", "coalesce", "coalesce", "error"))
+    overflow: OverflowName = chance.choice(("block", "block", "coalesce", "coalesce", "error"))
     if behaviour == "stuck" and overflow == "block":
         overflow = "coalesce"  # it would keep everything else waiting
     return ListenerSpec(

@@ -192,7 +192,7 @@ class Indexer:
         return bool(self.state.objects or self.state.synced or self._staged is not None)
 
     def _is_new(self, name: str, function: IndexFunction[Any]) -> bool:
-        """Return True if the index doesn't exist; raise if its name is taken by another function."""
+        """Return True if the index is new; raise if another function has its name."""
         known = self.state.indexes.get(name)
         if known is not None and known.function != function:  # two bound methods may be equal
             raise UsageError(f"there is an index {name!r} already, with another function")

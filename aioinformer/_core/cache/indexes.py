@@ -159,7 +159,7 @@ class IndexBuild:
         return all(state is not each for each in self._states())
 
     def _call_function(self, obj: KubeObject) -> IndexValues:
-        """Call the function; record what it raises, since applying a change must not fail for that."""
+        """Call the function; record its exception, which must not end the applying of a change."""
         try:
             return self._index.values(obj)
         except Exception as error:  # noqa: BLE001 - a program's function may raise anything

@@ -63,13 +63,13 @@ class Lister(Generic[T]):
 
     @property
     def unsynced(self) -> Self:
-        """A lister that also reads before the initial list is complete, whatever is cached by then."""
+        """A lister that also reads the incomplete cache, before the initial list is complete."""
         lister = type(self)
         return lister(self._indexer, self._resource, namespace=self._namespace, unsynced=True)
 
     @property
     def resource_version(self) -> str:
-        """The version up to which the cache has applied everything; empty before the initial list."""
+        """The version up to which everything was applied; empty before the initial list."""
         return self._indexer.state.resource_version
 
     # -- one object ------------------------------------------------------------------------------

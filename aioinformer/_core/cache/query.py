@@ -272,7 +272,7 @@ def _make_field_test(selector: FieldSelector) -> _Test:
 
 
 def _field_text(value: Any) -> str:
-    """Return a field's value as a field selector's text; empty for an absent value or a container."""
+    """Return a value as text of a field selector; empty for an absent value or a container."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

@@ -158,7 +158,7 @@ class CacheState:
                 yield from repeat(None, RESIZE_COST)
 
     def put(self, obj: KubeObject, old: KubeObject | None) -> None:
-        """Store ``obj`` in the place of ``old``. If an index function raises, nothing has changed."""
+        """Store ``obj`` in the place of ``old``; if an index function raises, change nothing."""
         filed: list[tuple[Index, IndexValues]] = []  # no comprehension: this runs for every event
         for index in self.indexes.values():
             filed.append((index, index.values(obj)))  # noqa: PERF401 - as above

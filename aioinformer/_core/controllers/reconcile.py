@@ -34,7 +34,7 @@ __all__ = [
 Cause: TypeAlias = Literal[
     "initial", "added", "updated", "deleted", "resync", "requeue", "retry", "request"
 ]
-"""Why a key is reconciled. The first five are events: ``initial`` belongs to the objects that were
+"""The reason for a run. The first five are events: ``initial`` belongs to the objects that were
 cached when the controller began, ``resync`` is the same state delivered again. ``requeue``: the
 previous run asked for it. ``retry``: the previous run failed. ``request``: the program called
 ``trigger``."""
@@ -164,6 +164,7 @@ class PendingReconciles:
     def _reason_bits(self, reason: Reason, priority: Priority) -> int:
         bit = self._bits.get(reason)
         if bit is None:
+            # Integers have no size limit, so neither has the number of reasons.
             bit = self._bits[reason] = _NORMAL_BIT << (len(self._reasons) + 1)
             self._reasons.append(reason)
         return bit | _NORMAL_BIT if priority > Priority.LOW else bit
@@ -220,6 +221,7 @@ class FailureTracker:
     def record_failure(self, key: ObjectKey, error: str, *, now: float, due: float) -> int:
         """Count a failed run that is retried at ``due``. Return the number of failures in a row."""
         error = one_line(error, MAX_ERROR_LENGTH - len("..."))
+        # A dict keeps the order of insertion: the first entry has failed for the longest.
         entry = self._failures.setdefault(key, _Failure(error, 0, now, due))
         entry.error, entry.due = error, due
         entry.failures += 1

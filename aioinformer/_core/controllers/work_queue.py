@@ -75,7 +75,7 @@ class KeyQueue(Generic[K]):
         self.adds = self.merged = self.retries = self.dropped = self.taken = self.done_count = 0
         self.waited = self.waited_max = self.worked = self.worked_max = 0.0
 
-    # -- in ------------------------------------------------------------------------------------
+    # -- adding --------------------------------------------------------------------------------
 
     def add(self, key: K, now: float, priority: Priority = NORMAL) -> bool:
         """Request a run of ``key``. Return False if the queue is shut down."""
@@ -95,7 +95,7 @@ class KeyQueue(Generic[K]):
             self._add_rerun(item, now, priority)
         else:
             self.merged += 1
-            if priority > item.priority:
+            if priority > item.priority:  # it waits at low priority
                 del self._low[key]
                 item.priority = priority
                 self._normal.append(item)
@@ -126,7 +126,7 @@ class KeyQueue(Generic[K]):
                 return
             self.add(ready[0], now, ready[1])
 
-    # -- out -----------------------------------------------------------------------------------
+    # -- processing ----------------------------------------------------------------------------
 
     def take(self, now: float) -> K:
         """Take the next key and begin to process it.
@@ -142,7 +142,7 @@ class KeyQueue(Generic[K]):
             item = self._normal.popleft()
         else:
             self._overtaken = 0
-            item = low.popitem(last=False)[1]
+            item = low.popitem(last=False)[1]  # the oldest one
         item.started_at = now
         self._running.add(item)
         self.waiting -= 1
@@ -199,6 +199,7 @@ class KeyQueue(Generic[K]):
         if not self.is_shut_down:
             self.is_shut_down = True
             self.dropped += len(self.delays)
+            # A swap is one step; free() releases the memory of the delayed keys later.
             self._dropped_delays, self.delays = self.delays, self._dropped_delays
         if drop and (self.waiting or self.reruns):
             self._drop_waiting()
@@ -225,7 +226,7 @@ class KeyQueue(Generic[K]):
             order.pop()
         return self._dropped_delays.drop(limit) or bool(known or order)
 
-    # -- asked ---------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------
 
     @property
     def finished(self) -> bool:
@@ -244,6 +245,7 @@ class KeyQueue(Generic[K]):
 
     def statistics(self, now: float) -> QueueStatistics:
         """Return the statistics. May be called in any thread."""
+        # list() is one step of the interpreter, so that other threads may call this.
         started = [each.started_at for each in list(self._running)]
         running = [max(0.0, now - each) for each in started if each is not None]
         return QueueStatistics(

@@ -74,7 +74,7 @@ class LeaseRecord:
         """
         spec = _mapping(lease.get("spec"))
         return cls(
-            str(spec.get("holderIdentity") or ""),
+            str(spec.get("holderIdentity") or ""),  # missing or null in a released Lease
             _number(spec.get("leaseDurationSeconds")),
             int(_number(spec.get("leaseTransitions"))),
             str(spec.get("acquireTime") or ""),
@@ -116,6 +116,7 @@ def build_lease(key: ObjectKey, record: LeaseRecord) -> dict[str, Any]:
 
 def update_lease(lease: Mapping[str, Any], record: LeaseRecord) -> dict[str, Any]:
     """Return a Lease as it was read with another record. Updating fails if it was changed since."""
+    # The resourceVersion that was read stays in the metadata and makes the server check it.
     return {**lease, "spec": {**_mapping(lease.get("spec")), **_spec_fields(record)}}
 
 

@@ -131,6 +131,7 @@ class ControllerRun:
         """
         self.check_new()
         self.loop = asyncio.get_running_loop()
+        # A controller that is started inside a handler must not count as a part of that call.
         self._reconcile_runs.context = detached_context()
         try:
             for source in sources:
@@ -139,7 +140,7 @@ class ControllerRun:
                 lambda: self._start_task(self._supervise(), "supervisor of")
             )
         except BaseException:
-            self.halt()
+            self.halt()  # removes the triggers that were registered before the failure
             raise
 
     async def leave(self, error: BaseException | None) -> None:
@@ -158,7 +159,8 @@ class ControllerRun:
             except asyncio.CancelledError as cancelled:
                 error = cancellation = cancelled
         count = len(self._reconcile_runs.keys)
-        self._reconcile_runs.cancel_all()  # at once, not when the workers are cancelled
+        # At once: the supervisor cancels the workers, which would cancel their runs a step later.
+        self._reconcile_runs.cancel_all()
         grace = CANCEL_GRACE if error is None else max(CANCEL_GRACE, self._shutdown_timeout)
         try:
             # Unshielded, an outer anyio scope would cancel this again in every step of the loop.
@@ -181,14 +183,14 @@ class ControllerRun:
                 try:
                     await asyncio.wait(self._tasks)
                 except asyncio.CancelledError as error:
-                    cancelled = error
+                    cancelled = error  # raised when the runs have ended
         if cancelled is not None:
             raise cancelled
 
     def halt(self) -> None:
         """Remove the triggers, and start no more runs."""
         self._workers.halt()
-        self.synced.set()
+        self.synced.set()  # wakes wait_synced(), which raises then
         for each in list(self._registrations):
             each.remove()
 
@@ -233,6 +235,7 @@ class ControllerRun:
         self.synced.set()
         for number in range(self._concurrency):
             self._start_task(self._workers.work(), f"worker {number} of")
+        # An informer that ends also ends the task of its handler, which is noticed here.
         tasks = {each.task: each for each in self._registrations if each.task is not None}
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if not self._workers.halted:
@@ -245,7 +248,7 @@ class ControllerRun:
             await registration.wait_synced(timeout=SYNC_WARNING_DELAY)
         except SyncTimeout as error:
             log.warning("controller %s has not started its workers yet: %s", self._name, error)
-            await registration.wait_synced()
+            await registration.wait_synced()  # no limit: the informer retries for ever
 
     def _trigger_ended(self, registration: Registration) -> NotRunning:
         """Return the error for a trigger that has ended, without which the controller would miss
@@ -266,6 +269,7 @@ class ControllerRun:
             error = task.exception()
         elif self._supervisor.running:
             error = RuntimeError(f"the {task.get_name()} was cancelled, but not by its controller")
+        # Only the first failure is reported; it makes the other tasks end.
         if error is not None and self.error is None:
             self.error = error
             log.critical("the controller %s failed", self._name, exc_info=error)

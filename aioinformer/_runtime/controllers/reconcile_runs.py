@@ -97,13 +97,15 @@ class ReconcileRuns:
         try:
             late = await self._wait_ended(key, run)
         except asyncio.CancelledError:
+            # The run has a task of its own, so the cancellation of this task doesn't reach it.
             run.cancel()
             await self._wait_cancelled(key, run)
             self._log_cancel_error(key, task)
             raise
         finally:
-            del self._runs[key]
+            del self._runs[key]  # the run has ended in every case
         if late is not None:
+            # Even if the run finished after its timeout: the key is retried.
             raise late from _exception_of(task)
         return self._result_of(task)
 
@@ -139,7 +141,7 @@ class ReconcileRuns:
             try:
                 done, _ = await asyncio.wait({run.task}, timeout=CANCEL_WARNING_INTERVAL)
             except asyncio.CancelledError:
-                continue
+                continue  # the caller raises its first cancellation when the run has ended
             if not done:
                 self._warn_still_running(key, run)
 
@@ -149,7 +151,7 @@ class ReconcileRuns:
             return task.result()
         if isinstance(error, Exception):
             raise error
-        # A KeyboardInterrupt has ended the loop already; here it needs no special treatment.
+        # A worker handles Exceptions only. A KeyboardInterrupt has ended the loop already.
         raise HandlerCancelled(f"{self._name} raised {type(error).__name__} itself") from error
 
     def _warn_still_running(self, key: ObjectKey, run: _Run) -> None:

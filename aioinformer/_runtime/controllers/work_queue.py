@@ -53,6 +53,7 @@ class FairWaiters:
         except asyncio.CancelledError:
             with suppress(ValueError):  # absent if it was woken meanwhile
                 self.waiters.remove(waiter)
+            # Woken and cancelled before it ran: its reserved item goes to the next waiter.
             if not waiter.cancelled() and waiter.result():
                 self.reserved -= 1
                 self.wake()
@@ -64,7 +65,7 @@ class FairWaiters:
         """Wake as many waiters as there are unreserved items, and reserve an item for each."""
         while self.waiters and len(self._items) > self.reserved:
             waiter = self.waiters.popleft()
-            if not waiter.done():
+            if not waiter.done():  # a cancelled waiter is skipped
                 self.reserved += 1
                 waiter.set_result(True)
 
@@ -142,7 +143,7 @@ class WorkQueue(Generic[K]):
         self._timer_due = inf  # the loop's time at which it fires
         self._idle: asyncio.Future[None] | None = None
 
-    # -- in ------------------------------------------------------------------------------------
+    # -- adding --------------------------------------------------------------------------------
 
     def add(self, key: K, *, priority: Priority = NORMAL) -> bool:
         """Request a run of ``key``. A key that waits at low priority is moved up by a normal one.
@@ -202,7 +203,7 @@ class WorkQueue(Generic[K]):
         """Return how often ``key`` has been retried since it was last forgotten."""
         return self._limiter.retries(key)
 
-    # -- out -----------------------------------------------------------------------------------
+    # -- processing ----------------------------------------------------------------------------
 
     async def get(self) -> K:
         """Wait for the next key and begin to process it. Call ``done`` afterwards, in any case.
@@ -216,9 +217,10 @@ class WorkQueue(Generic[K]):
         keys = self._keys
         if get_ident() != self._thread:
             self._bind_loop()
+        # Keys that are reserved for woken workers must not be taken here.
         if keys.waiting <= self._fair_waiters.reserved:
             await self._wait_for_key()
-        key = keys.take(self._clock())
+        key = keys.take(self._clock())  # no await since the wake-up, so the key is there
         if keys.is_shut_down:
             self._release_waiters()
         return key
@@ -237,7 +239,7 @@ class WorkQueue(Generic[K]):
         if self._metrics is not None and item.started_at is not None:
             waited, worked = item.started_at - item.added_at, moment - item.started_at
             self._metrics.worked(self.name, waited, worked)
-        if item.rerun is not None:
+        if item.rerun is not None:  # the key waits again
             self._fair_waiters.wake()
         if keys.is_shut_down:
             self._release_waiters()
@@ -253,7 +255,7 @@ class WorkQueue(Generic[K]):
         """
         return self._keys.priority(key)
 
-    # -- the end -------------------------------------------------------------------------------
+    # -- shutdown ------------------------------------------------------------------------------
 
     def shut_down(self, *, drop: bool = False) -> None:
         """Accept no more keys, and discard delayed ones.
@@ -271,8 +273,8 @@ class WorkQueue(Generic[K]):
         """
         loop = self._bind_loop()
         self._keys.shut_down(drop=drop)
-        self._set_timer(loop)
-        self._free(loop)
+        self._set_timer(loop)  # cancels the timer, since no key is delayed any more
+        self._free(loop)  # in steps, so that the loop isn't blocked
         self._release_waiters()
 
     def _free(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -303,7 +305,7 @@ class WorkQueue(Generic[K]):
         """True if no more keys are accepted."""
         return self._keys.is_shut_down
 
-    # -- asked ---------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------
 
     def statistics(self) -> QueueStatistics:
         """Return the statistics at this moment. May be called in any thread."""
@@ -366,6 +368,7 @@ class WorkQueue(Generic[K]):
                 self._metrics.queue_ended(self.name, self.statistics)
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        # One timer for the earliest key; a hundred thousand timers would burden the loop's heap.
         due = self._keys.delays.next_due
         if self._timer is not None:
             self._timer.cancel()

@@ -86,7 +86,7 @@ class Workers:
         self._reconcile_runs = reconcile_runs
         self._errors = errors
 
-    # -- what is to be done --------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------
 
     def enqueue(self, key: ObjectKey, reason: Reason, priority: Priority) -> None:
         """Request a run of ``key``."""
@@ -102,7 +102,7 @@ class Workers:
         """True if no more runs are started."""
         return self.queue.is_shut_down
 
-    # -- doing it ------------------------------------------------------------------------------
+    # -- runs ----------------------------------------------------------------------------------
 
     async def work(self) -> None:
         """Process keys until the workers are halted."""
@@ -114,11 +114,12 @@ class Workers:
             try:
                 await self._process(key)
             finally:
-                self.queue.done(key)
+                self.queue.done(key)  # also if this worker is cancelled
 
     async def _process(self, key: ObjectKey) -> None:
         clock = asyncio.get_running_loop().time
         began = clock()
+        # Reasons that arrive from now on belong to the next run.
         reasons, priority = self.pending.take(key, began)
         context = ReconcileContext(
             controller=self._name,
@@ -140,9 +141,10 @@ class Workers:
         """Handle a run that returned. Return the name of its result."""
         self.failures.record_success(key)
         if result.requeue:
+            # Without forget(): the backoff grows while the reconciler asks for it.
             self._requeue_rate_limited(key, REQUEUE, priority)
             return "requeue"
-        self.queue.forget(key)
+        self.queue.forget(key)  # the next failure starts with the shortest backoff again
         if result.requeue_after is None:
             return "success"
         due = asyncio.get_running_loop().time() + result.requeue_after

@@ -83,7 +83,7 @@ class Campaign:
                 lease = await self._send(action)
         except NotFound as error:
             if isinstance(action, ReadLease):
-                self.error = None
+                self.error = None  # no Lease yet is a normal state
                 self.election.record_read(None, self._clock.now, random.random())
             else:
                 self._fail(action, error)
@@ -117,6 +117,7 @@ class Campaign:
     def _fail(self, action: ReadLease | CreateLease | UpdateLease, error: FetchError) -> None:
         repeated = self.error is not None and type(error) is type(self.error)
         self.error = error
+        # A Conflict only means that another candidate was faster.
         first = logging.INFO if isinstance(error, Conflict) else logging.WARNING
         level = logging.DEBUG if repeated else first
         name = type(action).__name__

@@ -50,7 +50,7 @@ class ElectionHealth:
     lead."""
 
     def __str__(self) -> str:
-        leader = one_line(self.leader) or "nobody"
+        leader = one_line(self.leader) or "none"
         parts = [f"{self.state} for {self.since:.1f} s", f"leader: {leader}"]
         if self.renewed is not None and self.state == "leading":
             parts.append(f"renewed {self.renewed:.1f} s ago")

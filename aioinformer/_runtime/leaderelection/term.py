@@ -66,7 +66,7 @@ class LeadershipTerm:
         self._on_enter = on_enter
         self._on_change = on_change
         self._on_exit = on_exit
-        self._won = asyncio.Event()
+        self._acquired = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._canceller: BodyCanceller | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -74,7 +74,7 @@ class LeadershipTerm:
         self._lost: LeadershipLost | None = None
         self._stopping = False
 
-    # -- won -----------------------------------------------------------------------------------
+    # -- acquiring -----------------------------------------------------------------------------
 
     async def __aenter__(self) -> Fencing:
         """Wait for leadership without a time limit.
@@ -89,15 +89,16 @@ class LeadershipTerm:
             )
         self._on_enter(self)
         try:
+            # The lease may be lost between its acquisition and the next step of this task.
             while (fencing := self._current_fencing()) is None:
                 await self._acquire()
         except BaseException:
             await self._stop_and_release()
             raise
         self._canceller = BodyCanceller()
-        self._canceller.enter()
+        self._canceller.enter()  # no await from here to the body
         self._on_change()
-        self._check_clock()
+        self._check_clock()  # starts the timer
         return fencing
 
     def _current_fencing(self) -> Fencing | None:
@@ -106,13 +107,13 @@ class LeadershipTerm:
 
     async def _acquire(self) -> None:
         """Wait until the lease is acquired. It may be lost again before this task runs."""
-        self._won.clear()
+        self._acquired.clear()
         if self._task is None or self._task.done():
             self._election.seek(self._clock.now)
             work = self._campaign.run(self._on_campaign_change)
             self._task = asyncio.create_task(work, name=f"election of {self._name}")
             self._task.add_done_callback(self._on_task_done)
-        await self._won.wait()
+        await self._acquired.wait()
         if self._failure is not None:
             raise self._failure
 
@@ -121,7 +122,7 @@ class LeadershipTerm:
         if self._canceller is not None:
             self.check_leading()
         elif self._election.phase == "leading":
-            self._won.set()
+            self._acquired.set()
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
         """Handle the end of the renewing task: leadership was lost, or an unexpected error
@@ -135,11 +136,11 @@ class LeadershipTerm:
             )
         else:
             self._failure = task.exception()
-        self._won.set()
+        self._acquired.set()  # _acquire() raises the failure
         if self._canceller is not None:
             self.check_leading()
 
-    # -- lived under ---------------------------------------------------------------------------
+    # -- leading -------------------------------------------------------------------------------
 
     def check_leading(self) -> bool:
         """Return True if this term still leads; otherwise cancel the body."""
@@ -186,7 +187,7 @@ class LeadershipTerm:
         lost.__cause__ = cause
         return lost
 
-    # -- given up ------------------------------------------------------------------------------
+    # -- releasing -----------------------------------------------------------------------------
 
     async def __aexit__(
         self,
@@ -200,6 +201,7 @@ class LeadershipTerm:
             await self._stop_and_release()
         if self._lost is None:
             return
+        # The body's own errors and a cancellation from outside are not replaced.
         if error is None or (isinstance(error, asyncio.CancelledError) and not from_outside):
             raise self._lost from self._lost.__cause__
 
@@ -214,6 +216,7 @@ class LeadershipTerm:
     async def _stop_and_release(self) -> None:
         """Stop renewing, then release the lease. A second cancellation ends the release at once."""
         try:
+            # Shielded from anyio scopes: the lease must be released also after a cancellation.
             with anyio.CancelScope(shield=True):
                 await self._stop()
                 if self._release_on_exit:
@@ -224,13 +227,13 @@ class LeadershipTerm:
 
     async def _release(self) -> None:
         self._election.release(self._clock.now)
-        held = self._election.phase == "releasing"
+        releasing = self._election.phase == "releasing"
         try:
             await self._campaign.run(self._on_change)
         except Exception:
             log.exception("the lease %s was not released", self._name)
             return
-        if held and not self._election.released:
+        if releasing and not self._election.released:
             log.warning("the lease %s was not released; it expires by itself", self._name)
 
     async def _stop(self) -> None:
@@ -242,7 +245,7 @@ class LeadershipTerm:
             try:
                 await asyncio.wait({task})
             except asyncio.CancelledError as error:
-                cancelled = error
+                cancelled = error  # raised when no renewal can be sent any more
         if cancelled is not None:
             raise cancelled
 

@@ -100,7 +100,7 @@ class OpenTelemetryMetrics(Metrics):
 
     def _create_request_instruments(self, meter: Meter) -> None:
         self._requests_started = meter.create_counter(
-            f"{SCOPE}.requests", "{request}", "Lists, watches and probes asked for."
+            f"{SCOPE}.requests", "{request}", "Lists, watches and probes that were requested."
         )
         self._requests_ended = meter.create_counter(
             f"{SCOPE}.requests_ended", "{request}", "Requests that ended, by cause."

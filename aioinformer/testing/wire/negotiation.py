@@ -86,6 +86,7 @@ def _requested_kinds(accept: str) -> Iterator[str]:
         if media_type not in _ACCEPTED_TYPES:
             continue
         wanted = {name: parameters.get(name, "") for name in ("as", "g", "v")}
+        # Parameters of another group (discovery, for example) name no form, so they are skipped.
         if not any(wanted.values()):
             yield ""
         elif f"{wanted['g']}/{wanted['v']}" == META_API_VERSION:

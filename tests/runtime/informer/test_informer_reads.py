@@ -457,7 +457,7 @@ async def test_a_server_that_answers_with_another_version_is_no_proof() -> None:
     )
     async with running_informer(SharedInformer(source)) as informer:
         await source.wait_for_request(2)
-        with pytest.raises(ProtocolError, match="11, and not exactly at 10"):
+        with pytest.raises(ProtocolError, match="resourceVersion 11 instead of exactly 10"):
             await informer.verify()
 
 

@@ -220,7 +220,7 @@ async def test_a_handler_that_its_own_filter_removes_hears_no_more(when: str, ve
 
     found = [] if when == "found" else [("a", "added", True), ("b", "added", True)]
     assert view.heard == found[: len(view.heard)], "and nothing of what has come later"
-    assert (registration.empty, registration.running) == (True, False)
+    assert (registration.listener.mailbox.empty, registration.running) == (True, False)
 
 
 async def test_a_handler_that_anothers_filter_removes_hears_nothing_either() -> None:
@@ -589,7 +589,7 @@ async def test_a_handler_that_blocks_its_informer_can_not_wait_for_it(overflow: 
 
     registration = informer.add_handler(waits, overflow=overflow)
     task = asyncio.create_task(informer.run())
-    registration.put([Added(pod("a", 1))])
+    registration.listener.put([Added(pod("a", 1))])
     await wait_until(lambda: bool(errors))
     task.cancel()
     await asyncio.wait({task})
@@ -688,6 +688,9 @@ def test_a_handler_that_keeps_the_watch_from_being_read_is_warned_of(
     blocked_by = run(main(), seed=0)
 
     assert len(blocked_by) == 1
-    said = f"pods has not read its watch for 10 s: {blocked_by[0]}"
-    pump_said = [each.getMessage() for each in caplog.records if each.name == "aioinformer.pump"]
-    assert pump_said == ([said] if seconds == 60 else [])
+    warning = (
+        "pods: the watch was not read for 10 s, because of overflow='block' and the full mailbox "
+        f"of {blocked_by[0]}"
+    )
+    logged = [each.getMessage() for each in caplog.records if each.name == "aioinformer.pump"]
+    assert logged == ([warning] if seconds == 60 else [])

@@ -167,7 +167,7 @@ def _is_not_a_request(problem: ProblemReported) -> bool:
 def _judge_rejected(history: History, spec: InformerSpec, problems: list[ProblemReported]) -> None:
     """What isn't cached is logged, and the error hook is told of it."""
     reported = sum(each.phase == "object" for each in problems)
-    of, stays = f"{spec.name}: ", "; what was cached of it stays"
+    of, stays = f"{spec.name}: ", "; the previous version stays cached"
     logged = sum(
         each.message.startswith(of) and each.message.endswith(stays) for each in history.logs
     )

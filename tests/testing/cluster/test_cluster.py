@@ -284,7 +284,7 @@ def test_lists_and_watches_agree_with_a_dict_after_any_writes(
 
 
 def _step(cluster: Cluster, model: dict[str, int], verb: str, name: str, size: int) -> bool:
-    """One step on both; whether it is a change."""
+    """Take one step on both; return True if the step changed something."""
     if verb == "compact":
         cluster.compact()
         return False

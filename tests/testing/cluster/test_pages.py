@@ -142,7 +142,7 @@ def test_a_past_state_is_that_of_a_list_at_that_time(
         if number == moment:
             past, version = cluster.list("pods"), cluster.resource_version
     if version == 1:
-        return  # exactly version 1 is asked for like any other; nothing was written by then
+        return  # version 1 is the empty cluster, before any write
     items: list[Any] = []
     page = cluster.list("pods", resource_version=str(version), match="Exact", limit=limit)
     items += read(page)["items"]
@@ -236,7 +236,7 @@ def test_a_version_is_a_lower_bound_without_an_exact_match(cluster: Cluster) -> 
 
 
 def test_a_version_with_a_limit_is_exact(cluster: Cluster) -> None:
-    """The API concepts page: what a bare version meant before resourceVersionMatch."""
+    """The API concepts page: the meaning of a bare version without resourceVersionMatch."""
     assert len(names(cluster.list("pods", resource_version="4", limit=5))) == 3
 
 
@@ -278,7 +278,7 @@ def test_the_error_for_an_expired_token_has_a_token_for_the_rest(cluster: Cluste
     ],
 )
 def test_a_token_that_is_none_is_a_bad_request(cluster: Cluster, token: str, why: str) -> None:
-    """Recording 23 has the first one."""
+    """Recording 23 has the first of these tokens."""
     with pytest.raises(BadRequest) as caught:
         cluster.list("pods", continue_token=token)
     assert caught.value.status.message.startswith("invalid continue token: continue key is not")

@@ -32,7 +32,7 @@ def cluster() -> Cluster:
 
 
 def test_the_events_of_a_pod_are_written_as_a_real_server_writes_them() -> None:
-    """Recording 30, up to the graceful deletion, which is the kubelet's and not modelled."""
+    """Recording 30, up to the graceful deletion, which a kubelet does and the model doesn't."""
     expected = recorded_lines("30-watch-from-rv")
     objects = [msgspec.json.decode(line)["object"] for line in expected[:3]]
     cluster = Cluster()
@@ -116,7 +116,7 @@ def test_a_watch_from_a_version_sends_the_later_changes(cluster: Cluster) -> Non
 
 @pytest.mark.parametrize("version", ["", "0"])
 def test_a_watch_from_nowhere_starts_with_all_there_is(cluster: Cluster, version: str) -> None:
-    """Recordings 35 and 36: in key order, not in the order of writes, and with no end mark."""
+    """Recordings 35 and 36: key order, not the order of writes, and no end bookmark."""
     watch = cluster.watch("pods", now=0, resource_version=version)
     assert take_events(watch) == [("ADDED", "a"), ("ADDED", "b")]
 

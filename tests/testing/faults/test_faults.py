@@ -70,7 +70,7 @@ async def test_connections_are_refused_until_the_fault_ends(
                     await other.get(PODS)
             assert caught.value.os_error.errno == errno.ECONNREFUSED
             label(server, "a")
-            assert (await event(watching))["type"] == "MODIFIED"  # what is open goes on
+            assert (await event(watching))["type"] == "MODIFIED"  # an open watch goes on
         assert b"web-0" in await fetch(http)
 
 
@@ -187,7 +187,7 @@ async def test_an_answer_begins_late() -> None:
         server.faults.latency(2.0, verb="list")
         reading = asyncio.create_task(fetch(http))
         async with asyncio.timeout(5):
-            while not clock.waiting:  # noqa: ASYNC110 - what is waited for is behind a socket
+            while not clock.waiting:  # noqa: ASYNC110 - the server waits behind a socket
                 await asyncio.sleep(0)
         clock.advance(1.9)
         await assert_no_bytes(reading)
@@ -342,7 +342,7 @@ def test_a_fault_is_on_until_it_ends() -> None:
         assert faults.refusing
     assert not faults.on
     assert (one.ended, one.active) == (True, False)
-    one.end()  # again, which is nothing
+    one.end()  # a second end has no effect
     faults.reset()
     faults.status(500)
     faults.clear()

@@ -146,7 +146,7 @@ async def test_a_long_list_is_chunked_and_compressed_if_accepted(
     server: ApiServer,
 ) -> None:
     """Recordings 55 and 56."""
-    noise = Random(0).randbytes(70_000).hex()  # so that it is long when it is compressed, too
+    noise = Random(0).randbytes(70_000).hex()  # long also after compression
     server.cluster.create("configmaps", {"metadata": {"name": "c"}, "data": {"x": noise}})
     expected = server.cluster.list("configmaps")
     async with aiohttp.ClientSession(server.url, auto_decompress=False) as http:
@@ -166,7 +166,7 @@ async def test_a_watch_sends_each_event_as_one_chunk_when_it_happens(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     async with http.get("/api/v1/pods?watch=1&resourceVersion=1") as response:
-        assert response.status == 200  # the head is there before any event
+        assert response.status == 200  # the head is sent before any event
         assert response.headers["Transfer-Encoding"] == "chunked"
         for number in range(3):
             server.cluster.create("pods", {"metadata": {"name": f"web-{number}"}})
@@ -200,7 +200,7 @@ async def test_a_watch_ends_when_its_client_disconnects(
 
 
 async def test_a_compressed_watch_list_has_a_member_for_each_event() -> None:
-    """Aiohttp reads them all since 3.14 (aio-libs/aiohttp#12674)."""
+    """Aiohttp reads all members since 3.14 (aio-libs/aiohttp#12674)."""
     cluster = Cluster(features=Features(minor=37))
     options = ("watch=1", "sendInitialEvents=true", "resourceVersionMatch=NotOlderThan")
     query = f"{PODS}?{'&'.join(options)}&allowWatchBookmarks=true"

@@ -93,7 +93,7 @@ async def test_a_restarted_server_may_be_back_in_the_past(
     await server.restart(state=past)
     assert await get(http, PODS) == before
     change(server, "b")
-    assert server.cluster.resource_version == 3  # given a second time
+    assert server.cluster.resource_version == 3  # this version is used a second time
 
 
 async def test_dropped_connections_do_not_stop_the_server(

@@ -178,7 +178,7 @@ async def test_a_removed_resource_is_in_no_document(
 async def test_the_preferred_version_is_the_most_stable_and_then_the_newest(
     http: aiohttp.ClientSession, server: ApiServer
 ) -> None:
-    """As apimachinery's ``CompareKubeAwareVersionStrings``, whatever came first."""
+    """The order of apimachinery's ``CompareKubeAwareVersionStrings``, not that of registration."""
     for version in ("foo", "v1alpha1", "v2beta1", "v2", "v10"):
         server.cluster.add_resource(replace(WIDGETS, version=version))
     ordered = ["v10", "v2", "v1", "v2beta1", "v1alpha1", "foo"]
