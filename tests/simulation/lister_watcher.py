@@ -110,9 +110,8 @@ class FaultyListerWatcher:
 
     @contextmanager
     def _carry(self, asked: AnyRequest, query: dict[str, str]) -> Generator[Connection]:
-        order, now = self.network.history.stamp()
         text = "&".join(f"{name}={value}" for name, value in query.items())
-        request = Request(order, now, self.name, asked.verb, text)
+        request = self.network.history.add(Request, self.name, asked.verb, text)
         if isinstance(asked, WatchRequest):
             request.length, request.since = asked.timeout, int(asked.resource_version or 0)
         with self.network.carry(request, self.resource) as connection:

@@ -24,8 +24,8 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reflector.watch_reader import WatchReader
 from aioinformer._runtime.reflector.watchdog import Watchdog
-from aioinformer._runtime.reporting.health import ReflectorStatus
 from aioinformer._runtime.reporting.error_hook import Problem
+from aioinformer._runtime.reporting.health import ReflectorStatus
 from aioinformer.errors import FetchError, ServerRewound
 from aioinformer.testing import Cluster
 from tests.simulation.listener_mutants import await_handler

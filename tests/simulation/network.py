@@ -229,8 +229,7 @@ class Network:
 
     def begin(self, fault: Fault) -> None:
         """Something breaks, now."""
-        order, now = self.history.stamp()
-        self.history.faults.append(FaultStarted(order, now, fault))
+        now = self.history.add(FaultStarted, fault).time
         self._lasting.setdefault(fault.kind, []).append((now + fault.lasting, fault))
         if fault.kind == "compact":
             self.cluster.compact()
@@ -285,7 +284,6 @@ class Network:
     def carry(self, request: Request, resource: Resource) -> Generator[Connection]:
         """A connection for a request; writes down how it ends."""
         connection = Connection(request, resource)
-        self.history.requests.append(request)
         self.open.append(connection)
         try:
             yield connection
@@ -296,9 +294,7 @@ class Network:
             raise
         finally:
             self.open.remove(connection)
-            order, now = self.history.stamp()
-            request.ended = now
-            self.history.closings.append(Closed(order, now, request))
+            request.ended = self.history.add(Closed, request).time
 
     async def admit(self, connection: Connection) -> None:
         """Let a request through to the server, or not.
@@ -402,7 +398,7 @@ class Network:
         return data[:at] + b"\0" + data[at + 1 :]
 
     def __repr__(self) -> str:
-        return f"<Network open={len(self.open)} faults={len(self.history.faults)}>"
+        return f"<Network open={len(self.open)} faults={len(self.history.of(FaultStarted))}>"
 
 
 def error_status(code: int, retry_after: int = 0, *, plain: bool = False) -> Status:

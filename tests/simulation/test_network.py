@@ -28,7 +28,7 @@ from aioinformer.testing.simulation import run
 from tests.simulation.lister_watcher import FaultyListerWatcher
 from tests.simulation.network import Network
 from tests.simulation.plan import PODS, Fault, Plan
-from tests.simulation.records import History
+from tests.simulation.records import Closed, History, Request
 
 T = TypeVar("T")
 
@@ -335,7 +335,7 @@ def test_what_came_through_is_written_down() -> None:
         await site.list()
         return site.history
 
-    listed, watched, broken = on_site(main).requests
+    listed, watched, broken = on_site(main).of(Request)
     assert listed.initial_list_complete > listed.order
     assert watched.initial_list_complete > watched.order
     assert broken.initial_list_complete == 0
@@ -419,11 +419,11 @@ def test_requests_are_written_down_with_how_they_ended() -> None:
         return site.history, site.network
 
     history, network = on_site(main)
-    assert [request.failure for request in history.requests] == [
+    assert [request.failure for request in history.of(Request)] == [
         "",
         "TooManyRequests: 429 TooManyRequests: made up",
         "",  # 410 comes inside the stream, and it is the client's to make an error of it
     ]
-    assert [request.retry_after for request in history.requests] == [0, 7, 0]
-    assert [closed.request for closed in history.closings] == history.requests
+    assert [request.retry_after for request in history.of(Request)] == [0, 7, 0]
+    assert [closed.request for closed in history.of(Closed)] == history.of(Request)
     assert repr(network) == "<Network open=0 faults=2>"

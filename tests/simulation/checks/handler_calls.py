@@ -25,7 +25,20 @@ from aioinformer._core.objects.kube_object import ObjectKey
 from tests.simulation.checks.ordering import OrderingCheck
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import InformerSpec, ListenerSpec, Visit
-from tests.simulation.records import EventDelivered, History, Joined, Overflowed, Sample, Visited
+from tests.simulation.records import (
+    EventDelivered,
+    FilterRaised,
+    History,
+    Joined,
+    Left,
+    Logged,
+    Overflowed,
+    ProblemReported,
+    Restored,
+    Sample,
+    Visited,
+    Write,
+)
 
 LATE = 2.0
 """Seconds by which a call may outlast its time, for what the clock costs."""
@@ -46,7 +59,7 @@ def judge_calls(
     errors = {
         sample_listener.listener: sample_listener.errors for sample_listener in last.listeners
     }
-    for joined in history.joined:
+    for joined in history.of(Joined):
         listener = joined.listener
         if listener.informer != spec.name:
             continue
@@ -57,7 +70,7 @@ def judge_calls(
             failed = sum(1 for each in calls if each.raised and each.returned < last.order)
             filter_errors = sum(
                 each.listener == listener.name and each.order < last.order
-                for each in history.filter_errors
+                for each in history.of(FilterRaised)
             )
             _judge_reports(history, listener, failed, filter_errors, last)
             if errors.get(listener.name, failed + filter_errors) != failed + filter_errors:
@@ -106,10 +119,12 @@ def _judge_reports(
         f"handler {name} cancelled the task",
         f"the filter of {name} raised at ",
     )
-    logged = sum(log.message.startswith(lines) for log in history.logs if log.order < last.order)
+    logged = sum(
+        log.message.startswith(lines) for log in history.of(Logged) if log.order < last.order
+    )
     hooked = sum(
         problem.cause == name and not problem.error.startswith("ListenerOverflow")
-        for problem in history.problems
+        for problem in history.of(ProblemReported)
         if problem.order < last.order
     )
     if not logged == hooked == failed + filter_errors:
@@ -135,7 +150,7 @@ def judge_resyncs(
         Violation: there was one too many, or none.
     """
     there = {sample_listener.listener for sample_listener in last.listeners}
-    for joined in history.joined:
+    for joined in history.of(Joined):
         listener = joined.listener
         if listener.informer != spec.name:
             continue
@@ -183,18 +198,18 @@ def judge_departures(history: History, delivered: dict[str, list[EventDelivered]
         Violation: a promise was broken.
     """
     _judge_waits(history, delivered)
-    specs = {each.listener.name: each.listener for each in history.joined}
-    for overflowed in history.overflowed:
+    specs = {each.listener.name: each.listener for each in history.of(Joined)}
+    for overflowed in history.of(Overflowed):
         spec = specs[overflowed.listener]
         _judge_overflow(overflowed, spec, delivered.get(spec.name, []))
         _judge_report(overflowed, spec, history)
     visits = {each.name: each for each in history.plan.steps if isinstance(each, Visit)}
-    for visited in history.visited:
+    for visited in history.of(Visited):
         _judge_visit(visited, visits[visited.name], history)
 
 
 def _judge_waits(history: History, delivered: dict[str, list[EventDelivered]]) -> None:
-    for left in history.left:
+    for left in history.of(Left):
         busy = [
             each for each in delivered.get(left.listener, []) if not 0 < each.returned < left.order
         ]
@@ -223,7 +238,7 @@ def _judge_overflow(
 def _judge_report(overflowed: Overflowed, spec: ListenerSpec, history: History) -> None:
     """A handler's end is logged and told to the error hook, also if it is stuck in a call."""
     if spec.streams:
-        left_before = (each for each in history.left if each.order < overflowed.order)
+        left_before = (each for each in history.of(Left) if each.order < overflowed.order)
         if any(each.listener == spec.name for each in left_before):
             return  # it had been left already: nobody came back to be told
         reports = [len(overflowed.raised)]
@@ -231,8 +246,12 @@ def _judge_report(overflowed: Overflowed, spec: ListenerSpec, history: History) 
         name = f"{spec.name} of {spec.informer}"
         message, error = f"handler {name}: {name} was ended: ", f"ListenerOverflow: {name} was "
         reports = [
-            sum(each.message.startswith(message) for each in history.logs),
-            sum(each.error.startswith(error) for each in history.problems if each.cause == name),
+            sum(each.message.startswith(message) for each in history.of(Logged)),
+            sum(
+                each.error.startswith(error)
+                for each in history.of(ProblemReported)
+                if each.cause == name
+            ),
         ]
     if any(times != 1 for times in reports):
         what = f"that {spec.name} was ended is reported {reports} times"
@@ -267,12 +286,12 @@ def _judge_drained(visited: Visited, history: History) -> None:
     had changed on the server and was on its way: what is no more cached when a handler gets to it
     isn't told as part of the state that it joined.
     """
-    if any(each.order > visited.order for each in history.restores):
+    if any(each.order > visited.order for each in history.of(Restored)):
         return
     cached, held = visited.cached, visited.held
     moving = {
         each.key
-        for each in history.writes
+        for each in history.of(Write)
         if each.order > visited.order
         or (each.key in cached and each.version > cached[each.key].number)
     }

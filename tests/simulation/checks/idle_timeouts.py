@@ -38,9 +38,9 @@ def judge_idle_timeouts(history: History) -> None:
         Violation: one of them wasn't.
     """
     for spec in history.plan.informers:
-        asked = [each for each in history.requests if each.informer == spec.name]
+        asked = [each for each in history.of(Request) if each.informer == spec.name]
         transitions = {
-            id(each.request): each for each in history.transitions if each.informer == spec.name
+            id(each.request): each for each in history.of(Transition) if each.informer == spec.name
         }
         flow = _Flow()
         for request in asked:

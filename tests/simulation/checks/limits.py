@@ -15,7 +15,16 @@ from aioinformer._core.listwatch.transitions import Phase
 from tests.simulation.checks.violation import Violation
 from tests.simulation.network import CHUNK_LINES
 from tests.simulation.plan import InformerSpec
-from tests.simulation.records import History, ProblemReported, Request, Sample, Transition
+from tests.simulation.records import (
+    History,
+    Joined,
+    Logged,
+    ProblemReported,
+    Request,
+    Sample,
+    Transition,
+    Write,
+)
 
 SLACK = 1
 """A re-created object is two events, so that a mailbox may hold one too many."""
@@ -44,8 +53,8 @@ def judge_bounds(history: History, spec: InformerSpec, samples: list[Sample]) ->
     Raises:
         Violation: one holds more.
     """
-    joined = {each.listener.name: each for each in history.joined}
-    keys = {each.key for each in history.writes if spec.namespace in (None, each.key.namespace)}
+    joined = {each.listener.name: each for each in history.of(Joined)}
+    keys = {each.key for each in history.of(Write) if spec.namespace in (None, each.key.namespace)}
     for sample in samples:
         if sample.queued > spec.high_mark + CHUNK_LINES + MARKS:
             what = f"the queue holds {sample.queued}, its high mark is {spec.high_mark}"
@@ -111,10 +120,10 @@ def judge_reporting(history: History, spec: InformerSpec, samples: list[Sample])
         Violation: one was not.
     """
     _judge_logs(history)
-    transitions = [each for each in history.transitions if each.informer == spec.name]
+    transitions = [each for each in history.of(Transition) if each.informer == spec.name]
     for each in transitions:
         _judge_outcome(each)
-    problems = [each for each in history.problems if each.informer == spec.name]
+    problems = [each for each in history.of(ProblemReported) if each.informer == spec.name]
     reported = Counter(each.cause for each in problems if not _is_not_a_request(each))
     failed = (
         each
@@ -169,7 +178,7 @@ def _judge_rejected(history: History, spec: InformerSpec, problems: list[Problem
     reported = sum(each.phase == "object" for each in problems)
     of, stays = f"{spec.name}: ", "; what was cached of it stays"
     logged = sum(
-        each.message.startswith(of) and each.message.endswith(stays) for each in history.logs
+        each.message.startswith(of) and each.message.endswith(stays) for each in history.of(Logged)
     )
     if reported != logged:
         what = f"{spec.name} logged {logged} rejections, the error hook was told of {reported}"
@@ -177,13 +186,13 @@ def _judge_rejected(history: History, spec: InformerSpec, problems: list[Problem
 
 
 def _judge_logs(history: History) -> None:
-    said = (log.message.partition(": ")[2] for log in history.logs)
+    said = (log.message.partition(": ")[2] for log in history.of(Logged))
     logged = Counter(each.removeprefix(EXPECTED) for each in said)
-    failed = Counter(each.failure for each in history.requests if each.failure)
+    failed = Counter(each.failure for each in history.of(Request) if each.failure)
     for failure, times in failed.items():
         if logged[failure] < times:
             what = f"{failure!r} happened {times} times and was logged {logged[failure]} times"
-            time = next(each.time for each in history.requests if each.failure == failure)
+            time = next(each.time for each in history.of(Request) if each.failure == failure)
             raise Violation(10, what, time=time)
 
 
@@ -259,8 +268,8 @@ def judge_politeness(history: History) -> None:
         Violation: somebody was.
     """
     for spec in history.plan.informers:
-        requests = [each for each in history.requests if each.informer == spec.name]
-        transitions = [each for each in history.transitions if each.informer == spec.name]
+        requests = [each for each in history.of(Request) if each.informer == spec.name]
+        transitions = [each for each in history.of(Transition) if each.informer == spec.name]
         pairs = list(zip(transitions, requests[1:], strict=False))
         _judge_waits(pairs)
         _judge_budget(pairs)

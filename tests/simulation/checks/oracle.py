@@ -25,7 +25,9 @@ from tests.simulation.plan import DROPPED, SHIFT, InformerSpec
 from tests.simulation.records import (
     NEVER,
     History,
+    ProblemReported,
     Record,
+    Request,
     Restored,
     State,
     Transition,
@@ -160,20 +162,20 @@ class Rewinds:
         """Find out what it announced, and what it could not know."""
         self.announced = [
             each.order
-            for each in history.problems
+            for each in history.of(ProblemReported)
             if each.informer == informer and each.phase == "rewind"
         ]
         """When."""
         self.moved = [
             each.order
-            for each in history.problems
+            for each in history.of(ProblemReported)
             if each.informer == informer and each.cause == "api_version_changed"
         ]
         """When the resource was found in another version: then all objects are told once more."""
         self._history = history
         self._informer = informer
-        self._transitions = [each for each in history.transitions if each.informer == informer]
-        self.lost = min((self._lost_from(each) for each in history.restores), default=NEVER)
+        self._transitions = [each for each in history.of(Transition) if each.informer == informer]
+        self.lost = min((self._lost_from(each) for each in history.of(Restored)), default=NEVER)
         """From when on its state is not judged: the number of a moment, or ``inf``."""
 
     def by(self, order: int) -> int:
@@ -182,7 +184,7 @@ class Rewinds:
 
     def undone(self, made: int, order: int) -> bool:
         """Whether what was made at one moment had been undone, and announced so, at another."""
-        restores = (each.order for each in self._history.restores if each.order > made)
+        restores = (each.order for each in self._history.of(Restored) if each.order > made)
         return any(since < said < order for since in restores for said in self.announced)
 
     def not_served(self, order: int) -> bool:
@@ -197,7 +199,7 @@ class Rewinds:
             Violation: it had not.
         """
         for number, order in enumerate(self.announced, 1):
-            if number > sum(1 for each in self._history.restores if each.order < order):
+            if number > sum(1 for each in self._history.of(Restored) if each.order < order):
                 raise Violation(10, "a rewind is announced that wasn't there", time=0.0)
 
     # -- what can't be known ------------------------------------------------------------------
@@ -209,13 +211,13 @@ class Rewinds:
             return NEVER  # it had seen nothing of what was undone
         said = min((each for each in self.announced if each > restored.order), default=NEVER)
         again = min(
-            (each.order for each in self._history.restores if each.order > restored.order),
+            (each.order for each in self._history.of(Restored) if each.order > restored.order),
             default=NEVER,
         )
         passed = min(
             (
                 each.order
-                for each in self._history.writes
+                for each in self._history.of(Write)
                 if restored.order < each.order < again and each.version >= known
             ),
             default=NEVER,
@@ -230,7 +232,7 @@ class Rewinds:
         asked = min(
             (
                 each.order
-                for each in self._history.requests
+                for each in self._history.of(Request)
                 if each.informer == self._informer and each.order > restored.order
             ),
             default=NEVER,

@@ -24,7 +24,19 @@ from tests.simulation.checks.oracle import Oracle, Rewinds, TimelineCursor
 from tests.simulation.checks.ordering import OrderingCheck
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import InformerSpec, ListenerSpec
-from tests.simulation.records import EventDelivered, History, ListenerSample, Sample, State
+from tests.simulation.records import (
+    EventDelivered,
+    History,
+    Joined,
+    Left,
+    ListenerSample,
+    Overflowed,
+    Request,
+    Restored,
+    Sample,
+    State,
+    Write,
+)
 
 PROMPT = 2.0
 """Seconds that a quick listener may wait for its next event: none, but for what the clock costs."""
@@ -40,13 +52,13 @@ def judge(history: History) -> None:
     """
     judge_liveness(history)
     delivered: dict[str, list[EventDelivered]] = {}
-    for each in history.delivered:
+    for each in history.of(EventDelivered):
         delivered.setdefault(each.listener, []).append(each)
     for spec in history.plan.informers:
-        samples = [each for each in history.samples if each.informer == spec.name]
+        samples = [each for each in history.of(Sample) if each.informer == spec.name]
         rewinds = Rewinds(history, spec.name)
         rewinds.judge()
-        oracle = Oracle(history.writes, spec, history.restores)
+        oracle = Oracle(history.of(Write), spec, history.of(Restored))
         _judge_states([each for each in samples if each.order < rewinds.lost], oracle, rewinds)
         _judge_synced(history, spec, samples)
         checks = _check_order(history, spec, oracle, delivered, rewinds)
@@ -139,7 +151,7 @@ def _judge_synced(history: History, spec: InformerSpec, samples: list[Sample]) -
     read = min(
         (
             each.initial_list_complete
-            for each in history.requests
+            for each in history.of(Request)
             if each.informer == spec.name and each.initial_list_complete and each.kind != "probe"
         ),
         default=None,
@@ -167,9 +179,9 @@ def _check_order(
     delivered: dict[str, list[EventDelivered]],
     rewinds: Rewinds,
 ) -> dict[str, OrderingCheck]:
-    left = {each.listener: each for each in history.left}
+    left = {each.listener: each for each in history.of(Left)}
     checks: dict[str, OrderingCheck] = {}
-    for joined in history.joined:
+    for joined in history.of(Joined):
         name = joined.listener.name
         if joined.listener.informer != spec.name:
             continue
@@ -204,9 +216,9 @@ def _judge_promptness(
     history: History, samples: list[Sample], delivered: dict[str, list[EventDelivered]]
 ) -> None:
     """A listener that is quick hears what waits for it at once, whatever others do (promise 7)."""
-    left = {each.listener: each.time for each in history.left}
-    left |= {each.listener: each.time for each in history.overflowed}
-    for joined in history.joined:
+    left = {each.listener: each.time for each in history.of(Left)}
+    left |= {each.listener: each.time for each in history.of(Overflowed)}
+    for joined in history.of(Joined):
         name, merges = joined.listener.name, joined.listener.overflow == "coalesce"
         if not _is_prompt(joined.listener):
             continue
@@ -243,7 +255,7 @@ def _is_prompt(spec: ListenerSpec) -> bool:
 
 
 def _stuck(history: History) -> set[str]:
-    return {each.listener.name for each in history.joined if each.listener.behaviour == "stuck"}
+    return {each.listener.name for each in history.of(Joined) if each.listener.behaviour == "stuck"}
 
 
 # -- 1: convergence ----------------------------------------------------------------------------

@@ -24,8 +24,8 @@ def history(asked: list[float], *rows: tuple[Phase, Outcome], lasting: float = 0
         kind: Verb = "watchlist" if phase is Phase.WATCHLIST else "watch"
         ended = time + lasting
         request = Request(2 * order, time, "web", kind, "", ended=ended)
-        made.requests.append(request)
-        made.transitions.append(
+        made.of(Request).append(request)
+        made.of(Transition).append(
             Transition(2 * order + 1, ended, "web", phase, outcome, 0.0, request, "1", None)
         )
     return made
@@ -62,7 +62,7 @@ def test_a_fallback_for_no_good_reason_is_noticed() -> None:
     denied = history(
         [0, 10], (Phase.WATCHLIST, Outcome.ACCESS_DENIED), (Phase.LIST, Outcome.COMPLETE)
     )
-    denied.requests[1].kind = "list"
+    denied.of(Request)[1].kind = "list"
     with pytest.raises(Violation, match="lists are used instead of WatchLists"):
         judge_politeness(denied)
 
