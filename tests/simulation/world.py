@@ -7,7 +7,7 @@ they do.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -23,7 +23,6 @@ from tests.simulation.listeners import HandlerRaised, SimulatedListener, read, r
 from tests.simulation.lister_watcher import FaultyListerWatcher, FaultySource
 from tests.simulation.network import Network
 from tests.simulation.plan import (
-    Backup,
     Fault,
     InformerSpec,
     Join,
@@ -33,11 +32,9 @@ from tests.simulation.plan import (
     Plan,
     Put,
     Remove,
-    Restore,
-    Serve,
+    ServerStep,
     Step,
     Visit,
-    Withdraw,
 )
 from tests.simulation.probes import ObservedInformer
 from tests.simulation.records import (
@@ -95,6 +92,12 @@ class World:
         self._versions: dict[ObjectKey, tuple[str, str]] = {}
         self._backup: tuple[Snapshot, dict[ObjectKey, tuple[str, str]]] | None = None
         self._complaints: list[str] = []
+        self._server_actions: dict[str, Callable[[], None]] = {
+            "withdraw": self._withdraw,
+            "serve": lambda: self._cluster.add_resource(plan.resource),
+            "back_up": self._back_up,
+            "restore": self._restore,
+        }
 
     def _make_informer(self, spec: InformerSpec) -> ObservedInformer:
         labels = f"app={spec.app}" if spec.app else ""
@@ -150,14 +153,8 @@ class World:
                 self._put(step)
             case Remove():
                 self._remove(ObjectKey(step.namespace, step.name))
-            case Withdraw():
-                self._withdraw()
-            case Serve():
-                self._cluster.add_resource(self._plan.resource)
-            case Backup():
-                self._back_up()
-            case Restore():
-                self._restore()
+            case ServerStep():
+                self._server_actions[step.action]()
             case Fault():
                 self._network.begin(step)
             case Join():

@@ -66,7 +66,8 @@ def first(records: Iterable[T], where: Callable[[T], bool] = lambda _: True) -> 
 def remove_first(
     history: History, kind: type[R], where: Callable[[R], bool] = lambda _: True
 ) -> None:
-    remove_first(history, kind, where)
+    found = first(history.of(kind), where)
+    history.of(kind).remove(found)
 
 
 def first_delivered(history: History, where: Callable[[EventDelivered], bool]) -> EventDelivered:
