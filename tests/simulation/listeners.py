@@ -417,7 +417,7 @@ BEHAVIOURS: Mapping[
     "cancelling": _cancel,
     "adds_listeners": _change_listeners,
 }
-"""What async handlers do with an event; the other behaviours return at once."""
+"""The behaviours of async handlers. Handlers with another behaviour return at once."""
 
 PLAIN_BEHAVIOURS: Mapping[Behaviour, Callable[[SimulatedListener, EventDelivered], None]] = {
     "leaves_early": _leave_at_once,

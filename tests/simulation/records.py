@@ -249,7 +249,7 @@ class EventDelivered(Record):
     def __str__(self) -> str:
         since = f" from {self.old}" if self.old else ""
         note = f" ({self.note})" if self.note else ""
-        return f"{self.listener} hears: {self.what} {self.key} {self.version}{since}{note}"
+        return f"{self.listener} receives: {self.what} {self.key} {self.version}{since}{note}"
 
 
 @dataclass(slots=True)

@@ -70,10 +70,10 @@ def test_every_kind_of_fault_and_listener_occurs() -> None:
     steps = [step for plan in PLANS for step in plan.steps]
     kinds = Counter(step.kind for step in steps if isinstance(step, Fault))
     assert kinds.keys() == set(get_args(FaultKind))
-    tempers = Counter(step.listener.behaviour for step in steps if isinstance(step, Join))
-    tempers["merged"] = sum(isinstance(step, Merge) for step in steps)
-    assert tempers.keys() == set(get_args(Behaviour))
-    assert min(*kinds.values(), *tempers.values()) >= 20
+    behaviours = Counter(step.listener.behaviour for step in steps if isinstance(step, Join))
+    behaviours["merged"] = sum(isinstance(step, Merge) for step in steps)
+    assert behaviours.keys() == set(get_args(Behaviour))
+    assert min(*kinds.values(), *behaviours.values()) >= 20
     assert sum(isinstance(step, Leave) for step in steps) >= 20
 
 

@@ -1,9 +1,9 @@
-"""The promises, as assertions over a history.
+"""The library's guarantees, as checks of a history.
 
-One function a promise, in the order of the design's section 6; what concerns one listener is in
-``check``, ``calls``, ``repetition`` and ``endings``, what the server held in ``oracle``, requests
-and memory in ``manners``. ``judge`` raises the first violation; it knows nothing of how the
-history came about.
+There is one function for each guarantee, in the order of their numbers. Other modules check what
+concerns one listener (``ordering``, ``handler_calls``), the server's past states (``oracle``), and
+requests and memory (``limits``, ``idle_timeouts``). ``judge`` raises the first violation; it reads
+the records alone and doesn't know how the history was made.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.simulation.records import (
 )
 
 PROMPT = 2.0
-"""Seconds that a quick listener may wait for its next event: none, but for what the clock costs."""
+"""Seconds that a quick listener may wait for its next event: the cost of looking at the clock."""
 
 _PROMPT = ("quick", "raising", "stream", "interrupted", "merged")
 
@@ -48,7 +48,7 @@ def judge(history: History) -> None:
     """Hold a history to the promises.
 
     Raises:
-        Violation: one was broken.
+        Violation: a promise was broken.
     """
     judge_liveness(history)
     delivered: dict[str, list[EventDelivered]] = {}
@@ -79,8 +79,10 @@ def judge(history: History) -> None:
 
 
 def _judge_states(samples: list[Sample], oracle: Oracle, rewinds: Rewinds) -> None:
-    """Each sample shows what the server had at its version: on the timeline of the one before, or
-    on a later one, if the server was announced to have gone back.
+    """Check that each sample shows the server's state at its version.
+
+    The state is on the timeline of the sample before, or on a later one if a rewind of the server
+    was announced.
     """
     cursors = oracle.cursors(until=samples[-1].order) if samples else []
     before: Sample | None = None
@@ -95,7 +97,7 @@ def _judge_states(samples: list[Sample], oracle: Oracle, rewinds: Rewinds) -> No
             undone += before is not None and int(before.version) > now.backup_version
             cursors = cursors[cursors.index(now) :]
         if undone > rewinds.by(sample.order):
-            what = f"the cache goes back to rv={sample.version}, and nobody was told"
+            what = f"the cache goes back to rv={sample.version} without an announced rewind"
             raise Violation(2, what, time=sample.time, evidence=[before, sample])
         if sample.index is not None:
             _judge_index(sample, oracle)
@@ -130,7 +132,7 @@ def _not_true(sample: Sample, before: Sample | None, cursor: TimelineCursor) -> 
 
 
 def _judge_index(sample: Sample, oracle: Oracle) -> None:
-    """An index leads to exactly the objects that the cache holds under its values."""
+    """Check that an index leads to exactly the cached objects with each of its values."""
     expected: dict[str, set[ObjectKey]] = {}
     for key, version in sample.state.items():
         write = oracle.stored.get((key, version))
@@ -187,7 +189,7 @@ def _check_order(
             continue
         events = delivered.get(name, [])
         if name in left and events and events[-1].order > left[name].order:
-            what = f"{name} is told something after it has left"
+            what = f"{name} receives an event after it has left"
             raise Violation(2, what, time=events[-1].time, evidence=[left[name], events[-1]])
         check = checks[name] = OrderingCheck(joined, events, oracle, rewinds)
         check.judge()
@@ -215,7 +217,7 @@ def _judge_latches(
 def _judge_promptness(
     history: History, samples: list[Sample], delivered: dict[str, list[EventDelivered]]
 ) -> None:
-    """A listener that is quick hears what waits for it at once, whatever others do (promise 7)."""
+    """Check that a quick listener receives pending events at once, whatever others do."""
     left = {each.listener: each.time for each in history.of(Left)}
     left |= {each.listener: each.time for each in history.of(Overflowed)}
     for joined in history.of(Joined):
@@ -227,22 +229,22 @@ def _judge_promptness(
         for sample, later in pairwise((*samples, samples[-1])):
             while following < len(events) and events[following].order < sample.order:
                 following += 1
-            if not _waits(sample, name):
+            if not _has_pending(sample, name):
                 continue
             delivered_at = events[following].time if following < len(events) else float("inf")
             until = min(delivered_at, left.get(name, delivered_at))
-            if merges:  # it may come to nothing, and is told no more then
-                until = min(until, later.time if _waits(later, name) else sample.time)
+            if merges:  # pending events may merge into none, which are not delivered
+                until = min(until, later.time if _has_pending(later, name) else sample.time)
             if until > sample.time + PROMPT:
-                what = f"{name} has something to hear, and hears it at {delivered_at:.6f} s"
+                what = f"{name} has a pending event, which is delivered at {delivered_at:.6f} s"
                 raise Violation(7, what, time=sample.time, evidence=[sample, *sample.listeners])
 
 
-def _waits(sample: Sample, name: str) -> bool:
-    return any(_waits_for(sample_listener, name) for sample_listener in sample.listeners)
+def _has_pending(sample: Sample, name: str) -> bool:
+    return any(_is_pending(sample_listener, name) for sample_listener in sample.listeners)
 
 
-def _waits_for(sample_listener: ListenerSample, name: str) -> bool:
+def _is_pending(sample_listener: ListenerSample, name: str) -> bool:
     return (
         sample_listener.listener == name
         and sample_listener.pending > 0
@@ -266,7 +268,7 @@ def _judge_convergence(
 ) -> None:
     unknown = sorted(last.rejected - {str(key) for key in oracle.final})
     if unknown:
-        what = f"{last.informer} still rejects {unknown[0]}, which the server has no more"
+        what = f"{last.informer} still rejects {unknown[0]}, which the server no longer has"
         raise Violation(1, what, time=last.time, evidence=[last])
     expected, shown = _without(oracle.final, last), _without(last.state, last)
     if expected != shown:
@@ -289,5 +291,7 @@ def _judge_convergence(
         )
         if wrong:
             key = wrong[0]
-            what = f"{name} was told {held.get(key)}, the cache shows {selected.get(key)}"
+            what = (
+                f"{name} holds {held.get(key)} from its events, the cache shows {selected.get(key)}"
+            )
             raise Violation(1, what, time=last.time, key=key, evidence=[last])

@@ -1,4 +1,4 @@
-"""What an informer can know of a server that went back, and from when on it isn't judged."""
+"""The knowledge of an informer of a restored server, and the states that are not judged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.simulation.records import (
 )
 
 BACKUP, RESTORE = 100, 1000
-"""When; the server was at 10 then, and at 50."""
+"""The moments of the backup at version 10 and of the restoration at version 50."""
 
 
 def history(

@@ -48,7 +48,7 @@ SEEDS = range(40)
 
 @cache
 def told_truly(seed: int) -> bytes:
-    """The history of a seed, in which nothing is wrong."""
+    """Return the history of a seed, in which nothing is wrong."""
     history = simulate(draw(seed))
     judge(history)
     history.clock = float
@@ -56,7 +56,7 @@ def told_truly(seed: int) -> bytes:
 
 
 def first(records: Iterable[T], where: Callable[[T], bool] = lambda _: True) -> T:
-    """The first record of a kind; a LookupError if there is none, and the next history is tried."""
+    """Return the first such record; without one, a LookupError lets the next history be tried."""
     for each in records:
         if where(each):
             return each
@@ -137,7 +137,7 @@ def what_vanished_has_changed(history: History) -> None:
 
 
 def what_one_who_merges_sees_vanish_has_changed(history: History) -> None:
-    """That the listener merges is no excuse where nothing was merged."""
+    """Deliver an old state to a listener that merges, although nothing was merged."""
     merging = {
         each.listener.name
         for each in history.of(Joined)
@@ -150,7 +150,7 @@ def what_one_who_merges_sees_vanish_has_changed(history: History) -> None:
     some.version = Version(some.version.uid, some.version.number + 1)
 
 
-def a_change_that_nobody_asked_for_is_told(history: History) -> None:
+def a_filtered_change_is_delivered(history: History) -> None:
     joined = first(history.of(Joined), lambda each: each.listener.changes == "node")
     writes = {(each.key, each.version): each for each in history.of(Write)}
     first_delivered(
@@ -160,7 +160,7 @@ def a_change_that_nobody_asked_for_is_told(history: History) -> None:
 
 
 def _moved(each: EventDelivered, writes: dict[tuple[ObjectKey, int], Write]) -> bool:
-    """Whether it is told of another node, and of nothing else that is known of an object."""
+    """Return True if the event changes the node of an object, and nothing else."""
     if each.what != "updated" or each.old is None or each.note or each.merged:
         return False
     before, after = writes[each.key, each.old.number], writes[each.key, each.version.number]
@@ -180,12 +180,12 @@ def an_end_comes_late(history: History) -> None:
     first(history.of(Visited), lambda each: bool(each.broke)).lasted = 5.0
 
 
-def a_rejection_is_not_told(history: History) -> None:
+def a_rejection_is_not_reported(history: History) -> None:
     some = first(history.of(ProblemReported), lambda each: each.phase == "object")
     history.of(ProblemReported).remove(some)
 
 
-def the_unchanged_is_told(history: History) -> None:
+def the_unchanged_is_delivered(history: History) -> None:
     some = first_delivered(history, lambda each: each.note == "resync")
     some.note = ""
 
@@ -303,13 +303,13 @@ def the_queue_was_overfull(history: History) -> None:
 
 
 def _call(history: History, behaviour: str) -> EventDelivered:
-    """A call of a listener with such a temper, that was over before the end."""
-    tempers = {each.listener.name: each.listener.behaviour for each in history.of(Joined)}
+    """Return a call of a listener with such a behaviour that ended before the history."""
+    behaviours = {each.listener.name: each.listener.behaviour for each in history.of(Joined)}
     last = last_sample(history).order
     return first_delivered(
         history,
         lambda each: (
-            tempers[each.listener] == behaviour and not each.note and 0 < each.returned < last
+            behaviours[each.listener] == behaviour and not each.note and 0 < each.returned < last
         ),
     )
 
@@ -369,7 +369,7 @@ def it_hears_after_its_end(history: History) -> None:
     first(history.of(Overflowed), lambda each: each.listener in receivers).order = 0
 
 
-def what_does_not_pass_is_told(history: History) -> None:
+def what_does_not_pass_is_delivered(history: History) -> None:
     filtered = {each.listener.name: each.listener.passing for each in history.of(Joined)}
     joined = first(history.of(Joined), lambda each: each.listener.passing == "app=shop")
     first_delivered(history, lambda each: each.listener == joined.listener.name)
@@ -445,7 +445,7 @@ def health_shows_another_failure(history: History) -> None:
     first(history.of(Sample), lambda each: each.condition == "waiting").error = "Another: one"
 
 
-def a_failure_was_not_told(history: History) -> None:
+def a_failure_was_not_reported(history: History) -> None:
     remove_first(history, ProblemReported)
 
 
@@ -537,12 +537,12 @@ LIES: list[tuple[Callable[[History], None], set[int]]] = [
     (what_is_not_held_is_deleted, {2}),
     (what_vanished_has_changed, {4}),
     (what_one_who_merges_sees_vanish_has_changed, {4}),
-    (a_change_that_nobody_asked_for_is_told, {2}),
+    (a_filtered_change_is_delivered, {2}),
     (a_filter_raises_and_nobody_hears_of_it, {7}),
     (a_handler_was_to_end_its_factory, {7}),
     (an_end_comes_late, {9}),
-    (a_rejection_is_not_told, {10}),
-    (the_unchanged_is_told, {4}),
+    (a_rejection_is_not_reported, {10}),
+    (the_unchanged_is_delivered, {4}),
     (a_resync_has_news, {2}),
     (it_hears_after_leaving, {2}),
     (the_cache_is_behind, {3}),
@@ -569,7 +569,7 @@ LIES: list[tuple[Callable[[History], None], set[int]]] = [
     (an_overflow_was_not_logged, {8}),
     (an_overflow_was_none, {8}),
     (it_hears_after_its_end, {8}),
-    (what_does_not_pass_is_told, {2}),
+    (what_does_not_pass_is_delivered, {2}),
     (what_passes_is_taken_away, {2}),
     (it_is_told_again_too_often, {2}),
     (it_is_not_told_again, {9}),
@@ -581,7 +581,7 @@ LIES: list[tuple[Callable[[History], None], set[int]]] = [
     (the_queue_was_overfull, {8}),
     (a_failure_was_not_logged, {10}),
     (health_shows_another_failure, {10}),
-    (a_failure_was_not_told, {10}),
+    (a_failure_was_not_reported, {10}),
     (a_failure_was_not_counted, {10}),
     (a_failure_was_taken_for_an_end, {10}),
     (a_rewind_was_made_up, {10}),
