@@ -155,10 +155,9 @@ def measure(form: str, pods: int) -> Weight:
     events: list[Event] = []
     empty = _collection()
     bare, began = resident(), time.thread_time()
-    intake = WatchDecoder(PODS, converter=keep)
+    decoder = WatchDecoder(PODS, converter=keep)
     for number in range(pods):
-        intake.feed(modified(number, number + 1))
-        for entry in intake.take_entries()[0]:
+        for entry in decoder.feed(modified(number, number + 1)).entries:
             assert isinstance(entry, Delta)
             assert indexer.apply(entry, events) is None
         events.clear()

@@ -1,20 +1,15 @@
-"""What informers, work queues and controllers tell those who measure them: a protocol, and the
-silence that is its default.
+"""Instrumentation: the interfaces by which informers, queues and controllers are measured and traced.
 
-Counts are told as they happen; what goes up and down is asked for when somebody looks. The words
-in them are few and fixed: an informer's label (its resource and scope, without selector values),
-verbs, causes, phases, names of exception classes, and the names that the program gave to its
-listeners, queues and controllers. Never an object's name or a server's sentence, of which there
-is no end. How they are shown is an adapter's business (``aioinformer.adapters.prometheus``).
+Counts are reported as they happen; gauges are read when a metrics system collects them. Metrics
+count; a trace shows which request led to what, and how long each part took. A span is therefore
+reported before its work begins, and can make itself current, so that what happens meanwhile (an
+HTTP request, a database query of a handler) belongs to it.
 
-What informers and controllers tell those who make spans of what they do: three protocols.
-
-Metrics count; a trace shows which request led to what, and how long each part took. So it is told
-of the beginning as well, before anything happens, and may make itself current, so that what is
-done meanwhile (an HTTP request, a query of the handler's) belongs to it. What a span looks like
-and where it goes is an adapter's business (``aioinformer.adapters.opentelemetry``).
-
-The words are those of ``metrics``: never an object's name, a selector or a URL.
+All label values are few and fixed: an informer's label (its resource and scope, without selector
+values), verbs, causes, phases, names of exception classes, and the names that the program gave to
+its listeners, queues and controllers. Object names, URLs and server messages are never passed,
+because the number of their values is unbounded. The adapters (``aioinformer.adapters.prometheus``
+and ``aioinformer.adapters.opentelemetry``) decide how all this is shown.
 """
 
 from __future__ import annotations
@@ -43,18 +38,18 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """How an informer stands at one moment."""
+    """The gauges of an informer at one moment."""
 
     resource_version: int
-    """Up to where the cache has applied everything; 0 before the first full state, and for a
-    server whose versions are no numbers."""
+    """The version up to which the cache has applied everything; 0 before the initial list, and for
+    a server whose versions are no numbers."""
     freshness_seconds: float
-    """Seconds since the last proof that the cache is up to date: an event, a bookmark, a list.
-    ``inf`` before the first. What to alert on: it grows whatever it is that went wrong."""
+    """Seconds since the last proof that the cache is up to date: an event, a bookmark, a list;
+    ``inf`` before the first. The number to alert on: it grows whatever the failure is."""
     queue_entries: int
     """Deltas received and not applied yet."""
     queue_bytes: int
-    """Bytes of these."""
+    """Bytes of these deltas."""
     objects: int
     """Cached objects."""
     rejected: int
@@ -64,206 +59,168 @@ class Levels:
     blocking: int
     """Listeners with ``overflow="block"`` that keep the watch from being read."""
     synced: bool
-    """Whether the cache has held a full state."""
+    """True once the initial list was applied."""
 
 
 ReadLevels: TypeAlias = Callable[[], Levels]
-"""Reads an informer's levels. It may be called in any thread and at any time between
-``informer_started`` and ``informer_ended``: so it does nothing but read plain attributes and
-lengths, never iterates over what the event loop may be changing, and tolerates that two of its
-numbers are of different moments."""
+"""Returns an informer's gauges. It may be called in any thread and at any time between
+``informer_started`` and ``informer_ended``: it reads only plain attributes and lengths, and never
+iterates over a collection that the event loop may be changing. Two of its numbers may be of
+different moments."""
 
 
-class Metrics(Protocol):
-    """Told what informers, queues and controllers do. Implement it to measure them in your own way.
+class Metrics:
+    """Receives the numbers of informers, queues and controllers; override the methods you need.
 
-    Every method is called in the event loop, in the middle of work: it must return at once and
-    must not raise. Times are in seconds, sizes in bytes. ``informer`` is the informer's label;
-    several informers may have the same (they differ in their selectors).
+    Every method of this class does nothing. Each is called in the event loop, in the middle of
+    other work: it must return at once and must not raise. Times are in seconds, sizes in bytes.
+    ``informer`` is the informer's label; several informers may have the same label, because their
+    selectors are no part of it.
     """
 
     def request_started(self, informer: str, verb: Verb) -> None:
-        """A list, a watch or a probe is asked for. It may have to wait for its turn first."""
-        ...
+        """Count a list, a watch or a probe that is requested. It may have to wait for its turn."""
 
     def request_ended(self, informer: str, verb: Verb, cause: str, seconds: float) -> None:
-        """A request ended, ``seconds`` after it was asked for.
+        """Count a request that has ended, ``seconds`` after it was requested.
 
         ``cause`` is the name of its outcome in lower case, such as ``complete``, ``ended`` or
-        ``unreachable``, or ``cancelled``; a dozen or two in all.
+        ``unreachable``, or ``cancelled``; about two dozen values in all.
         """
-        ...
 
     def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
-        """A chunk of an answer was read and understood: its bytes, and the objects or events
-        that were complete with it. Called for each chunk: keep it cheap.
+        """Count a chunk of an answer: its bytes, and the objects or events that it completed.
+
+        Called for each chunk: keep it cheap.
         """
-        ...
 
     def failed(self, informer: str, phase: str, error: str) -> None:
-        """Something ended abnormally in a phase; ``error`` is the name of its exception class."""
-        ...
+        """Count an abnormal end in a phase; ``error`` is the name of the exception class."""
 
     def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
-        """A handler's last calls took so long together; several if it isn't async. ``listener`` is
-        the name that the program gave it.
+        """Record how long a handler's last ``calls`` calls took together.
+
+        There may be several calls if the handler isn't async. ``listener`` is the handler's name.
         """
-        ...
 
     def handler_failed(self, informer: str, listener: str, error: str) -> None:
-        """A handler raised, ran out of time or was ended; ``error`` as for ``failed``."""
-        ...
+        """Count a handler that raised, timed out or was ended; ``error`` as for ``failed``."""
 
     def informer_started(self, informer: str, levels: ReadLevels) -> None:
-        """An informer is at work; its levels may be read from now on."""
-        ...
+        """Add an informer, whose gauges ``levels`` returns from now on."""
 
     def informer_ended(self, informer: str, levels: ReadLevels) -> None:
-        """It is no more. ``levels`` is equal to what it started with."""
-        ...
+        """Remove an informer. ``levels`` is equal to the one that it started with."""
 
     def queue_started(self, queue: str, read: ReadQueue) -> None:
-        """A work queue of that name is in use; its numbers may be read from now on."""
-        ...
+        """Add a work queue, whose numbers ``read`` returns from now on."""
 
     def queue_ended(self, queue: str, read: ReadQueue) -> None:
-        """It is shut down and empty. ``read`` is equal to what it started with, and may be asked
-        for the last numbers now.
+        """Remove a work queue that is shut down and empty.
+
+        ``read`` is equal to the one that the queue started with; now it returns the last numbers.
         """
-        ...
 
     def worked(self, queue: str, waited: float, seconds: float) -> None:
-        """A key was done: how long it had waited in line, and how long it was worked on."""
-        ...
+        """Record how long a finished key had waited in the queue, and how long its work took."""
 
     def reconciled(self, controller: str, result: str, seconds: float) -> None:
-        """A reconciler has returned or was ended.
+        """Count a run of a reconciler.
 
         ``result`` is one of a handful of words, such as ``success``, ``requeue``,
         ``requeue_after``, ``error`` or ``timeout``; ``controller`` is the controller's name.
         """
-        ...
 
     def leadership(self, lease: str, leads: bool) -> None:
-        """A candidate for a Lease came to lead, or leads no more; ``lease`` is the name of the
-        Lease that the program has given it.
+        """Record that a candidate leads from now on, or no longer leads.
+
+        ``lease`` is the name that the program has given to the Lease.
         """
-        ...
-
-
-class NoMetrics:
-    """Nobody measures."""
-
-    __slots__ = ()
-
-    def request_started(self, informer: str, verb: Verb) -> None:
-        """Nobody listens."""
-
-    def request_ended(self, informer: str, verb: Verb, cause: str, seconds: float) -> None:
-        """Nobody listens."""
-
-    def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
-        """Nobody listens."""
-
-    def failed(self, informer: str, phase: str, error: str) -> None:
-        """Nobody listens."""
-
-    def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
-        """Nobody listens."""
-
-    def handler_failed(self, informer: str, listener: str, error: str) -> None:
-        """Nobody listens."""
-
-    def informer_started(self, informer: str, levels: ReadLevels) -> None:
-        """Nobody listens."""
-
-    def informer_ended(self, informer: str, levels: ReadLevels) -> None:
-        """Nobody listens."""
-
-    def queue_started(self, queue: str, read: ReadQueue) -> None:
-        """Nobody listens."""
-
-    def queue_ended(self, queue: str, read: ReadQueue) -> None:
-        """Nobody listens."""
-
-    def worked(self, queue: str, waited: float, seconds: float) -> None:
-        """Nobody listens."""
-
-    def reconciled(self, controller: str, result: str, seconds: float) -> None:
-        """Nobody listens."""
-
-    def leadership(self, lease: str, leads: bool) -> None:
-        """Nobody listens."""
 
     def __repr__(self) -> str:
-        return "<NoMetrics>"
+        return f"<{type(self).__name__}>"
+
+
+NoMetrics = Metrics
+"""Metrics that record nothing."""
 
 
 class Span(Protocol):
-    """A piece of a program's own work: one call of a handler, one reconcile."""
+    """The span of a piece of a program's own work: one call of a handler, or one reconcile."""
 
     def current(self) -> AbstractContextManager[object]:
-        """What runs inside belongs to it. Entered twice, one after the other, where a function
-        is called and then awaited, perhaps in another task.
+        """Return a context in which this span is the current one.
+
+        Entered twice, one after the other, for a function that is called and then awaited,
+        perhaps in another task.
         """
         ...
 
     def ended(self, error: BaseException | None) -> None:
-        """It is over; ``error`` is what it raised. What that says is the program's, and may hold
-        anything: its class is safe to show.
+        """End the span; ``error`` is what the program's code raised.
+
+        The error's text is the program's, and may contain anything; its class is safe to show.
         """
         ...
 
 
 BeginSpan: TypeAlias = Callable[[str], Span]
-"""Begins one for a call of a handler, given the kind of the event: ``added``, ``updated`` or
+"""Begins the span of one call of a handler, given the kind of the event: ``added``, ``updated`` or
 ``deleted``."""
 
 
-class InformerTrace(Protocol):
-    """The requests of one informer, one after the other. All is told in one task."""
+class InformerTrace:
+    """Receives the requests of one informer, one after the other, in one task.
+
+    Every method of this class does nothing.
+    """
 
     def asked(self, verb: Verb) -> None:
-        """A request is asked for; it is current until it has ended. With ``list`` or
-        ``watchlist`` a whole state begins to be read, unless one is being read: several pages, and
-        what is asked again, are one state.
+        """Begin the span of a request, which is current until ``ended``.
+
+        ``list`` and ``watchlist`` also begin the read of a whole state, unless one is under way:
+        the pages of a list, and a request that is repeated, belong to one state.
         """
-        ...
 
     def received(self, size: int, events: int) -> None:
-        """A chunk of its answer was read. Called for each chunk: keep it cheap."""
-        ...
+        """Record a chunk of the answer. Called for each chunk: keep it cheap."""
 
     def complete(self) -> None:
-        """The whole state was read. The request has ended just before, or goes on, as the watch
-        of a WatchList does. Told of every watch that opens as well.
+        """Record that the whole state was read.
+
+        The request has ended just before, or goes on, as the watch of a WatchList does. Called for
+        every watch that opens as well.
         """
-        ...
 
     def ended(self, cause: str, error: Exception | None) -> None:
-        """The request has ended. ``cause`` is as for ``Metrics.request_ended``; ``error`` is the
-        library's own, whose text holds no secret.
+        """End the span of the request.
+
+        ``cause`` is as for ``Metrics.request_ended``; ``error`` is one of the library's own, whose
+        text contains no secret.
         """
-        ...
 
     def closed(self) -> None:
-        """The informer is no more, in whatever task: what has not ended ends."""
-        ...
+        """End everything that has not ended: the informer has. Called in any task."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
 
 
 class Tracing(Protocol):
-    """Makes spans. Every method is called in the event loop, in the middle of work: it must return
-    at once and must not raise. Handlers that run in threads call theirs there.
+    """Makes spans.
+
+    Every method is called in the event loop, in the middle of other work: it must return at once
+    and must not raise. The spans of handlers that run in threads are used in these threads.
     """
 
     def informer(self, informer: str, resource: str) -> InformerTrace:
-        """Of the requests of an informer with that label, which reads that resource."""
+        """Return the trace of an informer with that label, which reads that resource."""
         ...
 
     def handler(self, informer: str, listener: str) -> BeginSpan | None:
-        """Of the calls of a handler; ``None`` for no spans, which then cost nothing."""
+        """Return what begins the spans of a handler's calls; ``None`` for no spans, at no cost."""
         ...
 
     def reconcile(self, controller: str) -> Span:
-        """Of one run of a controller's reconciler, which begins now."""
+        """Return the span of one run of a controller's reconciler, which begins now."""
         ...

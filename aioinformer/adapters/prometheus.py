@@ -36,7 +36,7 @@ from prometheus_client.core import (
 )
 
 from aioinformer._core.controllers.queue_items import QueueStatistics, ReadQueue
-from aioinformer._core.instrumentation import Levels, ReadLevels
+from aioinformer._core.instrumentation import Levels, Metrics, ReadLevels
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters._totals import (
     HANDLER_SECONDS,
@@ -67,7 +67,7 @@ MULTIPROCESS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 files of several processes are added up."""
 
 
-class PrometheusMetrics:
+class PrometheusMetrics(Metrics):
     """``Metrics`` that Prometheus can scrape, named ``aioinformer_...``.
 
     Make one for each registry, and share it among all factories and event loops of the process.
@@ -103,7 +103,7 @@ class PrometheusMetrics:
     def _create_request_metrics(self, registry: CollectorRegistry) -> None:
         by_verb = ["informer", "verb"]
         self._requests_started = _counter(
-            registry, "requests", "Lists, watches and probes asked for.", by_verb
+            registry, "requests", "Lists, watches and probes that were requested.", by_verb
         )
         self._requests_ended = _counter(
             registry, "requests_ended", "Requests that ended, by cause.", [*by_verb, "cause"]

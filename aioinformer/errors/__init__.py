@@ -1,53 +1,53 @@
-"""Every exception that aioinformer raises on purpose, by who is at fault.
+"""All exceptions that aioinformer raises on purpose.
 
-Foreign exceptions (aiohttp, ssl, msgspec, yaml) become one of these at one border each and are
-kept as ``__cause__``, so that a program needs to know this page alone. A wrong argument that the
-signature already forbids stays the ``TypeError`` or ``ValueError`` that Python users expect.
-No message here ever carries a credential: they are built from hosts, paths, names and the
-server's own ``Status``.
+Foreign exceptions (of aiohttp, ssl, msgspec, yaml) are mapped to one of these where they enter the
+library, and are kept as ``__cause__``. So a program needs to know only the exceptions of this page.
+A wrong argument that the signature already forbids stays a ``TypeError`` or ``ValueError``. No
+message contains a credential: messages are built from hosts, paths, names and the server's
+``Status``.
 
     InformerError
-    ├── UsageError                 the calling program asked for something that can't be
+    ├── UsageError                 the program requested something impossible
     │   ├── ConfigurationError     no usable kubeconfig, context or in-cluster files
     │   ├── InvalidSelector        a label or field selector that doesn't parse
     │   ├── InvalidPath            a path into an object that doesn't parse
-    │   ├── PathMismatch           a strict path doesn't fit the object that it was asked of
+    │   ├── PathMismatch           a strict path doesn't fit the object
     │   ├── UnknownResource        no resource of that name
-    │   │   └── AmbiguousResource  several groups have one; ``candidates`` tells them apart
-    │   ├── UnwatchableResource    it is there, and can't be listed and watched
-    │   ├── NotSynced              the cache was read before its first full state
-    │   ├── IndexFailed            a new index's function raised; says at which object
+    │   │   └── AmbiguousResource  several groups have one; ``candidates`` lists full names
+    │   ├── UnwatchableResource    the resource can't be listed and watched
+    │   ├── NotSynced              the cache was read before its initial list was complete
+    │   ├── IndexFailed            the function of a new index raised at an object
     │   ├── NotComparable          a resourceVersion that can't be compared with others
-    │   └── NotRunning             the informer or factory has ended, or never started
-    ├── FetchError                 a request failed; ``phase`` says during what
-    │   ├── ServerError            the API server answered, with an error; ``status`` has it
+    │   └── NotRunning             the informer, stream or factory has ended, or was not started
+    ├── FetchError                 a request failed; ``phase`` is its purpose
+    │   ├── ServerError            the API server answered with an error; see ``status``
     │   │   ├── BadRequest, Unauthorized, Forbidden, NotFound, Conflict, Invalid
-    │   │   │   └── AlreadyExists  the other 409, which reading again does not help
-    │   │   ├── Expired            the resourceVersion or continue token is gone (410)
+    │   │   │   └── AlreadyExists  a 409 for which reading again does not help
+    │   │   ├── Expired            the resourceVersion or continue token is too old (410)
     │   │   ├── TooManyRequests    429
     │   │   └── ServerFailure      5xx
-    │   ├── TransportError         the network did not carry the request or the answer
-    │   │   ├── ConnectionFailed   never reached: refused, unknown host, TLS
-    │   │   ├── ConnectionLost     broken off in the middle
-    │   │   └── RequestTimedOut    nothing came within the time allowed
+    │   ├── TransportError         the network did not carry the request or the response
+    │   │   ├── ConnectionFailed   no connection: refused, unknown host, TLS
+    │   │   ├── ConnectionLost     the connection broke during the response
+    │   │   └── RequestTimedOut    no response within the time allowed
     │   ├── ResourceMoved          the resource is served in another version now
     │   ├── ServerRewound          the server was restored from a backup
-    │   └── ProtocolError          the answer is not what a Kubernetes API server sends
-    │       └── LineTooLong        one watch event is longer than the cap
+    │   └── ProtocolError          the response is not that of a Kubernetes API server
+    │       └── LineTooLong        a watch event is longer than the limit
     ├── HandlerTimeout             a call of a handler took longer than its ``timeout=``
-    ├── HandlerCancelled           a handler raised a CancelledError that nobody asked for
-    ├── ObjectDecodeError          a cached body turned out not to be JSON when it was opened
-    ├── ModelMismatch              an object doesn't fit ``model=``, or ``convert=`` raised at it
+    ├── HandlerCancelled           a handler raised a CancelledError without being cancelled
+    ├── ObjectDecodeError          the body of a cached object is not valid JSON
+    ├── ModelMismatch              an object doesn't fit ``model=``, or ``convert=`` raised
     ├── TransformFailed            ``transform=`` raised at an object
     ├── NotCached                  ``lister[...]`` of an object that the cache doesn't hold
-    ├── SyncTimeout                ``wait_synced`` ran out of time; says which informers, and why
-    ├── CacheWaitTimeout           the cache did not reach an awaited state in time; says why
-    ├── CacheDiffers               a cache was compared with the server, and isn't the same
+    ├── SyncTimeout                ``wait_synced`` timed out; names the informers and reasons
+    ├── CacheWaitTimeout           the cache did not reach an awaited state in time
+    ├── CacheDiffers               a verification found differences from the server
     ├── ListenerOverflow           a listener with ``overflow="error"`` was too slow
     ├── QueueShutDown              a work queue was shut down, and is empty
     ├── ReconcileTimeout           a controller's reconciler took longer than its ``timeout=``
-    ├── LeadershipLost             the lease was lost; what ran under it was cancelled
-    └── ShutdownIncomplete         something did not end in the time that leaving allows
+    ├── LeadershipLost             the lease was lost, and the body under it was cancelled
+    └── ShutdownIncomplete         a task did not end in the time allowed for leaving
 """
 
 from aioinformer.errors.requests import AlreadyExists as AlreadyExists
@@ -160,4 +160,4 @@ __all__ = [
 for _name in __all__:
     _error = globals()[_name]
     if isinstance(_error, type):
-        _error.__module__ = __name__  # tracebacks and logs name the page that programs import
+        _error.__module__ = __name__  # tracebacks and logs show the module that programs import

@@ -1,6 +1,6 @@
-"""A request that failed: what it was for, who is at fault, and what the server said of it.
+"""Errors of requests, with their purpose and the server's ``Status``.
 
-Which of them mean what for the next request is decided in ``_core.outcomes``.
+The reflector's state machine decides about the next request after each of these errors.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ __all__ = [
 
 
 Phase = Literal["credentials", "discovery", "list", "watch", "write"]
-"""What a request was for. ``write`` is create, update, patch and delete."""
+"""The purpose of a request. ``write`` is create, update, patch and delete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What an API server says of a failed request: its ``v1.Status`` object.
+    """The API server's description of an error: its ``v1.Status`` object.
 
-    A plain-text answer (a missing custom resource gets one) becomes a Status with an empty
-    ``reason`` and the text as ``message``.
+    A plain-text response, which a server sends for a missing custom resource, becomes a Status with
+    an empty ``reason`` and the text as ``message``.
     """
 
     code: int
@@ -57,11 +57,11 @@ class Status:
     message: str = ""
     """The server's sentence."""
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """``details`` as sent: name, kind, causes, retryAfterSeconds."""
+    """The ``details`` as received: name, kind, causes, retryAfterSeconds."""
     retry_after: float | None = None
     """Seconds to wait, from the ``Retry-After`` header or ``details.retryAfterSeconds``."""
     continue_token: str = ""
-    """A fresh token for the (inconsistent) rest of an expired list; recording 62."""
+    """A new token for the (inconsistent) rest of an expired list (recording 62)."""
 
     def __str__(self) -> str:
         head = f"{self.code} {self.reason}".rstrip()
@@ -69,7 +69,7 @@ class Status:
 
 
 class FetchError(InformerError):
-    """A request failed. ``phase`` says what it was for, ``__cause__`` what broke underneath."""
+    """A request failed. ``phase`` is its purpose, ``__cause__`` the foreign exception."""
 
     def __init__(self, message: str, *, phase: Phase | None = None) -> None:
         super().__init__(message)
@@ -77,15 +77,13 @@ class FetchError(InformerError):
 
 
 class ServerError(FetchError):
-    """The API server answered, with an error. ``advice`` says what may be done, where that is
-    known.
-    """
+    """The API server answered with an error. ``advice`` is a hint for the remedy, or empty."""
 
     def __init__(
         self, status: Status, *, phase: Phase | None = None, target: str = "", advice: str = ""
     ) -> None:
-        said = f"{target}: {status}" if target else str(status)
-        super().__init__(f"{said}; {advice}" if advice else said, phase=phase)
+        text = f"{target}: {status}" if target else str(status)
+        super().__init__(f"{text}; {advice}" if advice else text, phase=phase)
         self.status = status
         self.target = target
         self.advice = advice
@@ -96,15 +94,15 @@ class BadRequest(ServerError):
 
 
 class Unauthorized(ServerError):
-    """401: the server doesn't know who is asking."""
+    """401: the server doesn't accept the credentials."""
 
 
 class Forbidden(ServerError):
-    """403: the server knows who is asking and doesn't allow it (RBAC)."""
+    """403: the server denies the authenticated user the request (RBAC)."""
 
 
 class NotFound(ServerError):
-    """404: no such object, or no such resource."""
+    """404: the object or the resource does not exist."""
 
 
 class Conflict(ServerError):
@@ -112,7 +110,7 @@ class Conflict(ServerError):
 
 
 class AlreadyExists(Conflict):
-    """409: there is an object of that name already. To read it again and to repeat is of no use."""
+    """409: an object of that name exists. To read it again and repeat the request does not help."""
 
 
 class Expired(ServerError):
@@ -120,7 +118,7 @@ class Expired(ServerError):
 
 
 class Invalid(ServerError):
-    """422: understood, but not valid."""
+    """422: the server understood the object, but it is not valid."""
 
 
 class TooManyRequests(ServerError):
@@ -132,58 +130,58 @@ class ServerFailure(ServerError):
 
 
 class TransportError(FetchError):
-    """The network did not carry the request or the answer."""
+    """The network did not carry the request or the response."""
 
 
 class ConnectionFailed(TransportError):
-    """The server was never reached: refused, unknown host, TLS."""
+    """No connection to the server: refused, unknown host, TLS."""
 
 
 class ConnectionLost(TransportError):
-    """The connection broke in the middle of an answer."""
+    """The connection broke during the response."""
 
 
 class RequestTimedOut(TransportError):
-    """Nothing came within the time allowed."""
+    """No response, or no further data of it, came within the time allowed."""
 
 
 class ResourceMoved(FetchError):
-    """The server has stopped to serve a resource in the version that is read, not in another one.
+    """The server serves a resource in another version than the one that was read.
 
-    It is read in that one from then on. ``version`` names it.
+    The informer reads the resource in that version from then on. ``version`` names it.
     """
 
     def __init__(self, resource: str, version: str) -> None:
         super().__init__(
-            f"{resource} are no longer served in the version that was read; they are read as "
-            f"{version} from now on",
+            f"{resource} are no longer served in the version that was read; they are read in "
+            f"version {version} from now on",
             phase="discovery",
         )
         self.version = version
 
 
 class ServerRewound(FetchError):
-    """The server shows an older state than one it has shown before: it was restored from a backup.
+    """The server shows an older state than before, because it was restored from a backup.
 
-    Everything is read again and compared by content. ``resource_version`` is that of the state
-    that was read then.
+    The informer lists all objects again and compares them by content. ``resource_version`` is the
+    version of that list.
     """
 
     def __init__(self, resource: str, resource_version: str) -> None:
         super().__init__(
-            f"the server has gone back in time, as by a restored backup: {resource} were read "
-            f"again as of version {resource_version}, and compared by what is in them",
+            f"the server has gone back in time, as after the restore of a backup: {resource} were "
+            f"listed again at version {resource_version}, and compared by content",
             phase="list",
         )
         self.resource_version = resource_version
 
 
 class ProtocolError(FetchError):
-    """The answer is not what a Kubernetes API server sends."""
+    """The response is not that of a Kubernetes API server."""
 
 
 class LineTooLong(ProtocolError):
-    """One watch event is longer than the configured cap."""
+    """A watch event is longer than the configured limit."""
 
 
 _BY_CODE: dict[int, type[ServerError]] = {
@@ -207,10 +205,11 @@ _BY_REASON: dict[str, type[ServerError]] = {
 def server_error(
     status: Status, *, phase: Phase | None = None, target: str = "", advice: str = ""
 ) -> ServerError:
-    """The exception for a server's ``status``.
+    """Return the exception for a server's ``status``.
 
-    The reason wins over the code for ``Expired`` and ``Gone``: an ERROR event may carry either
-    (client-go's ``apierrors.IsResourceExpired`` and ``IsGone``). It tells the two 409s apart, too.
+    The reason takes precedence over the code for ``Expired`` and ``Gone``, because an ERROR event
+    may have either (client-go's ``apierrors.IsResourceExpired`` and ``IsGone``). The reason also
+    distinguishes the two errors with code 409.
     """
     fallback = ServerFailure if status.code >= 500 else ServerError
     made = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code, fallback)

@@ -1,7 +1,4 @@
-"""What goes wrong while informers run: in handlers, in objects, in waits and at the end.
-
-None of these is a request's failure; those are in ``requests``.
-"""
+"""Errors of running informers: of handlers, objects, waits and shutdown."""
 
 from __future__ import annotations
 
@@ -34,19 +31,19 @@ class HandlerTimeout(InformerError, TimeoutError):
 
 
 class HandlerCancelled(InformerError):
-    """A handler raised a CancelledError that nobody asked for, or something else that is no
-    ``Exception``, or cancelled its own task. What it raised is the ``__cause__``.
+    """A handler raised a CancelledError without being cancelled, or cancelled its own task.
 
-    It stands for it wherever an ``Exception`` is expected: a bare one would end a task silently.
+    Other exceptions that are not an ``Exception`` are wrapped as well. ``__cause__`` is the raised
+    exception. It is wrapped because a bare CancelledError would end a task silently.
     """
 
 
 class ObjectDecodeError(InformerError):
-    """A cached body turned out not to be valid JSON when it was opened, or its metadata to be of
-    other types than every object's are.
+    """The body of a cached object is not valid JSON, or its metadata have wrong types.
 
-    What the cache needs was readable, so the object is cached under its key; its body is not, or
-    not at ``path``, if that isn't empty. The handler that opened it is not to blame.
+    The metadata that the cache needs were readable, so the object is cached under its key. The
+    error is raised when the body is decoded; ``path`` is the invalid part, or empty for the whole
+    body. The handler that accessed the body is not at fault.
     """
 
     def __init__(self, message: str, *, key: str, resource_version: str, path: str = "") -> None:
@@ -57,7 +54,7 @@ class ObjectDecodeError(InformerError):
 
 
 class _ConversionFailure(InformerError):
-    """What a program asked to be made of an object could not be made of it."""
+    """The base of errors in the conversion of one object."""
 
     def __init__(self, message: str, *, key: str, resource_version: str) -> None:
         super().__init__(message)
@@ -66,26 +63,27 @@ class _ConversionFailure(InformerError):
 
 
 class ModelMismatch(_ConversionFailure):
-    """An object doesn't fit the ``model=`` of its informer, or ``convert=`` raised at it, which is
-    the ``__cause__``.
+    """An object doesn't fit the ``model=`` of its informer, or ``convert=`` raised at the object.
 
-    With ``model=`` it is found as the object is read: what was cached of it stays, and it is in
-    ``health.rejected``. With ``convert=`` it is found by who looks at the object, and raised there.
+    ``__cause__`` is the exception of the model or of ``convert=``. With ``model=`` the object is
+    rejected when it is received: the cached version stays, and the object is listed in
+    ``health.rejected``. With ``convert=`` the error is raised where the program accesses the
+    object.
     """
 
 
 class TransformFailed(_ConversionFailure):
-    """The ``transform=`` of an informer raised at an object, or returned what it may not.
+    """The ``transform=`` of an informer raised at an object, or returned an invalid result.
 
-    What was cached of the object stays, and it is in ``health.rejected``.
+    The cached version of the object stays, and the object is listed in ``health.rejected``.
     """
 
 
 class NotCached(InformerError, KeyError):
-    """``lister[key]`` of an object that the cache doesn't hold. ``lister.get(key)`` is ``None``.
+    """``lister[key]`` of an object that the cache doesn't hold; ``lister.get(key)`` returns ``None``.
 
-    It is a ``KeyError``, as of any mapping, and not ``NotFound``, which is an API server's answer:
-    the server may have the object, in a later state or outside of what is cached.
+    This is a ``KeyError``, as for any mapping. It is not a ``NotFound``, which is the answer of an
+    API server: the server may have the object, in a later state or outside of the cached scope.
     """
 
     def __init__(self, resource: object, key: object) -> None:
@@ -93,26 +91,26 @@ class NotCached(InformerError, KeyError):
         self.resource = str(resource)
         self.key = str(key)
 
-    def __str__(self) -> str:  # that of KeyError puts quotes around it
+    def __str__(self) -> str:  # KeyError would add quotes
         return str(self.args[0])
 
 
 MAX_LISTED = 5
-"""Informers that the message of a ``SyncTimeout`` names; a program may have hundreds."""
+"""Number of informers in the message of a ``SyncTimeout``; a program may have hundreds."""
 
 
 class SyncTimeout(InformerError, TimeoutError):
-    """``wait_synced`` ran out of time.
+    """``wait_synced`` timed out.
 
-    ``unsynced`` maps the name of each informer that is not synced to what its health says; the
-    message has five of them, and how many more there are.
+    ``unsynced`` maps the name of each informer that is not synced to its health. The message shows
+    five of them and the number of the others.
     """
 
     def __init__(self, timeout: float, unsynced: Mapping[str, str]) -> None:
-        told = [f"{name}: {why}" for name, why in islice(unsynced.items(), MAX_LISTED)]
+        listed = [f"{name}: {health}" for name, health in islice(unsynced.items(), MAX_LISTED)]
         if len(unsynced) > MAX_LISTED:
-            told.append(f"and {len(unsynced) - MAX_LISTED} more")
-        super().__init__(f"not synced after {timeout:g} s: {'; '.join(told)}")
+            listed.append(f"and {len(unsynced) - MAX_LISTED} more")
+        super().__init__(f"not synced after {timeout:g} s: {'; '.join(listed)}")
         self.unsynced = dict(unsynced)
 
 
@@ -134,10 +132,11 @@ Stale = CacheWaitTimeout
 
 
 class CacheDiffers(InformerError):
-    """With ``verify_every=``: the cache was compared with the server's state of the same version,
-    and isn't the same. ``differences`` has the keys, and how each differs (``Difference``).
+    """A verification (``verify_every=``) found that the cache differs from the server's state.
 
-    That is a fault of this library, or of the server. Nothing is done about it but to say so.
+    Both states have the same version. ``differences`` maps keys to the kind of each difference
+    (``Difference``). The cause is a fault of this library or of the server. The informer reports
+    the difference and does not repair it.
     """
 
     def __init__(self, message: str, *, differences: Mapping[str, str]) -> None:
@@ -146,20 +145,22 @@ class CacheDiffers(InformerError):
 
 
 class ListenerOverflow(InformerError):
-    """More events were pending than a listener with ``overflow="error"`` allows, or the changes of
-    two lists. It was ended and hears no more; ``limit`` is what it allowed.
+    """A listener with ``overflow="error"`` had more pending events than its ``limit``.
+
+    The changes of two pending lists are an overflow as well. The listener was ended, and no more
+    events are delivered to it.
     """
 
     def __init__(self, name: str, *, limit: int) -> None:
         super().__init__(
             f"{name} was ended: it was too slow for a limit of {limit} events; raise the limit, "
-            'or have them merged by key (overflow="coalesce")'
+            'or merge events by key (overflow="coalesce")'
         )
         self.limit = limit
 
 
 class ShutdownIncomplete(InformerError):
-    """Something did not end in the time that leaving allows. ``left`` names it."""
+    """Tasks did not end in the time allowed for leaving. ``left`` names them."""
 
     def __init__(self, left: tuple[str, ...], *, waited: float) -> None:
         super().__init__(f"still running {waited:g} s after being asked to end: {', '.join(left)}")
@@ -167,14 +168,16 @@ class ShutdownIncomplete(InformerError):
 
 
 class QueueShutDown(InformerError):
-    """A work queue was shut down, and holds nothing more to be worked on."""
+    """A work queue was shut down, and is empty."""
 
 
 class ReconcileTimeout(InformerError, TimeoutError):
-    """One run of a controller's reconciler took longer than its ``timeout=``. It is tried again."""
+    """A run of a controller's reconciler exceeded its ``timeout=``. The key is reconciled again."""
 
 
 class LeadershipLost(InformerError):
-    """The lease could not be renewed in time, or somebody else holds it. The body that ran under it
-    was cancelled before this was raised; ``__cause__`` is what failed last, if anything did.
+    """The lease could not be renewed in time, or another candidate holds it.
+
+    The body under the lease was cancelled before this error was raised. ``__cause__`` is the last
+    error of the renewal, if there was one.
     """

@@ -1,7 +1,7 @@
-"""What the calling program did wrong, or asked for although it can't be.
+"""Errors of the calling program: wrong arguments, wrong order of calls, wrong configuration.
 
-Trying again doesn't help with any of these. ``InformerError``, the base of everything that is
-raised on purpose, is here as well: it has no better place, and everybody needs it.
+Repeating the call does not help with any of these. ``InformerError``, the base of all errors of
+this library, is defined here because each module of errors imports it.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ __all__ = [
 
 
 class InformerError(Exception):
-    """Base of every exception that aioinformer raises on purpose."""
+    """The base of all exceptions that aioinformer raises on purpose."""
 
 
 class UsageError(InformerError):
-    """The calling program asked for something that can't be. Trying again doesn't help."""
+    """The calling program requested something impossible. Repeating the call does not help."""
 
 
 class ConfigurationError(UsageError):
-    """No usable kubeconfig, context or in-cluster files. The message says what was tried."""
+    """No usable kubeconfig, context or in-cluster files. The message names the searched places."""
 
 
 class InvalidSelector(UsageError, ValueError):
-    """A label or field selector that doesn't parse. The message marks where."""
+    """A label or field selector that doesn't parse. The message marks the place."""
 
 
 class InvalidPath(UsageError, ValueError):
-    """A path into an object that doesn't parse. The message marks where."""
+    """A path into an object that doesn't parse. The message marks the place."""
 
 
 class PathMismatch(UsageError, TypeError):
-    """A strict path leads into a value of another shape, such as a key of a string."""
+    """A strict path doesn't fit the object, such as a path to a key of a string."""
 
 
 class UnknownResource(UsageError, LookupError):
@@ -52,7 +52,7 @@ class UnknownResource(UsageError, LookupError):
 
 
 class AmbiguousResource(UnknownResource):
-    """Several groups have a resource of that name. ``candidates`` are names that have one each."""
+    """Several groups have a resource of that name. ``candidates`` are their unambiguous names."""
 
     def __init__(self, message: str, *, candidates: tuple[str, ...]) -> None:
         super().__init__(message)
@@ -60,9 +60,9 @@ class AmbiguousResource(UnknownResource):
 
 
 class UnwatchableResource(UsageError):
-    """The resource exists, and can't be listed and watched: reviews, some metrics.
+    """The resource can't be listed and watched, such as reviews and some metrics.
 
-    ``lacks`` are the verbs that it would need.
+    ``lacks`` are the missing verbs.
     """
 
     def __init__(self, message: str, *, lacks: tuple[str, ...]) -> None:
@@ -71,17 +71,17 @@ class UnwatchableResource(UsageError):
 
 
 class NotSynced(UsageError):
-    """The cache was read before it held its first full state.
+    """The cache was read before its initial list was complete.
 
-    Await ``wait_synced()`` first, or read through ``lister.unsynced`` to accept a partial view.
+    Await ``wait_synced()`` first, or read through ``lister.unsynced`` to accept a partial state.
     """
 
 
 class IndexFailed(UsageError):
-    """The function of an index that was to be added raised; what it raised is the ``__cause__``.
+    """The function of a new index raised an exception, which is the ``__cause__``.
 
-    The cache and its other indexes are as if nobody had asked. ``index`` and ``key`` say of which
-    index, and at which object.
+    The cache and its other indexes are unchanged. ``index`` is the name of the index, ``key`` the
+    object at which the function raised.
     """
 
     def __init__(self, index: str, resource: object, key: object, error: Exception) -> None:
@@ -94,15 +94,15 @@ class IndexFailed(UsageError):
 
 
 class NotComparable(UsageError, ValueError):
-    """A resourceVersion that is no decimal number, and so neither older nor newer than others.
+    """A resourceVersion is not a decimal number, so it can't be compared with others.
 
-    Conformant servers have none (KEP-5504); some aggregated ones do.
+    Conformant servers use only decimal numbers (KEP-5504); some aggregated servers don't.
     """
 
     def __init__(self, version: str) -> None:
         super().__init__(
-            f"the resourceVersion {version!r} is no decimal number, so that nobody knows whether "
-            "it is older or newer than another one (KEP-5504)"
+            f"the resourceVersion {version!r} is not a decimal number, so it can't be compared "
+            "with another one (KEP-5504)"
         )
         self.version = version
 

@@ -2,11 +2,11 @@
 
 ::
 
-    kinds        what there is: Foo, and Workload in the place of a Deployment
-    desired      what a Foo asks for, as pure functions
-    reconciler   from what is to what should be, one Foo at a time
+    kinds        the objects: Foo, and Workload in place of a Deployment
+    desired      the wanted state of a Foo, as pure functions
+    reconciler   one reconcile: from the actual to the wanted state of one Foo
     replica      one of several copies of the program: waits to lead, then runs the controller
-    settings     how to run it, from the command line
+    settings     the command line
 
-``python -m examples.sample_controller`` runs it; the README beside this says how.
+``python -m examples.sample_controller`` runs it; the README in this folder explains how.
 """

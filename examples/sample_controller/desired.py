@@ -1,4 +1,4 @@
-"""What a Foo asks for. Pure functions: what is there is compared with what they return."""
+"""The wanted state of a Foo, as pure functions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["status_of", "workload_for"]
 
 
 def workload_for(foo: KubeObject, wanted: Foo) -> dict[str, Any]:
-    """The Workload that should be there.
+    """Return the Workload that a Foo wants.
 
-    For a Deployment, this is the place for its selector and its pod template.
+    For a Deployment, add its selector and its pod template here.
     """
     return {
         "apiVersion": WORKLOADS.api_version,
@@ -29,7 +29,7 @@ def workload_for(foo: KubeObject, wanted: Foo) -> dict[str, Any]:
 
 
 def status_of(wanted: Foo, found: Workload) -> FooStatus:
-    """The status that the Foo should have."""
+    """Return the status that the Foo should have."""
     return FooStatus(
         available_replicas=found.status.available_replicas,
         observed_generation=wanted.metadata.generation,

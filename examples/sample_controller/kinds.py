@@ -1,7 +1,7 @@
-"""The objects that the controller deals with, as far as it reads them.
+"""The objects of the controller, with the fields that it reads.
 
 ``crds.yaml`` defines them for a server. A struct names only the fields that are read, so that a
-server with newer ones is none the worse for it.
+server may add fields.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 
 
 class FooSpec(Struct, frozen=True, rename="camel"):
-    """What somebody wants."""
+    """The wanted state of a Foo, written by users."""
 
     workload_name: str
-    """The name of the Workload that is to be there."""
+    """The name of the Workload that the Foo wants."""
     replicas: int = 1
 
 
 class FooStatus(Struct, frozen=True, rename="camel"):
-    """What the controller found."""
+    """The actual state of a Foo, written by the controller."""
 
     available_replicas: int = 0
     observed_generation: int = 0
-    """The generation of the Foo that this is about."""
+    """The generation of the Foo that this status describes."""
 
 
 class Metadata(Struct, frozen=True):
@@ -49,13 +49,13 @@ class Foo(Struct, frozen=True):
 
 
 class WorkloadSpec(Struct, frozen=True):
-    """What a Workload is to be."""
+    """The wanted state of a Workload."""
 
     replicas: int
 
 
 class WorkloadStatus(Struct, frozen=True, rename="camel"):
-    """What a Workload is, by whoever runs it."""
+    """The actual state of a Workload, written by the program that runs it."""
 
     available_replicas: int = 0
 

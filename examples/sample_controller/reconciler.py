@@ -1,8 +1,8 @@
-"""Brings one Foo into the state that it asks for: its Workload there, its status right.
+"""The reconciler: it creates or changes the Workload that a Foo wants, and writes the Foo's status.
 
-Every run starts from nothing but the caches, compares, and writes what differs. So it doesn't
-matter which event it was called for, how many were merged into one, or how far the run before came.
-What fails is raised: the controller tries again, and knows how often it has.
+Every run starts from the caches only, compares, and writes the differences. So it doesn't matter
+which event started it, how many events were merged into it, or how far the previous run came.
+Errors are raised: the controller retries, and counts the failures.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ __all__ = ["FooReconciler", "NameTaken"]
 log = logging.getLogger(__name__)
 
 CATCH_UP = 5.0
-"""Seconds that the cache may take to show what was just written."""
+"""The most seconds until the cache contains an object that was just written."""
 
 
 class NameTaken(Exception):
-    """There is a Workload of the wanted name, and it isn't this Foo's."""
+    """A Workload with the wanted name exists and isn't controlled by this Foo."""
 
 
 class FooReconciler:
-    """``await reconciler(key, ctx)``, as a ``Controller`` does it."""
+    """The reconciler that the ``Controller`` calls: ``await reconciler(key, ctx)``."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class FooReconciler:
         workload_writer: ResourceWriter,
         events: EventRecorder,
     ) -> None:
-        """Read from the caches, write through the writers, and say what was done in events."""
+        """Read from the caches, write through the writers, and record Events."""
         self._foos = foos
         self._workloads = workloads
         self._foo_writer = foo_writer
@@ -60,14 +60,14 @@ class FooReconciler:
         log.debug("%s: %s", key, ctx)
         foo = self._foos.lister.get(key)
         if foo is None or foo.deletion_timestamp is not None:
-            return None  # its Workload goes with it: the server's garbage collector sees to that
+            return None  # the server's garbage collector deletes its Workload
         wanted = foo.decode(Foo)
         workload = await self._workload(foo, wanted)
         await self._report(foo, wanted, workload.decode(Workload))
         return None
 
     async def _workload(self, foo: KubeObject, wanted: Foo) -> KubeObject:
-        """The Foo's Workload, created or changed if need be."""
+        """Return the Foo's Workload, created or changed if needed."""
         found = self._workloads.lister.get(ObjectKey(foo.namespace, wanted.spec.workload_name))
         if found is None:
             return await self._create(foo, wanted)
@@ -80,18 +80,20 @@ class FooReconciler:
         return found
 
     async def _create(self, foo: KubeObject, wanted: Foo) -> KubeObject:
-        """If it is there already, the cache is behind: that is ``AlreadyExists``, and tried again,
-        by when the cache has it.
+        """Create the Workload. If it exists, the cache is behind: ``AlreadyExists`` is raised and
+        retried, and by then the cache contains it.
         """
         created = await self._workload_writer.create(workload_for(foo, wanted))
         note = f"Created Workload {created.name}"
         self._events.record(foo, "Normal", "Created", note, action="Create", related=created)
-        # The next run of this key is to see it.
+        # The next run of this key must find it in the cache.
         await self._workloads.wait_for(created, timeout=CATCH_UP)
         return created
 
     async def _scale(self, foo: KubeObject, wanted: Foo, found: KubeObject) -> KubeObject:
-        """The update carries the version that was read: a ``Conflict`` if it was not the newest."""
+        """Change the replicas. The update carries the version that was read: if that is not the
+        newest, ``Conflict`` is raised and retried.
+        """
         body = found.to_dict()
         body["spec"]["replicas"] = wanted.spec.replicas
         scaled = await self._workload_writer.update(body)
@@ -101,7 +103,9 @@ class FooReconciler:
         return scaled
 
     async def _report(self, foo: KubeObject, wanted: Foo, found: Workload) -> None:
-        """Write the status if it isn't right: an update that changes nothing is a request still."""
+        """Write the status if it differs, since an update without a change would still cost a
+        request.
+        """
         status = status_of(wanted, found)
         if status == wanted.status:
             return

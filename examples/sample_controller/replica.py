@@ -1,8 +1,9 @@
-"""One replica of the program: it keeps its caches warm, waits to lead, and works while it does.
+"""One replica of the program: it keeps its caches filled, waits to lead, and reconciles while it
+leads.
 
-Of two replicas only the leader writes. The other one has everything in its caches when its turn
-comes, which is at once if the leader says goodbye, and within the lease's duration if it was
-killed. A replica that has lost the lease drops what it was doing and stands again.
+Of two replicas only the leader writes. The caches of the other are filled when it takes over: at
+once if the leader releases the lease, and after the lease's duration if the leader was killed. A
+replica that loses the lease cancels its runs and becomes a candidate again.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ log = logging.getLogger(__name__)
 NAME = "sample-controller"
 
 RUN_TIMEOUT = 30.0
-"""Seconds that one reconcile may take: a few requests, and the cache catching up."""
+"""Seconds that one reconcile may take: a few requests, and the wait for the cache."""
 
 
 class Replica:
-    """``await Replica(client, settings).run()``, until ``stop`` is called."""
+    """One replica: ``await Replica(client, settings).run()`` until ``stop`` is called."""
 
     def __init__(self, client: Client, settings: Settings) -> None:
-        """Nothing is asked for before ``run``."""
+        """Send nothing before ``run``."""
         self._client = client
         self._settings = settings
         self._elector = LeaderElector(
@@ -54,7 +55,7 @@ class Replica:
         self._stopping = False
 
     async def run(self) -> None:
-        """Lead whenever it can. Ends after ``stop``: cancelled, if it didn't lead then."""
+        """Lead whenever possible, until ``stop``. A replica that doesn't lead then is cancelled."""
         self._task = asyncio.current_task()
         namespace, identity = self._settings.namespace, self._settings.identity
         async with (
@@ -72,14 +73,14 @@ class Replica:
     async def _lead(
         self, foos: SharedInformer, workloads: SharedInformer, events: EventRecorder
     ) -> None:
-        """Reconcile for one term. A controller runs once, so each term has its own."""
+        """Reconcile for one term. A controller runs once, so each term makes a new one."""
         log.info("%s leads %s", self._settings.identity, self._settings.lease)
         guarded, api = self._elector.guarded, self._client.api
         reconciler = FooReconciler(
             foos,
             workloads,
             # Guarded: after a pause of the process, in which another replica began to lead,
-            # nothing is written any more.
+            # no write is sent.
             foo_writer=guarded(api(FOOS)),
             workload_writer=guarded(api(WORKLOADS)),
             events=events,
@@ -94,11 +95,11 @@ class Replica:
 
     @property
     def leads(self) -> bool:
-        """Whether it is the one that works."""
+        """True if this replica is the leader."""
         return self._elector.is_leader
 
     def stop(self) -> None:
-        """Finish the runs under way, and give the lease back, so that the next one may begin."""
+        """Finish the runs under way and release the lease, so that the next replica can lead."""
         self._stopping = True
         if self._controller is not None:
             self._controller.stop()

@@ -1,4 +1,4 @@
-"""How to run a replica, from the command line."""
+"""The settings of a replica, from the command line."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ LEASE = "default/sample-controller"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One way to run a replica. Times are in seconds."""
+    """The settings of a replica. Times are in seconds."""
 
     identity: str
-    """The replica's own name: a pod's, for example."""
+    """The replica's unique name: a pod's name, for example."""
     kubeconfig: str | None = None
-    """The file that names the cluster; by default what ``$KUBECONFIG`` says, and so on."""
+    """The kubeconfig file; by default ``$KUBECONFIG``, and so on."""
     namespace: str | None = None
     """The only namespace whose Foos are reconciled."""
     lease: str = LEASE
-    """Namespace and name of the Lease for which replicas compete."""
+    """Namespace and name of the Lease for which the replicas compete."""
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
     retry_period: float = 2.0
     concurrency: int = 2
-    """How many Foos may be reconciled at once."""
+    """The most Foos that are reconciled at once."""
 
     @classmethod
     def parse(cls, arguments: Sequence[str] | None = None) -> Settings:
-        """The settings that a command line asks for."""
+        """Return the settings of a command line."""
         parser = argparse.ArgumentParser(
             prog="python -m examples.sample_controller",
-            description="Keeps a Workload for every Foo. Run two of it: one waits for the other.",
+            description="Keep a Workload for every Foo. Of several replicas one leads.",
         )
         parser.add_argument("--identity", default=_identity(), help="this replica's own name")
-        parser.add_argument("--kubeconfig", metavar="FILE", help="which cluster")
-        parser.add_argument("-n", "--namespace", help="the only namespace to look at")
+        parser.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig of the cluster")
+        parser.add_argument("-n", "--namespace", help="the only namespace to reconcile")
         parser.add_argument("--lease", default=LEASE, metavar="NAMESPACE/NAME")
         parser.add_argument("--lease-duration", type=float, default=15.0, metavar="SECONDS")
         parser.add_argument("--renew-deadline", type=float, default=10.0, metavar="SECONDS")
@@ -51,8 +51,8 @@ class Settings:
 
 
 def _identity() -> str:
-    """A name that no other replica has, nor this one before its restart.
+    """Return a name that no other replica has, nor this one before its restart.
 
-    In a pod the host is called as the pod is.
+    In a pod, the host name is the pod's name.
     """
     return os.environ.get("POD_NAME") or f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"

@@ -228,7 +228,7 @@ async def test_its_proxy_is_used_with_the_password_apart(library: Library) -> No
 
 async def test_headers_for_the_proxy_that_can_not_be_sent_are_not_dropped(library: Library) -> None:
     async with library.api("http://10.0.0.1", proxy_headers={"X-Tunnel": CANARY}) as api:
-        with pytest.raises(ConfigurationError, match="the header X-Tunnel can.t be sent") as caught:
+        with pytest.raises(ConfigurationError, match=r"X-Tunnel can't be sent") as caught:
             async with library.client_of(api):
                 pass
     assert CANARY not in str(caught.value)

@@ -81,7 +81,7 @@ async def test_no_kubeconfig_at_all_is_explained(tmp_path: Path) -> None:
         await source.load()
     assert str(caught.value) == (
         f"no cluster is configured: $KUBECONFIG is not set, {tmp_path}/.kube/config does not "
-        "exist, and this is no pod; put your cluster's kubeconfig into ~/.kube/config, or name "
+        "exist, and this is not a pod; put your cluster's kubeconfig into ~/.kube/config, or name "
         "its file in $KUBECONFIG"
     )
 

@@ -89,8 +89,8 @@ USER_ERRORS = (
         no_file,
         ConfigurationError,
         2,
-        "kubeconfig {file} does not exist: is the path right? Without one, $KUBECONFIG and "
-        "~/.kube/config are looked at",
+        "kubeconfig {file} does not exist: is the path right? Without a path, $KUBECONFIG "
+        "and ~/.kube/config are used",
     ),
     UserError(
         "unknown context",
@@ -215,7 +215,7 @@ USER_ERRORS = (
         UnknownResource,
         2,
         "the server http://{address} ({file}: context 'main') has no resource called 'pods'; it "
-        "has no list of its groups, so ask for pods.GROUP, if it is a Kubernetes API server at all",
+        "doesn't list its groups, so ask for pods.GROUP, if it is a Kubernetes API server at all",
     ),
     UserError(
         "a login page",
@@ -239,8 +239,8 @@ USER_ERRORS = (
         unrelated_json,
         ProtocolError,
         1,
-        "/apis of http://{address} ({file}: context 'main') is no discovery document: its kind "
-        "is not APIGroupList; is it a Kubernetes API server that answers?",
+        "/apis of http://{address} ({file}: context 'main') is not a discovery document: its kind "
+        "is not APIGroupList; is this a Kubernetes API server?",
     ),
     UserError(
         "a list that is a page",
@@ -274,7 +274,7 @@ USER_ERRORS = (
         invalid_port,
         ConfigurationError,
         2,
-        "{file}: context 'main': the port of 'https://127.0.0.1:99999' is no number from 1 to "
+        "{file}: context 'main': the port of 'https://127.0.0.1:99999' is not a number from 1 to "
         "65535",
     ),
     UserError(
@@ -283,8 +283,8 @@ USER_ERRORS = (
         ConfigurationError,
         2,
         "{file}: context 'main': a certificate or its key can't be used: {address}; authority, "
-        "client certificate and key must each be whole, in PEM (-----BEGIN ...), and the key that "
-        "of the certificate: get a fresh kubeconfig, or look at the files that it names",
+        "client certificate and key must each be complete PEM (-----BEGIN ...), and the key must "
+        "belong to the certificate: get a fresh kubeconfig, or check the files that it names",
     ),
     UserError(
         "unauthorized",
@@ -332,7 +332,7 @@ USER_ERRORS = (
         UnknownResource,
         2,
         "the server http://{address} ({file}: context 'main') has no resource called 'podz' (did "
-        "you mean pods?); `kubectl api-resources` lists what it has",
+        "you mean pods?); `kubectl api-resources` lists what the server has",
         resource="podz",
     ),
     UserError(

@@ -1,4 +1,4 @@
-"""Objects, lines and lists as a server would send them, with everything but the point defaulted."""
+"""Builders of objects, deltas, watch events and lists, with defaults for most values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
 
 def encode(value: object) -> bytes:
-    """Compact JSON, not escaped: what a server writes."""
+    """Return compact JSON without escapes, as a server writes it."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -32,7 +32,7 @@ def pod_body(
     node: str = "node-1",
     labels: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The JSON of a pod."""
+    """Return the body of a pod."""
     metadata: dict[str, Any] = {
         "name": name,
         "namespace": namespace,
@@ -53,13 +53,13 @@ def pod(
     node: str = "node-1",
     labels: Mapping[str, str] | None = None,
 ) -> KubeObject:
-    """A pod."""
+    """Return a pod."""
     body = pod_body(name, rv=rv, uid=uid, namespace=namespace, node=node, labels=labels)
     return make_object(body)
 
 
 def make_object(body: Mapping[str, Any], *, resource: Resource = PODS) -> KubeObject:
-    """The object that ``body`` is, as the wire would make it."""
+    """Return the object with this body, as a decoder makes it."""
     metadata = body["metadata"]
     return KubeObject(
         ObjectKey(metadata.get("namespace", ""), metadata["name"]),
@@ -71,50 +71,50 @@ def make_object(body: Mapping[str, Any], *, resource: Resource = PODS) -> KubeOb
 
 
 def undecodable_pod(name: str = "web-0", *, rv: str = "7") -> KubeObject:
-    """A pod whose metadata can be read, and nothing else: a string of it is no UTF-8."""
+    """Return a pod with readable metadata and a string that is not UTF-8."""
     raw = b'{"metadata":{"name":"%s"},"data":"\xff"}' % name.encode()
     return KubeObject(ObjectKey("web", name), "uid", rv, raw, PODS)
 
 
 def key(name: str, namespace: str = "web") -> ObjectKey:
-    """The key of a pod."""
+    """Return the key of a pod."""
     return ObjectKey(namespace, name)
 
 
 def added(obj: KubeObject) -> Delta:
-    """The server says that it was added."""
+    """Return the delta of an ADDED event."""
     return Delta("Added", obj)
 
 
 def updated(obj: KubeObject) -> Delta:
-    """The server says that it has changed."""
+    """Return the delta of a MODIFIED event."""
     return Delta("Updated", obj)
 
 
 def deleted(obj: KubeObject) -> Delta:
-    """The server says that it was deleted."""
+    """Return the delta of a DELETED event."""
     return Delta("Deleted", obj)
 
 
 def delta(kind: DeltaKind, obj: KubeObject) -> Delta:
-    """The server says any of these."""
+    """Return a delta of this kind."""
     return Delta(kind, obj)
 
 
 def replaced(objects: Iterable[KubeObject], rv: str = "100") -> Replaced:
-    """A list was read."""
+    """Return the queue entry of a complete list."""
     return Replaced(tuple(objects), rv)
 
 
 def line(kind: EventType | str, body: object) -> bytes:
-    """One watch event in the server's own spelling, without the line's end."""
+    """Return one watch event as the server writes it, without the newline."""
     return b'{"type":"%s","object":%s}' % (kind.encode(), encode(body))
 
 
 def pod_list(
     items: Iterable[Mapping[str, Any]] | None, *, rv: str = "100", token: str = "", **more: object
 ) -> dict[str, Any]:
-    """A list in the key order of built-in resources."""
+    """Return a list in the key order of built-in resources."""
     metadata: dict[str, Any] = {"resourceVersion": rv} | more
     if token:
         metadata["continue"] = token
@@ -129,5 +129,5 @@ def pod_list(
 def make_server_error(
     code: int, reason: str = "", *, phase: Phase = "list", **more: Any
 ) -> ServerError:
-    """The exception for a server's answer."""
+    """Return the exception for an error answer."""
     return server_error(Status(code, reason, **more), phase=phase)

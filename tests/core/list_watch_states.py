@@ -1,11 +1,11 @@
-"""Cursors that have come so far, for the tests of the table and of the cursor itself."""
+"""State machines in each phase, for the tests of the transitions and of the state machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from aioinformer._core.listwatch.backoff import Backoff, BackoffPolicy
-from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import AnyRequest, DiscoveryRequest, WatchRequest
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
 from aioinformer._core.listwatch.transitions import Phase
@@ -14,55 +14,69 @@ NO_JITTER = BackoffPolicy(jitter=0.0)
 
 
 def listing_state(*, page_size: int = 0) -> ListWatchState:
-    """A cursor that has asked for its first list, and whose waits are exact."""
+    """Return a state machine in its first list. Its waits have no jitter."""
     return ListWatchState(backoff=Backoff(NO_JITTER), page_size=page_size)
 
 
 def paging_state(*, page_size: int = 0) -> ListWatchState:
-    """A cursor that has asked for the second page of its first list."""
-    cursor = listing_state(page_size=page_size)
-    advance(cursor, cursor.finish_page("10", "t1"))
-    return cursor
+    """Return a state machine in the second page of its first list."""
+    state = listing_state(page_size=page_size)
+    advance(state, state.finish_page("10", "t1"))
+    return state
 
 
 def watching_state(rv: str = "10", *, page_size: int = 0) -> ListWatchState:
-    """A cursor whose first list came whole, and that has asked for a watch."""
-    cursor = listing_state(page_size=page_size)
-    advance(cursor, cursor.finish_page(rv, ""))
-    return cursor
+    """Return a state machine in a watch, after a complete first list."""
+    state = listing_state(page_size=page_size)
+    advance(state, state.finish_page(rv, ""))
+    return state
 
 
 def advance(
-    state: ListWatchState, outcome: Outcome, *, now: float = 0.0, retry_after: float | None = None
+    state: ListWatchState,
+    end: Outcome | RequestEnd,
+    *,
+    now: float = 0.0,
+    retry_after: float | None = None,
 ) -> ScheduledRequest:
-    """What comes next."""
+    """Return the next request."""
+    outcome = end.outcome if isinstance(end, RequestEnd) else end
     return state.advance(outcome, now=now, jitter=0.5, retry_after=retry_after)
 
 
+def observe(state: ListWatchState, resource_version: str) -> None:
+    """Record the arrival of a change with this version."""
+    state.record_watch_data(resource_version, now=0.0)
+
+
 def watchlist_state(rv: str = "") -> ListWatchState:
-    """A cursor that has asked for a WatchList; the version that it knows before, if any."""
-    cursor = ListWatchState(backoff=Backoff(NO_JITTER), watch_list=True)
-    cursor.begin(now=0.0, jitter=0.5)
+    """Return a state machine in a WatchList.
+
+    Args:
+        rv: the version of an earlier complete list; empty for none.
+    """
+    state = ListWatchState(backoff=Backoff(NO_JITTER), watch_list=True)
+    state.begin(now=0.0, jitter=0.5)
     if rv:
-        cursor.complete_initial_list(rv)
-        advance(cursor, Outcome.ERROR_EVENT)
-        cursor.backoff.failures = 0
-    return cursor
+        state.complete_initial_list(rv, 0.0)
+        advance(state, Outcome.ERROR_EVENT)
+        state.backoff.failures = 0
+    return state
 
 
 def freshness_check_state() -> ListWatchState:
-    """A cursor whose watch from 10 was silent, and that looks how new the server is."""
-    cursor = watching_state()
-    advance(cursor, Outcome.IDLE_TIMEOUT)
-    return cursor
+    """Return a state machine that checks the server's version after an idle timeout at 10."""
+    state = watching_state()
+    advance(state, Outcome.IDLE_TIMEOUT)
+    return state
 
 
 def discovery_state() -> ListWatchState:
-    """A cursor whose first list was answered with 404, and that looks what is served."""
-    cursor = ListWatchState(backoff=Backoff(NO_JITTER), discovery=True)
-    advance(cursor, Outcome.NOT_FOUND)
-    cursor.backoff.failures = 0
-    return cursor
+    """Return a state machine in discovery, after a first list with a 404."""
+    state = ListWatchState(backoff=Backoff(NO_JITTER), discovery=True)
+    advance(state, Outcome.NOT_FOUND)
+    state.backoff.failures = 0
+    return state
 
 
 STATES_BY_PHASE: dict[Phase, Callable[[], ListWatchState]] = {
@@ -76,11 +90,11 @@ STATES_BY_PHASE: dict[Phase, Callable[[], ListWatchState]] = {
 
 DISCOVERY = "lookup"
 WATCHLIST_PREFIX = "stream "
-"""In what ``plain`` gives: a WatchList at this version."""
+"""The prefix of a WatchList's version in the result of ``summarize``."""
 
 
 def summarize(request: AnyRequest) -> tuple[str, int, str] | str:
-    """A request in short: rv, limit and token of a list, or the rv of a watch."""
+    """Return a request in short: rv, limit and token of a list, or the rv of a watch."""
     if isinstance(request, DiscoveryRequest):
         return DISCOVERY
     if isinstance(request, WatchRequest):

@@ -1,4 +1,4 @@
-"""Models of a pod in the forms that ``model=`` takes, and some that do not fit everything."""
+"""Models of a pod in each form that ``model=`` accepts, and models that reject some pods."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AttrsPod:
 
 
 class RaisingModel(Struct):
-    """Has an opinion of its own."""
+    """A model whose constructor raises for one node."""
 
     spec: Spec
 

@@ -1,4 +1,4 @@
-"""Every hypothesis strategy of the core's tests."""
+"""The hypothesis strategies of the core's tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TRICKY_STRINGS = (
     "\x00",
     "é😀",
 )
-"""Strings that look like the syntax around them, or like a line's end."""
+"""Strings that look like JSON syntax or like the end of a line."""
 
 texts = st.one_of(
     st.sampled_from(TRICKY_STRINGS),
@@ -62,13 +62,13 @@ values: st.SearchStrategy[Any] = st.recursive(
 
 
 def reordered(items: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """The same object with its keys in another order."""
+    """Return a strategy of the same object with its keys in any order."""
     return st.permutations(list(items.items())).map(dict)
 
 
 @dataclass(frozen=True)
 class JsonStyle:
-    """How a server writes JSON."""
+    """A style of JSON text."""
 
     item_separator: str = ","
     key_separator: str = ":"
@@ -76,7 +76,7 @@ class JsonStyle:
     ascii_only: bool = False
 
     def __call__(self, value: object) -> bytes:
-        """``value`` so written."""
+        """Return ``value`` as JSON in this style."""
         return json.dumps(
             value,
             indent=self.indent,
@@ -92,7 +92,7 @@ json_styles = st.builds(
     indent=st.sampled_from([None, None, 0, 2]),
     ascii_only=st.booleans(),
 )
-"""Compact, spaced and pretty."""
+"""Compact, spaced and indented JSON."""
 
 
 # -- objects -------------------------------------------------------------------------------------
@@ -112,14 +112,16 @@ managed_fields: st.SearchStrategy[Any] = st.one_of(
         max_size=2,
     ),
 )
-"""What a server may write for ``metadata.managedFields``."""
+"""The possible values of ``metadata.managedFields``."""
 
 
 @st.composite
 def metadata(draw: st.DrawFn, *, managed: Any = ...) -> dict[str, Any]:
-    """An object's metadata; what has free keys in it has strings for values, as servers see to.
+    """Draw the metadata of an object. Maps have strings as values, since servers ensure that.
 
-    ``managed`` is the value of its managedFields, by default there are none.
+    Args:
+        draw: hypothesis's function.
+        managed: the value of managedFields; by default the metadata has none.
     """
     found: dict[str, Any] = {
         "name": draw(names),
@@ -141,7 +143,7 @@ def metadata(draw: st.DrawFn, *, managed: Any = ...) -> dict[str, Any]:
 
 @st.composite
 def objects(draw: st.DrawFn, *, managed: Any = ...) -> dict[str, Any]:
-    """An object as a server may send it, with anything at all beside its metadata."""
+    """Draw an object with any JSON beside its metadata."""
     body: dict[str, Any] = {"metadata": draw(metadata(managed=managed))}
     optional: dict[str, st.SearchStrategy[Any]] = {
         "apiVersion": st.just("v1"),
@@ -157,7 +159,7 @@ def objects(draw: st.DrawFn, *, managed: Any = ...) -> dict[str, Any]:
 
 @st.composite
 def objects_full_of_managed_fields(draw: st.DrawFn) -> dict[str, Any]:
-    """An object with managedFields, and with the same key and value wherever else it may be."""
+    """Draw an object with managedFields, and with the same key and value at other places."""
     managed = draw(managed_fields)
     look_alikes: dict[str, Any] = {
         "managedFields": managed,
@@ -180,7 +182,7 @@ def objects_full_of_managed_fields(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def lists(draw: st.DrawFn) -> dict[str, Any]:
-    """A list in the key order of built-in or of custom resources, or in any other."""
+    """Draw a list, with its keys in the order of built-in or custom resources, or in any other."""
     items = draw(st.lists(objects(), max_size=6))
     frame: dict[str, Any] = {
         "kind": "PodList",
@@ -199,7 +201,7 @@ def lists(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def chunks(draw: st.DrawFn, data: bytes) -> list[bytes]:
-    """``data`` in pieces: cut anywhere, at a few places, or behind each byte."""
+    """Draw pieces of ``data``: cut at a few places anywhere, or after each byte."""
     if len(data) <= 2000 and draw(st.integers(0, 9)) == 0:
         return [data[at : at + 1] for at in range(len(data))]
     places = draw(st.lists(st.integers(0, len(data)), max_size=12))
@@ -214,11 +216,11 @@ unit_floats = st.floats(0, 1, exclude_max=True, allow_nan=False)
 
 
 def outcomes(phase: Phase) -> st.SearchStrategy[Outcome]:
-    """How a request of that phase may end."""
+    """Return a strategy of the outcomes of a request in this phase."""
     return st.sampled_from(list(TRANSITIONS[phase]))
 
 
-# -- what happens to a few objects ---------------------------------------------------------------
+# -- changes of a few objects --------------------------------------------------------------------
 
 few_names = st.sampled_from(["a", "b", "c", "d"])
 few_uids = st.sampled_from(["1", "2"])
@@ -230,7 +232,7 @@ kinds = st.sampled_from(["Added", "Updated", "Deleted"])
 
 @st.composite
 def paths_into(draw: st.DrawFn, body: Any) -> tuple[str | int, ...]:
-    """Steps into ``body``: mostly to something that is there, and then perhaps astray."""
+    """Draw a path into ``body``: mostly to an existing value, and perhaps further to none."""
     steps: list[str | int] = [draw(st.sampled_from(sorted(body)))]
     value: Any = body[steps[0]]
     while places := _child_keys(value):
@@ -238,15 +240,15 @@ def paths_into(draw: st.DrawFn, body: Any) -> tuple[str | int, ...]:
             break
         steps.append(draw(st.sampled_from(places)))
         value = value[steps[-1]]
-    astray: st.SearchStrategy[str | int] = st.one_of(
+    missing: st.SearchStrategy[str | int] = st.one_of(
         st.sampled_from(["name", "items", "a b", "é", "'"]), st.sampled_from([0, 3]), texts
     )
-    steps += draw(st.lists(astray, max_size=2))
+    steps += draw(st.lists(missing, max_size=2))
     return tuple(step for step in steps if not (isinstance(step, str) and {"'", '"'} <= {*step}))
 
 
 def _child_keys(value: Any) -> list[str | int]:
-    """The keys of an object, the positions of a list."""
+    """Return the keys of an object, or the positions of a list."""
     if isinstance(value, list):
         return list(range(len(value)))  # pyright: ignore[reportUnknownArgumentType] - JSON
     return list(value) if isinstance(value, dict) else []  # pyright: ignore[reportUnknownArgumentType] - JSON

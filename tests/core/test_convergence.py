@@ -226,7 +226,7 @@ class Convergence(RuleBasedStateMachine):
         if int(self.cursor.resource_version) >= self.server.oldest:
             self._deliver(1000)
             self.fifo.bookmark(str(self.server.rv))
-            self.cursor.observe_version(str(self.server.rv))
+            self.cursor.record_watch_data(str(self.server.rv), now=self.now, bookmark=True)
 
     @rule(outcome=st.sampled_from([Outcome.ENDED, *FAILURES]))
     def a_request_ends(self, outcome: Outcome) -> None:
@@ -244,7 +244,7 @@ class Convergence(RuleBasedStateMachine):
         request = self.cursor.request
         assert isinstance(request, ListRequest)
         if request.freshness_check:
-            self._advance(self.cursor.finish_page(str(self.server.rv), ""))
+            self._advance(self.cursor.finish_page(str(self.server.rv), "").outcome)
             return
         start = 0
         if request.continue_token:
@@ -256,7 +256,8 @@ class Convergence(RuleBasedStateMachine):
         cuts = request.limit and not (self.server_caches and request.resource_version)
         end = start + size if cuts else len(objects)
         self.listed += objects[start:end]
-        outcome = self.cursor.finish_page(str(rv), f"{rv}:{end}" if end < len(objects) else "")
+        token = f"{rv}:{end}" if end < len(objects) else ""
+        outcome = self.cursor.finish_page(str(rv), token).outcome
         if outcome is Outcome.COMPLETE:
             assert len({obj.key for obj in self.listed}) == len(self.listed) == len(objects)
             self.fifo.replace(tuple(self.listed), str(rv))
@@ -269,7 +270,7 @@ class Convergence(RuleBasedStateMachine):
             return
         for change in self.server.after(rv)[:count]:
             self.fifo.push(change)
-            self.cursor.observe_version(change.obj.resource_version)
+            self.cursor.record_watch_data(change.obj.resource_version, now=self.now)
 
     def _advance(self, outcome: Outcome) -> None:
         step = self.cursor.advance(outcome, now=self.now, jitter=0.5)

@@ -1,14 +1,11 @@
-"""The protocol by which informers are measured, and the silence that is its default."""
+"""The interfaces by which informers are measured and traced."""
 
 from __future__ import annotations
 
-import inspect
 from typing import get_args
 
-import pytest
-
 from aioinformer._core.controllers.queue_items import QueueStatistics
-from aioinformer._core.instrumentation import Levels, Metrics, NoMetrics
+from aioinformer._core.instrumentation import InformerTrace, Levels, Metrics, NoMetrics
 from aioinformer._core.listwatch.requests import (
     AnyRequest,
     DiscoveryRequest,
@@ -17,24 +14,17 @@ from aioinformer._core.listwatch.requests import (
     WatchRequest,
 )
 
-TOLD = [name for name, each in vars(Metrics).items() if inspect.isfunction(each) and name[0] != "_"]
-
-
-def silent(metrics: Metrics) -> Metrics:
-    """``metrics``: type checkers see here that it is one."""
-    return metrics
-
 
 def levels() -> Levels:
-    raise AssertionError("nobody measures, so nobody reads")
+    raise AssertionError("these metrics read nothing")
 
 
 def numbers() -> QueueStatistics:
-    raise AssertionError("nobody measures, so nobody reads")
+    raise AssertionError("these metrics read nothing")
 
 
-def test_who_measures_nothing_may_be_told_everything() -> None:
-    metrics = silent(NoMetrics())
+def test_metrics_that_override_nothing_record_nothing() -> None:
+    metrics = Metrics()
     metrics.request_started("pods/web", "list")
     metrics.request_ended("pods/web", "list", "complete", 0.5)
     metrics.received("pods/web", "watch", 4096, 3)
@@ -48,13 +38,18 @@ def test_who_measures_nothing_may_be_told_everything() -> None:
     metrics.worked("pods", 0.5, 0.1)
     metrics.reconciled("pods", "success", 0.1)
     metrics.leadership("web/controller", True)
-    assert repr(metrics) == "<NoMetrics>"
+    assert repr(metrics) == "<Metrics>"
+    assert NoMetrics is Metrics
 
 
-@pytest.mark.parametrize("name", TOLD)
-def test_the_silent_default_takes_what_the_protocol_gives(name: str) -> None:
-    asked, given = (inspect.signature(getattr(each, name)) for each in (Metrics, NoMetrics))
-    assert asked == given
+def test_a_trace_that_overrides_nothing_records_nothing() -> None:
+    trace = InformerTrace()
+    trace.asked("list")
+    trace.received(1, 1)
+    trace.complete()
+    trace.ended("complete", None)
+    trace.closed()
+    assert repr(trace) == "<InformerTrace>"
 
 
 def test_every_request_has_a_verb_of_the_fixed_set() -> None:

@@ -1,4 +1,4 @@
-"""Informers and other endless work, run for the length of a test's block."""
+"""Informers and other endless tasks that run for the length of a ``with`` block."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tests.runtime.scripted_source import PODS
 T = TypeVar("T")
 
 FAST_BACKOFF = BackoffPolicy(initial=0.005, maximum=0.01, jitter=0)
-"""Waits after failures that a test can sit out."""
+"""Waits after failures that are short enough for a test."""
 SLOW_BACKOFF = BackoffPolicy(initial=60, maximum=60, jitter=0)
-"""Waits that no test sees the end of."""
+"""Waits after failures that are longer than any test."""
 
 
 @asynccontextmanager
 async def running_in_background(
     work: Coroutine[Any, Any, None],
 ) -> AsyncGenerator[asyncio.Task[None]]:
-    """Run ``work`` in a task, and end it. What it raises is raised."""
+    """Run ``work`` in a task, and cancel the task at the end. Exceptions of ``work`` are raised."""
     task = asyncio.create_task(work)
     try:
         yield task
@@ -35,19 +35,19 @@ async def running_in_background(
 
 @asynccontextmanager
 async def running_informer(informer: SharedInformer[T]) -> AsyncGenerator[SharedInformer[T]]:
-    """Run an informer, from its first full state on."""
+    """Run an informer, and yield it when it is synced."""
     async with running_in_background(informer.run()):
         await informer.wait_synced(timeout=10)
         yield informer
 
 
 def pod_informer(cluster: Cluster) -> SharedInformer:
-    """An informer of a cluster's pods."""
+    """Return an informer of a cluster's pods."""
     return SharedInformer(ClusterSource(cluster).lister_watcher(PODS), backoff=FAST_BACKOFF)
 
 
 def cluster_with_pods(*names: str) -> Cluster:
-    """A cluster with these pods in its default namespace."""
+    """Return a cluster with these pods in its default namespace."""
     cluster = Cluster()
     for name in names:
         cluster.create("pods", {"metadata": {"name": name}})
@@ -55,7 +55,7 @@ def cluster_with_pods(*names: str) -> Cluster:
 
 
 def label_pod(cluster: Cluster, name: str, value: str) -> None:
-    """Change a pod."""
+    """Set the label ``value`` of a pod."""
     cluster.merge_patch("pods", name, {"metadata": {"labels": {"value": value}}})
 
 

@@ -7,11 +7,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from aioinformer import Added, Deleted, DeleteReason, Event, Handler, KubeObject, Updated
-from aioinformer._core.delivery.mailbox import Mailbox, Overflow
+from aioinformer._core.delivery.mailbox import Mailbox, Overflow, OverflowName
 from aioinformer._runtime.delivery.handler_errors import HandlerErrors, OnHandlerError
-from aioinformer._runtime.delivery.handlers import HandlerOptions, handler_name
+from aioinformer._runtime.delivery.handlers import CompiledHandler, compile_handler
 from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher
-from aioinformer._runtime.delivery.listener import BackpressureGate
+from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
+from aioinformer._runtime.delivery.options import HandlerOptions
 from aioinformer._runtime.delivery.registration import Registration
 from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 
@@ -20,20 +21,22 @@ LIFECYCLE_EVENTS: list[Event] = [Added(A1), Updated(A1, A2), Deleted(A2)]
 
 
 def make_registration(
-    handler: Handler,
+    handler: Handler | CompiledHandler,
     *,
     limit: int = 100_000,  # so that nothing is merged
-    overflow: Overflow = "coalesce",
+    overflow: Overflow | OverflowName = "coalesce",
     concurrency: int = 1,
     timeout: float | None = None,
     run_in_thread: bool = False,
     drain: bool = False,
     fail_fast: bool = False,
-    failed: OnHandlerError | None = None,
+    on_error: OnHandlerError | None = None,
+    gate: BackpressureGate | None = None,
+    dispatcher: InlineDispatcher | None = None,
 ) -> Registration:
-    """A handler on terms."""
-    name = handler_name(handler)
-    terms = HandlerOptions(
+    """A handler with its options, registered with no informer."""
+    compiled = handler if isinstance(handler, CompiledHandler) else compile_handler(handler)
+    options = HandlerOptions(
         concurrency=concurrency,
         timeout=timeout,
         run_in_thread=run_in_thread,
@@ -41,15 +44,9 @@ def make_registration(
         fail_fast=fail_fast,
     )
     mailbox = Mailbox(limit=limit, overflow=overflow, holds=lambda _: True)
-    return Registration(
-        handler,
-        name,
-        mailbox,
-        BackpressureGate(),
-        options=terms,
-        errors=HandlerErrors(name, failed),
-        dispatcher=InlineDispatcher(),
-    )
+    listener = Listener(compiled.name, mailbox, gate or BackpressureGate(), concurrency=concurrency)
+    errors = HandlerErrors(compiled.name, on_error)
+    return Registration(compiled, options, listener, errors, dispatcher or InlineDispatcher())
 
 
 @asynccontextmanager
@@ -64,7 +61,7 @@ async def running_registration(it: Registration) -> AsyncGenerator[Registration]
 
 
 @asynccontextmanager
-async def started_registration(handler: Handler) -> AsyncGenerator[Registration]:
+async def started_registration(handler: Handler | CompiledHandler) -> AsyncGenerator[Registration]:
     """A handler that is called until everything that it was told is dealt with."""
     async with running_registration(make_registration(handler)) as it:
         yield it
@@ -72,9 +69,9 @@ async def started_registration(handler: Handler) -> AsyncGenerator[Registration]
         await yield_to_loop()
 
 
-async def deliver_events(handler: Handler, *events: Event) -> Registration:
+async def deliver_events(handler: Handler | CompiledHandler, *events: Event) -> Registration:
     async with started_registration(handler) as it:
-        it.put(events)
+        it.listener.put(events)
     return it
 
 

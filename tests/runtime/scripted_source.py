@@ -1,8 +1,8 @@
-"""A network that follows a script: what each list and watch is answered, in order.
+"""Lister-watchers that follow a script: the responses to each list and watch, in order.
 
-``Script`` is a ``ListerWatcher``. When its answers are used up it stays silent, as a server does
-that has nothing to say. ``ListeningSocket`` gives the same to a factory. The bytes are those of a server;
-a whole server is ``aioinformer.testing``'s.
+``ScriptedListerWatcher`` is a ``ListerWatcher``. After its last response it stays silent, like a
+server without changes. ``ScriptedSource`` gives a factory one such script for each resource. The
+bytes have the form of a server's.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ PODS = find_built_in("pods")
 NODES = find_built_in("nodes")
 
 WAIT_TIMEOUT = 5.0
-"""Seconds after which something that a test waits for is taken not to happen."""
+"""Seconds after which a wait fails the test."""
 
 
 # -- bytes ------------------------------------------------------------------------------------
 
 
 def body(name: str, version: int, *, uid: str = "", namespace: str = "web", size: int = 0) -> str:
-    """An object's JSON."""
+    """Return the JSON of an object."""
     metadata = {
         "name": name,
         "namespace": namespace,
@@ -40,7 +40,7 @@ def body(name: str, version: int, *, uid: str = "", namespace: str = "web", size
 
 
 def event_line(kind: str, text: str) -> bytes:
-    """A line of a watch."""
+    """Return one line of a watch."""
     return f'{{"type":"{kind}","object":{text}}}\n'.encode()
 
 
@@ -61,7 +61,7 @@ def bookmark(version: int) -> bytes:
 
 
 def initial_events_end(version: int) -> bytes:
-    """The mark behind the initial state of a WatchList."""
+    """Return the bookmark that ends the initial events of a WatchList."""
     annotations = '{"k8s.io/initial-events-end":"true"}'
     return event_line(
         "BOOKMARK",
@@ -75,7 +75,7 @@ def error_event(code: int, reason: str, message: str = "no") -> bytes:
 
 
 def pod(name: str, version: int, *, uid: str = "") -> KubeObject:
-    """The object that ``body`` describes, as the wire would build it."""
+    """Return the object with the JSON of ``body``, as a decoder makes it."""
     raw = body(name, version, uid=uid).encode()
     return KubeObject(ObjectKey("web", name), uid or f"uid-{name}", str(version), raw, PODS)
 
@@ -83,11 +83,11 @@ def pod(name: str, version: int, *, uid: str = "") -> KubeObject:
 def error_response(
     code: int, reason: str, message: str = "no", *, retry: float | None = None
 ) -> ErrorResponse:
-    """The server says no, with a Status."""
+    """Return a response with an error Status."""
     return ErrorResponse(server_error(Status(code, reason, message, retry_after=retry)))
 
 
-# -- answers ----------------------------------------------------------------------------------
+# -- responses --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,9 @@ class ListResponse:
 
     chunks: tuple[bytes, ...]
     error: FetchError | None = None
-    """With what it breaks off; ``None`` for a proper end."""
+    """The error with which the body breaks off; ``None`` for a complete body."""
     never_ends: bool = False
-    """Whether it never ends."""
+    """True if the body stays open after the last chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class WatchResponse:
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """No 200, to whatever was asked. Not only a ``FetchError``: sources may have bugs."""
+    """An error instead of a 200. It can be any exception, since sources can have bugs."""
 
     error: BaseException
 
@@ -123,7 +123,7 @@ ScriptedResponse = ListResponse | WatchResponse | ErrorResponse
 def list_response(
     *objects: str, version: str = "10", token: str = "", error: FetchError | None = None
 ) -> ListResponse:
-    """A list of objects, or a page of one."""
+    """Return a response with a list of objects, or with one page."""
     head = f'{{"metadata":{{"resourceVersion":"{version}","continue":"{token}"}},"items":['
     text = f"{head}{','.join(objects)}]}}".encode()
     half = len(text) // 2
@@ -133,43 +133,43 @@ def list_response(
 def watch_response(
     *chunks: bytes, error: FetchError | None = None, never_ends: bool = False
 ) -> WatchResponse:
-    """A watch that brings these bytes and ends."""
+    """Return a response with a watch that sends these bytes and ends."""
     return WatchResponse(chunks, error, never_ends)
 
 
 @dataclass(slots=True, eq=False)
 class ScriptedListerWatcher:
-    """Lists and watches by rote."""
+    """A lister-watcher that gives scripted responses."""
 
     responses: deque[ScriptedResponse]
     resource: Resource = PODS
     requests: list[ListRequest | WatchRequest] = field(
         default_factory=list[ListRequest | WatchRequest]
     )
-    """What was asked."""
+    """The requests so far."""
     open_responses: int = 0
-    """Answers that somebody is reading, or waiting for."""
+    """The number of responses that are being read or waited for."""
     chunks_read: int = 0
-    """Chunks after which the reader came back for more."""
+    """The number of chunks after which the reader asked for another one."""
     watch_lists: bool = False
-    """Whether it knows WatchLists; most scripts are about lists and watches."""
+    """True if the reflector can ask for a WatchList. Most scripts have lists and watches."""
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        async with self._open_response(request) as answer:
-            assert isinstance(answer, ListResponse), (
-                f"the script has {answer}, but was asked {request}"
+        async with self._open_response(request) as response:
+            assert isinstance(response, ListResponse), (
+                f"the script has {response}, but the request is {request}"
             )
-            async with aclosing(self._read_chunks(answer)) as chunks:
+            async with aclosing(self._read_chunks(response)) as chunks:
                 yield chunks
 
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        async with self._open_response(request) as answer:
-            assert isinstance(answer, WatchResponse), (
-                f"the script has {answer}, but was asked {request}"
+        async with self._open_response(request) as response:
+            assert isinstance(response, WatchResponse), (
+                f"the script has {response}, but the request is {request}"
             )
-            async with aclosing(self._read_chunks(answer)) as chunks:
+            async with aclosing(self._read_chunks(response)) as chunks:
                 yield chunks
 
     @asynccontextmanager
@@ -179,13 +179,13 @@ class ScriptedListerWatcher:
         self.requests.append(request)
         self.open_responses += 1
         try:
-            await asyncio.sleep(0)  # no network answers at once
+            await asyncio.sleep(0)  # a network never responds at once
             if not self.responses:
                 await _wait_forever()
-            answer = self.responses.popleft()
-            if isinstance(answer, ErrorResponse):
-                raise answer.error
-            yield answer
+            response = self.responses.popleft()
+            if isinstance(response, ErrorResponse):
+                raise response.error
+            yield response
         finally:
             self.open_responses -= 1
 
@@ -199,7 +199,7 @@ class ScriptedListerWatcher:
             raise response.error
 
     async def wait_for_request(self, times: int) -> ListRequest | WatchRequest:
-        """Wait until so many requests have been made; the last of them."""
+        """Wait until ``times`` requests were made, and return the last of them."""
         await wait_until(lambda: len(self.requests) >= times)
         return self.requests[times - 1]
 
@@ -207,13 +207,16 @@ class ScriptedListerWatcher:
 def scripted_lister_watcher(
     *responses: ScriptedResponse, resource: Resource = PODS, watch_lists: bool = False
 ) -> ScriptedListerWatcher:
-    """A network that answers so, and then is silent."""
+    """Return a lister-watcher with these responses."""
     return ScriptedListerWatcher(deque(responses), resource, watch_lists=watch_lists)
 
 
 @dataclass(slots=True, eq=False)
 class ScriptedSource:
-    """A ``Source`` for a factory: a script for each resource, by plural; silence for others."""
+    """A ``Source`` for a factory, with a script for each resource by plural name.
+
+    The requests for other resources get no response.
+    """
 
     scripts: dict[str, ScriptedListerWatcher] = field(
         default_factory=dict[str, ScriptedListerWatcher]
@@ -221,7 +224,7 @@ class ScriptedSource:
     lister_watcher_calls: list[tuple[str, str | None, str, str]] = field(
         default_factory=list[tuple[str, str | None, str, str]]
     )
-    """Resource, namespace, labels and fields of each informer that was made."""
+    """The resource, namespace, labels and fields of each informer."""
 
     def lister_watcher(
         self, resource: Resource, *, namespace: str | None, labels: str, fields: str
@@ -231,12 +234,17 @@ class ScriptedSource:
 
 
 def scripted_source(**responses: Sequence[ScriptedResponse]) -> ScriptedSource:
-    """A source whose resources answer so: ``door(pods=[page(), refused(403, "Forbidden")])``."""
+    """Return a source with responses by resource.
+
+    ::
+
+        scripted_source(pods=[list_response(), error_response(403, "Forbidden")])
+    """
     known = {each.plural: each for each in BUILT_IN}
     return ScriptedSource(
         {
-            name: scripted_lister_watcher(*given, resource=known[name])
-            for name, given in responses.items()
+            name: scripted_lister_watcher(*script, resource=known[name])
+            for name, script in responses.items()
         }
     )
 
@@ -245,14 +253,14 @@ def scripted_source(**responses: Sequence[ScriptedResponse]) -> ScriptedSource:
 
 
 async def wait_until(condition: Callable[[], bool]) -> None:
-    """Let the loop turn until ``condition`` holds."""
+    """Yield to the loop until ``condition`` holds."""
     async with asyncio.timeout(WAIT_TIMEOUT):
-        while not condition():  # noqa: ASYNC110 - any event of any part may be what it waits for
+        while not condition():  # noqa: ASYNC110 - no single event stands for every condition
             await asyncio.sleep(0)
 
 
 async def yield_to_loop(turns: int = 20) -> None:
-    """Let everything that can go on go on."""
+    """Yield to the loop so that all ready tasks run."""
     for _ in range(turns):
         await asyncio.sleep(0)
 

@@ -37,7 +37,6 @@ from aioinformer import (
 from aioinformer._core.cache.delta_fifo import HIGH_MARK
 from aioinformer._core.delivery.mailbox import MAX_SKIPPED, Mailbox
 from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
-from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS
 from aioinformer.errors import ConnectionFailed, ServerFailure, Status
@@ -49,6 +48,7 @@ from tests.runtime.informers import (
     pod_informer,
     running_informer,
 )
+from tests.runtime.registrations import make_registration
 from tests.runtime.scripted_source import (
     ErrorResponse,
     ListResponse,
@@ -473,7 +473,7 @@ async def test_a_stream_of_which_everything_is_merged_meanwhile(ending: Ending) 
             listener.put([Updated(old, new)])
 
         assert await anext(events) == Added(states[-1])
-        assert listener.empty
+        assert listener.mailbox.empty
 
 
 async def test_merged_streams_that_wait(ending: Ending) -> None:
@@ -727,9 +727,8 @@ async def test_who_uses_an_informer_and_goes(ending: Ending) -> None:
 
 
 async def test_a_handler_alone(ending: Ending) -> None:
-    mailbox = Mailbox(limit=10, holds=lambda _: True)
     seen: list[Event] = []
-    registration = Registration(seen.append, "a handler", mailbox, BackpressureGate())
+    registration = make_registration(seen.append, limit=10)
 
     async def run() -> None:
         async with asyncio.TaskGroup() as group:
@@ -738,9 +737,9 @@ async def test_a_handler_alone(ending: Ending) -> None:
     task = ending.begin(run)
     await yield_to_loop()
     ending.now()
-    registration.put([Added(pod("a", 1))])
+    registration.listener.put([Added(pod("a", 1))])
     await ending.ended(task)
-    registration.close(drop=False)
+    registration.listener.close(drop=False)
 
-    left = registration.next_nowait()
+    left = registration.listener.next_nowait()
     assert [*seen, *([left] if left else [])] == [Added(pod("a", 1))]

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeAlias
 
-from aioinformer._core.delivery.mailbox import Overflow
+from aioinformer._core.delivery.mailbox import OverflowName
 from tests.simulation.plan import (
     Behaviour,
     Fault,
@@ -191,7 +191,7 @@ def _draw_merge(chance: Random, informers: list[str], moments: list[float]) -> l
 
 
 def _draw_listener(chance: Random, informer: str, name: str, behaviour: Behaviour) -> ListenerSpec:
-    overflow: Overflow = chance.choice(("block", "block", "coalesce", "coalesce", "error"))
+    overflow: OverflowName = chance.choice(("block", "block", "coalesce", "coalesce", "error"))
     if behaviour == "stuck" and overflow == "block":
         overflow = "coalesce"  # a stuck listener would block everything else
     return ListenerSpec(

@@ -10,7 +10,7 @@ from typing import Any
 
 from aioinformer import Deleted, Event, Handler, KubeObject, SharedInformer, SharedInformerFactory
 from aioinformer._core.delivery.key_concurrency import KeyConcurrency
-from aioinformer._core.delivery.mailbox import Overflow
+from aioinformer._core.delivery.mailbox import Overflow, OverflowName
 from aioinformer._core.delivery.replay import EventMap
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._core.selectors.predicates import ChangePredicate
@@ -237,7 +237,7 @@ class IgnoresListenerResync(ObservedInformer):
         self,
         *,
         limit: int = 1024,
-        overflow: Overflow = "coalesce",
+        overflow: Overflow | OverflowName = "coalesce",
         resync: float | None = None,
         filter: Filter | None = None,  # noqa: A002 - its name
     ) -> EventStream:

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, count, islice
 from random import Random
 from typing import Any
 
 from aioinformer import Added, BackoffPolicy, Event, Handler, KubeObject, Updated
 from aioinformer._core.cache.store import Index, IndexValues
-from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
+from aioinformer._core.codec.watch_decoder import InitialList, WatchBatch, WatchDecoder
 from aioinformer._core.delivery.mailbox import Overflow
 from aioinformer._core.delivery.replay import EventMap
 from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
-from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.requests import AnyRequest, WatchRequest
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.listwatch.transitions import NextRequest, Phase
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
-from aioinformer._runtime.reflector.watch_reader import WatchReader
-from aioinformer._runtime.reflector.watchdog import Watchdog
 from aioinformer._runtime.reporting.error_hook import Problem
 from aioinformer._runtime.reporting.health import ReflectorStatus
-from aioinformer.errors import FetchError, ServerRewound
+from aioinformer.errors import ServerRewound
 from aioinformer.testing import Cluster
 from tests.simulation.listener_mutants import await_handler
 from tests.simulation.listeners import HandlerRaised, SimulatedListener
@@ -381,20 +378,20 @@ class ComparesByVersion(ObservedReflector):
     def _deduplicate(self) -> Callable[[KubeObject], KubeObject]:
         return self._find_cached
 
-    def _publish_list(self, objects: Sequence[KubeObject]) -> None:
+    def _publish_state(self, objects: Sequence[KubeObject]) -> None:
         if self._state.version_went_back:
             self._queue.replace(objects, self._state.resource_version)
             said = ServerRewound(str(self._source.resource), self._state.resource_version)
             self.reports.server_rewound(said)
         else:
-            super()._publish_list(objects)
+            super()._publish_state(objects)
 
 
 class SkipsTransformOfLists(ObservedReflector):
     """Transforms the events of watches alone."""
 
-    def _convert(self, objects: Iterable[KubeObject]) -> Iterator[KubeObject]:
-        return map(self._deduplicate, objects)
+    def _page_collector(self, page: list[KubeObject]) -> Callable[[Iterable[KubeObject]], None]:
+        return lambda objects: page.extend(map(self._deduplicate, objects))
 
 
 class WithWatchDecoder(ObservedReflector):
@@ -405,16 +402,9 @@ class WithWatchDecoder(ObservedReflector):
     def make_initial_list(self, request: WatchRequest) -> InitialList | None:
         return InitialList(self._deduplicate) if request.initial else None
 
-    async def _watch(self, request: WatchRequest) -> tuple[Outcome, FetchError | None]:
+    def _make_watch_decoder(self, request: WatchRequest) -> WatchDecoder:
         initial = self.make_initial_list(request)
-        intake = self.decoder(self._source.resource, initial=initial, converter=self._converter)
-        stream = WatchReader(
-            request, intake, self._queue, self._state, self.reports, publish_list=self._publish_list
-        )
-        async with Watchdog() as watchdog, self._source.watch(request) as chunks:
-            self._opened = True
-            await stream.read(chunks, watchdog, self._options.liveness)
-        return stream.classify_timeout() if watchdog.expired else stream.classify_end()
+        return self.decoder(self._source.resource, initial=initial, converter=self._converter)
 
 
 class KeepsPartialInitialList(WithWatchDecoder):
@@ -432,11 +422,11 @@ class KeepsPartialInitialList(WithWatchDecoder):
 class VersionOfTheLastObject(WatchDecoder):
     """Takes the version of the last object for that of the state."""
 
-    def take_initial_list(self) -> tuple[Sequence[KubeObject], str] | None:
-        state = super().take_initial_list()
-        if state is None or not state[0]:
-            return state
-        return state[0], state[0][-1].resource_version
+    def feed(self, data: bytes) -> WatchBatch:
+        batch = super().feed(data)
+        if batch.initial_list is not None and (objects := batch.initial_list.objects()):
+            batch.initial_list.resource_version = objects[-1].resource_version
+        return batch
 
 
 class ResumesFromTheLastObject(WithWatchDecoder):
@@ -448,8 +438,10 @@ class ResumesFromTheLastObject(WithWatchDecoder):
 class AnyBookmarkCompletesList(WatchDecoder):
     """Takes any annotated bookmark for the end of the initial state."""
 
-    def feed(self, chunk: bytes) -> None:
-        super().feed(chunk.replace(b'initial-events-end":"false"', b'initial-events-end":"true"'))
+    def feed(self, data: bytes) -> WatchBatch:
+        return super().feed(
+            data.replace(b'initial-events-end":"false"', b'initial-events-end":"true"')
+        )
 
 
 class AcceptsAnyEndBookmark(WithWatchDecoder):

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from aioinformer._core.delivery.mailbox import Overflow
+from aioinformer._core.delivery.mailbox import OverflowName
 from aioinformer._core.objects.resources import Resource, find_built_in
 
 PODS = find_built_in("pods")
@@ -80,7 +80,7 @@ class ListenerSpec:
     informer: str
     behaviour: Behaviour = "quick"
     limit: int = 1024
-    overflow: Overflow = "block"
+    overflow: OverflowName = "block"
     delay: float = 0.0
     """Seconds that the listener sleeps at each event."""
     concurrency: int = 1

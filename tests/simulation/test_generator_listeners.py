@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from aioinformer import Added, KubeObject, ObjectKey, Updated
-from aioinformer._core.delivery.mailbox import Overflow
+from aioinformer._core.delivery.mailbox import OverflowName
 from aioinformer._core.selectors.event_filter import EventFilter
 from tests.core.builders import make_object
 from tests.simulation.generator import draw
@@ -25,7 +25,9 @@ MERGED = [step.listeners for step in STEPS if isinstance(step, Merge)]
 
 def test_every_overflow_rule_occurs_with_and_without_a_filter_and_a_period() -> None:
     rules = Counter((each.overflow, bool(each.passing)) for each in LISTENERS)
-    assert rules.keys() == {(rule, some) for rule in get_args(Overflow) for some in (True, False)}
+    assert rules.keys() == {
+        (rule, some) for rule in get_args(OverflowName) for some in (True, False)
+    }
     assert {each.passing for each in LISTENERS} >= {"", "app=shop", "app=blog", "node=node-1"}
     assert {each.resync for each in LISTENERS} >= {None, 0.0, 150.0, 400.0}
     assert {each.concurrency for each in LISTENERS} >= {1, 3, 4}

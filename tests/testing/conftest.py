@@ -1,4 +1,4 @@
-"""A server of the test's own, and a session that knows where it is."""
+"""Fixtures for HTTP: an API server, and a client session for it."""
 
 from __future__ import annotations
 

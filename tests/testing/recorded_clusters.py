@@ -1,8 +1,8 @@
-"""The states in which the recorded exchanges were recorded, rebuilt version by version.
+"""Clusters in the states of the recorded exchanges, rebuilt version by version.
 
-The recorder wrote pods and widgets and asked between its writes. A recipe is the cluster as it was
-at one moment; every object in it has the resourceVersion that it had then, so that answers can be
-compared with versions and tokens and all.
+The recorder wrote pods and widgets, and sent its requests between the writes. Each function here
+returns the cluster of one moment. Every object has the resourceVersion that it had at that moment,
+so that answers can be compared in full, with versions and tokens.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tests.testing.recorded_exchanges import WIDGETS, as_submitted
 from tests.testing.replay_server import advance_to, recorded_body, recorded_events, replay_event
 
 CREATION_TIME = dt.datetime(2026, 11, 20, 8, 44, 44, tzinfo=dt.UTC)
-"""When the recorder wrote its first pods (their creationTimestamp)."""
+"""The creationTimestamp of the recorder's first pods."""
 
 
 def recorded_items(name: str) -> list[dict[str, Any]]:
-    """The objects of a recorded list."""
+    """Return the objects of a recorded list."""
     found: list[dict[str, Any]] = msgspec.json.decode(recorded_body(name))["items"]
     return found
 
@@ -35,7 +35,7 @@ def create_objects(cluster: Cluster, objects: list[dict[str, Any]], resource: st
 
 
 def recorded_changes(first: int, last: int) -> list[dict[str, Any]]:
-    """What happened to pods from one version to another; recording 38 saw all of it."""
+    """Return the events of pods from one version to another, from recording 38."""
     events = recorded_events("38-watch-too-old-rv")
     return [
         event
@@ -45,7 +45,7 @@ def recorded_changes(first: int, last: int) -> list[dict[str, Any]]:
 
 
 def pods_cluster(version: int = 227, **options: Any) -> Cluster:
-    """Eight pods in ``default`` and one in ``team-a``, and what happened until ``version``."""
+    """Return eight pods in ``default`` and one in ``team-a``, changed up to ``version``."""
     cluster = Cluster(**options)
     create_objects(cluster, recorded_items("18-list-all-namespaces"))
     for event in recorded_changes(228, version):
@@ -55,7 +55,7 @@ def pods_cluster(version: int = 227, **options: Any) -> Cluster:
 
 
 def pods_after_five_seconds() -> Cluster:
-    """The pods five seconds after they were written."""
+    """Return the pods at the time five seconds after their creation."""
     now = [CREATION_TIME]
     cluster = pods_cluster(clock=lambda: now[0])
     now[0] += dt.timedelta(seconds=5)
@@ -63,7 +63,7 @@ def pods_after_five_seconds() -> Cluster:
 
 
 def many_pods_cluster(version: int = 406) -> Cluster:
-    """The 128 pods of the large lists."""
+    """Return the 128 pods of the large lists."""
     cluster = Cluster()
     create_objects(cluster, recorded_items("55-list-gzip"))
     advance_to(cluster, version)
@@ -71,14 +71,17 @@ def many_pods_cluster(version: int = 406) -> Cluster:
 
 
 def compacted_cluster() -> Cluster:
-    """The same, long after: nothing before 423 is remembered."""
+    """Return the pods of the large lists, without the history before 423."""
     cluster = many_pods_cluster(423)
     cluster.compact()
     return cluster
 
 
 def one_pod_in_a_shard() -> Cluster:
-    """The pod of ``team-a``, with a uid in the upper half, on a server that serves shards."""
+    """Return the pods on a server with shards, the one of ``team-a`` in the upper half.
+
+    Its uid decides the half. Uids follow from the seed, so this function tries seeds.
+    """
     upper = "shardRange(object.metadata.uid, '0x8000000000000000', '0x10000000000000000')"
     for seed in count():
         cluster = pods_cluster(429, features=Features(sharding=True), seed=seed)
@@ -88,7 +91,7 @@ def one_pod_in_a_shard() -> Cluster:
 
 
 def widgets_cluster(version: int = 275) -> Cluster:
-    """Three widgets, and what happened to them until ``version``."""
+    """Return three widgets, with the changes up to ``version``."""
     cluster = Cluster()
     cluster.add_resource(WIDGETS)
     create_objects(cluster, recorded_items("50-cr-list"), "widgets")
@@ -104,7 +107,7 @@ def _event_version(event: dict[str, Any]) -> int:
 
 
 def handmade_widgets_cluster() -> Cluster:
-    """Three widgets that someone made by hand; the list shows two of them."""
+    """Return three widgets that were made by hand. The recorded list has two of them."""
     cluster = cluster_without_watch_lists()
     two = recorded_items("44-list-pretty-for-browser-agent")
     third = msgspec.json.decode(msgspec.json.encode(two[1]))
@@ -114,14 +117,14 @@ def handmade_widgets_cluster() -> Cluster:
 
 
 def cluster_without_watch_lists() -> Cluster:
-    """Widgets in a storage that can't serve a WatchList."""
+    """Return an empty cluster with widgets, whose storage can't serve a WatchList."""
     cluster = Cluster(features=Features(watch_list=False))
     cluster.add_resource(WIDGETS)
     return cluster
 
 
 def empty_cluster_with_widgets() -> Cluster:
-    """No objects; the resources are those that the recorder's server had."""
+    """Return an empty cluster with the resources of the recorder's server."""
     cluster = Cluster()
     cluster.add_resource(WIDGETS)
     return cluster

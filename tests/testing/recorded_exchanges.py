@@ -1,4 +1,4 @@
-"""Recorded requests, and what has to be set aside to compare an answer with a recorded one."""
+"""Recorded requests and answers, without the values that differ in every cluster."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _NONDETERMINISTIC = {
 
 
 def recorded_target(name: str) -> str:
-    """The path and query of a recorded request."""
+    """Return the path and query of a recorded request."""
     line = (FOLDER / f"{name}.request.http").read_text().partition("\n")[0]
     return line.split(" ")[1]
 
 
 def normalize(body: bytes) -> bytes:
-    """An answer without what is another one in every cluster: versions, uids, times."""
+    """Replace the values that differ in every cluster: versions, uids, times."""
     body = re.sub(rb'"continue":"([^"]+)"', _decode_token, body)
     for pattern, replacement in _NONDETERMINISTIC.items():
         body = re.sub(pattern, replacement, body)
@@ -44,25 +44,25 @@ def _decode_token(found: re.Match[bytes]) -> bytes:
 
 
 def recorded_lines(name: str) -> list[bytes]:
-    """The lines of a recorded watch, normalised."""
+    """Return the lines of a recorded watch, normalized."""
     return [normalize(line) for line in read_recording(name).body.splitlines(keepends=True)]
 
 
 def recorded_objects(*names: str) -> list[dict[str, Any]]:
-    """The items of recorded lists."""
+    """Return the items of recorded lists."""
     pages = [msgspec.json.decode(read_recording(name).body) for name in names]
     return [item for page in pages for item in page["items"]]
 
 
 def as_submitted(obj: dict[str, Any]) -> dict[str, Any]:
-    """An object as its author sent it: without what the server gave it."""
-    given = ("uid", "resourceVersion", "creationTimestamp", "generation")
-    metadata = {key: value for key, value in obj["metadata"].items() if key not in given}
+    """Return an object as its client sent it, without the metadata that the server set."""
+    set_by_server = ("uid", "resourceVersion", "creationTimestamp", "generation")
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in set_by_server}
     return obj | {"metadata": metadata}
 
 
 def cluster_with(*names: str) -> Cluster:
-    """A cluster with the pods of recorded lists."""
+    """Return a cluster with the pods of recorded lists."""
     cluster = Cluster()
     for pod in recorded_objects(*names):
         cluster.create("pods", as_submitted(pod))

@@ -1,7 +1,8 @@
-"""What the real server answered to writes: ``recordings/writes.jsonl``, by what they are for.
+"""Answers of the real server to writes, from ``recordings/writes.jsonl``.
 
-One line a write, in the order in which they were sent, with what chance has a part in set aside
-(``tests/apiserver/server_pair``). The test of the same writes on the real server keeps it true.
+Each line is one write, in the order of sending, with normalized answers
+(``tests/apiserver/server_pair``). A test that sends the same writes to a real server keeps the file
+true.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class _RecordedLine(msgspec.Struct):
 
 
 def read_recorded_writes() -> dict[str, list[RecordedWrite]]:
-    """All of them, by what they are for."""
+    """Return the recorded writes by series, such as ``a merge patch``."""
     found: dict[str, list[RecordedWrite]] = {}
     for line in RECORDED_PATH.read_bytes().splitlines():
         read = msgspec.json.decode(line, type=_RecordedLine)

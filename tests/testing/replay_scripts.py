@@ -1,4 +1,4 @@
-"""What happened while the recorded watches were open, to be done again."""
+"""Scripts that repeat the writes during the recorded watches."""
 
 from __future__ import annotations
 
@@ -18,52 +18,58 @@ from tests.testing.replay_server import (
 ReplayScript: TypeAlias = Callable[[ReplayServer, StreamReader], Awaitable[None]]
 
 
-async def do_nothing(_stage: ReplayServer, _viewer: StreamReader) -> None:
-    """Nobody writes."""
+async def do_nothing(_stage: ReplayServer, _reader: StreamReader) -> None:
+    """Write nothing."""
 
 
 def replay_writes(first: int, last: int) -> ReplayScript:
-    """The recorder changes a pod; what it did is in recording 38."""
+    """Return a script with the changes of a pod between two versions, from recording 38."""
 
-    async def script(stage: ReplayServer, _viewer: StreamReader) -> None:
+    async def script(replay: ReplayServer, _reader: StreamReader) -> None:
         for event in recorded_changes(first, last):
-            replay_event(stage.cluster, event)
+            replay_event(replay.cluster, event)
 
     return script
 
 
 def replay_writes_and_bookmarks(first: int, last: int, *, marked: int) -> ReplayScript:
-    """The same, and time passes: bookmarks of version ``marked`` come before the end."""
+    """Return a script of ``replay_writes`` that then lets the last two bookmarks come.
 
-    async def script(stage: ReplayServer, viewer: StreamReader) -> None:
-        await replay_writes(first, last)(stage, viewer)
-        advance_to(stage.cluster, marked)
-        seen = len(recorded_changes(first, last))
-        before = viewer.received.count(b"\n")
-        await viewer.read_lines(before + seen)
+    Args:
+        first: the version of the first change.
+        last: the version of the last change.
+        marked: the version of the bookmarks.
+    """
+
+    async def script(replay: ReplayServer, reader: StreamReader) -> None:
+        await replay_writes(first, last)(replay, reader)
+        advance_to(replay.cluster, marked)
+        changes = len(recorded_changes(first, last))
+        before = reader.received.count(b"\n")
+        await reader.read_lines(before + changes)
         for number, remaining in enumerate((2, 1), start=1):
-            stage.clock.advance(requested_timeout(viewer) - remaining - stage.clock.now)
-            await viewer.read_lines(before + seen + number)
+            replay.clock.advance(requested_timeout(reader) - remaining - replay.clock.now)
+            await reader.read_lines(before + changes + number)
 
     return script
 
 
-async def replay_widgets_and_bookmarks(stage: ReplayServer, viewer: StreamReader) -> None:
-    """A widget changes, a bookmark comes, another one goes, the bookmark comes again."""
+async def replay_widgets_and_bookmarks(replay: ReplayServer, reader: StreamReader) -> None:
+    """Change a widget and delete another, with a bookmark after each."""
     for number, event in enumerate(recorded_events("51-cr-watch-list-streaming")[4:], start=5):
         if event["type"] == "BOOKMARK":
-            stage.clock.advance(1)
+            replay.clock.advance(1)
         else:
-            replay_event(stage.cluster, event, "widgets")
-        await viewer.read_lines(number)
+            replay_event(replay.cluster, event, "widgets")
+        await reader.read_lines(number)
 
 
-async def remove_definition(stage: ReplayServer, _viewer: StreamReader) -> None:
-    """Nobody watches widgets any more after this."""
-    advance_to(stage.cluster, 281)
-    stage.cluster.remove_resource(WIDGETS)
+async def remove_definition(replay: ReplayServer, _reader: StreamReader) -> None:
+    """Stop serving widgets, at version 281."""
+    advance_to(replay.cluster, 281)
+    replay.cluster.remove_resource(WIDGETS)
 
 
-def requested_timeout(viewer: StreamReader) -> float:
-    """How many seconds the watch was asked to last."""
-    return float(viewer.response.url.query["timeoutSeconds"])
+def requested_timeout(reader: StreamReader) -> float:
+    """Return the ``timeoutSeconds`` of the watch."""
+    return float(reader.response.url.query["timeoutSeconds"])

@@ -1,7 +1,7 @@
-"""A recorded exchange played again: the request as it was sent, what happens while it is served.
+"""Replay of a recorded exchange: its request, and the writes while it was served.
 
-Time stands still except where a script lets it pass, so that the bytes of a watch of 20 seconds
-are there in milliseconds, in the same order each time.
+The clock stands still except where a script advances it. Therefore a watch of 20 seconds is
+replayed in milliseconds, with its bytes in the same order each time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.client.recordings import FOLDER, read_recording
 from tests.testing.recorded_exchanges import as_submitted
 
 READ_TIMEOUT = 5.0
-"""How long a script may wait for bytes that don't come."""
+"""Seconds after which a read of missing bytes fails the test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class RecordedRequest:
 
     @classmethod
     def load(cls, name: str) -> RecordedRequest:
-        """The request of an exchange; what an HTTP client adds of its own is left out."""
+        """Load the request of an exchange, without the headers that an HTTP client adds."""
         head = (FOLDER / f"{name}.request.http").read_text()
         first, *lines = head.strip().splitlines()
         split = [line.partition(": ") for line in lines]
@@ -45,26 +45,26 @@ class RecordedRequest:
 
 
 def is_chunked(name: str) -> bool:
-    """Whether a recorded answer came in chunks."""
+    """Return True if a recorded answer is chunked."""
     head = (FOLDER / f"{name}.response.http").read_bytes().partition(b"\r\n\r\n")[0]
     return b"Transfer-Encoding: chunked" in head
 
 
 def recorded_body(name: str) -> bytes:
-    """A recorded body, unzipped."""
+    """Return a recorded body, decompressed."""
     answer = read_recording(name)
-    zipped = answer.headers.get("Content-Encoding") == "gzip"
-    return gzip.decompress(answer.body) if zipped else answer.body
+    compressed = answer.headers.get("Content-Encoding") == "gzip"
+    return gzip.decompress(answer.body) if compressed else answer.body
 
 
 def recorded_events(name: str) -> list[dict[str, Any]]:
-    """The events of a recorded watch."""
+    """Return the events of a recorded watch."""
     return [msgspec.json.decode(line) for line in recorded_body(name).splitlines()]
 
 
 @dataclass(slots=True)
 class ServerResponse:
-    """What came."""
+    """A received response."""
 
     status: int
     headers: CIMultiDictProxy[str]
@@ -73,8 +73,8 @@ class ServerResponse:
     @property
     def decompressed(self) -> bytes:
         """The body, decompressed."""
-        zipped = self.headers.get("Content-Encoding") == "gzip"
-        return gzip.decompress(self.body) if zipped else self.body
+        compressed = self.headers.get("Content-Encoding") == "gzip"
+        return gzip.decompress(self.body) if compressed else self.body
 
 
 @dataclass(slots=True)
@@ -87,38 +87,41 @@ class ReplayServer:
 
     @property
     def cluster(self) -> Cluster:
-        """What is served."""
+        """The cluster that is served."""
         return self.server.cluster
 
-    async def send(self, asked: RecordedRequest) -> ServerResponse:
-        """The whole answer; the clock runs three seconds ahead for those who wait for it."""
-        waiting = asyncio.create_task(self._send(asked))
+    async def send(self, request: RecordedRequest) -> ServerResponse:
+        """Send a request, advance the clock by three seconds, and return the whole response.
+
+        Three seconds are the time in which a list waits for a version that is not reached yet.
+        """
+        response = asyncio.create_task(self._send(request))
         async with asyncio.timeout(READ_TIMEOUT):
-            while not (waiting.done() or self.clock.waiting):  # noqa: ASYNC110 - a socket away
+            while not (response.done() or self.clock.waiting):  # noqa: ASYNC110 - a socket away
                 await asyncio.sleep(0)
         self.clock.advance(3.0)
-        return await waiting
+        return await response
 
-    async def _send(self, asked: RecordedRequest) -> ServerResponse:
-        async with self.http.get(asked.target, headers=asked.headers) as response:
+    async def _send(self, request: RecordedRequest) -> ServerResponse:
+        async with self.http.get(request.target, headers=request.headers) as response:
             return ServerResponse(response.status, response.headers, await response.read())
 
     @asynccontextmanager
-    async def watch(self, asked: RecordedRequest) -> AsyncGenerator[StreamReader]:
-        """An answer that comes bit by bit."""
-        async with self.http.get(asked.target, headers=asked.headers) as response:
+    async def watch(self, request: RecordedRequest) -> AsyncGenerator[StreamReader]:
+        """Open a watch, and yield its response."""
+        async with self.http.get(request.target, headers=request.headers) as response:
             yield StreamReader(response)
 
 
 @dataclass(slots=True)
 class StreamReader:
-    """Someone who reads a stream."""
+    """A response that is read in parts."""
 
     response: aiohttp.ClientResponse
     received: bytearray = field(default_factory=bytearray)
 
     async def read_lines(self, count: int) -> None:
-        """Read until there are so many lines in all."""
+        """Read until ``count`` lines were received in all."""
         async with asyncio.timeout(READ_TIMEOUT):
             while self.received.count(b"\n") < count:
                 chunk = await self.response.content.readany()
@@ -126,7 +129,7 @@ class StreamReader:
                 self.received += chunk
 
     async def read_rest(self) -> None:
-        """Read until the end."""
+        """Read until the end of the stream."""
         async with asyncio.timeout(READ_TIMEOUT):
             self.received += await self.response.content.read()
 
@@ -135,11 +138,11 @@ class StreamReader:
 async def running_replay_server(
     cluster: Cluster, *, token: str | None = None
 ) -> AsyncGenerator[ReplayServer]:
-    """A server for a cluster, whose time stands still."""
+    """Run a server for a cluster, with a clock that stands still."""
     clock = ManualClock()
     async with (
         ApiServer(cluster, clock=clock, token=token) as server,
-        # As the recorder: nothing is sent that the recording doesn't have.
+        # Like the recorder, the client sends no headers that the recording doesn't have.
         aiohttp.ClientSession(
             server.url, skip_auto_headers=("Accept-Encoding", "Accept"), auto_decompress=False
         ) as http,
@@ -151,7 +154,7 @@ async def running_replay_server(
 
 
 def advance_to(cluster: Cluster, version: int) -> None:
-    """Write something of no interest until the cluster is at a version."""
+    """Write an unrelated object until the cluster has reached a version."""
     if cluster.resource_version > version:
         raise ValueError(f"{cluster} is past {version}")
     if cluster.resource_version < version and not _has_filler(cluster):
@@ -166,17 +169,17 @@ def _has_filler(cluster: Cluster) -> bool:
 
 
 def replay_event(cluster: Cluster, event: dict[str, Any], resource: str = "pods") -> None:
-    """Do what an event of a recorded watch tells of, at its version."""
+    """Write the change of a recorded event, at the event's version."""
     obj = event["object"]
     metadata = obj["metadata"]
     name, namespace = metadata["name"], metadata["namespace"]
-    dying = "deletionTimestamp" in metadata
-    if dying and event["type"] == "DELETED":
-        return  # this came with the event before
+    terminating = "deletionTimestamp" in metadata
+    if terminating and event["type"] == "DELETED":
+        return  # the graceful deletion of the event before wrote this one too
     advance_to(cluster, int(metadata["resourceVersion"]) - 1)
     if event["type"] == "ADDED":
         cluster.create(resource, as_submitted(obj))
-    elif dying or event["type"] == "DELETED":
-        cluster.delete(resource, name, namespace=namespace, graceful=dying)
+    elif terminating or event["type"] == "DELETED":
+        cluster.delete(resource, name, namespace=namespace, graceful=terminating)
     else:
         cluster.merge_patch(resource, name, as_submitted(obj), namespace=namespace)

@@ -1,4 +1,4 @@
-"""The fixtures that the library's users get, in a test run of their own."""
+"""The pytest fixtures for project, each in a test run of its own."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ pytest_plugins = ["pytester"]
 PAGE = (Path(__file__).parents[2] / "examples" / "guides" / "testing.md").read_text()
 
 
-def told(pattern: str) -> str:
-    """The one place on the page about testing that looks like this."""
+def find_in_guide(pattern: str) -> str:
+    """Return the one match of a pattern on the guide page about testing."""
     (found,) = re.finditer(pattern, PAGE, re.DOTALL)
     return found[1]
 
@@ -35,22 +35,24 @@ def test_a_cluster_is_new_for_each_test(cluster):
 
 
 @pytest.fixture
-def users(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A project of a user's, who has what that page says, and nothing else."""
-    pytester.makepyprojecttoml(told(r"```toml\n(.*?)```"))
-    pytester.makeconftest(told(r"`(pytest_plugins = [^`]*)`"))
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    """Return a user's project with the settings of that page, and nothing else."""
+    pytester.makepyprojecttoml(find_in_guide(r"```toml\n(.*?)```"))
+    pytester.makeconftest(find_in_guide(r"`(pytest_plugins = [^`]*)`"))
     return pytester
 
 
-def run(users: pytest.Pytester) -> pytest.RunResult:
-    return users.runpytest_subprocess("-p", "no:cacheprovider")
+def run(project: pytest.Pytester) -> pytest.RunResult:
+    return project.runpytest_subprocess("-p", "no:cacheprovider")
 
 
-def test_the_example_on_the_page_runs(users: pytest.Pytester) -> None:
-    users.makepyfile(test_example=told(r"```python\n((?:(?!```).)*async def test_my.*?)```"))
-    run(users).assert_outcomes(passed=1, warnings=0)
+def test_the_example_on_the_page_runs(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        test_example=find_in_guide(r"```python\n((?:(?!```).)*async def test_my.*?)```")
+    )
+    run(project).assert_outcomes(passed=1, warnings=0)
 
 
-def test_a_server_and_a_cluster_can_be_asked_for(users: pytest.Pytester) -> None:
-    users.makepyfile(test_http=OVER_HTTP)
-    run(users).assert_outcomes(passed=2, warnings=0)
+def test_a_server_and_a_cluster_are_fixtures(project: pytest.Pytester) -> None:
+    project.makepyfile(test_http=OVER_HTTP)
+    run(project).assert_outcomes(passed=2, warnings=0)

@@ -1,4 +1,4 @@
-"""Writing to a cluster and reading its watches, in few words."""
+"""Short forms of writes to a cluster, and of reads of its watches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def decode_events(lines: list[bytes]) -> list[dict[str, Any]]:
 
 
 def take_events(watch: Watch, now: float = 0.0) -> list[tuple[str, str]]:
-    """Type and name of everything that can be taken now."""
+    """Return the type and name of each event that can be taken now."""
     events = decode_events(take_lines(watch, now))
     return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 

@@ -8,7 +8,7 @@ the initial list while the pages arrive.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -22,7 +22,6 @@ from aioinformer._cli.watch.server_tables import (
     TablePageTranslator,
 )
 from aioinformer._client.api.lister_watcher import ClientListerWatcher, RequestSender
-from aioinformer._client.api.scheduler import ScheduledStream
 from aioinformer._client.http.request import ApiRequest
 from aioinformer._client.http.transport import ResponseStream
 from aioinformer._core.listwatch.requests import ANY, NEWEST, PAGE_SIZE
@@ -87,7 +86,7 @@ class _TableChunks:
 
     __slots__ = ("_stream", "_translator")
 
-    def __init__(self, stream: ScheduledStream, translator: _TableTranslator) -> None:
+    def __init__(self, stream: AsyncIterator[bytes], translator: _TableTranslator) -> None:
         self._stream = stream
         self._translator: _TableTranslator | None = translator
 
@@ -104,10 +103,6 @@ class _TableChunks:
             if translated:
                 return translated
         raise StopAsyncIteration
-
-    def release(self) -> None:
-        """Release the slot of the response. See ``ScheduledStream``."""
-        self._stream.release()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""``ClientListerWatcher``: one resource in one scope, listed and watched.
+"""``ClientListerWatcher``: the runtime's ``ListerWatcher`` over a client.
 
-It is all that the runtime knows of a client: the runtime's ``ListerWatcher``. When its requests
-go out is decided by a ``ReflectorLane`` of the client's ``traffic``; what is asked next, by the runtime.
+The runtime decides what to request; a ``ReflectorLane`` of the client's scheduler decides when the
+request is sent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from aioinformer._client.api.scheduler import ReflectorLane, ScheduledStream
+from aioinformer._client.api.scheduler import ReflectorLane
 from aioinformer._client.http.transport import ApiRequest, ResponseStream
 from aioinformer._core.listwatch.requests import DiscoveryRequest, ListRequest, WatchRequest
 from aioinformer._core.objects.resources import Resource
@@ -23,29 +23,29 @@ class RequestSender(Protocol):
     """The part of a ``Client`` that is used."""
 
     def request(self, call: ApiRequest) -> AbstractAsyncContextManager[ResponseStream]:
-        """Send a GET; its open answer."""
+        """Send a GET. Return the open response."""
         ...
 
     async def served(self, resource: Resource) -> Resource | None:
-        """The resource as the server serves it now."""
+        """Return the resource as the server serves it now, or ``None``."""
         ...
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ClientListerWatcher:
-    """Lists and watches one resource in one scope: the runtime's ``ListerWatcher``."""
+    """A lister and watcher of one resource in one scope."""
 
     client: RequestSender
     resource: Resource
-    """What is read."""
+    """The resource that is read."""
     namespace: str | None
-    """Where; ``None`` for everywhere."""
+    """The namespace; ``None`` for all."""
     selectors: Mapping[str, str]
     """``labelSelector`` and ``fieldSelector``, those that are set."""
     lane: ReflectorLane
-    """Where its requests wait for their turn among those of the client's other readers."""
+    """The place where requests wait for their turn among those of the client's other informers."""
     watch_lists: bool = True
-    """Whether it may be asked for a WatchList; a server that has none says so."""
+    """True if WatchLists may be requested. A server that has none answers with an error."""
 
     @property
     def path(self) -> str:
@@ -53,44 +53,50 @@ class ClientListerWatcher:
         return self.resource.path(self.namespace)
 
     @asynccontextmanager
-    async def list(self, request: ListRequest) -> AsyncGenerator[ScheduledStream]:
-        """One page, as an open answer, when it is its turn.
+    async def list(self, request: ListRequest) -> AsyncGenerator[ResponseStream]:
+        """Request one page when it is this reader's turn, and open the response.
 
         Raises:
-            FetchError: any answer but 200, or none (phase ``list``).
+            FetchError: any response but 200, or none (phase ``list``).
             NotRunning: the client is not open.
         """
-        query = {**request.query(), **self.selectors}
-        call = ApiRequest("list", self.path, query)
-        async with self.lane.acquire(request) as turn, self.client.request(call) as body:
-            yield turn.open_stream(body)
+        call = ApiRequest("list", self.path, {**request.query(), **self.selectors})
+        async with self.lane.acquire(request), self.client.request(call) as body:
+            self.lane.record_response()
+            yield body
 
     @asynccontextmanager
-    async def watch(self, request: WatchRequest) -> AsyncGenerator[ScheduledStream]:
-        """A stream of changes, as an open answer, when it is its turn. Leaving it drops its
-        connection.
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[ResponseStream]:
+        """Request a stream of changes when it is this reader's turn, and open the response.
+
+        Leaving the context closes the connection.
 
         Raises:
-            FetchError: any answer but 200, or none (phase ``watch``).
+            FetchError: any response but 200, or none (phase ``watch``).
             NotRunning: the client is not open.
         """
         query = {**request.query(), **self.selectors}
         call = ApiRequest("watch", self.path, query, watch_timeout=request.timeout)
-        async with self.lane.acquire(request) as turn, self.client.request(call) as body:
-            yield turn.open_stream(body)
+        async with self.lane.acquire(request), self.client.request(call) as body:
+            self.lane.record_response()
+            yield body
+
+    def release_list_slot(self) -> None:
+        """Let another informer begin: the initial list of the open WatchList is complete."""
+        self.lane.release_list_slot()
 
     async def discover(self) -> Resource | None:
-        """What is read, as the server serves it now, when it is its turn. See ``Client.served``.
+        """Return the resource as the server serves it now. See ``Client.served``.
 
         Raises:
-            FetchError: it can't be known (phase ``discovery``).
+            FetchError: discovery failed (phase ``discovery``).
             NotRunning: the client is not open.
         """
         async with self.lane.acquire(DiscoveryRequest()):
             return await self.client.served(self.resource)
 
     def with_resource(self, resource: Resource) -> ClientListerWatcher:
-        """The same of the resource in another version."""
+        """Return a copy for another API version of the resource."""
         return replace(self, resource=resource)
 
     def __repr__(self) -> str:

@@ -1,62 +1,63 @@
-"""One client's informers take turns: few initial states at once, restarts one after the other.
+"""The scheduler of one client's informers: few initial lists at once, restarts one after the other.
 
-A reflector asks when its own backoff says so, and enters a ``acquire`` to do it. Here it waits, if
-it must: for one of the places of those who list, for the gate that a ``Retry-After`` closes, for
-a token where it follows a failure (``limiter`` has the rules and numbers). Every wait is first come,
-first served, and whoever is cancelled while waiting takes nothing along. A reflector's question
-whether its resource is served at all passes here as well; what a program asks itself does not: one
-that asks once is not what brings a server down.
+A reflector sends a request when its own backoff allows it, and enters ``ReflectorLane.acquire`` to
+do so. There the request waits, if it must: for one of the slots for initial lists, until a
+``Retry-After`` has passed, for a token if it follows a failure. Every wait is first come, first
+served, and a waiter that is cancelled takes neither slot nor token along. A reflector's read of
+discovery passes here as well. Single requests of the program don't: it is the restart of many
+informers that overloads a server.
 
-``RequestScheduler`` knows no HTTP, so that a cluster in memory gets the same (``ClusterSource``).
+``RequestScheduler`` knows no HTTP, so that a cluster in memory gets the same behaviour
+(``ClusterSource``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from aioinformer._core.listwatch.rate_limit import Limits, ServerLimiter
 from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer.errors import FetchError
 
-__all__ = ["Permit", "ReflectorLane", "RequestScheduler", "ScheduledStream"]
+__all__ = ["ReflectorLane", "RequestScheduler"]
 
 log = logging.getLogger("aioinformer.traffic")
 
 PAGE_SLOT_SECONDS = 1.0
-"""Seconds for which a place is kept after a page, for the next one. Without it, every page of one
-list would let another list begin, and all of them would be half done at once."""
+"""Seconds for which a slot is kept after a page, for the next page. Without this time every page of
+one list would let another list begin, and all of them would be half done at once."""
 
 
 class RequestScheduler:
-    """What the informers of one client share. It belongs to one event loop."""
+    """The limits that the informers of one client share. It belongs to one event loop."""
 
     def __init__(self, limits: Limits | None = None) -> None:
-        """Nobody has asked yet; no running loop is needed.
+        """Create a scheduler; no running loop is needed.
 
         Args:
             limits: the numbers.
         """
         self.limits = limits or Limits()
         self.limiter = ServerLimiter(self.limits)
-        """What is known of the server's patience."""
+        """The state of the token bucket and of the server."""
         self.waiting = 0
-        """How many wait for their turn."""
+        """The number of requests that wait."""
         self.initial_lists = 0
-        """How many initial states are under way."""
+        """The number of initial lists that are being read."""
         self._list_slots = asyncio.Semaphore(self.limits.lists)
         self._token_lock = asyncio.Lock()
 
     def create_lane(self) -> ReflectorLane:
-        """The way of one reflector, whose requests follow each other."""
+        """Return the lane of one reflector, whose requests follow each other."""
         return ReflectorLane(self)
 
-    # -- places --------------------------------------------------------------------------------
+    # -- slots ---------------------------------------------------------------------------------
 
     async def acquire_list_slot(self) -> ListSlot:
-        """Wait for a place among those who read an initial state."""
+        """Wait for a slot for an initial list."""
         self.waiting += 1
         try:
             await self._list_slots.acquire()
@@ -66,19 +67,20 @@ class RequestScheduler:
         return ListSlot(self)
 
     def release_list_slot(self) -> None:
-        """A place is free. ``ListSlot.give_back`` calls it, once."""
+        """Free a slot. ``ListSlot.release`` calls this, once."""
         self.initial_lists -= 1
         self._list_slots.release()
 
-    # -- the gate and the bucket ---------------------------------------------------------------
+    # -- Retry-After and tokens ----------------------------------------------------------------
 
     async def wait_permitted(self, request: AnyRequest, failures: int) -> None:
         """Wait until a request may be sent.
 
         Args:
-            request: which.
-            failures: how many there were when it began to wait. What was in line when the
-                server went down is not let loose when it is back.
+            request: the request.
+            failures: the number of failures when the request began to wait. If there were more
+                since, the request needs a token: requests that waited while the server went down
+                must not all be sent when the server is back.
         """
         self.waiting += 1
         try:
@@ -97,83 +99,99 @@ class RequestScheduler:
     def _needs_token(self, request: AnyRequest, failures: int) -> bool:
         if request.restart:
             return True
-        # The next page, and the watch after the list, follow a success and complete it.
+        # The next page, and the watch after the list, follow a success and complete its work.
         troubled = self.limiter.failing or self.limiter.failures != failures
         return troubled and _starts_initial_list(request)
 
     def record_failure(self, error: FetchError) -> None:
-        """A request, or the reading of its answer, ended so."""
+        """Record that a request, or reading its response, ended with ``error``."""
         now = asyncio.get_running_loop().time()
         was_open = self.limiter.blocked_until <= now
         self.limiter.record_failure(error, now)
         if was_open and self.limiter.blocked_until > now:
             pause = self.limiter.blocked_until - now
-            log.info("the server asks for patience: no list or watch for %.1f s", pause)
+            log.info(
+                "the server asks for a pause (Retry-After): no list or watch for %.1f s", pause
+            )
 
     def __repr__(self) -> str:
         trouble = ", server in trouble" if self.limiter.failing else ""
-        held = f"{self.initial_lists} of {self.limits.lists} initial states"
-        return f"<RequestScheduler {held}, {self.waiting} waiting{trouble}>"
+        slots = f"{self.initial_lists} of {self.limits.lists} initial lists"
+        return f"<RequestScheduler {slots}, {self.waiting} waiting{trouble}>"
 
 
 class ReflectorLane:
-    """The requests of one reflector. Pages of a list keep their place from one to the next."""
+    """The requests of one reflector. The pages of a list keep one slot from page to page."""
 
-    __slots__ = ("_held_slot", "_scheduler")
+    __slots__ = ("_page_slot", "_scheduler", "_watch_slot")
 
     def __init__(self, scheduler: RequestScheduler) -> None:
         self._scheduler = scheduler
-        self._held_slot: ListSlot | None = None
+        self._page_slot: ListSlot | None = None
+        """The slot that is kept for the next page."""
+        self._watch_slot: ListSlot | None = None
+        """The slot of the open WatchList."""
 
     @asynccontextmanager
-    async def acquire(self, request: AnyRequest) -> AsyncGenerator[Permit]:
-        """Wait until a request may be sent; send it and read its answer inside.
+    async def acquire(self, request: AnyRequest) -> AsyncGenerator[None]:
+        """Wait until a request may be sent. Send it and read its response inside the context.
 
-        What leaves the context as a ``FetchError`` is noted for the others, wherever in the
-        answer it happened.
+        A ``FetchError`` that leaves the context counts as a failure, wherever in the response it
+        happened. A slot is freed at the end of the context, or after ``Limits.patience``.
         """
-        traffic = self._scheduler
-        failures = traffic.limiter.failures
-        place = await self._acquire_slot(request)
+        scheduler = self._scheduler
+        failures = scheduler.limiter.failures
+        slot = await self._acquire_slot(request)
         try:
-            await traffic.wait_permitted(request, failures)
-            if place is not None:
-                place.release_after(traffic.limits.patience)
-            yield Permit(traffic, place)
+            await scheduler.wait_permitted(request, failures)
+            if slot is not None:
+                slot.release_after(scheduler.limits.patience)
+            yield
         except BaseException as error:
-            if place is not None:
-                place.release()
+            if slot is not None:
+                slot.release()
             if isinstance(error, FetchError):
-                traffic.record_failure(error)
+                scheduler.record_failure(error)
             raise
-        self._hold_or_release(place, request)
+        self._keep_or_release(slot, request)
+
+    def record_response(self) -> None:
+        """Record that the server has answered a request with 200."""
+        self._scheduler.limiter.record_success()
+
+    def release_list_slot(self) -> None:
+        """Let another informer begin: the initial list of the open WatchList is complete."""
+        if self._watch_slot is not None:
+            self._watch_slot.release()
 
     async def _acquire_slot(self, request: AnyRequest) -> ListSlot | None:
-        kept, self._held_slot = self._held_slot, None
+        kept, self._page_slot = self._page_slot, None
         if not _reads_initial_list(request):
             if kept is not None:
                 kept.release()
             return None
-        if kept is not None and kept.cancel_release():
-            return kept
-        return await self._scheduler.acquire_list_slot()
+        if kept is None or not kept.cancel_release():
+            kept = await self._scheduler.acquire_list_slot()
+        if isinstance(request, WatchRequest):
+            self._watch_slot = kept
+        return kept
 
-    def _hold_or_release(self, slot: ListSlot | None, request: AnyRequest) -> None:
-        """The answer was read. Only the reflector knows whether there is another page to come."""
+    def _keep_or_release(self, slot: ListSlot | None, request: AnyRequest) -> None:
+        """Keep the slot of a page for a while: only the reflector knows if a page follows."""
         if slot is None:
             return
-        if self._held_slot is None and isinstance(request, ListRequest):
-            self._held_slot = slot
+        if self._page_slot is None and isinstance(request, ListRequest):
+            self._page_slot = slot
             slot.release_after(PAGE_SLOT_SECONDS)
         else:
             slot.release()
 
     def __repr__(self) -> str:
-        return f"<ReflectorLane{' with a place' if self._held_slot else ''} of {self._scheduler!r}>"
+        return f"<ReflectorLane{' with a slot' if self._page_slot else ''} of {self._scheduler!r}>"
 
 
 class ListSlot:
-    """One of the places of those who read an initial state."""
+    """One of the slots for initial lists."""
 
     __slots__ = ("_held", "_release_timer", "_scheduler")
 
@@ -183,80 +201,36 @@ class ListSlot:
         self._release_timer: asyncio.TimerHandle | None = None
 
     def release_after(self, seconds: float) -> None:
-        """Give it back after that time at the latest, counted from now."""
+        """Release the slot after ``seconds`` from now at the latest."""
         if self.cancel_release():
             self._release_timer = asyncio.get_running_loop().call_later(seconds, self.release)
 
     def cancel_release(self) -> bool:
-        """Keep it with no time set; whether it is still held."""
+        """Stop the timer of ``release_after``. Return True if the slot is still held."""
         if self._release_timer is not None:
             self._release_timer.cancel()
             self._release_timer = None
         return self._held
 
     def release(self) -> None:
-        """Let the next one have it."""
+        """Free the slot for the next waiter. Further calls do nothing."""
         if self.cancel_release():
             self._held = False
             self._scheduler.release_list_slot()
 
     def __repr__(self) -> str:
-        return f"<ListSlot {'held' if self._held else 'given back'}>"
-
-
-class Permit:
-    """A request that may be sent now."""
-
-    __slots__ = ("_scheduler", "_slot")
-
-    def __init__(self, scheduler: RequestScheduler, slot: ListSlot | None) -> None:
-        self._scheduler = scheduler
-        self._slot = slot
-
-    def open_stream(self, chunks: AsyncIterator[bytes]) -> ScheduledStream:
-        """The server has answered with 200; the chunks, with ``release`` added."""
-        self._scheduler.limiter.record_success()
-        return ScheduledStream(chunks, self._slot)
-
-
-class ScheduledStream:
-    """The chunks of an answer, and a word from its reader.
-
-    ``release()`` is all that a reader owes beyond reading: called when the initial state is
-    complete, it lets another informer begin. Who never calls it is let off when the answer ends,
-    or after ``Limits.patience``.
-    """
-
-    __slots__ = ("_next", "_slot")
-
-    def __init__(self, chunks: AsyncIterator[bytes], slot: ListSlot | None) -> None:
-        self._next = chunks.__anext__
-        self._slot = slot
-
-    def __aiter__(self) -> ScheduledStream:
-        return self
-
-    def __anext__(self) -> Awaitable[bytes]:
-        return self._next()
-
-    def release(self) -> None:
-        """The initial state is complete: the end mark, or the end of the last page, has come.
-
-        It may be called more than once, and in answers that carry no initial state.
-        """
-        if self._slot is not None:
-            self._slot.release()
+        return f"<ListSlot {'held' if self._held else 'released'}>"
 
 
 def _reads_initial_list(request: AnyRequest) -> bool:
-    """Whether the answer carries an initial state, or a page of one."""
+    """Return True if the response carries an initial list, or a page of one."""
     if isinstance(request, WatchRequest):
         return request.initial
     return isinstance(request, ListRequest) and not request.freshness_check
 
 
 def _starts_initial_list(request: AnyRequest) -> bool:
-    """Whether it is the first of those that read a state."""
+    """Return True if the request is the first one of an initial list."""
     if isinstance(request, WatchRequest):
         return request.initial
     return isinstance(request, ListRequest) and not request.continue_token

@@ -2,8 +2,8 @@
 
 credentials     the kinds of credentials, as values
 authenticator   the credentials of a request, and their refresh after a 401
-token_refresh   tokens that expire: one refresh for all waiting requests
-token_file      a token in a file that rotates
+token_refresh   credentials that expire: one refresh for all waiting requests
+token_file      a token in a file that is replaced from time to time
 exec_plugin     credential plugins (client.authentication.k8s.io)
 tls             client certificates and trusted CAs, read again when their files change
 impersonation   the Impersonate headers

@@ -1,10 +1,10 @@
-"""``Authenticator``: with what a request goes out, and with what it goes out again when that failed.
+"""``Authenticator``: the credentials of each request, and new ones after a rejection.
 
-A server that answers 401 has stopped to know a token, or a certificate, before its time: it was
-revoked, or the server's keys were changed. Whoever yields credentials is then asked for others,
-once an outage, and the request is sent once more. A handshake that fails has the certificates
-looked at again. All of this takes bounded time: a file system that hangs must not leave an
-informer waiting for ever.
+A server answers 401 when it no longer accepts a token or certificate, for example because the token
+was revoked or the server's keys were changed. The source of the credentials is then called once per
+outage, whatever the age of the credentials, and the request is sent a second time. After a failed
+TLS handshake the certificates are read again. Each of these steps has a time limit, because a hung
+file system must not keep an informer waiting for ever.
 """
 
 from __future__ import annotations
@@ -21,29 +21,30 @@ from aioinformer.errors import RequestTimedOut
 __all__ = ["Authenticator", "RequestCredentials"]
 
 REFRESH_COOLDOWN = 30.0
-"""Seconds after a renewal was forced in which 401 doesn't force another one, unless a request has
-worked meanwhile: a server that refuses everything must not have a plugin run for every request."""
+"""Seconds after a refresh for a 401 in which another 401 causes no refresh, unless a request has
+succeeded in between. A server that answers 401 to everything must not cause one run of an exec
+plugin per request."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestCredentials:
-    """With what a request goes out."""
+    """The credentials of one request."""
 
     header: str = field(repr=False)
     """The ``Authorization`` header; empty for none."""
     tls: ssl.SSLContext | None
-    """The context for its connection; ``None`` for plain HTTP."""
+    """The TLS context of the connection; ``None`` for plain HTTP."""
 
 
 class Authenticator:
-    """Who asks, now and after a failure."""
+    """The current credentials, with their refresh after a rejection."""
 
     def __init__(self, credentials: Credentials, *, timeout: float) -> None:
-        """Make one.
+        """Create the authenticator.
 
         Args:
-            credentials: where it comes from.
-            timeout: the seconds that a request waits for it at most.
+            credentials: the source of headers and TLS contexts.
+            timeout: the maximum seconds that a request waits for its credentials.
         """
         self._credentials = credentials
         self._timeout = timeout
@@ -51,35 +52,36 @@ class Authenticator:
         self._lock = asyncio.Lock()
 
     async def current_credentials(self) -> RequestCredentials:
-        """What a request goes out with.
+        """Return the credentials for a request that is sent now.
 
         Raises:
-            FetchError: credentials can't be renewed, or took too long (phase ``credentials``).
+            FetchError: the credentials can't be refreshed, or not within the time limit (phase
+                ``credentials``).
         """
         async with self._enforce_timeout():
             return await self._request_credentials()
 
     async def refresh_after_401(self, refused: RequestCredentials) -> RequestCredentials | None:
-        """What to send a request with once more that was answered 401; ``None`` for nothing.
+        """Return new credentials after a 401, or ``None`` if there are none.
 
         Raises:
             FetchError: as for ``current_credentials``.
         """
         async with self._enforce_timeout(), self._lock:
             current = await self._request_credentials()
-            if current != refused:  # renewed by somebody else meanwhile
+            if current != refused:  # another request has caused a refresh meanwhile
                 return current
             now = asyncio.get_running_loop().time()
             if now < self._refresh_allowed_at:
                 return None
             self._refresh_allowed_at = now + REFRESH_COOLDOWN
-            other = await self._request_credentials(refused=refused)
-            return other if other != refused else None
+            refreshed = await self._request_credentials(refused=refused)
+            return refreshed if refreshed != refused else None
 
     async def refresh_after_tls_failure(
         self, failed: RequestCredentials
     ) -> RequestCredentials | None:
-        """What to send a request with once more whose handshake failed; ``None`` for nothing.
+        """Return new credentials after a failed TLS handshake, or ``None`` if there are none.
 
         Raises:
             FetchError: as for ``current_credentials``.
@@ -92,25 +94,24 @@ class Authenticator:
         return RequestCredentials(failed.header, context) if context is not failed.tls else None
 
     def record_success(self) -> None:
-        """A request was answered with something other than 401: what outage there was is over."""
+        """Allow the next refresh, because a response other than 401 has ended the outage."""
         self._refresh_allowed_at = 0.0
 
     async def aclose(self) -> None:
-        """End what keeps the credentials fresh."""
+        """End the background refresh of the credentials."""
         await self._credentials.aclose()
 
     async def _request_credentials(
         self, *, refused: RequestCredentials | None = None
     ) -> RequestCredentials:
         authorization, tls = self._credentials.authorization, self._credentials.tls
-        # In this order: the certificate may come from the run of a plugin that the header needed.
+        # The header first: an exec plugin that yields it may yield the certificate as well.
         header = await authorization.header(refused=refused.header if refused else None)
         if tls is None:
             return RequestCredentials(header, None)
-        # A client certificate that has expired is answered with 401, not with an alert.
-        return RequestCredentials(
-            header, await tls.context(failed=refused.tls if refused else None)
-        )
+        # The server answers 401 to an expired client certificate, not with a TLS alert.
+        context = await tls.context(failed=refused.tls if refused else None)
+        return RequestCredentials(header, context)
 
     @asynccontextmanager
     async def _enforce_timeout(self) -> AsyncGenerator[None]:
@@ -118,9 +119,10 @@ class Authenticator:
             async with asyncio.timeout(self._timeout):
                 yield
         except TimeoutError as error:
-            said = f"{self._credentials.server}: the credentials were not renewed in "
-            said += f"{self._timeout:g} s"
-            raise RequestTimedOut(said, phase="credentials") from error
+            text = f"the credentials were not refreshed in {self._timeout:g} s"
+            raise RequestTimedOut(
+                f"{self._credentials.server}: {text}", phase="credentials"
+            ) from error
 
     def __repr__(self) -> str:
         return f"<Authenticator to {self._credentials.server}>"

@@ -1,10 +1,9 @@
-"""Where the API server is, and how to be known there: ``Credentials``, and where they come from.
+"""``Credentials`` of one API server, and the protocols of their sources.
 
-A source finds credentials once, when a client is entered; an ``Authorization`` and a ``Tls`` are
-asked before every request, since tokens and certificates rotate. Here are the forms of them that
-never change, and ``ExplicitServer``, what a program says itself. ``renewals`` and
-``certificates`` have the forms that do; files are ``kubeconfig``'s work. Nothing here shows a
-secret in its repr.
+A ``CredentialSource`` finds the credentials once, when a client is entered. ``Authorization`` and
+``Tls`` are called before every request, since tokens and certificates rotate. This module contains
+the forms that never change, and ``ExplicitServer``, the source for a server that the program
+names. No repr of this module shows a secret.
 """
 
 from __future__ import annotations
@@ -34,122 +33,124 @@ __all__ = [
 
 
 class Authorization(Protocol):
-    """Says who is asking."""
+    """The source of the ``Authorization`` header."""
 
     async def header(self, *, refused: str | None = None) -> str:
-        """The value of the ``Authorization`` header for a request now; empty for none.
+        """Return the ``Authorization`` header for a request that is sent now; empty for none.
 
         Args:
-            refused: the value that the server has just answered 401 to. The source is asked for
-                another one, whatever its age; the same again means that there is none.
+            refused: the header that the server has just rejected with 401. The header is then
+                refreshed whatever its age; the same header as a result means that there is no
+                other one.
 
         Raises:
-            FetchError: it can't be renewed now (phase ``credentials``).
+            FetchError: the header can't be refreshed now (phase ``credentials``).
         """
         ...
 
     async def aclose(self) -> None:
-        """End what renews it."""
+        """End the background refresh."""
         ...
 
 
 class Tls(Protocol):
-    """Says which certificates are trusted, and which one is shown."""
+    """The source of TLS contexts, which hold the trusted certificates and the client's."""
 
     async def context(self, *, failed: ssl.SSLContext | None = None) -> ssl.SSLContext:
-        """The context for a new connection now.
+        """Return the context for a connection that is opened now.
 
         Args:
-            failed: the one with which a handshake has just failed. Whatever it was made of is
-                looked at again; the same context again means that nothing has changed.
+            failed: the context whose handshake has just failed. The certificates are then read
+                again; the same context as a result means that they haven't changed.
 
         Raises:
-            ConfigurationError: there is none yet, and none can be made.
+            ConfigurationError: there is no context yet, and none can be created.
         """
         ...
 
     async def aclose(self) -> None:
-        """End what renews it."""
+        """End the background refresh."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """All that is needed to speak with one API server."""
+    """The address of one API server, and the credentials for its requests."""
 
     server: URL
-    """Where it is; may have a path, behind which a proxy serves the API."""
+    """The URL of the server; may have a path under which a proxy serves the API."""
     authorization: Authorization = field(repr=False)
     tls: Tls | None = field(default=None, repr=False)
-    """Which certificates are trusted, and which is shown; ``None`` for plain HTTP."""
+    """The source of TLS contexts; ``None`` for plain HTTP."""
     tls_server_name: str | None = None
-    """The name to check the server's certificate for, if it is not the host's."""
+    """The name that the server's certificate must have, if this is not the host name."""
     proxy: URL | None = None
-    """An HTTP proxy, without user and password."""
+    """The URL of an HTTP proxy, without user and password."""
     proxy_authorization: str = field(default="", repr=False)
-    """The ``Proxy-Authorization`` header; empty for none. Kept out of the URL, since aiohttp
-    shows that in the repr of its exceptions."""
+    """The ``Proxy-Authorization`` header; empty for none. The URL doesn't contain the password,
+    because aiohttp shows the URL in the repr of its exceptions."""
     namespace: str = ""
-    """The namespace that goes with them: a kubeconfig context's, or the pod's own."""
+    """The namespace of the kubeconfig context or of the pod; empty if there is none."""
     origin: str = ""
-    """Which file and context they are from, for messages; empty if the program gave them."""
+    """The file and context of the credentials, for messages; empty if the program gave them."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """More headers that go with them: whom a kubeconfig's user acts as."""
+    """Further headers of every request: the impersonation headers of a kubeconfig's user."""
 
     @property
     def description(self) -> str:
-        """The server, and which file and context named it, for messages."""
-        server = str(self.server.with_query(None)).rstrip("/")  # some put a token there
+        """The server's URL with the file and context that name it, for messages."""
+        server = str(self.server.with_query(None)).rstrip("/")  # the query may hold a token
         return f"{server} ({self.origin})" if self.origin else server
 
     async def aclose(self) -> None:
-        """End what keeps them fresh."""
+        """End the background refresh."""
         await self.authorization.aclose()
         if self.tls is not None:
             await self.tls.aclose()
 
 
 class CredentialSource(Protocol):
-    """Finds credentials."""
+    """A finder of credentials, for ``Client.of``."""
 
     async def load(self) -> Credentials:
-        """Find them, without blocking the loop.
+        """Find the credentials without blocking the loop.
 
         Raises:
-            ConfigurationError: there are none, or they can't be used. Says what was tried.
+            ConfigurationError: there are no credentials, or they can't be used. The message says
+                where they were looked for.
         """
         ...
 
 
-# -- what never changes ------------------------------------------------------------------------
+# -- fixed credentials --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class FixedAuthorization:
-    """The same header for ever; empty for none."""
+    """A header that never changes; empty for none."""
 
     value: str = field(default="", repr=False)
 
     async def header(self, *, refused: str | None = None) -> str:
-        """The header, refused or not."""
+        """Return the header."""
         return self.value
 
     async def aclose(self) -> None:
-        """Nothing renews it."""
+        """Do nothing: there is no background refresh."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedTls:
-    """The same context for ever."""
+    """A TLS context that never changes."""
 
     value: ssl.SSLContext
 
     async def context(self, *, failed: ssl.SSLContext | None = None) -> ssl.SSLContext:
-        """The context, failed or not."""
+        """Return the context."""
         return self.value
 
     async def aclose(self) -> None:
-        """Nothing renews it."""
+        """Do nothing: there is no background refresh."""
 
 
 # -- an explicit server ------------------------------------------------------------------------
@@ -157,15 +158,16 @@ class FixedTls:
 
 @dataclass(frozen=True, slots=True)
 class ExplicitServer:
-    """What the program said itself.
+    """A server and credentials that the program names.
 
     Args:
         server: the URL of the API server.
-        token: a bearer token.
-        tls: trusted certificates and one's own; the system's trusted ones by default.
+        token: a bearer token; empty for none.
+        tls: the trusted certificates and the client certificate. By default the system's trusted
+            certificates are used, and no client certificate.
 
     Raises:
-        ValueError: the token has a space or a control character in it.
+        ValueError: the token contains a space or a control character.
     """
 
     server: URL
@@ -175,11 +177,11 @@ class ExplicitServer:
     def __post_init__(self) -> None:
         if " " in self.token or not self.token.isprintable():
             raise ValueError(
-                "a token is one word; the one given has a space or a control character in it"
+                "a token is one word; the given token contains a space or a control character"
             )
 
     async def load(self) -> Credentials:
-        """Nothing to find; the system's certificates are read in a thread."""
+        """Return the credentials. The system's certificates are read in a thread."""
         tls = self.tls
         if self.server.scheme == "https" and tls is None:
             tls = await run_in_thread(create_ssl_context)
@@ -188,40 +190,42 @@ class ExplicitServer:
 
 
 def parse_server_url(text: str) -> URL:
-    """The URL of an API server.
+    """Parse the URL of an API server.
 
     Raises:
-        ConfigurationError: not the URL of an HTTP server, or one with a password in it.
+        ConfigurationError: the text is not the URL of an HTTP server, or contains a password.
     """
     try:
         url = URL(text.rstrip("/"))
     except ValueError as error:
-        if "port" in str(error).lower():  # "Port out of range 0-65535", or no number at all
-            said = f"the port of {_displayable_url(text, URL())} is no number from 1 to 65535"
-            raise ConfigurationError(said) from None  # the cause may quote what is a secret
+        if "port" in str(error).lower():  # "Port out of range 0-65535", or not a number
+            shown = _displayable_url(text, URL())
+            message = f"the port of {shown} is not a number from 1 to 65535"
+            raise ConfigurationError(message) from None  # the cause may quote a secret
         url = URL()
     if url.scheme not in ("http", "https") or not url.host:
-        said = f"a server is a URL such as https://10.0.0.1:6443, not {_displayable_url(text, url)}"
-        raise ConfigurationError(said)
+        shown = _displayable_url(text, url)
+        raise ConfigurationError(f"a server is a URL such as https://10.0.0.1:6443, not {shown}")
     if url.user is not None or url.password is not None:
-        raise ConfigurationError(f"the URL of server {url.host} has a user or password in it")
+        raise ConfigurationError(f"the URL of server {url.host} contains a user or password")
     return url
 
 
 def _displayable_url(text: str, url: URL) -> str:
-    """What was given for a URL, as far as it may be shown: its host alone, if there is more in
-    it. A user comes before an ``@``, and some put a token into the query.
+    """Return the text of a URL for a message, or only its host if the text may contain a secret.
+
+    A user and password come before an ``@``, and some programs put a token into the query.
     """
     if "@" not in text and "?" not in text:
         return repr(text)
-    return f"what was given for {url.host}" if url.host else "what was given"
+    return f"the given URL of {url.host}" if url.host else "the given text"
 
 
 def parse_proxy_url(text: str) -> tuple[URL, str]:
-    """The URL of a proxy without user and password, and the header that carries those.
+    """Parse the URL of a proxy into a URL without user and password, and a header with them.
 
     Raises:
-        ConfigurationError: not the URL of an HTTP proxy.
+        ConfigurationError: the text is not the URL of an HTTP proxy.
     """
     try:
         url = URL(text)
@@ -236,20 +240,20 @@ def parse_proxy_url(text: str) -> tuple[URL, str]:
 
 
 def create_ssl_context(authority: bytes | None = None) -> ssl.SSLContext:
-    """A TLS context that trusts the certificates in ``authority`` (PEM), or the system's.
+    """Return a TLS context that trusts the certificates in ``authority`` (PEM), or the system's.
 
-    The latter are read from files: call it in a thread.
+    The system's certificates are read from files, so call this function in a thread.
 
     Raises:
-        ssl.SSLError: there is no certificate in ``authority``.
+        ssl.SSLError: ``authority`` contains no certificate.
     """
-    # What isn't ASCII in a PEM file is a comment. And ssl takes an empty text for none, which
-    # would trust the system's certificates instead of nobody's.
+    # Non-ASCII text in a PEM file is a comment. ``ssl`` treats an empty text like no text, and
+    # would trust the system's certificates instead of none.
     trusted = None if authority is None else authority.decode("ascii", "ignore") or "\n"
     context = ssl.create_default_context(cadata=trusted)
     if authority is not None:
-        # Python 3.13 asks more of a certificate than Go does, for whose checks clusters make
-        # theirs: many lack the key identifiers that this flag insists on.
+        # Python 3.13 is stricter than Go, for whose checks clusters create their certificates: many
+        # lack the key identifiers that this flag requires.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    context.set_alpn_protocols(["http/1.1"])  # all that aiohttp speaks
+    context.set_alpn_protocols(["http/1.1"])  # aiohttp has no HTTP/2
     return context

@@ -1,9 +1,9 @@
-"""Who a kubeconfig's user acts as: ``as``, ``as-uid``, ``as-groups`` and ``as-user-extra``.
+"""Impersonation headers: ``as``, ``as-uid``, ``as-groups`` and ``as-user-extra`` of a kubeconfig.
 
-The API server lets whoever may impersonate ask in the name of somebody else, told in headers.
-kubernetes_asyncio doesn't read these keys: a program that asked as itself would see, or be
-refused, other things than kubectl with the same file. Which headers those are, and how the name
-of an extra is spelt in one, follows client-go (``transport/round_trippers.go``).
+A user with the permission to impersonate may send requests in the name of another user, whom the
+headers name. kubernetes_asyncio doesn't read these keys. Without them, a program would see, or be
+denied, other objects than kubectl with the same file. The names of the headers and the spelling of
+an extra's key follow client-go (``transport/round_trippers.go``).
 """
 
 from __future__ import annotations
@@ -19,31 +19,34 @@ __all__ = ["has_impersonation_headers", "impersonation_headers"]
 PREFIX = "Impersonate-"
 
 HEADER_NAME_BYTES = frozenset(f"{string.ascii_letters}{string.digits}!#$&'*+-.^_`|~".encode())
-"""What the name of a header may have in it (RFC 7230), but for the ``%`` that marks the rest."""
+"""The bytes that a header name may contain (RFC 7230), except ``%``, which escapes all others."""
 
 
 def impersonation_headers(user: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The headers for what a user of a kubeconfig says; one name may come more than once.
+    """Return the headers for a user of a kubeconfig. A name may occur several times.
 
     Raises:
-        ConfigurationError: groups, a uid or extras for nobody, or what can't be a header. Doesn't
-            quote it.
+        ConfigurationError: groups, a uid or extras are given without a user, or a value can't be
+            sent in a header. The message doesn't quote the value.
     """
     try:
         found = tuple(_iter_headers(user))
     except (AttributeError, TypeError, ValueError):
         found = None
     if found is None:
-        said = "as, as-uid, as-groups or as-user-extra are not what they should be: texts, a list "
-        raise ConfigurationError(f"{said}of texts, and lists of texts by name")
+        raise ConfigurationError(
+            "as and as-uid must be strings, as-groups a list of strings, and as-user-extra a "
+            "mapping to lists of strings"
+        )
     if found and not user.get("as"):
-        said = "its user impersonates groups, a uid or extras, and no user: it needs `as:`, too"
-        raise ConfigurationError(said)
+        raise ConfigurationError(
+            "its user impersonates groups, a uid or extras, but no user: set `as:` as well"
+        )
     return found
 
 
 def has_impersonation_headers(headers: Mapping[str, str]) -> bool:
-    """Whether a program's own headers say whom it acts as; then a kubeconfig's don't count."""
+    """Return True if the program's own headers impersonate, which overrides the kubeconfig."""
     return any(name.lower().startswith(PREFIX.lower()) for name in headers)
 
 
@@ -74,7 +77,7 @@ def _check_text(value: object) -> str:
 
 
 def _escape_key(key: str) -> str:
-    """The name of an extra, such as ``example.com/team``, as a part of a header's."""
+    """Escape the key of an extra, such as ``example.com/team``, for the name of a header."""
     return "".join(
         chr(byte) if byte in HEADER_NAME_BYTES else f"%{byte:02X}" for byte in key.encode()
     )

@@ -1,11 +1,11 @@
-"""``run_in_thread``: work that may block, in a thread that nobody has to wait for.
+"""``run_in_thread``: blocking work in a daemon thread for which no pool and no exit has to wait.
 
-Credentials lie in files, and a file system may hang: NFS without its server, a FIFO without a
-writer. No thread can be stopped that waits for one. Those of asyncio's and anyio's pools are
-joined when the loop or the interpreter ends, so that a program which gave up long ago could not
-exit; and they are few, and may all be endpoints of a web service that waits for the very cache
-which needs one of them to be filled. So each piece of work gets a daemon thread of its own, some
-tens of microseconds each.
+Credentials are stored in files, and a file system may hang: NFS without its server, a FIFO without
+a writer. A thread that hangs can't be stopped. The threads of asyncio's and anyio's pools are
+joined when the loop or the interpreter ends, so a program that has given up could not exit. Also,
+these pools are small: all their threads may run endpoints of a web service that wait for the very
+cache whose credentials are being read. Therefore each call gets a daemon thread of its own, at a
+cost of some tens of microseconds.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ T = TypeVar("T")
 
 
 async def run_in_thread(function: Callable[[], T]) -> T:
-    """What ``function`` returns or raises, run in a thread.
+    """Call ``function`` in a thread and return its result or raise its exception.
 
-    A cancellation leaves it behind: it runs on, and what comes of it is dropped.
+    After a cancellation the thread continues, and its result is discarded.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
-    def settle(returned: Callable[[asyncio.Future[T]], None]) -> None:
-        if not done.done():  # else it was left behind
-            returned(done)
+    def set_outcome(outcome: Callable[[asyncio.Future[T]], None]) -> None:
+        if not done.done():  # done already if the waiting task was cancelled
+            outcome(done)
 
     def run() -> None:
-        returned = _capture_outcome(function)
+        outcome = _capture_outcome(function)
         with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle, returned)
+            loop.call_soon_threadsafe(set_outcome, outcome)
 
     context = copy_context()
     Thread(target=context.run, args=(run,), name="aioinformer: off the loop", daemon=True).start()
@@ -45,10 +45,10 @@ async def run_in_thread(function: Callable[[], T]) -> T:
 
 
 def _capture_outcome(function: Callable[[], T]) -> Callable[[asyncio.Future[T]], None]:
-    """Run it; what gives its end to a future."""
+    """Call ``function`` and return a function that sets its result or exception on a future."""
     try:
         result = function()
-    except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
+    except BaseException as error:  # noqa: BLE001 - raised by the task that awaits the future
         failure = error
         return lambda done: done.set_exception(failure)
     return lambda done: done.set_result(result)

@@ -1,10 +1,11 @@
-"""Keeps what a request's headers carried out of what is told of its answer.
+"""Removal of secrets from texts and exceptions.
 
-A debugging proxy, or an echo server at the wrong address, sends headers back in its error page,
-and that page becomes the message of an exception. Which header of a program's is secret nobody
-can know (``X-Api-Key``, a cookie, ``Impersonate-User``), so all are hidden, but for the few that
-say nothing of who asks. What an exec plugin writes may hold secrets that nobody has told us:
-there, what looks like one is hidden.
+A debugging proxy, or an echo server at the wrong address, sends the headers of a request back in
+its error page, and this page becomes the message of an exception. The library can't know which of
+the program's headers are secret (``X-Api-Key``, a cookie, ``Impersonate-User``). So a ``Redactor``
+hides all of them except a few that identify nobody. The diagnostics of an exec plugin may contain
+secrets that were never given to this library; ``redact_diagnostics`` hides the words that look like
+secrets.
 """
 
 from __future__ import annotations
@@ -27,32 +28,33 @@ PUBLIC_HEADERS = frozenset({"accept", "accept-encoding", "user-agent", "host"})
 """Headers that may be shown."""
 
 SCHEME_HEADERS = frozenset({"authorization", "proxy-authorization"})
-"""Headers that begin with a word that is no secret: ``Bearer``."""
+"""Headers whose first word is not secret, such as ``Bearer``."""
 
 WHOLE_WORD_LENGTH = 5
-"""Characters up to which a secret is hidden only where it stands as a word: hiding each ``1`` for
-the sake of ``X-Debug: 1`` would leave no message readable."""
+"""Maximum length of secrets that are hidden only as a separate word. To hide each ``1`` because of
+``X-Debug: 1`` would make every message unreadable."""
 
 PROTECTED_REASONS = frozenset({"Expired", "Gone", "Timeout"})
-"""Reasons that decide what the next request is: never hidden."""
+"""Reasons that are never hidden, because the reflector chooses its next request by them."""
 
 TRUNCATION_MARK = "..."
-"""How a text ends that ``one_line`` has cut off, perhaps in the middle of a secret."""
+"""The end of a text that ``one_line`` has cut off, perhaps in the middle of a secret."""
 
 TEXT_ATTRIBUTES = ("message", "line", "hdr", "advice", "target")
-"""Where exceptions keep texts beside their arguments: ours, and those of aiohttp's parser."""
+"""Attributes with texts of this library's exceptions, and of those of aiohttp's parser."""
 
 MAX_DEPTH = 16
-"""How deep details are searched; what lies deeper is dropped. Real ones are three deep."""
+"""Maximum depth of details. Deeper values are dropped; real details have three levels."""
 
 
 def strip_quoted_response(error: BaseException) -> None:
-    """Cut what aiohttp's exceptions quote of an answer, in all that ``redact_error`` came from.
+    """Remove what aiohttp's exceptions quote of a response, from ``error`` and from its causes.
 
-    An answer may repeat what was written, such as a Secret. Of their texts the beginning stays.
+    A response may repeat the body of a write, such as a Secret. The beginning of each text, which
+    quotes nothing, is kept.
     """
     for each in _exception_chain(error):
-        if isinstance(each, OSError):  # what the system says, which has not read the answer
+        if isinstance(each, OSError):  # the text of the system, which has not read the response
             continue
         each.args = tuple(_strip_quote(argument) for argument in each.args)
         for name in TEXT_ATTRIBUTES:
@@ -67,50 +69,49 @@ def _strip_quote(argument: object) -> object:
 
 
 _QUOTE_START = re.compile("""[:'"\\n{]""")
-"""Where a text may begin to quote."""
+"""The characters at which a text may begin to quote."""
 
 
 class Redactor:
-    """Hides the values of some headers, in the spellings that answers have."""
+    """A filter that hides the values of headers, in each spelling that a response may contain."""
 
     def __init__(self, headers: Iterable[tuple[str, str]]) -> None:
-        """Make a mask.
+        """Create the redactor.
 
         Args:
-            headers: those sent, by name and value.
+            headers: the headers of the request, by name and value.
         """
         secrets = {secret for name, value in headers for secret in _header_secrets(name, value)}
         found = {spelling for secret in secrets for spelling in _iter_spellings(secret)}
-        # The longest first: one may be a part of another.
+        # The longest first, because one spelling may be a part of another.
         self._spellings = sorted(found, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(_spelling_pattern, self._spellings)) or r"(?!)")
 
     def redact_complete(self, text: str) -> str:
-        """``redact_complete`` without them."""
+        """Return a complete text without the secrets."""
         return self._pattern.sub(REDACTED, text)
 
     def redact_prefix(self, text: str) -> str:
-        """The same for a text that was broken off, perhaps in the middle of one."""
-        masked = self.redact_complete(text).rstrip("\ufffd")  # half a character
-        longest = min(len(masked), len(self._spellings[0]) if self._spellings else 0)
+        """Return a text without the secrets that was cut off, perhaps in the middle of a secret."""
+        redacted = self.redact_complete(text).rstrip("\ufffd")  # the rest of a cut character
+        longest = min(len(redacted), len(self._spellings[0]) if self._spellings else 0)
         for size in range(longest, 0, -1):
-            if any(each.startswith(masked[-size:]) for each in self._spellings):
-                return masked[:-size]
-        return masked
+            if any(each.startswith(redacted[-size:]) for each in self._spellings):
+                return redacted[:-size]
+        return redacted
 
     def redact(self, text: str) -> str:
-        """The same for a text that may have been cut off and shows that with ``TRUNCATION_MARK``."""
+        """Return a text without the secrets; it was cut if it ends with ``TRUNCATION_MARK``."""
         head = text.removesuffix(TRUNCATION_MARK)
-        return (
-            self.redact_complete(text)
-            if head == text
-            else f"{self.redact_prefix(head)}{TRUNCATION_MARK}"
-        )
+        if head == text:
+            return self.redact_complete(text)
+        return f"{self.redact_prefix(head)}{TRUNCATION_MARK}"
 
     def redact_error(self, error: BaseException) -> None:
-        """Hide them in an exception and in all that it came from, in place.
+        """Hide the secrets in an exception and in its causes, in place.
 
-        What its traceback shows, that is, and its repr: arguments, texts, the server's Status.
+        The arguments, the text attributes and the server's Status are redacted, which are what a
+        traceback and a repr show.
         """
         for each in _exception_chain(error):
             each.args = tuple(self._redact_argument(argument) for argument in each.args)
@@ -121,12 +122,15 @@ class Redactor:
                 each.status = self.redact_status(each.status)
 
     def _redact_argument(self, argument: object) -> object:
-        if isinstance(argument, bytes):  # a UnicodeDecodeError has all that was to be read
+        if isinstance(argument, bytes):  # a UnicodeDecodeError holds all of its input
             return self.redact_complete(argument.decode("latin-1")).encode("latin-1", "replace")
         return self.redact(argument) if isinstance(argument, str) else argument
 
     def redact_status(self, status: Status) -> Status:
-        """``redact_status`` without them. What decides the next request stays: code, wait, token."""
+        """Return ``status`` without the secrets.
+
+        The fields by which the reflector chooses its next request stay: code, wait and token.
+        """
         return replace(
             status,
             reason=status.reason
@@ -159,7 +163,7 @@ class Redactor:
 
 
 def _header_secrets(name: str, value: str) -> Iterator[str]:
-    """What is secret in a header."""
+    """Yield the secret parts of a header."""
     name, value = name.lower(), value.strip()
     if name in PUBLIC_HEADERS or not value:
         return
@@ -168,12 +172,12 @@ def _header_secrets(name: str, value: str) -> Iterator[str]:
     else:
         yield value
     word = value.rpartition(" ")[2]
-    if len(word) > WHOLE_WORD_LENGTH:  # "Token abcdef" may come back without its scheme
+    if len(word) > WHOLE_WORD_LENGTH:  # "Token abcdef" may be repeated without its scheme
         yield word
 
 
 def _exception_chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception, what it came from, and what that came from."""
+    """Yield an exception, its cause or context, the cause of the cause, and so on."""
     seen = set[int]()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -182,8 +186,8 @@ def _exception_chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _iter_spellings(secret: str) -> Iterator[str]:
-    """A secret as it is, and as JSON (Python's and Go's), HTML and URLs write it."""
-    yield " ".join(secret.split())  # as it is in a text that was put on one line
+    """Yield a secret as it is, and as JSON (Python's and Go's), HTML and URLs spell it."""
+    yield " ".join(secret.split())  # the spelling in a text that was put on one line
     quoted = json.dumps(secret)[1:-1]
     plain = json.dumps(secret, ensure_ascii=False)[1:-1]
     yield from (secret, quoted, plain, html.escape(secret), quote(secret, safe=""))
@@ -197,17 +201,17 @@ def _spelling_pattern(spelling: str) -> str:
     return escaped if len(spelling) > WHOLE_WORD_LENGTH else rf"(?<!\w){escaped}(?!\w)"
 
 
-# -- what only looks secret --------------------------------------------------------------------
+# -- words that look like secrets ---------------------------------------------------------------
 
 MAX_DIAGNOSTIC_LENGTH = 200
-"""Characters shown of a program's diagnostics."""
+"""Characters shown of a plugin's diagnostics."""
 
 MAX_SCANNED_LENGTH = 400
-"""Characters looked at for that: looking takes time with their square."""
+"""Characters that are searched for secrets, because the search takes quadratic time."""
 
-_STATE_WORDS = r"""(?: not | no | now | already | expired | invalid | incorrect | wrong | missing | empty
-    | required | refused | rejected | revoked | unknown | malformed | unset ) \b"""
-"""What may be said of a secret without telling it: ``the token is expired``."""
+_STATE_WORDS = r"""(?: not | no | now | already | expired | invalid | incorrect | wrong | missing
+    | empty | required | refused | rejected | revoked | unknown | malformed | unset ) \b"""
+"""Words after the name of a secret that are not the secret: ``the token is expired``."""
 
 _NAMED_SECRET = re.compile(
     rf"""(?ix) ( (?: secret | token | passw\w* | pwd | \w*key | bearer | basic | credential\w* )
@@ -216,18 +220,18 @@ _NAMED_SECRET = re.compile(
           | \s+ (?! (?: is | was | has | not | file | expired | from | for ) \b ) ) )
     [^\s,;]+"""
 )
-"""What follows the name of a secret: ``token=...``, ``password is ...``, ``Bearer ...``."""
+"""The name of a secret and the secret: ``token=...``, ``password is ...``, ``Bearer ...``."""
 
 _OPAQUE_TOKEN = re.compile(r"(?=[^\s/:.]*\d)(?=[^\s/:.]*[a-zA-Z])[\w+/=~-]{16,}(?:\.[\w+/=~-]+)*")
-"""A long word of letters and digits, such as a token: the parts of a path or a host are shorter,
-or come after a dot, slash or colon."""
+"""A long word of letters and digits, such as a token. The parts of a path or a host are shorter, or
+follow a dot, slash or colon."""
 
 
 def redact_diagnostics(text: str) -> str:
-    """One short line of ``redact_complete``, without what looks like a secret."""
+    """Return one short line of diagnostics without the words that look like secrets."""
     printable = "".join(char if char.isprintable() else " " for char in text)
     line = " ".join(printable.split())
-    if len(line) > MAX_SCANNED_LENGTH:  # whole words: half a secret would not look like one
+    if len(line) > MAX_SCANNED_LENGTH:  # whole words, because a cut secret would not look like one
         line = line[:MAX_SCANNED_LENGTH].rpartition(" ")[0]
     line = _OPAQUE_TOKEN.sub(REDACTED, _NAMED_SECRET.sub(rf"\1{REDACTED}", line))
     return line if len(line) <= MAX_DIAGNOSTIC_LENGTH else f"{line[:MAX_DIAGNOSTIC_LENGTH]}…"

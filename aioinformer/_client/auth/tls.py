@@ -1,14 +1,13 @@
-"""``RotatingTls``: TLS contexts made of certificates that somebody else rewrites.
+"""``RotatingTls``: TLS contexts of certificates that are replaced from time to time.
 
-Authorities and client certificates are renewed in their files, in a kubeconfig, or by an exec
-plugin. What they are is read again at most once a minute, in a thread and beside the requests,
-which go on with the context that there is; and at once when a handshake fails. Other content
-makes another context, which new connections use; what becomes of the old ones is ``transport``'s
-to decide.
+Authorities and client certificates are replaced in their files, in a kubeconfig, or by an exec
+plugin. They are read again at most once a minute, in a thread and in the background, while requests
+use the existing context; and at once after a failed handshake. Changed certificates result in a new
+context, which new connections use. The transport decides about the existing connections.
 
-``ssl`` takes a client certificate from a file only, and no key may be left on a disk: it gets a
-file that lies in memory, or, where the system has none, one in a folder that nobody else can read
-and that goes at once.
+``ssl`` loads a client certificate only from a file, and a key must not stay on a disk. So the
+certificate is written to a file in memory, or, on systems without such files, to a file in a
+directory that only this user can read and that is deleted at once.
 """
 
 from __future__ import annotations
@@ -40,37 +39,39 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 REREAD_INTERVAL = 60.0
-"""Seconds between two looks at the certificates: they are renewed hours before they expire."""
+"""Seconds between two reads of the certificates, which are replaced hours before they expire."""
 
 RETRY_INTERVAL = 10.0
-"""The same when they could not be used: one file of two may have been written already."""
+"""Seconds before the next read if the certificates could not be used: of two files, only one may
+have been replaced yet."""
 
 PEM_HINT = (
-    "authority, client certificate and key must each be whole, in PEM (-----BEGIN ...), and the "
-    "key that of the certificate: get a fresh kubeconfig, or look at the files that it names"
+    "authority, client certificate and key must each be complete PEM (-----BEGIN ...), and the key "
+    "must belong to the certificate: get a fresh kubeconfig, or check the files that it names"
 )
-"""What to do when OpenSSL doesn't accept them; which one it was it doesn't say."""
+"""Hint if OpenSSL doesn't accept the certificates. OpenSSL doesn't say which of them."""
 
 FD_DIRECTORY = Path("/proc/self/fd")
-"""Where Linux shows files that have no name."""
+"""The directory in which Linux shows open files without a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class TlsMaterial:
-    """What a context is made of."""
+    """The certificates from which a TLS context is created."""
 
     authority: bytes | None = None
-    """The trusted certificates, in PEM; the system's if there are none."""
+    """The trusted certificates, in PEM; ``None`` for the system's."""
     pair: CertificatePair | None = None
-    """The client's certificate and key, if it has them."""
+    """The client's certificate and key; ``None`` for none."""
     verify: bool = True
-    """Whether the server's certificate is checked."""
+    """True if the server's certificate is checked."""
 
     def make_context(self) -> ssl.SSLContext:
-        """A context of it. Blocks.
+        """Create a TLS context. This method blocks.
 
         Raises:
-            OSError: something is no certificate, or no key, or one doesn't fit the other.
+            OSError: a certificate or key is not valid PEM, or the key doesn't belong to the
+                certificate.
             ValueError: the key is encrypted.
         """
         context = create_ssl_context(self.authority)
@@ -84,7 +85,7 @@ class TlsMaterial:
 
 
 class RotatingTls:
-    """A context that is made anew when what it is made of has changed."""
+    """A source of TLS contexts that creates a new context when the certificates have changed."""
 
     def __init__(
         self,
@@ -94,20 +95,21 @@ class RotatingTls:
         plugin_pair: Callable[[], CertificatePair | None] = lambda: None,
         interval: float = REREAD_INTERVAL,
     ) -> None:
-        """Make one; nothing is read yet.
+        """Create the source without reading certificates.
 
         Args:
-            read: yields what there is now. Blocks; raises ``OSError`` or ``ValueError``.
-            origin: what names the certificates, for messages.
-            plugin_pair: the certificate of an exec plugin, if it has yielded one. Used when ``read``
-                has none, as client-go does.
-            interval: the seconds between two looks at them, at least.
+            read: returns the current certificates. It may block, and raise ``OSError`` or
+                ``ValueError``.
+            origin: the file and context that name the certificates, for messages.
+            plugin_pair: returns the client certificate of an exec plugin, or ``None``. As in
+                client-go, it is used if ``read`` returns no client certificate.
+            interval: the minimum seconds between two reads.
         """
         self._read = read
         self._origin = origin
         self._plugin_pair = plugin_pair
         self._interval = interval
-        self._refresh = SingleFlight(self._renew, name="renewal of certificates")
+        self._refresh = SingleFlight(self._update_context, name="refresh of certificates")
         self._context: ssl.SSLContext | None = None
         self._material: TlsMaterial | None = None
         self._used_plugin_pair: CertificatePair | None = None
@@ -115,10 +117,10 @@ class RotatingTls:
         self._last_warning = ""
 
     async def context(self, *, failed: ssl.SSLContext | None = None) -> ssl.SSLContext:
-        """The context now; see ``Tls``.
+        """Return the context; see ``Tls``.
 
         Raises:
-            ConfigurationError: no context can be made, and there is none of before.
+            ConfigurationError: no context can be created, and none was created before.
             NotRunning: the client was closed meanwhile.
         """
         context = self._context
@@ -128,7 +130,7 @@ class RotatingTls:
             self._refresh.start()
         return context
 
-    async def _renew(self) -> ssl.SSLContext:
+    async def _update_context(self) -> ssl.SSLContext:
         now = asyncio.get_running_loop().time()
         pair = self._plugin_pair()
         try:
@@ -136,25 +138,21 @@ class RotatingTls:
             material = TlsMaterial(found.authority, found.pair or pair, found.verify)
             if self._context is None or material != self._material:
                 self._context = await run_in_thread(material.make_context)
-        except (OSError, ValueError) as error:  # an ssl.SSLError is the former
-            said = f"{self._origin}: a certificate or its key can't be used: {_error_reason(error)}"
+        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+            text = f"{self._origin}: a certificate or its key can't be used: {_error_reason(error)}"
             if self._context is None:
-                raise ConfigurationError(said) from error
+                raise ConfigurationError(text) from error
             self._used_plugin_pair, self._next_read_at = pair, now + RETRY_INTERVAL
-            if said != self._last_warning:
-                self._last_warning = said
-                logger.warning("%s; those of before are used on", said)
+            if text != self._last_warning:
+                self._last_warning = text
+                logger.warning("%s; the last certificates stay in use", text)
             return self._context
-        self._last_warning = ""
-        self._material, self._used_plugin_pair, self._next_read_at = (
-            material,
-            pair,
-            now + self._interval,
-        )
+        self._last_warning, self._material = "", material
+        self._used_plugin_pair, self._next_read_at = pair, now + self._interval
         return self._context
 
     async def aclose(self) -> None:
-        """End a look at the certificates that is under way."""
+        """Cancel a running read of the certificates."""
         await self._refresh.aclose()
 
     def __repr__(self) -> str:
@@ -163,14 +161,14 @@ class RotatingTls:
 
 def _error_reason(error: OSError | ValueError) -> object:
     if isinstance(error, ssl.SSLError):
-        return f"{error.reason or error.strerror or 'it is none'}; {PEM_HINT}"
+        return f"{error.reason or error.strerror or 'not valid PEM'}; {PEM_HINT}"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return error
 
 
 def _no_password() -> str:
-    # Without this, OpenSSL would ask for one on the terminal.
+    # Without this callback, OpenSSL would prompt for a password on the terminal.
     raise ValueError("the client key is encrypted, which is not supported")
 
 
@@ -179,25 +177,25 @@ def _no_password() -> str:
 
 @contextmanager
 def open_certificate_file(pair: CertificatePair) -> Generator[Path]:
-    """A file with a certificate and its key, while the context lasts."""
+    """Yield the path of a file with a certificate and its key, which exists within the context."""
     content = pair.certificate + b"\n" + pair.key
     with ExitStack() as stack:
         try:
             path = stack.enter_context(open_memory_file(content))
-        except OSError:  # no such system, or a sandbox that doesn't allow it
+        except OSError:  # the system has no files in memory, or a sandbox forbids them
             path = stack.enter_context(open_private_file(content))
         yield path
 
 
 @contextmanager
 def open_memory_file(content: bytes) -> Generator[Path]:
-    """A file with this content that lies on no disk.
+    """Yield the path of a file in memory with this content.
 
     Raises:
         OSError: the system has no such files.
     """
     if sys.platform != "linux" or not FD_DIRECTORY.is_dir():
-        raise OSError("there are no files in memory here")
+        raise OSError("the system has no files in memory")
     descriptor = os.memfd_create("client certificate", os.MFD_CLOEXEC)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
@@ -207,7 +205,7 @@ def open_memory_file(content: bytes) -> Generator[Path]:
 
 @contextmanager
 def open_private_file(content: bytes) -> Generator[Path]:
-    """A file with this content that nobody else can read, in a folder that goes with it."""
+    """Yield the path of a file with this content, in a temporary directory of mode 0700."""
     with TemporaryDirectory(prefix="aioinformer-") as folder:  # 0700
         path = Path(folder, "client.pem")
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

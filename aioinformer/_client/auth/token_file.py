@@ -1,8 +1,8 @@
-"""``TokenFile``: a bearer token in a file that somebody else rewrites.
+"""``TokenFile``: a bearer token in a file whose content is replaced from time to time.
 
-A kubelet renews the token of a service account when 80 % of its time is over; the file then has
-another content, at the same path. client-go reads it again every minute, and so do we, in a
-thread; and at once when the server refuses the token.
+A kubelet replaces the token of a service account after 80 % of its lifetime, at the same path. Like
+client-go, ``TokenFile`` reads the file again every minute, and at once when the server rejects the
+token. The file is read in a thread.
 """
 
 from __future__ import annotations
@@ -21,44 +21,45 @@ __all__ = ["TokenFile", "bearer_header"]
 logger = logging.getLogger(__name__)
 
 REREAD_INTERVAL = 60.0
-"""Seconds that a token is used before the file is read again: client-go's period."""
+"""Seconds before the file is read again: client-go's period."""
 
 RETRY_INTERVAL = 10.0
-"""The same when the file could not be read, and the token of before is used on."""
+"""Seconds before the file is read again if it could not be read, and the last token is in use."""
 
 MAX_TOKEN_BYTES = 1024 * 1024
-"""Bytes read of it. Tokens have some kilobytes; a path may name a device without an end."""
+"""Maximum size. A token has some kilobytes; the path may name a device that never ends."""
 
 
 @dataclass(slots=True)
 class TokenFile:
-    """Reads the token; call it for a ``TokenGrant``."""
+    """A token source that reads a file."""
 
     path: Path
     origin: str
-    """What named it, for messages."""
+    """The file or directory that names the token file, for messages."""
     _last_header: str = field(default="", init=False, repr=False)
     _last_warning: str = field(default="", init=False)
 
     async def __call__(self) -> TokenGrant:
-        """The token that is in the file now.
+        """Read the file and return its token.
 
-        One that can't be read now, while it is being replaced for example, leaves the last one
-        in use, with a warning.
+        If the file can't be read, for example while it is being replaced, the last token stays in
+        use and a warning is logged.
 
         Raises:
-            FetchError: the file can't be read, or has no usable token, and never had one.
+            FetchError: the file can't be read or contains no usable token, and no token was read
+                before.
         """
         try:
             self._last_header = bearer_header(await run_in_thread(partial(_read_file, self.path)))
         except (OSError, ValueError) as error:
             reason = (error.strerror if isinstance(error, OSError) else None) or error
-            said = f"{self.origin}: the token file {self.path} can't be used: {reason}"
+            text = f"{self.origin}: the token file {self.path} can't be used: {reason}"
             if not self._last_header:
-                raise FetchError(said, phase="credentials") from error
-            if said != self._last_warning:
-                self._last_warning = said
-                logger.warning("%s; the token of before is used on", said)
+                raise FetchError(text, phase="credentials") from error
+            if text != self._last_warning:
+                self._last_warning = text
+                logger.warning("%s; the last token stays in use", text)
             return TokenGrant(self._last_header, valid_for=RETRY_INTERVAL)
         self._last_warning = ""
         return TokenGrant(self._last_header, valid_for=REREAD_INTERVAL)
@@ -68,19 +69,19 @@ def _read_file(path: Path) -> bytes:
     with path.open("rb") as file:
         content = file.read(MAX_TOKEN_BYTES + 1)
     if len(content) > MAX_TOKEN_BYTES:
-        raise ValueError(f"it has more than {MAX_TOKEN_BYTES} bytes")
+        raise ValueError(f"it is longer than {MAX_TOKEN_BYTES} bytes")
     return content
 
 
 def bearer_header(token: bytes) -> str:
-    """The header for a token, without the space around it.
+    """Return the ``Authorization`` header for a token, without whitespace around the token.
 
     Raises:
-        ValueError: there is none, or no header may have it. Doesn't show it.
+        ValueError: the token is empty, or a header can't contain it. The message doesn't show it.
     """
     word = token.strip()
     if not word:
         raise ValueError("it is empty")
     if not all(0x20 < byte < 0x7F for byte in word):
-        raise ValueError("it has a space, newline or control character in it")
+        raise ValueError("it contains a space, newline or control character")
     return f"Bearer {word.decode('ascii')}"

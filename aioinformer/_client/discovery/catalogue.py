@@ -1,8 +1,7 @@
-"""What a server serves, and a resource found in it by any of its names.
+"""``Catalogue``: the resources of a server, and the lookup of a resource by any of its names.
 
-Sans-I/O. ``documents`` reads what a server says, ``discovery`` asks it and decides how long an
-answer holds. Here is what a name means: which group wins, which version, what is ambiguous, what
-was perhaps meant.
+This module does no I/O. It defines the meaning of a name: which group and which version take
+precedence, when a name is ambiguous, and which existing names are similar to an unknown one.
 """
 
 from __future__ import annotations
@@ -29,44 +28,48 @@ from aioinformer.errors import (
 __all__ = ["Catalogue", "copy_error", "split_group_version"]
 
 MAX_SUGGESTIONS = 3
-"""Resources that are suggested for a name that doesn't exist."""
+"""Number of resources that are suggested for an unknown name."""
 
 MAX_SIMILAR_NAMES = 3 * MAX_SUGGESTIONS
-"""Names that are compared to the end: one resource may be near by its plural and a short name."""
+"""Number of similar names to find. A resource may have several: its plural and short names."""
 
 MAX_CANDIDATES = 5
-"""Candidates that a message names; a hundred groups may have a resource of one name."""
+"""Number of candidates in a message; a hundred groups may have a resource of the same name."""
 
 MAX_LIST_LENGTH = 200
-"""Characters shown of a list in a server's words."""
+"""Characters shown of a list whose items come from the server."""
 
 SIMILARITY_CUTOFF = 0.7
-"""How alike they are (difflib's ratio): one letter of four may be wrong."""
+"""Minimum similarity (difflib's ratio) of a suggestion: one letter of four may be wrong."""
 
 NAMES_PER_STEP = 200
-"""Names that are compared with it in one step, at about 7 µs each."""
+"""Number of names that are compared in one step, at about 7 µs each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The resources of a server, in its order: core first, preferred versions first."""
+    """The resources of a server, in its order: the core group first, preferred versions first."""
 
     served: tuple[ServedResource, ...] = ()
     unread: Mapping[str, FetchError | None] = field(default_factory=dict[str, FetchError | None])
-    """Documents that didn't come, by path, and why. ``None`` for an aggregated API of which the
-    server itself says that it doesn't answer."""
+    """The documents that could not be read, by path, with the error. The value is ``None`` for an
+    aggregated API that does not answer according to the server itself."""
 
     def find(self, name: str) -> Resource | None:
-        """The resource of that name which can be listed and watched, or ``None``.
+        """Return the resource of that name that can be listed and watched, or ``None``.
 
-        The core group wins; else a plural, singular or kind over somebody's short name.
+        The core group takes precedence over other groups, and a plural, singular or kind over a
+        short name.
 
         Raises:
-            AmbiguousResource: several groups have it. Says how to name each.
+            AmbiguousResource: several groups have a resource of that name. The message says how to
+                name each.
         """
         head, _, rest = name.lower().partition(".")
         found = [each.resource for each in self._find_by_name(head, rest) if not each.lacks]
-        by_group = {each.group: each for each in reversed(found)}  # the first version wins
+        by_group = {
+            each.group: each for each in reversed(found)
+        }  # the first version takes precedence
         if len(by_group) < 2 or "" in by_group:
             return by_group.get("") or next(iter(by_group.values()), None)
         named = [each for each in by_group.values() if head not in _exclusive_short_names(each)]
@@ -75,24 +78,24 @@ class Catalogue:
         raise _ambiguous_error(name, named or list(by_group.values()))
 
     def union(self, other: Catalogue) -> Catalogue:
-        """Both together. What ``other`` describes is no longer unread."""
+        """Return both catalogues as one, without unread documents that ``other`` describes."""
         read = {version_path(each.resource.api_version) for each in other.served}
         unread = {path: error for path, error in self.unread.items() if path not in read}
         served = tuple(dict.fromkeys((*self.served, *other.served)))
         return Catalogue(served, {**unread, **other.unread})
 
     def covers_group(self, group: str) -> bool:
-        """Whether all of a group is described here, or that there is no such group."""
+        """Return True if no document about the group is unread, so that it is known completely."""
         root = "/apis" if group else "/api/v1"
         return not any(_describes_group(group, path) or path == root for path in self.unread)
 
-    # -- what is not found ---------------------------------------------------------------------
+    # -- unknown names -------------------------------------------------------------------------
 
     def find_similar(self, name: str) -> Generator[None, None, tuple[str, ...]]:
-        """The plurals of what may be meant by a name that isn't there, the nearest first.
+        """Return the plurals of resources with a similar name, the most similar first.
 
-        In steps of a millisecond or two: clusters with a thousand custom resources exist, and
-        comparing a name with all of theirs takes 50.
+        The generator yields after each step of one or two milliseconds. In clusters with a thousand
+        custom resources the whole comparison takes 50 ms.
         """
         names, near = self._candidate_names(dotted="." in name), dict[str, str]()
         while some := dict(islice(names, NAMES_PER_STEP)):
@@ -107,12 +110,12 @@ class Catalogue:
     def make_lookup_error(
         self, name: str, suggestions: tuple[str, ...] = (), *, location: str = ""
     ) -> UsageError | FetchError:
-        """The error for a name that ``find`` doesn't find.
+        """Return the error for a name that ``find`` doesn't find.
 
         Args:
-            name: it.
-            suggestions: what may be meant by it.
-            location: the server's URL, and the file and context that name it, for the message.
+            name: the name.
+            suggestions: the names of similar resources.
+            location: the server's URL, and the file and context that name the server.
         """
         head, _, rest = name.lower().partition(".")
         for each in self._find_by_name(head, rest):
@@ -125,7 +128,7 @@ class Catalogue:
                 if rest
                 else _lists_resources(path)
             ):
-                return copy_error(error)  # whether there is one can't be known
+                return copy_error(error)  # this document may describe the resource
         server = f"the server {location}".rstrip()
         return UnknownResource(
             f"{server} has no resource called {name!r}{self._describe_hints(name, suggestions)}"
@@ -133,18 +136,23 @@ class Catalogue:
 
     def _describe_hints(self, name: str, suggestions: tuple[str, ...]) -> str:
         hints = f" (did you mean {' or '.join(suggestions)}?)" if suggestions else ""
-        if dark := [path for path in self.unread if path.count("/") == 3]:
-            hints += f"; it did not describe {one_line(', '.join(path[6:] for path in dark), MAX_LIST_LENGTH)}"
-        listless = "/apis" in self.unread
-        if listless and "." not in name:
+        if versions := [path[len("/apis/") :] for path in self.unread if path.count("/") == 3]:
+            undescribed = one_line(", ".join(versions), MAX_LIST_LENGTH)
+            hints += f"; it did not describe {undescribed}"
+        if "/apis" not in self.unread:
+            return f"{hints}; `kubectl api-resources` lists what the server has"
+        if "." not in name:
             doubt = "" if self.served else ", if it is a Kubernetes API server at all"
-            return f"{hints}; it has no list of its groups, so ask for {name}.GROUP{doubt}"
-        if listless and not self.served:
-            return f"{hints}; it lists nothing at all: is it a Kubernetes API server?"
-        return f"{hints}; `kubectl api-resources` lists what it has"
+            return f"{hints}; it doesn't list its groups, so ask for {name}.GROUP{doubt}"
+        if not self.served:
+            return f"{hints}; it lists no resources at all: is it a Kubernetes API server?"
+        return f"{hints}; `kubectl api-resources` lists what the server has"
 
     def _candidate_names(self, *, dotted: bool) -> Iterator[tuple[str, str]]:
-        """Plurals and short names, or plurals with their group; with each, what to suggest."""
+        """Yield names to compare, each with the name to suggest.
+
+        The names are plurals and short names, or plurals with their group if ``dotted``.
+        """
         for each in self.served:
             if each.lacks:
                 continue
@@ -161,8 +169,8 @@ class Catalogue:
                 yield each
 
     def __repr__(self) -> str:
-        dark = f", {len(self.unread)} documents unread" if self.unread else ""
-        return f"<Catalogue of {len(self.served)} resources{dark}>"
+        unread = f", {len(self.unread)} documents unread" if self.unread else ""
+        return f"<Catalogue of {len(self.served)} resources{unread}>"
 
 
 def _exclusive_short_names(resource: Resource) -> set[str]:
@@ -171,29 +179,30 @@ def _exclusive_short_names(resource: Resource) -> set[str]:
 
 
 def _matches_suffix(resource: Resource, rest: str) -> bool:
-    """Whether ``rest`` is empty, or the resource's group, or its version and group."""
+    """Return True if ``rest`` is empty, or the resource's group, or its version and group."""
     versioned = f"{resource.version}.{resource.group}"  # "v1." in the core group, as for kubectl
     return rest in ("", resource.group, versioned, versioned.rstrip("."))
 
 
 def _lists_resources(path: str) -> bool:
-    """Whether a document describes much, so that any bare name may be in it."""
+    """Return True if a document describes many resources, so that it may contain any name."""
     return path in ("/apis", "/api/v1")
 
 
 def _describes_group(group: str, path: str) -> bool:
-    """Whether a document is a group's, or that of one of its versions."""
+    """Return True if a document describes a group, or one of the versions of a group."""
     return f"{path}/".startswith(f"/apis/{group}/" if group else "/api/")
 
 
-# -- names that carry their group --------------------------------------------------------------
+# -- names with a group ------------------------------------------------------------------------
 
 
 def split_group_version(name: str) -> Iterator[tuple[str, str]]:
-    """Group and version that a name may carry, the likelier pair first; no version for any.
+    """Yield the pairs of group and version that a name may contain, the most likely pair first.
 
-    ``widgets.example.com`` may mean the group ``example.com``, or, though nobody names them so,
-    version ``example`` of the group ``com``. ``pods.v1`` is in the core group.
+    An empty version means any version. ``widgets.example.com`` may mean the group ``example.com``,
+    or, which is unusual, version ``example`` of the group ``com``. ``pods.v1`` is in the core
+    group.
     """
     rest = name.lower().partition(".")[2]
     version, dot, group = rest.partition(".")
@@ -211,7 +220,7 @@ def split_group_version(name: str) -> Iterator[tuple[str, str]]:
 
 
 def copy_error(error: FetchError) -> FetchError:
-    """An error to raise or keep in place of one that was caught: without that one's traceback."""
+    """Return a copy of an error without its traceback, to be kept or raised again."""
     if isinstance(error, ServerError):
         return server_error(
             error.status, phase=error.phase, target=error.target, advice=error.advice
@@ -224,16 +233,16 @@ def _ambiguous_error(name: str, found: list[Resource]) -> AmbiguousResource:
     more = (
         f" or one of {len(choices) - MAX_CANDIDATES} more" if len(choices) > MAX_CANDIDATES else ""
     )
-    said = (
-        f"several resources are called {name!r}: say {' or '.join(choices[:MAX_CANDIDATES])}{more}"
+    listed = f"{' or '.join(choices[:MAX_CANDIDATES])}{more}"
+    return AmbiguousResource(
+        f"several resources are called {name!r}: use {listed}", candidates=choices
     )
-    return AmbiguousResource(said, candidates=choices)
 
 
 def _unwatchable_error(name: str, served: ServedResource) -> UnwatchableResource:
-    has = one_line(", ".join(sorted(served.verbs or ())), MAX_LIST_LENGTH) or "nothing"
-    said = (
-        f"{name!r} ({served.resource} in {served.resource.api_version}) can't be kept in a cache: "
-        f"the server doesn't let anybody {' or '.join(served.lacks)} it (it allows {has})"
+    allowed = one_line(", ".join(sorted(served.verbs or ())), MAX_LIST_LENGTH) or "nothing"
+    return UnwatchableResource(
+        f"{name!r} ({served.resource} in {served.resource.api_version}) can't be cached: the "
+        f"resource doesn't support {' or '.join(served.lacks)} (it supports {allowed})",
+        lacks=served.lacks,
     )
-    return UnwatchableResource(said, lacks=served.lacks)

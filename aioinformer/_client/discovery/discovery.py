@@ -1,8 +1,7 @@
-"""What one server serves, found by name, and how long an answer holds.
+"""``Discovery``: the resources of one server by name, with a cache of the discovery documents.
 
-Asking is ``survey``'s work, what a name means ``catalogue``'s. Here: one question at a time,
-whose answer all who wait for it share; an age; and a name that is missing is asked for again,
-though not at every call.
+All concurrent callers share one request. The catalogue is used for ten minutes. A name that is not
+in the catalogue causes a new request, but at most one every two seconds.
 """
 
 from __future__ import annotations
@@ -22,23 +21,24 @@ __all__ = ["Discovery"]
 T = TypeVar("T")
 
 CACHE_LIFETIME = 600.0
-"""Seconds for which an answer is used again. A name that it lacks is asked for anew, so only a
-resource that has gone or moved is seen late (kubectl keeps its answers for 6 hours)."""
+"""Seconds for which a catalogue is used. A name that is not in the catalogue causes a new request,
+so only a removed or moved resource is noticed late (kubectl keeps its cache for 6 hours)."""
 
 MISSING_RETRY_INTERVAL = 2.0
-"""Seconds for which a name stays missing: a program that waits in a loop for its custom resource
-asks the server this often."""
+"""Minimum seconds between two requests because of a missing name. A program that waits in a loop
+for its custom resource asks the server this often."""
 
 
 class Discovery:
-    """What one server serves, asked for when needed and kept for a while."""
+    """The resources of one server, fetched when needed and kept for a while."""
 
     def __init__(self, fetch: FetchDocument, describe_server: Callable[[], str] = str) -> None:
-        """Nothing asked yet.
+        """Create the discovery without a request.
 
         Args:
-            fetch: asks the server.
-            describe_server: the server's URL, and the file and context that name it, for messages.
+            fetch: fetches one document.
+            describe_server: returns the server's URL, and the file and context that name the
+                server, for messages.
         """
         self._describe_server = describe_server
         self._fetcher = DiscoveryFetcher(fetch, describe_server)
@@ -46,23 +46,23 @@ class Discovery:
         self._catalogue = Catalogue()
         self._fetched_at = float("-inf")
         self._group_fetched_at: dict[str, float] = {}
-        """When a name was last asked for in the group that it carries."""
+        """The time of the last request for the group in a name, by name."""
         self._lock = asyncio.Lock()
         self._waiters = 0
         self._finished_fetches = 0
-        """How many have ended, well or not."""
+        """Number of fetches that have ended, with success or failure."""
         self._failure: FetchError | None = None
-        """What the last one failed with, while somebody waits who shall hear it."""
+        """The error of the last fetch, kept while callers wait for its result."""
 
     async def find(self, name: str) -> Resource:
-        """The resource of that name. Names are those of ``Client.resource``.
+        """Return the resource of that name. Names have the forms of ``Client.resource``.
 
         Raises:
-            AmbiguousResource: several groups have it.
-            UnknownResource: there is none, also after asking again.
-            UnwatchableResource: it can't be listed and watched.
-            FetchError: it can't be known: the server could not be asked, or doesn't tell
-                (phase ``discovery``).
+            AmbiguousResource: several groups have a resource of that name.
+            UnknownResource: no resource has that name, also after a new request.
+            UnwatchableResource: the resource can't be listed and watched.
+            FetchError: discovery failed, completely or for the part that may have the name (phase
+                ``discovery``).
         """
         if self._cache_age() < CACHE_LIFETIME and (known := self._catalogue.find(name)):
             return known
@@ -78,7 +78,7 @@ class Discovery:
         return found
 
     async def served(self, resource: Resource) -> Resource | None:
-        """Whether a resource is served now. See ``Client.served``."""
+        """Return the resource as the server serves it now. See ``Client.served``."""
         return await self._served_check(resource)
 
     def _cache_age(self) -> float:
@@ -87,15 +87,15 @@ class Discovery:
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
 
-    # -- asking --------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------
 
     async def _refresh(self) -> None:
-        """Read everything, unless another caller does: then its end, good or bad, is shared."""
+        """Fetch everything, or wait for a running fetch and share its result or error."""
         before = self._finished_fetches
         self._waiters += 1
         try:
             async with self._lock:
-                if self._finished_fetches == before:  # a survey that was cancelled doesn't count
+                if self._finished_fetches == before:  # a cancelled fetch doesn't count
                     await self._fetch_all()
                 elif self._failure is not None:
                     raise copy_error(self._failure)
@@ -116,7 +116,7 @@ class Discovery:
         self._fetched_at = self._now()
 
     def _may_be_incomplete(self, name: str) -> bool:
-        """Whether a name carries a group of which not everything was to be learnt."""
+        """Return True if the catalogue lacks a part of a group that the name contains."""
         return any(
             not self._catalogue.covers_group(group) for group, _ in split_group_version(name)
         )
@@ -139,7 +139,7 @@ class Discovery:
 
 
 async def _run_in_steps(steps: Generator[None, None, T]) -> T:
-    """What a computation returns, with a turn for others after each of its steps."""
+    """Run a computation and return its result, and yield to the loop after each of its steps."""
     while True:
         try:
             next(steps)

@@ -1,10 +1,11 @@
-"""What a server says that it serves: discovery documents in, described resources out.
+"""Discovery documents decoded into ``ServedResource`` values.
 
-Sans-I/O: ``discovery`` fetches the documents, ``catalogue`` finds names in what they say. Three
-kinds are read: the aggregated one (``APIGroupDiscoveryList``, recording 02), one group version's
-(``APIResourceList``, recordings 01 and 03), and the lists of groups that lead to the latter. A
-document of another kind is an error, never an empty one: that a resource is gone may empty a
-cache, and no proxy's ``{}`` shall say so. Subresources are left out: they can't be listed.
+This module does no I/O. It reads three kinds of documents: the aggregated one
+(``APIGroupDiscoveryList``, recording 02), that of one group version (``APIResourceList``,
+recordings 01 and 03), and the lists of groups that lead to the latter. A document of another kind
+is an error and never an empty list, because an informer empties its cache when a resource is
+removed, and a proxy's ``{}`` must not cause that. Subresources are skipped, because they can't be
+listed.
 """
 
 from __future__ import annotations
@@ -33,41 +34,41 @@ __all__ = [
 T = TypeVar("T")
 
 REQUIRED_VERBS = ("list", "watch")
-"""The verbs that an informer asks for."""
+"""The verbs that an informer needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedResource:
-    """A resource, and what can be done with it."""
+    """A resource and its verbs."""
 
     resource: Resource
     verbs: frozenset[str] | None = None
-    """``None`` if the server doesn't say."""
+    """The supported verbs; ``None`` if the server doesn't list them."""
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """The verbs that an informer needs and the resource doesn't have."""
+        """The verbs that an informer needs and the resource doesn't support."""
         verbs = self.verbs
         return () if verbs is None else tuple(verb for verb in REQUIRED_VERBS if verb not in verbs)
 
 
 @dataclass(frozen=True, slots=True)
 class AggregatedDocument:
-    """What an aggregated document says."""
+    """The content of an aggregated document."""
 
     served: tuple[ServedResource, ...]
-    """In the server's order: groups by priority, each group's versions by preference."""
+    """The resources in the server's order: groups by priority, versions by preference."""
     stale: tuple[str, ...]
-    """The ``group/version`` of aggregated APIs that don't answer: what is told of them is old,
-    or missing."""
+    """The ``group/version`` of aggregated APIs that don't answer. Their resources are outdated or
+    missing."""
 
 
 def version_path(group_version: str) -> str:
-    """Where the document of ``group/version``, or of the core group's ``version``, is."""
+    """Return the path of the document of ``group/version``, or of the core group's ``version``."""
     return f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
 
 
-# -- their shape -------------------------------------------------------------------------------
+# -- the form of the documents -----------------------------------------------------------------
 
 
 class _ResponseKind(Struct):
@@ -139,14 +140,14 @@ class _GroupList(Struct):
     groups: tuple[_Group, ...] = ()
 
 
-# -- reading them ------------------------------------------------------------------------------
+# -- parsers -----------------------------------------------------------------------------------
 
 
 def parse_aggregated_resources(document: bytes, path: str) -> AggregatedDocument | None:
-    """What an aggregated document says; ``None`` if the server sent the legacy form.
+    """Parse an aggregated document; return ``None`` if the document has the legacy form.
 
     Raises:
-        ProtocolError: not a discovery document. ``path`` names it.
+        ProtocolError: this is not a discovery document. The message contains ``path``.
     """
     listed = _decode(document, _AggregatedList, path)
     if listed.kind != "APIGroupDiscoveryList":
@@ -182,16 +183,16 @@ def parse_aggregated_resources(document: bytes, path: str) -> AggregatedDocument
 def parse_legacy_resources(
     document: bytes, path: str, group_version: str
 ) -> tuple[ServedResource, ...]:
-    """The resources of one group version.
+    """Parse the document of one group version into its resources.
 
     Raises:
-        ProtocolError: not a discovery document, or another group version's.
+        ProtocolError: this is not a discovery document, or that of another group version.
     """
     group, _, version = group_version.rpartition("/")
     listed = _decode(document, _LegacyList, path)
     _check_kind(listed.kind, "APIResourceList", path)
     if listed.group_version not in ("", group_version):
-        raise _invalid_document(path, f"it describes something else than {group_version}")
+        raise _invalid_document(path, f"it describes another group version than {group_version}")
     found = (
         ServedResource(
             Resource(
@@ -212,10 +213,10 @@ def parse_legacy_resources(
 
 
 def parse_core_versions(document: bytes, path: str = "/api") -> Iterator[str]:
-    """The versions of the core group.
+    """Parse the document of the core group into its versions.
 
     Raises:
-        ProtocolError: not a discovery document.
+        ProtocolError: this is not a discovery document.
     """
     listed = _decode(document, _CoreVersions, path)
     _check_kind(listed.kind, "APIVersions", path)
@@ -223,10 +224,10 @@ def parse_core_versions(document: bytes, path: str = "/api") -> Iterator[str]:
 
 
 def parse_legacy_groups(document: bytes, path: str) -> Iterator[str]:
-    """Every ``group/version`` of a list of groups, each group's preferred version first.
+    """Parse a list of groups into ``group/version`` names, each group's preferred version first.
 
     Raises:
-        ProtocolError: not a discovery document.
+        ProtocolError: this is not a discovery document.
     """
     listed = _decode(document, _GroupList, path)
     _check_kind(listed.kind, "APIGroupList", path)
@@ -234,10 +235,10 @@ def parse_legacy_groups(document: bytes, path: str) -> Iterator[str]:
 
 
 def parse_group_versions(document: bytes, path: str) -> Iterator[str]:
-    """Every ``group/version`` of one group, the preferred version first.
+    """Parse the document of one group into ``group/version`` names, the preferred version first.
 
     Raises:
-        ProtocolError: not a discovery document.
+        ProtocolError: this is not a discovery document.
     """
     group = _decode(document, _Group, path)
     _check_kind(group.kind, "APIGroup", path)
@@ -251,10 +252,10 @@ def _group_versions(group: _Group, path: str) -> Iterator[str]:
 
 
 def _check_names(group_versions: Iterable[str], path: str) -> Iterator[str]:
-    """Those names, which become parts of a URL."""
+    """Yield the names after checking that they can be parts of a URL."""
     for name in group_versions:
         if not all(is_path_segment(part) for part in name.split("/", 1)):
-            raise _invalid_document(path, "it has a group version that can't be one")
+            raise _invalid_document(path, "it contains an invalid group version")
         yield name
 
 
@@ -264,16 +265,16 @@ def _decode(document: bytes, model: type[T], path: str) -> T:
     except (msgspec.MsgspecError, RecursionError) as error:
         raise _invalid_document(path, error) from error
     except UnicodeDecodeError:
-        pass  # it holds the whole document, and its repr shows that
-    raise _invalid_document(path, "a text in it is not UTF-8")
+        pass  # not kept as the cause: its repr shows the whole document
+    raise _invalid_document(path, "it contains text that is not UTF-8")
 
 
 def _build_resources(found: Iterator[ServedResource], path: str) -> tuple[ServedResource, ...]:
-    """All of them, unless one can't be: a resource without a name, for instance."""
+    """Return the resources; raise if one is invalid, for example has no name."""
     try:
         return tuple(found)
     except ValueError as error:
-        rule = str(error).partition(", not ")[0]  # what follows quotes the name
+        rule = str(error).partition(", not ")[0]  # the rest quotes the name
     raise _invalid_document(path, rule)
 
 
@@ -283,10 +284,12 @@ def _check_kind(kind: str, wanted: str, path: str) -> None:
 
 
 def _invalid_document(path: str, reason: object) -> ProtocolError:
-    """The error for a document that is none. It quotes nothing of it: whoever answers so may be a
-    program that sends back what it was sent, a token for example.
+    """Return the error for an invalid document.
+
+    The message quotes nothing of the document, because a server of another kind may have repeated
+    the request, with the token.
     """
     return ProtocolError(
-        f"{path} is no discovery document: {reason}; is it a Kubernetes API server that answers?",
+        f"{path} is not a discovery document: {reason}; is this a Kubernetes API server?",
         phase="discovery",
     )

@@ -1,9 +1,9 @@
-"""Asks a server what it serves: everything, one group, or whether one resource is there.
+"""``DiscoveryFetcher``: the requests for discovery documents.
 
-Two requests bring everything (aggregated discovery, Kubernetes 1.30). An older server, or a
-proxy that rewrites ``Accept``, is asked group by group. What doesn't come hides nothing else: the
-list of groups may be forbidden or missing (a standalone apiextensions-apiserver has none), an
-aggregated API may be down. What the documents say is read by ``documents``; nothing is kept here.
+Two requests return everything (aggregated discovery, Kubernetes 1.30). An older server, or a proxy
+that rewrites ``Accept``, requires one request per group version. A missing document hides no other
+one: the list of groups may be forbidden or missing (a standalone apiextensions-apiserver has none),
+and an aggregated API may be down. The fetcher keeps no results.
 """
 
 from __future__ import annotations
@@ -37,41 +37,41 @@ AGGREGATED_ACCEPT = (
 LEGACY_ACCEPT = "application/json"
 
 MAX_INLINE_BYTES = 64 * 1024
-"""Bytes of a document that is read on the loop, which takes a millisecond or two at most."""
+"""Maximum bytes of a document that is parsed on the loop, which takes at most two milliseconds."""
 
 DOCUMENT_ERRORS = (NotFound, Forbidden, ServerFailure)
-"""Answers that concern one document and say nothing of the others."""
+"""Errors that concern one document and don't prevent the requests for others."""
 
 
 class FetchDocument(Protocol):
-    """Fetches one document."""
+    """A function that fetches one document."""
 
     async def __call__(self, path: str, accept: str) -> bytes:
-        """The body of a GET; raises ``FetchError`` for any answer but 200."""
+        """Send a GET and return the body; raise ``FetchError`` for any status but 200."""
         ...
 
 
 class DiscoveryFetcher:
-    """Asks one server, anew each time."""
+    """The requests to one server, sent again for each call."""
 
     def __init__(self, fetch: FetchDocument, describe_server: Callable[[], str] = str) -> None:
         self._fetch = fetch
         self._describe_server = describe_server
 
-    # -- everything ----------------------------------------------------------------------------
+    # -- all resources -------------------------------------------------------------------------
 
     async def fetch_all(self) -> Catalogue:
-        """All that the server serves, and what of it could not be read.
+        """Return all resources of the server, and the documents that could not be read.
 
         Raises:
-            FetchError: the server could not be asked, doesn't know who asks, or is none of
-                Kubernetes.
+            FetchError: the request failed, was not authenticated, or the server is not a Kubernetes
+                API server.
         """
         core = await self._fetch_core()
         found = core.union(await self._fetch_groups())
-        lost = found.unread.get("/apis")
-        if not found.served and isinstance(lost, NotFound) and not _is_from_api_server(lost):
-            raise lost
+        error = found.unread.get("/apis")
+        if not found.served and isinstance(error, NotFound) and not _is_from_api_server(error):
+            raise error
         return found
 
     async def _fetch_core(self) -> Catalogue:
@@ -81,9 +81,9 @@ class DiscoveryFetcher:
                 parse_aggregated_resources, document, self._describe_document("/api")
             )
         except NotFound:
-            return Catalogue()  # a server of custom resources alone
+            return Catalogue()  # this server serves custom resources only
         except DOCUMENT_ERRORS:
-            found = None  # the document of its one version may be there
+            found = None  # the document of the only version, v1, may be readable
         return await self._fetch_versions(["v1"]) if found is None else Catalogue(found.served)
 
     async def _fetch_groups(self) -> Catalogue:
@@ -103,7 +103,7 @@ class DiscoveryFetcher:
         return Catalogue(found.served, {version_path(each): None for each in found.stale})
 
     async def _fetch_versions(self, group_versions: Iterable[str]) -> Catalogue:
-        """These, as far as they answer: one that is broken or went meanwhile is noted."""
+        """Return the resources of group versions; the invalid and missing ones become unread."""
         served, unread = list[ServedResource](), dict[str, FetchError | None]()
         for each in group_versions:
             try:
@@ -120,17 +120,17 @@ class DiscoveryFetcher:
         )
 
     def _describe_document(self, path: str) -> str:
-        """A document, for messages."""
-        where = self._describe_server()
-        return f"{path} of {where}" if where else path
+        """Return the path and the server of a document, for messages."""
+        server = self._describe_server()
+        return f"{path} of {server}" if server else path
 
     # -- one group -----------------------------------------------------------------------------
 
     async def fetch_named_groups(self, name: str) -> Catalogue:
-        """What there is in the groups that a name may carry, asked for directly.
+        """Return the resources of the groups that a name may contain, with a request for each.
 
         Raises:
-            FetchError: the server could not be asked.
+            FetchError: a request failed.
         """
         found = Catalogue()
         for group, version in split_group_version(name):
@@ -157,23 +157,23 @@ class DiscoveryFetcher:
     # -- one resource --------------------------------------------------------------------------
 
     async def served(self, resource: Resource) -> Resource | None:
-        """The resource as it is served now; in another version, if it is only there.
+        """Return the resource as it is served now, perhaps in another version, or ``None``.
 
-        ``None`` if the server says that it has neither. One request if it is where it was.
+        This takes one request if the version has not changed.
 
         Raises:
-            FetchError: it can't be known (phase ``discovery``).
+            FetchError: a request failed (phase ``discovery``).
         """
         try:
-            here = await self._fetch_version(resource.api_version)
+            same_version = await self._fetch_version(resource.api_version)
         except NotFound:
-            here = ()
-        return _find_resource(here, resource) or await self._find_in_other_version(resource)
+            same_version = ()
+        return _find_resource(same_version, resource) or await self._find_in_other_version(resource)
 
     async def _find_in_other_version(self, resource: Resource) -> Resource | None:
-        """The resource in another version of its group.
+        """Return the resource in another version of its group.
 
-        The list of all groups is a second witness: a 404 for one path may come from a proxy.
+        The list of all groups confirms the absence, because a proxy may have sent the first 404.
         """
         root = "/apis" if resource.group else "/api"
         try:
@@ -197,12 +197,12 @@ class DiscoveryFetcher:
         other = _find_resource(found.served, resource)
         stale = [each for each in found.stale if each.rpartition("/")[0] == resource.group]
         if other is None and stale:
-            said = f"{root}: {', '.join(stale)} does not answer, and may serve {resource}"
-            raise FetchError(said, phase="discovery")
+            text = f"{root}: {', '.join(stale)} does not answer, and may serve {resource}"
+            raise FetchError(text, phase="discovery")
         return other
 
     async def _fetch_group_versions(self, group: str, error: NotFound | Forbidden) -> Iterable[str]:
-        """The versions of a group on a server that doesn't list its groups."""
+        """Return the versions of a group of a server that doesn't list its groups."""
         path = f"/apis/{group}" if group else "/api"
         try:
             if group:
@@ -213,8 +213,8 @@ class DiscoveryFetcher:
         except NotFound as missing:
             error = missing
         if isinstance(error, Forbidden) or not _is_from_api_server(error):
-            said = f"whether the server has {path} can't be known: {error}"
-            raise ProtocolError(said, phase="discovery") from error
+            text = f"can't find out if the server has {path}: {error}"
+            raise ProtocolError(text, phase="discovery") from error
         return ()
 
     async def _find_in_versions(
@@ -238,13 +238,13 @@ class DiscoveryFetcher:
 async def _parse_document(
     parse: Callable[Concatenate[bytes, P], T], document: bytes, *more: P.args, **named: P.kwargs
 ) -> T:
-    """What a document says, read beside the loop if it is long: a large cluster's takes 50 ms."""
-    read = partial(parse, document, *more, **named)
-    return read() if len(document) <= MAX_INLINE_BYTES else await run_in_thread(read)
+    """Parse a document, in a thread if it is long: that of a large cluster takes 50 ms."""
+    call = partial(parse, document, *more, **named)
+    return call() if len(document) <= MAX_INLINE_BYTES else await run_in_thread(call)
 
 
 def _find_resource(served: Iterable[ServedResource], resource: Resource) -> Resource | None:
-    """The resource of that group and plural: in its own version, else in the first there is."""
+    """Return the resource of the same group and plural: in the same version, else in the first."""
     found = [
         each.resource
         for each in served
@@ -259,7 +259,8 @@ def _group_and_plural(resource: Resource) -> tuple[str, str]:
 
 
 def _is_from_api_server(error: NotFound) -> bool:
-    """Whether a 404 reads like Kubernetes: a Status, or the text of Go's HTTP library
-    (recordings 26 and 53), not the page of a proxy that has lost its way.
+    """Return True if an API server has sent this 404, and not a proxy.
+
+    An API server sends a Status, or the text of Go's HTTP library (recordings 26 and 53).
     """
     return error.status.reason == "NotFound" or error.status.message == "404 page not found"

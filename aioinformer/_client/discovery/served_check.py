@@ -1,9 +1,8 @@
-"""``ServedCheck``: whether a resource is served, asked once for all who want to know.
+"""``ServedCheck``: one shared request for all informers that check if a resource is served.
 
-Two hundred informers may read one custom resource, each in a namespace of its own. When it is
-removed, each of them is answered 404 and looks whether it is served at all: that is one question,
-not two hundred. An answer, good or bad, is told again for a moment; after that somebody asks
-afresh. How to ask is ``survey``'s work.
+Two hundred informers may read one custom resource, each in its own namespace. When the resource is
+removed, each of them receives a 404 and checks if the resource is served at all. All of these
+checks share one request. Its result or error is valid for two seconds.
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ from aioinformer.errors import FetchError
 __all__ = ["ANSWER_LIFETIME", "ServedCheck"]
 
 ANSWER_LIFETIME = 2.0
-"""Seconds for which an answer is told again. Less than the time after which a second answer
-confirms an absence: the two that it takes are never one and the same."""
+"""Seconds for which an answer is used again. This is less than the time after which a second answer
+confirms an absence, so that the two answers come from different requests."""
 
 CheckResource: TypeAlias = Callable[[Resource], Awaitable[Resource | None]]
-"""Asks the server; raises ``FetchError`` if it can't be known."""
+"""A function that asks the server; raises ``FetchError`` if the request fails."""
 
 
 @dataclass(slots=True)
 class _Answer:
-    """What is known of one resource."""
+    """The last answer for one resource."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by whoever asks. The others wait for it, and find the answer."""
+    """Held during a request. Other callers wait for the lock and find the answer."""
     users: int = 0
-    """How many ask or wait."""
+    """Number of callers that hold the lock or wait for it."""
     answered_at: float = float("-inf")
-    """When the last answer came."""
+    """The time of the last answer."""
     resource: Resource | None = None
     failure: FetchError | None = None
 
@@ -47,10 +46,10 @@ class _Answer:
 
 
 class ServedCheck:
-    """Asks whether resources are served. It belongs to one event loop."""
+    """A check if resources are served, for one event loop."""
 
     def __init__(self, check: CheckResource) -> None:
-        """Nobody has asked yet.
+        """Create the check without a request.
 
         Args:
             check: asks the server.
@@ -59,22 +58,22 @@ class ServedCheck:
         self._answers: dict[tuple[str, str, str], _Answer] = {}
 
     async def __call__(self, resource: Resource) -> Resource | None:
-        """The resource as it is served now, or was ``ANSWER_LIFETIME`` seconds ago at most.
+        """Return the resource as it is served now, or was at most ``ANSWER_LIFETIME`` seconds ago.
 
         Raises:
-            FetchError: it can't be known.
+            FetchError: the request failed.
         """
         self._drop_expired()
         identity = (resource.group, resource.version, resource.plural)
-        lookup = self._answers.setdefault(identity, _Answer())
-        lookup.users += 1
+        answer = self._answers.setdefault(identity, _Answer())
+        answer.users += 1
         try:
-            async with lookup.lock:  # one that is cancelled leaves the question to the next
-                if self._now() - lookup.answered_at >= ANSWER_LIFETIME:
-                    await self._refresh(lookup, resource)
-                return lookup.result()
+            async with answer.lock:  # if this caller is cancelled, the next one sends the request
+                if self._now() - answer.answered_at >= ANSWER_LIFETIME:
+                    await self._refresh(answer, resource)
+                return answer.result()
         finally:
-            lookup.users -= 1
+            answer.users -= 1
 
     async def _refresh(self, answer: _Answer, resource: Resource) -> None:
         try:
@@ -84,7 +83,7 @@ class ServedCheck:
         answer.answered_at = self._now()
 
     def _drop_expired(self) -> None:
-        """Drop the answers that are too old, so that no more is kept than is asked for."""
+        """Drop outdated answers, so that memory depends on the number of current callers only."""
         oldest = self._now() - ANSWER_LIFETIME
         self._answers = {
             name: each

@@ -1,9 +1,10 @@
-"""Where a client connects to: kubeconfig files, or the pod's service account.
+"""The server and the credentials of a client, from kubeconfig files or a pod's service account.
 
 files ──▶ context ──▶ source ──▶ Credentials
 
-source       the configuration in force, read again when it changes
-context      one context: cluster, user and namespace
-files        kubeconfig files, merged in kubectl's order
-in_cluster   the service account of a pod
+source            the credential source: finds files, and reads them again when they change
+context           one context: cluster, user and namespace
+files             kubeconfig files, merged in kubectl's order
+in_cluster        the service account of a pod
+loaded_settings   the values that kubernetes_asyncio's loaders return
 """

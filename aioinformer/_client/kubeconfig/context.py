@@ -1,17 +1,20 @@
-"""``Context``: what the cluster and the user of one context say, and what follows from it.
+"""``Context``: the cluster and the user of one kubeconfig context, and their credentials.
 
-kubernetes_asyncio's loader reads what it reads well: the server and its settings, a token, a user
-and password. What it lacks is ours, and kept from it:
+kubernetes_asyncio's loader reads the server and its settings, a token, and a user and password. The
+following keys are handled here and withheld from the loader:
 
-    tokenFile               it reads the file once, with the newline at its end
-    exec                    see ``plugins``
-    certificates            it copies data into temporary files that stay until the process ends,
-                            and never looks at a file again
-    oidc                    it would send the refresh token and the client's secret over TLS that
-                            checks no certificate; the id-token is used, and not renewed
-    other auth-providers    Kubernetes removed them in 1.26; it would ask with no credentials
+    tokenFile               the loader reads the file once, with the newline at its end
+    exec                    see ``ExecPlugin``
+    certificates            the loader copies data into temporary files that exist until the process
+                            ends, and never reads a file again
+    oidc                    the loader would send the refresh token and the client's secret over TLS
+                            without checking the certificate; here the id-token is used and not
+                            renewed
+    other auth-providers    Kubernetes 1.26 removed them; the loader would send requests without
+                            credentials
 
-A token beside a tokenFile, and a plugin beside any of the others, are not used: as for kubectl.
+As in kubectl, a tokenFile overrides a token, and a user with any other credentials doesn't run its
+plugin.
 """
 
 from __future__ import annotations
@@ -46,20 +49,20 @@ LOADER_ERRORS = (
     TypeError,
     ValueError,
 )
-"""What the loader raises for a file that doesn't have what it looks for."""
+"""The exceptions that the loader raises for files of the wrong form."""
 
 LOADER_USER_KEYS = ("token", "username", "password")
-"""What of a user the loader gets."""
+"""The keys of a user that are passed to the loader."""
 
 PLUGIN_CLUSTER_KEYS = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
-"""What of a cluster a plugin is told, beside its authority: client-go's ``ExecCluster``."""
+"""Keys of a cluster that a plugin receives besides its authority (client-go's ``ExecCluster``)."""
 
 PLUGIN_EXTENSION = "client.authentication.k8s.io/exec"
-"""The name of a cluster's extension that is meant for plugins."""
+"""The name of the cluster's extension that plugins receive."""
 
 
 class Loader(Protocol):
-    """The part of ``KubeConfigLoader`` that is used. It has no annotations of its own."""
+    """The used part of ``KubeConfigLoader``, which has no type annotations."""
 
     async def load_and_set(self, client_configuration: object) -> None:
         """Read the active context."""
@@ -68,7 +71,7 @@ class Loader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One context; paths in it are absolute."""
+    """One context, with absolute paths."""
 
     origin: str
     """The files and the name of the context, for messages."""
@@ -76,13 +79,13 @@ class Context:
     user: Mapping[str, Any] = field(repr=False)
     namespace: str = ""
 
-    # -- who asks ------------------------------------------------------------------------------
+    # -- the user ------------------------------------------------------------------------------
 
     async def load_settings(self) -> LoaderSettings:
-        """What the loader makes of it. Reads no files.
+        """Return the settings that the loader reads from the context. This method reads no files.
 
         Raises:
-            ConfigurationError: something is missing or wrong, or an id-token has expired.
+            ConfigurationError: a value is missing or wrong, or an id-token has expired.
         """
         loaded = LoaderSettings()
         try:
@@ -92,8 +95,8 @@ class Context:
             raise ConfigurationError(f"{self.origin}: {reason}") from error
         token = loaded.header.partition(" ")[2]
         if " " in token or not token.isprintable():
-            said = "the token has a space, newline or control character in it"
-            raise ConfigurationError(f"{self.origin}: {said}")
+            text = "the token contains a space, newline or control character"
+            raise ConfigurationError(f"{self.origin}: {text}")
         return loaded
 
     def _make_loader(self) -> Loader:
@@ -102,9 +105,9 @@ class Context:
             user = {}
         elif "auth-provider" in self.user:
             user = {"token": self._read_id_token(self.user["auth-provider"])}
-        mine = {key: value for key, value in self.cluster.items() if "authority" not in key}
+        cluster = {key: value for key, value in self.cluster.items() if "authority" not in key}
         parts = {
-            "clusters": [{"name": "cluster", "cluster": mine}],
+            "clusters": [{"name": "cluster", "cluster": cluster}],
             "users": [{"name": "user", "user": user}],
             "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": "user"}}],
         }
@@ -112,10 +115,10 @@ class Context:
 
     @property
     def impersonation_headers(self) -> tuple[tuple[str, str], ...]:
-        """The headers that say whom its user acts as.
+        """The impersonation headers of the user.
 
         Raises:
-            ConfigurationError: they can't be made of what it says.
+            ConfigurationError: the user's impersonation keys are wrong.
         """
         try:
             return impersonation_headers(self.user)
@@ -124,24 +127,24 @@ class Context:
 
     @property
     def token_file(self) -> Path | None:
-        """The file with its token, if it has one."""
+        """The file with the user's token; ``None`` if there is none."""
         path = self.user.get("tokenFile")
         return Path(path) if path else None
 
     @property
     def has_plugin(self) -> bool:
-        """Whether a program yields its credentials."""
+        """True if a plugin provides the user's credentials."""
         others = ("tokenFile", "auth-provider", *LOADER_USER_KEYS)
         section = self.user.get("exec")
         return isinstance(section, dict) and not any(each in self.user for each in others)
 
     @property
     def plugin(self) -> PluginCommand | None:
-        """The program that yields its credentials, if there is one. May read a file.
+        """The command of the user's plugin; ``None`` if there is none. May read a file.
 
         Raises:
-            ConfigurationError: its section is incomplete, or asks for what can't be given.
-            OSError: the cluster's authority, which it shall be told, can't be read.
+            ConfigurationError: the section is incomplete, or requires a terminal.
+            OSError: the cluster's authority, which is passed to the plugin, can't be read.
         """
         if not self.has_plugin:
             return None
@@ -153,22 +156,22 @@ class Context:
             raise ConfigurationError(f"{self.origin}: {error}") from error
 
     def _plugin_cluster_info(self) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        info: dict[str, Any] = {
             key: self.cluster[key] for key in PLUGIN_CLUSTER_KEYS if key in self.cluster
         }
         if (authority := self._read_data(self.cluster, "certificate-authority")) is not None:
-            told["certificate-authority-data"] = base64.b64encode(authority).decode()
+            info["certificate-authority-data"] = base64.b64encode(authority).decode()
         for each in self.cluster.get("extensions") or ():
             if each.get("name") == PLUGIN_EXTENSION:
-                told["config"] = each.get("extension")
-        return told
+                info["config"] = each.get("extension")
+        return info
 
     def _read_id_token(self, provider: Mapping[str, Any]) -> str:
-        """The id-token of OpenID Connect, if it has not expired."""
+        """Return the id-token of OpenID Connect if it has not expired."""
         if (name := provider.get("name")) != "oidc":
             raise ConfigurationError(
-                f"{self.origin}: the auth-provider {name!r} was removed from Kubernetes in 1.26; "
-                f"use the exec plugin of your cloud"
+                f"{self.origin}: Kubernetes 1.26 removed the auth-provider {name!r}; use the exec "
+                f"plugin of your cloud"
             )
         config: Mapping[str, Any] = provider.get("config") or {}
         token = str(config.get("id-token") or "")
@@ -186,26 +189,25 @@ class Context:
     # -- certificates --------------------------------------------------------------------------
 
     def read_material(self) -> TlsMaterial:
-        """The certificates that there are now. Reads files.
+        """Return the current certificates. This method reads files.
 
         Raises:
             OSError: a file can't be read.
-            ValueError: data is not base64, or a certificate has no key.
+            ValueError: data is not base64, or a certificate has no key, or a key no certificate.
         """
         certificate = self._read_data(self.user, "client-certificate")
         key = self._read_data(self.user, "client-key")
         if (certificate is None) != (key is None):
-            raise ValueError("client-certificate and client-key are not there both")
+            raise ValueError("client-certificate and client-key must both be set")
+        pair = None if certificate is None or key is None else CertificatePair(certificate, key)
         return TlsMaterial(
             self._read_data(self.cluster, "certificate-authority"),
-            CertificatePair(certificate, key)
-            if certificate is not None and key is not None
-            else None,
+            pair,
             verify=not self.cluster.get("insecure-skip-tls-verify"),
         )
 
     def _read_data(self, body: Mapping[str, Any], key: str) -> bytes | None:
-        """What is under a key: as data, else in a file."""
+        """Return the value of a key, from its ``-data`` form or from its file."""
         data = body.get(f"{key}-data")
         if data is None:
             return Path(body[key]).read_bytes() if key in body else None
@@ -217,7 +219,7 @@ class Context:
 
 
 def _token_expiry(token: str) -> dt.datetime | None:
-    """When a JSON Web Token expires; ``None`` if that can't be read from it."""
+    """Return the expiry of a JSON Web Token; ``None`` if the token can't be decoded."""
     body = token.split(".")[1:2]
     try:
         claims: Any = json.loads(base64.urlsafe_b64decode(body[0] + "=" * (-len(body[0]) % 4)))

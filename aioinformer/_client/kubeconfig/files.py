@@ -1,15 +1,13 @@
-"""Kubeconfig files, merged, and one context of them chosen.
+"""``KubeconfigFiles``: merged kubeconfig files, and the choice of a context in them.
 
-kubernetes_asyncio reads and merges them. Here its result is put right where kubectl does
-otherwise:
+kubernetes_asyncio reads and merges the files. This module corrects its result where kubectl
+behaves differently:
 
     the current context     the first file that sets one wins, not the last
-    a context without user  means an anonymous one; the loader fails with a TypeError
-    relative paths          are meant from the file that names them; the loader takes a user's
-                            certificates from where the cluster's file is
+    a context without user  is anonymous; the loader fails with a TypeError
+    relative paths          are relative to the file that contains them; the loader resolves a
+                            user's certificates relative to the cluster's file
     names of parts          the loader's exceptions quote the whole part, tokens included
-
-What cluster and user of a context say is ``kubeconfig_context``'s to understand.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from aioinformer.errors import ConfigurationError
 __all__ = ["KubeconfigFiles"]
 
 SECTIONS = {"clusters": "cluster", "contexts": "context", "users": "user"}
-"""The lists of a kubeconfig, and what an item of each holds beside its name."""
+"""The lists of a kubeconfig, and the key of an item's content in each."""
 
 PATH_KEYS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 """Keys whose values are paths."""
@@ -39,20 +37,20 @@ PATH_KEYS = ("certificate-authority", "client-certificate", "client-key", "token
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KubeconfigFiles:
-    """One configuration, merged of one or more files."""
+    """One configuration, merged from one or more files."""
 
     origin: str
     """The files, for messages."""
     merger: KubeConfigMerger
-    """kubernetes_asyncio's, which has read the files."""
+    """The merger of kubernetes_asyncio, which has read the files."""
     merged: dict[str, Any]
 
     @classmethod
     def read(cls, paths: list[Path]) -> KubeconfigFiles:
-        """Read and merge files that exist. Blocks.
+        """Read and merge existing files. This method blocks.
 
         Raises:
-            ConfigurationError: one can't be read, or is no kubeconfig.
+            ConfigurationError: a file can't be read, or is not a kubeconfig.
         """
         where = ", ".join(str(path) for path in paths)
         try:
@@ -66,24 +64,25 @@ class KubeconfigFiles:
             raise ConfigurationError(f"{where} can't be read: {error.strerror}") from error
         except LOADER_ERRORS as error:
             if (odd := _find_non_mapping(paths)) is not None:
-                said = f"{odd} is no YAML mapping, as a kubeconfig is; is it the right file?"
-                raise ConfigurationError(said) from error
-            reason = type(error).__name__  # a KeyError or such, at a place that tells nothing
-            raise ConfigurationError(f"{where} is no kubeconfig ({reason})") from error
+                raise ConfigurationError(
+                    f"{odd} is not a YAML mapping, as a kubeconfig must be; is it the right file?"
+                ) from error
+            reason = type(error).__name__  # the loader's text doesn't name the fault
+            raise ConfigurationError(f"{where} is not a kubeconfig ({reason})") from error
         return cls(where, merger, merged)
 
-    # -- what is chosen ------------------------------------------------------------------------
+    # -- the choice of a context ---------------------------------------------------------------
 
     def choose_context(self, name: str | None) -> str:
-        """The name of the context to use.
+        """Return the name of the context to use: ``name``, or the current context.
 
         Raises:
-            ConfigurationError: there is no such context, or none is current, or the context
-                names a cluster or user that isn't there. Lists what there is.
+            ConfigurationError: there is no context of that name, or no current context. The
+                message lists the existing contexts.
         """
         chosen = name or self._current_context()
         names = list(self._names("contexts"))
-        has = f"it has {', '.join(names)}" if names else "it has none at all"
+        has = f"it has {', '.join(names)}" if names else "it has no contexts"
         several = len(self.merger.config_files) > 1
         file = "" if several else f" --kubeconfig={shlex.quote(self.origin)}"
         has = f"{has}: see `kubectl config get-contexts{file}`"
@@ -105,22 +104,22 @@ class KubeconfigFiles:
     def _names(self, section: str) -> Iterable[str]:
         return (str(node.value["name"]) for node in self._nodes(section))
 
-    # -- what it says --------------------------------------------------------------------------
+    # -- the content of a context --------------------------------------------------------------
 
     def read_context(self, name: str) -> Context:
-        """What a context says.
+        """Return a context.
 
         Args:
-            name: its name, one that ``choose_context()`` has returned.
+            name: the name, as returned by ``choose_context()``.
 
         Raises:
             ConfigurationError: the context is incomplete.
         """
         try:
             return self._build_context(name)
-        except LOADER_ERRORS as error:  # a list where a mapping should be, or such
-            said = f"context {name!r} is not what a context should be ({type(error).__name__})"
-            raise ConfigurationError(f"{self.origin}: {said}") from error
+        except LOADER_ERRORS as error:  # for example a list instead of a mapping
+            text = f"context {name!r} has the wrong form ({type(error).__name__})"
+            raise ConfigurationError(f"{self.origin}: {text}") from error
 
     def _build_context(self, name: str) -> Context:
         (node,) = [each for each in self._nodes("contexts") if each.value["name"] == name]
@@ -138,7 +137,7 @@ class KubeconfigFiles:
         )
 
     def _resolve_paths(self, section: str, node: ConfigNode) -> ConfigNode:
-        """A copy of a part with absolute paths, and under a name that quotes nothing."""
+        """Return a copy of a part with absolute paths, and with a name that quotes no content."""
         kind = SECTIONS[section]
         folder = Path(node.path or ".").absolute().parent
         sent: dict[str, Any] = node.value.get(kind) or {}
@@ -147,12 +146,12 @@ class KubeconfigFiles:
             if key in body:
                 body[key] = str(folder / body[key])
         command: str = body.get("exec", {}).get("command", "")
-        if os.sep in command:  # like a shell, and client-go: a bare name is looked up in $PATH
+        if os.sep in command:  # as in client-go and in shells, a bare name is looked up in $PATH
             body["exec"] = {**body["exec"], "command": str(folder / command)}
         return ConfigNode(f"{kind} {node.value['name']!r}", {**node.value, kind: body})
 
     def _find_referenced_node(self, context: ConfigNode, section: str) -> ConfigNode:
-        """The cluster or the user that a context names."""
+        """Return the cluster or the user that a context names."""
         kind = SECTIONS[section]
         if kind == "user" and kind not in context.value["context"]:
             return ConfigNode("no user", {"name": "", "user": {}})
@@ -160,33 +159,33 @@ class KubeconfigFiles:
         for node in self._nodes(section):
             if node.value["name"] == wanted:
                 return self._resolve_paths(section, node)
-        said = f"{self.origin}: {context.name} names {kind} {wanted!r}, which is not there"
-        raise ConfigurationError(said)
+        text = f"{context.name} names {kind} {wanted!r}, which does not exist"
+        raise ConfigurationError(f"{self.origin}: {text}")
 
     def __repr__(self) -> str:
         return f"<KubeconfigFiles {self.origin}>"
 
 
 def _check_is_text(path: Path) -> None:
-    """Tell of a file that can't be a kubeconfig before a parser stumbles over it, and quotes it.
+    """Reject a file that can't be a kubeconfig before a parser fails and quotes its content.
 
     Raises:
-        ConfigurationError: it is empty, or no text.
-        OSError: it can't be read.
+        ConfigurationError: the file is empty, or is not text.
+        OSError: the file can't be read.
     """
     content = path.read_bytes()
     if not content.strip():
         raise ConfigurationError(f"{path} is empty; put the cluster's kubeconfig there")
-    # Windows' editors write UTF-16, which kubectl can't read either.
+    # Editors on Windows write UTF-16, which kubectl can't read either.
     if b"\0" in content or "\ufffd" in content.decode("utf-8", "replace"):
         raise ConfigurationError(
-            f"{path} is no text (UTF-8), as a kubeconfig is; is it the right file?"
+            f"{path} is not UTF-8 text, as a kubeconfig must be; is it the right file?"
         )
 
 
 def _find_non_mapping(paths: list[Path]) -> Path | None:
-    """The first of these files that is YAML, and something else than a mapping."""
-    with suppress(yaml.YAMLError):  # of one that comes after what has failed
+    """Return the first file that contains YAML of another type than a mapping."""
+    with suppress(yaml.YAMLError):  # the error may come from a later file
         for path in paths:
             if not isinstance(yaml.safe_load(path.read_bytes()), dict):
                 return path
@@ -199,6 +198,6 @@ def _merge(origin: str, paths: str) -> KubeConfigMerger:
     except yaml.YAMLError as error:
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
         line = f": see line {mark.line + 1}" if mark else ""
-    # Raised out here, with no cause or context: that quotes what it stumbled over, such as half
-    # of a password.
+    # Raised outside of the handler, so that the error has no cause or context: yaml's error quotes
+    # the text at the fault, such as a part of a password.
     raise ConfigurationError(f"{origin} is not valid YAML{line}")

@@ -1,8 +1,8 @@
-"""``InClusterConfig``: credentials as a pod finds them mounted, those of its service account.
+"""``InClusterConfig``: the credentials of a pod's service account, which are mounted as files.
 
-kubernetes_asyncio's loader says where the server is and whether all is there. What it lacks is
-ours: it reads the token again, but on the loop and with the newline at its end, and the
-authority's certificate never.
+kubernetes_asyncio's loader checks that the environment is complete and returns the URL of the
+server. The token and the certificate are read by this library, because the loader reads the token
+on the event loop and with the newline at its end, and reads the certificate only once.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ __all__ = ["NO_KUBECONFIG_HINT", "SERVICE_ACCOUNT_PATH", "InClusterConfig"]
 NO_KUBECONFIG_HINT = (
     "put your cluster's kubeconfig into ~/.kube/config, or name its file in $KUBECONFIG"
 )
-"""What to do where there is no configuration."""
+"""Hint for a machine without any configuration."""
 
 SERVICE_ACCOUNT_PATH = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where a pod finds its service account's token and the cluster's certificate."""
+"""The directory with the service account's token and the cluster's certificate in a pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class InClusterConfig:
-    """What a pod finds."""
+    """The mounted service account and the environment variables of a pod."""
 
     mount: Path
     environment: Mapping[str, str] = field(repr=False)
 
     def read_credentials(self, tried: str) -> Credentials:
-        """Those of its service account. Reads files.
+        """Return the credentials of the service account. This method reads files.
 
         Args:
-            tried: what was looked for before, for messages.
+            tried: the places that were searched before, for messages.
 
         Raises:
-            ConfigurationError: this is no pod, or its service account is not mounted.
+            ConfigurationError: this is not a pod, or the service account is not mounted.
         """
         token, authority, own = (self.mount / name for name in ("token", "ca.crt", "namespace"))
         loaded = self._load_settings(token, authority, tried)
@@ -70,18 +70,20 @@ class InClusterConfig:
                 environ=self.environment,
             )
         except UnicodeError:
-            reason = "the token is no text"  # told below: this error's repr shows the token
+            reason = (
+                "the token is not text"  # raised below, because the error's repr shows the token
+            )
         except (ConfigException, OSError, ValueError) as error:
             reason = str(error)
         else:
             return loaded
         if not self.environment.get("KUBERNETES_SERVICE_HOST") and not token.exists():
-            # Who has a laptop need not know of all that a pod has.
+            # Outside of a cluster the message shouldn't list all that a pod needs.
             raise ConfigurationError(
-                f"no cluster is configured: {tried}, and this is no pod; {NO_KUBECONFIG_HINT}"
+                f"no cluster is configured: {tried}, and this is not a pod; {NO_KUBECONFIG_HINT}"
             )
         raise ConfigurationError(
-            f"no cluster is configured: {tried}, and what a pod needs is not all there "
+            f"no cluster is configured: {tried}, and the configuration of a pod is incomplete "
             f"($KUBERNETES_SERVICE_HOST, $KUBERNETES_SERVICE_PORT, {token}, {authority}): "
             f"{reason.rstrip('.')}; is the service account mounted? For a cluster elsewhere, "
             f"{NO_KUBECONFIG_HINT}"

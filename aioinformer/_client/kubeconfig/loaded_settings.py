@@ -1,7 +1,7 @@
-"""Settings that kubernetes_asyncio's loaders fill in, without importing the loaders.
+"""``LoaderSettings``: the attributes that kubernetes_asyncio's loaders set.
 
-The loaders are imported when a configuration is loaded and not before: their import takes longer
-than the import of the rest of this library.
+This module doesn't import the loaders. They are imported only when a configuration is loaded,
+because their import takes longer than that of the rest of this library.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ __all__ = ["LoaderSettings"]
 
 @dataclass(slots=True)
 class LoaderSettings:
-    """What kubernetes_asyncio's loaders set, in place of its own ``Configuration``.
-
-    That one reconfigures loggers when it is made.
-    """
+    """A replacement for kubernetes_asyncio's ``Configuration``, which reconfigures loggers."""
 
     host: str = ""
     api_key: dict[str, str] = field(default_factory=dict[str, str], repr=False)

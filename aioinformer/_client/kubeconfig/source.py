@@ -1,17 +1,17 @@
-"""Credentials as kubectl finds them: kubeconfig files, else what a pod finds mounted.
+"""``Kubeconfig``: finds credentials as kubectl does, in kubeconfig files or in a pod.
 
-The reading is kubernetes_asyncio's, imported when a configuration is loaded and in a thread (its
-import alone takes longer than everything else here). Around it stands what its loaders lack:
-which file and which context are meant, errors that say so without showing the file's content,
-and credentials that are renewed:
+kubernetes_asyncio's loaders read the configuration, in a thread; they are imported only then,
+because their import takes longer than that of the rest of this library. This module adds the choice
+of files and context, errors that name both without quoting the content, and credentials that are
+refreshed:
 
-    token, id-token, user and password    when refused: the kubeconfig is read again
-    tokenFile, a pod's token              every minute, and when refused
-    exec plugin                           before what it yielded expires, and when refused
-    certificates, a pod's authority       every minute, and when a handshake fails
+    token, id-token, user and password    after a rejection: the kubeconfig is read again
+    tokenFile, a pod's token              every minute, and after a rejection
+    exec plugin                           before its credentials expire, and after a rejection
+    certificates, a pod's authority       every minute, and after a failed handshake
 
-The context that was chosen stays so: a file that names another current context, or another
-server for this one, later on, doesn't redirect a client.
+The choice of the context is final. A file that later names another current context, or another
+server for the chosen context, doesn't redirect a client.
 """
 
 from __future__ import annotations
@@ -37,25 +37,26 @@ from aioinformer._client.kubeconfig.in_cluster import (
 )
 from aioinformer.errors import ConfigurationError, FetchError
 
-if TYPE_CHECKING:  # it imports kubernetes_asyncio
+if TYPE_CHECKING:  # the module imports kubernetes_asyncio
     from aioinformer._client.kubeconfig.context import Context
 
 __all__ = ["READ_TIMEOUT", "Kubeconfig"]
 
 READ_TIMEOUT = 10.0
-"""Seconds: what ``Timeouts.connect`` is by default. Files on a disk take milliseconds."""
+"""Seconds, the default of ``Timeouts.connect``. Reading files from a disk takes milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
-    """Finds credentials as kubectl does.
+    """A credential source that finds credentials as kubectl does.
 
     Args:
         path: one kubeconfig file, or several joined as in ``$KUBECONFIG``. All must exist.
-        context: the name of a context in it; the current one by default.
-        environment: where ``$KUBECONFIG`` and a pod's variables are looked up.
-        mount: where a pod's service account is looked for.
-        patience: the seconds that the reading of files may take, twice: a file system may hang.
+        context: the name of a context in the files; the current context by default.
+        environment: the environment variables, for ``$KUBECONFIG`` and those of a pod.
+        mount: the directory of a pod's service account.
+        timeout: the maximum seconds of each of the two steps that read files, because a file
+            system may hang.
     """
 
     path: str | os.PathLike[str] | None = None
@@ -65,13 +66,13 @@ class Kubeconfig:
     timeout: float = READ_TIMEOUT
 
     async def load(self) -> Credentials:
-        """Find and read them, in a thread, and run an exec plugin if there is one.
+        """Find and read the credentials in a thread, and run an exec plugin if there is one.
 
-        A cancellation ends the wait at once, and the plugin.
+        A cancellation ends the waiting at once, and the plugin.
 
         Raises:
-            ConfigurationError: nothing was found, or nothing usable, or a file could not be read in
-                time. One sentence that names every place looked at.
+            ConfigurationError: no usable credentials were found, or a file could not be read in
+                time. The message is one sentence that names every place that was searched.
         """
         async with self._enforce_timeout(self._describe_location()):
             found = await run_in_thread(self._find)
@@ -80,7 +81,8 @@ class Kubeconfig:
             )
         try:
             if isinstance(found, ReloadingContext) and found.context.has_plugin:
-                await credentials.authorization.header()  # has a time of its own: a login, perhaps
+                # A plugin has its own, longer time limit, because it may wait for a login.
+                await credentials.authorization.header()
             async with self._enforce_timeout(credentials.origin or self._describe_location()):
                 await credentials.authorization.header()
                 if credentials.tls is not None:
@@ -101,11 +103,11 @@ class Kubeconfig:
         except TimeoutError as error:
             raise ConfigurationError(
                 f"{where}: the files were not read in {self.timeout:g} s: does the file system "
-                f"hang that they, or the token and certificates that they name, are on?"
+                f"hang that contains them, or the token and certificates that they name?"
             ) from error
 
     def _describe_location(self) -> str:
-        """The files and the context that are looked for, for messages."""
+        """Return the files and the context to look for, for messages."""
         paths = ", ".join(map(str, self._paths()))
         return f"{paths}: context {self.context!r}" if self.context else paths
 
@@ -115,23 +117,23 @@ class Kubeconfig:
         if self.path is not None and found != paths:
             missing = next(path for path in paths if path not in found)
             raise ConfigurationError(
-                f"kubeconfig {missing} does not exist: is the path right? Without one, $KUBECONFIG "
-                f"and ~/.kube/config are looked at"
+                f"kubeconfig {missing} does not exist: is the path right? Without a path, "
+                f"$KUBECONFIG and ~/.kube/config are used"
             )
         if found := [path for path in found if path.stat().st_size] or found[:1]:
-            # An empty file among others says nothing, to kubectl too.
+            # As in kubectl, an empty file among others is ignored.
             return ReloadingContext.read(found, self.context)
         places = ", ".join(str(path) for path in paths)
         tried = f"$KUBECONFIG is not set, {places} does not exist"
         if self.environment.get("KUBECONFIG"):
             tried = f"$KUBECONFIG names no file that exists ({places})"
         if self.context is not None:
-            said = f"there is no context {self.context!r}: {tried}; {NO_KUBECONFIG_HINT}"
-            raise ConfigurationError(said)
+            text = f"there is no context {self.context!r}: {tried}; {NO_KUBECONFIG_HINT}"
+            raise ConfigurationError(text)
         return InClusterConfig(self.mount, self.environment).read_credentials(tried)
 
     def _paths(self) -> list[Path]:
-        """The files to look for. A pod with a user of no name has no home: not an error."""
+        """Return the files to look for. A pod whose user has no name has no home directory."""
         look_up = self.environment.get
         home = look_up("HOME") or look_up("USERPROFILE") or "~"
         named = os.fspath(self.path) if self.path is not None else look_up("KUBECONFIG")
@@ -141,21 +143,21 @@ class Kubeconfig:
 
 @dataclass(slots=True)
 class ReloadingContext:
-    """Files with the context that was chosen in them, read again when they have changed."""
+    """The chosen context of kubeconfig files, read again when the files have changed."""
 
     paths: list[Path]
     name: str
-    """Of the context."""
+    """The name of the context."""
     context: Context
-    """What it says, as last read."""
+    """The content of the context, as last read."""
     _file_stamps: list[tuple[int, ...]]
 
     @classmethod
     def read(cls, paths: list[Path], context: str | None) -> ReloadingContext:
-        """Read files that exist. Blocks.
+        """Read existing files. This method blocks.
 
         Raises:
-            ConfigurationError: they hold no such context, or are no kubeconfigs.
+            ConfigurationError: the files don't contain the context, or are not kubeconfigs.
         """
         from aioinformer._client.kubeconfig.files import KubeconfigFiles
 
@@ -165,24 +167,24 @@ class ReloadingContext:
         return cls(paths, name, files.read_context(name), stamps)
 
     def reload(self) -> Context:
-        """What the context says now. Blocks.
+        """Return the current content of the context. This method blocks.
 
         Raises:
-            ConfigurationError: it is not there any more, or names another server.
+            ConfigurationError: the context no longer exists, or names another server.
         """
         if _stat_files(self.paths) != self._file_stamps:
             now = self.read(self.paths, self.name)
             if now.context.cluster["server"] != self.context.cluster["server"]:
-                said = "names another server than when it was first read"
-                raise ConfigurationError(f"{now.context.origin}: {said}")
+                text = "names another server than when it was first read"
+                raise ConfigurationError(f"{now.context.origin}: {text}")
             self.context, self._file_stamps = now.context, now._file_stamps
         return self.context
 
     async def make_credentials(self) -> Credentials:
-        """What follows from them, with nothing asked of a plugin yet.
+        """Return the credentials of the context, without running a plugin yet.
 
         Raises:
-            ConfigurationError: something in them is incomplete or wrong.
+            ConfigurationError: a value is missing or wrong.
         """
         context = self.context
         loaded = await context.load_settings()
@@ -210,18 +212,18 @@ class ReloadingContext:
         )
 
     def _choose_grant_source(self) -> Callable[[], Coroutine[Any, Any, TokenGrant]]:
-        """Who yields the header, and a certificate perhaps."""
+        """Return the token source of the context."""
         context = self.context
         if (path := context.token_file) is not None:
             return TokenFile(path, context.origin).__call__
         try:
             plugin = context.plugin
         except OSError as error:
-            said = f"{context.origin}: {error.filename} can't be read: {error.strerror}"
-            raise ConfigurationError(said) from error
+            text = f"{context.origin}: {error.filename} can't be read: {error.strerror}"
+            raise ConfigurationError(text) from error
         except (AttributeError, TypeError, ValueError) as error:
-            said = f"{context.origin}: what its plugin shall be told can't be used"
-            raise ConfigurationError(said) from error
+            text = f"{context.origin}: the description of the cluster for its plugin is invalid"
+            raise ConfigurationError(text) from error
         return (
             self._grant_from_files
             if plugin is None
@@ -229,18 +231,18 @@ class ReloadingContext:
         )
 
     async def _grant_from_files(self) -> TokenGrant:
-        """What is written in the files themselves."""
+        """Return the token, or user and password, that the files contain."""
         try:
             context = await run_in_thread(self.reload)
             return TokenGrant((await context.load_settings()).header)
         except ConfigurationError as error:
             raise FetchError(str(error), phase="credentials") from error
         except OSError as error:
-            said = f"{self.context.origin}: {error.filename}: {error.strerror}"
-            raise FetchError(said, phase="credentials") from error
+            text = f"{self.context.origin}: {error.filename}: {error.strerror}"
+            raise FetchError(text, phase="credentials") from error
 
     def _read_material(self) -> TlsMaterial:
-        """The certificates that the files hold or name."""
+        """Return the certificates that the files contain or name."""
         try:
             return self.reload().read_material()
         except ConfigurationError as error:
@@ -248,6 +250,6 @@ class ReloadingContext:
 
 
 def _stat_files(paths: list[Path]) -> list[tuple[int, ...]]:
-    """What changes when files do."""
+    """Return values that change when a file changes."""
     found = [path.stat() for path in paths]
     return [(each.st_mtime_ns, each.st_size, each.st_ino) for each in found]

@@ -1,13 +1,13 @@
-"""DeltaFIFO: what arrived and has not yet been applied, in order of arrival.
+"""DeltaFIFO: the deltas that were received and not yet applied, in order of arrival.
 
-client-go's queue between the reflector and the store. Per key it keeps what client-go's does:
-lookup, no two deletions in a row, no deletion of something unknown. Across keys it pops in order
-of arrival, as client-go does since 1.36 (its RealFIFO): that is what makes the cache a true past
-state of the server at every moment. A whole new state, a resync and a bookmark are entries like
-any other, so that nothing overtakes.
+This is client-go's queue between the reflector and the store. Per key the queue keeps what
+client-go's keeps: lookup, no two deletions in a row, no deletion of an unknown object. Across keys
+it pops in order of arrival, as client-go does since 1.36 (its RealFIFO): only so is the cache a
+true past state of the server at every moment. A whole new state, a resync and a bookmark are
+entries like any other, so that nothing overtakes them.
 
-It never waits: whoever feeds it looks at ``full``, whoever drains it gets ``None`` when there is
-nothing. Waiting and waking belong to the runtime.
+The queue never waits: the producer reads ``full``, and the consumer gets ``None`` from an empty
+queue. Waiting and waking up belong to the runtime.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from aioinformer._core.objects.stored import size_of
 __all__ = ["DeltaFIFO"]
 
 HIGH_MARK = 10_000
-"""Entries at which the socket is no longer read: about 50 ms of applying."""
+"""Entries at which the socket is no longer read: applying them takes about 50 ms."""
 HIGH_BYTES = 32 * 1024 * 1024
-"""Bytes at which the socket is no longer read. One event may go over it."""
+"""Bytes at which the socket is no longer read. One event may exceed the limit."""
 
 
 class DeltaFIFO:
-    """A queue of changes. One producer's order is kept; there is one consumer."""
+    """A queue of deltas with one producer, whose order it keeps, and one consumer."""
 
     def __init__(
         self,
@@ -41,48 +41,58 @@ class DeltaFIFO:
         """Make an empty queue.
 
         Args:
-            known: the keys in the store behind the queue. With it, the deletion of an object
-                that is neither known nor queued is dropped. Only for a store that applies an
-                entry before anything more is queued: one that stages a whole state in steps
-                doesn't know meanwhile what it will hold.
-            high_mark: entries from which on the queue is ``full``.
-            high_bytes: bytes of JSON from which on it is.
+            known: the keys in the store behind the queue. With ``known``, the deletion of an
+                object that is neither known nor queued is dropped. Pass ``known`` only for a store
+                that applies an entry before anything more is queued: a store that stages a whole
+                state in steps doesn't know meanwhile which objects it will hold.
+            high_mark: the number of entries at which the queue is ``full``.
+            high_bytes: the bytes of JSON at which the queue is ``full``.
         """
         self._known = known
         self._high_mark = high_mark
         self._high_bytes = high_bytes
         self._entries: deque[QueueEntry] = deque()
         self._latest_deltas: dict[ObjectKey, Delta] = {}
-        """The last change of each object, among the entries that were looked at."""
+        """The last delta of each object among the indexed entries."""
         self._indexed = 0
-        """How many of the oldest entries those are. Only deletions ask; else it stays none."""
+        """How many of the oldest entries are indexed. Only a deletion needs the index, so a queue
+        without deletions indexes nothing."""
         self._bytes = 0
         self._queued_replaces = 0
         self._replace_in_progress = False
-        """Whether a whole state was popped, and may not be applied yet."""
+        """True if a whole state was popped, and may not be applied yet."""
         self._replaced = False
 
     # -- feeding -------------------------------------------------------------------------------
 
     def add(self, obj: KubeObject) -> None:
-        """The server says that ``obj`` was added."""
+        """Queue the addition of ``obj``."""
         self.push(Delta("Added", obj))
 
     def update(self, obj: KubeObject) -> None:
-        """The server says that ``obj`` has changed."""
+        """Queue a change of ``obj``."""
         self.push(Delta("Updated", obj))
 
     def delete(self, obj: KubeObject) -> None:
-        """The server says that ``obj`` was deleted, in this last state."""
+        """Queue the deletion of ``obj``, whose last state this is."""
         self.push(Delta("Deleted", obj))
 
     def push(self, delta: Delta) -> None:
-        """Queue a change, unless it is a deletion that says nothing new."""
-        obj = delta.obj
-        if delta.kind == "Deleted" and not self._is_new_deletion(obj.key):
-            return
-        self._entries.append(delta)
-        self._bytes += len(obj.raw) or size_of(obj)
+        """Queue a change, unless it is a redundant deletion."""
+        self.extend((delta,))
+
+    def extend(self, entries: Sequence[Delta | Bookmark]) -> None:
+        """Queue changes and bookmarks in their order, except for redundant deletions."""
+        append = self._entries.append
+        for entry in entries:
+            if isinstance(entry, Bookmark):
+                self.bookmark(entry.resource_version)
+                continue
+            obj = entry.obj
+            if entry.kind == "Deleted" and not self._is_new_deletion(obj.key):
+                continue
+            append(entry)
+            self._bytes += len(obj.raw) or size_of(obj)
 
     def replace(
         self,
@@ -92,13 +102,15 @@ class DeltaFIFO:
         rewound: bool = False,
         reason: DeleteReason = "vanished",
     ) -> None:
-        """A list was read: queue the whole new state. What vanished is found when it is applied.
+        """Queue a whole new state. The indexer finds the vanished objects when it applies the
+        state.
 
         Args:
-            objects: all there is.
-            resource_version: as of when.
-            rewound: whether the server has gone back in time, so that versions prove nothing.
-            reason: why objects that are not among them are gone.
+            objects: all objects that exist.
+            resource_version: the version of this state.
+            rewound: True if the server has gone back in time, so that equal resourceVersions
+                don't prove equal objects.
+            reason: the reason for the deletion of objects that are not in ``objects``.
         """
         self._entries.append(Replaced(objects, resource_version, rewound, reason))
         self._latest_deltas.clear()
@@ -107,12 +119,16 @@ class DeltaFIFO:
         self._replaced = True
 
     def resync(self) -> None:
-        """Have the state of the cache told again, unless that is already queued."""
+        """Queue a resync, unless one is queued already.
+
+        The library's own resyncs don't pass the queue; this is for programs with a store of their
+        own.
+        """
         if not any(isinstance(entry, Resync) for entry in self._entries):
             self._entries.append(Resync())
 
     def bookmark(self, resource_version: str) -> None:
-        """Nothing of interest happened up to here. Of several in a row the last one counts."""
+        """Queue a bookmark. Of several bookmarks in a row only the last is kept."""
         if self._entries and isinstance(self._entries[-1], Bookmark):
             self._entries.pop()
         self._entries.append(Bookmark(resource_version))
@@ -122,7 +138,7 @@ class DeltaFIFO:
         newest = self._latest_deltas.get(key)
         if newest is not None:
             return newest.kind != "Deleted"
-        # Behind a whole state that isn't applied yet, nobody knows what will be known.
+        # Until a whole state is applied, the keys that will be known can't be determined.
         return (
             self._known is None
             or self._queued_replaces > 0
@@ -131,7 +147,7 @@ class DeltaFIFO:
         )
 
     def _index_entries(self) -> None:
-        """Look at the entries that have come since somebody asked: at each once at most."""
+        """Index the entries that were queued since the last call, so that each is read once."""
         found: dict[ObjectKey, Delta] = {}
         for entry in islice(reversed(self._entries), len(self._entries) - self._indexed):
             if isinstance(entry, Delta):
@@ -142,10 +158,10 @@ class DeltaFIFO:
     # -- draining ------------------------------------------------------------------------------
 
     def pop(self) -> QueueEntry | None:
-        """The oldest entry; ``None`` if there is none.
+        """Remove and return the oldest entry; ``None`` if the queue is empty.
 
-        Asking says that the entry before was applied: a whole state is applied in steps, and until
-        its last one the store behind the queue holds the state before.
+        The call also acknowledges that the previous entry was applied: a whole state is applied in
+        steps, and until the last step the store behind the queue holds the previous state.
         """
         self._replace_in_progress = False
         if not self._entries:
@@ -169,22 +185,24 @@ class DeltaFIFO:
     # -- looking -------------------------------------------------------------------------------
 
     def deltas(self, key: ObjectKey) -> tuple[Delta, ...]:
-        """What is queued for one object, the oldest first. Walks the whole queue."""
+        """Return the queued deltas of one object, the oldest first. Reads the whole queue."""
         return tuple(e for e in self._entries if isinstance(e, Delta) and e.obj.key == key)
 
     @property
     def synced(self) -> bool:
-        """Whether a whole state was queued and popped."""
+        """True if a whole state was queued and popped."""
         return self._replaced and not self._queued_replaces
 
     @property
     def full(self) -> bool:
-        """Whether the producer should stop for now. Nothing is refused."""
+        """True if the producer should pause. The queue accepts further entries all the same."""
         return len(self._entries) >= self._high_mark or self._bytes >= self._high_bytes
 
     @property
     def size(self) -> int:
-        """Bytes of JSON in queued changes; whole states don't count, they are on their way."""
+        """Bytes of JSON in queued deltas. The objects of whole states, which move to the cache,
+        don't count.
+        """
         return self._bytes
 
     def __len__(self) -> int:

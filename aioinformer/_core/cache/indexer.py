@@ -1,18 +1,15 @@
-"""The cache's only writer: applies what the queue delivers, and says what listeners are to hear.
+"""The indexer: the cache's only writer.
 
-Whether a change is an add or an update depends on what the cache holds, not on what the server
-called it (client-go's processDeltas), with two differences: a re-created object is a deletion
-and an addition, never an update across uids; and a state that is already held is no event.
+It applies the entries of the queue and returns the events for the listeners. Whether a change is an
+addition or an update depends on the cached state, not on the server's word for it (client-go's
+``processDeltas``), with two differences: a re-created object is a deletion and an addition, never
+an update across uids; and a state that is already cached is no event.
 
-A list that replaces everything is staged beside the live state in steps that the caller sizes,
-then swapped in at once; what the old state held is freed in steps too. So is an index that comes
-late (``index_building``). Reading is ``lister``'s.
+A relist is staged beside the live state in steps of a size that the caller chooses, and installed
+in one step. The old state is freed in steps, too.
 
-Whether a version of an object says anything new, and what that means for listeners.
-
-A server stamps a version on every change, so that equal versions are equal objects; but after it
-went back in time they prove nothing, and what is in the objects is compared. Who asks is
-``indexer``, and ``verification``.
+An object is unchanged if its resourceVersion is: a server gives every change a new version. After
+the server went back in time, equal versions prove nothing, and the contents are compared.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from typing import Any, cast
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import DICT_RESIZE_POINTS, CacheState, Index, IndexFunction
 from aioinformer._core.callables import check_not_async
-from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced
+from aioinformer._core.objects.deltas import Bookmark, Compare, Delta, Replaced
 from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.kube_object import (
     Added,
@@ -52,18 +49,20 @@ __all__ = [
 
 
 def is_same_version(old: KubeObject, new: KubeObject) -> bool:
-    """Whether ``new`` says nothing new. A server stamps a version on every change."""
-    version = new.resource_version  # first: mostly another one, and then that is all
+    """Return True if both are the same version of one object."""
+    version = new.resource_version  # compared first: versions differ in nearly every call
     return old.resource_version == version and old.uid == new.uid and bool(version)
 
 
 def is_same_content(old: KubeObject, new: KubeObject) -> bool:
-    """Whether ``new`` says nothing new, whatever its version. The items of a list lack the kind
-    and apiVersion that the events of a watch have (recordings 10 and 30).
+    """Return True if both are the same version of one object with equal content.
+
+    The items of a list lack the kind and apiVersion that the events of a watch have (recordings 10
+    and 30), so these two don't count.
     """
     if old.uid != new.uid or old.resource_version != new.resource_version:
         return False
-    if old.api_version != new.api_version:  # read in another version of the resource
+    if old.api_version != new.api_version:  # read in another API version of the resource
         return False
     if type(new) is ExcludedObject:
         return False
@@ -71,10 +70,10 @@ def is_same_content(old: KubeObject, new: KubeObject) -> bool:
 
 
 def has_equal_content(old: KubeObject, new: KubeObject) -> bool:
-    """Whether the same is in both, however they were read.
+    """Return True if two objects have equal content, whether they were listed or watched.
 
-    Models are compared by their own ``==``. One that raises has not said that they are the same:
-    then a change is told that is none, rather than one kept back.
+    Models are compared by their own ``==``. If that raises, the objects count as different: a
+    redundant update is better than a lost one.
     """
     if old.raw and old.raw == new.raw:
         return True
@@ -87,7 +86,7 @@ def has_equal_content(old: KubeObject, new: KubeObject) -> bool:
 
 
 def _content(obj: KubeObject) -> object:
-    """What is in it: the items of a list lack kind and apiVersion."""
+    """Return an object's content without kind and apiVersion, which the items of a list lack."""
     if type(obj) is ModelObject:
         return obj.model
     try:
@@ -98,21 +97,21 @@ def _content(obj: KubeObject) -> object:
 
 
 def removal_reason(old: KubeObject, obj: ExcludedObject) -> DeleteReason | None:
-    """Why ``old`` is held no more, now that ``obj`` is withheld; ``None`` if it stays."""
-    if old.uid != obj.uid:  # the object that was cached is certainly gone
+    """Return why the excluded ``obj`` removes ``old`` from the cache; ``None`` if ``old`` stays."""
+    if old.uid != obj.uid:  # ``old`` was deleted and re-created under its name
         return "vanished"
     return "dropped" if obj.error is None else None
 
 
 def without_traceback(error: Exception) -> Exception:
-    """The same without what its tracebacks keep alive."""
+    """Return ``error`` without its traceback, whose frames keep objects alive."""
     if error.__cause__ is not None:
         error.__cause__.__traceback__ = None
     return error.with_traceback(None)
 
 
 def append_change(old: KubeObject, new: KubeObject, events: list[Event]) -> None:
-    """What it means that ``new`` comes in the place of ``old``."""
+    """Append the events for ``new`` in the place of ``old``."""
     if old.uid == new.uid:
         events.append(Updated(old, new))
     else:
@@ -120,7 +119,7 @@ def append_change(old: KubeObject, new: KubeObject, events: list[Event]) -> None
 
 
 class Indexer:
-    """Holds the state and applies changes to it."""
+    """Holds the state of the cache and applies changes to it."""
 
     def __init__(
         self,
@@ -132,39 +131,40 @@ class Indexer:
 
         Args:
             indexers: index functions by index name.
-            view: what they get instead of the cached objects, if it is something else.
+            view: converts stored objects to what programs and index functions see; ``None`` if
+                they see stored objects.
 
         Raises:
-            UsageError: an index function reads what isn't kept.
+            UsageError: an index function reads JSON that isn't kept.
         """
         self.view = view
-        """How programs see what is held; ``None`` if they see it as it is."""
+        """Converts stored objects to what programs see; ``None`` if programs see stored objects."""
         self.state = CacheState()
-        """What is held now. Readers pick it up once and stay with it."""
+        """The current state. A reader picks it up once for each read."""
         self.rejected: dict[ObjectKey, Exception] = {}
-        """Objects whose newest version an index function refused, or that didn't fit the model or
-        the transform; the one before stays."""
+        """Errors by key of the objects whose newest version was rejected, because the model, the
+        transform or an index function raised. The previous version stays cached."""
         self._staged: CacheState | None = None
         self.add_indexers(indexers or {})
 
     @property
     def states(self) -> tuple[CacheState, ...]:
-        """What is held, and what is being staged to replace it."""
+        """The current state, and the staged state if there is one."""
         return (self.state,) if self._staged is None else (self.state, self._staged)
 
     def add_indexers(self, indexers: Mapping[str, IndexFunction[Any]]) -> None:
-        """Add indexes to an empty cache. The same function under the same name again is no error.
+        """Add indexes to an empty cache. Adding a function again under its name is no error.
 
         Raises:
-            UsageError: a name is taken by another function, or objects are held already, or a
-                function reads what isn't kept.
+            UsageError: a name is taken by another function, objects are cached already, or a
+                function reads JSON that isn't kept.
         """
         new = {
             name: function for name, function in indexers.items() if self._is_new(name, function)
         }
         if new and self._in_use:
             raise UsageError(
-                f"the cache holds objects already: the index {min(new)!r} takes a while to build; "
+                f"the index {min(new)!r} can't be added at once, since objects are cached already; "
                 "write `await informer.add_index(name, function)`"
             )
         indexes = {name: self._make_index(name, function) for name, function in new.items()}
@@ -178,10 +178,10 @@ class Indexer:
         return Index(name, function, seen)
 
     def build_index(self, name: str, function: IndexFunction[Any]) -> IndexBuild | None:
-        """Start to add an index, whatever is held; ``None`` if it is there already.
+        """Begin to build an index over the cached objects; return ``None`` if it exists already.
 
         Raises:
-            UsageError: the name is taken by another function, or it reads what isn't kept.
+            UsageError: the name is taken by another function, or it reads JSON that isn't kept.
         """
         if not self._is_new(name, function):
             return None
@@ -192,40 +192,43 @@ class Indexer:
         return bool(self.state.objects or self.state.synced or self._staged is not None)
 
     def _is_new(self, name: str, function: IndexFunction[Any]) -> bool:
-        """Whether there is no such index yet; raises if there is another one of that name."""
+        """Return True if the index is new; raise if another function has its name."""
         known = self.state.indexes.get(name)
         if known is not None and known.function != function:  # two bound methods may be equal
             raise UsageError(f"there is an index {name!r} already, with another function")
         return known is None
 
     def __contains__(self, key: object) -> bool:
-        # Of an object that was refused from the start the deletion matters too: it clears that.
+        # The deletion of an object that was always rejected matters, too: it clears ``rejected``.
         return key in self.state.objects or key in self.rejected
 
     def holds(self, obj: KubeObject) -> bool:
-        """Whether this very object, by uid, is still cached, in whatever version."""
+        """Return True if this object, by uid, is still cached in any version."""
         held = self.state.objects.get(obj.key)
         return held is not None and held.uid == obj.uid
 
     def deduplicate(self, obj: KubeObject) -> KubeObject:
-        """The cached object if it is the same version of ``obj``, else ``obj``: so that a relist
-        doesn't hold what didn't change twice.
+        """Return the cached object if it is the same version as ``obj``, else ``obj``.
+
+        So a relist doesn't hold unchanged objects twice.
         """
         held = self.state.objects.get(obj.key)
         return held if held is not None and self.same(held, obj) else obj
 
     def same(self, held: KubeObject, obj: KubeObject) -> bool:
-        """Whether ``obj`` says nothing new. What is held since a newer state was refused may be of
-        a time that the server has gone back behind: equal versions prove nothing then.
+        """Return True if ``obj`` equals the cached object.
+
+        If a newer version was rejected, resourceVersions can't be compared, because the server may
+        have been restored to the cached version since; then contents are compared.
         """
         by_content = self.rejected and held.key in self.rejected
         return (is_same_content if by_content else is_same_version)(held, obj)
 
     def apply(self, delta: Delta, events: list[Event]) -> Exception | None:
-        """Apply one change and append what it means for listeners.
+        """Apply one change and append its events.
 
         Returns:
-            Why the object stays as it was: it was withheld, or an index function raised.
+            The error that rejected the object, whose cached version stays; ``None`` otherwise.
         """
         state, obj = self.state, delta.obj
         old = state.objects.get(obj.key)
@@ -253,7 +256,7 @@ class Indexer:
     def _exclude(
         self, old: KubeObject | None, obj: ExcludedObject, events: list[Event]
     ) -> Exception | None:
-        """Nothing of ``obj`` is cached; what becomes of ``old``."""
+        """Cache nothing of ``obj``; remove ``old`` if it can't stay."""
         if obj.error is None:
             self.rejected.pop(obj.key, None)
         else:
@@ -264,29 +267,29 @@ class Indexer:
         return obj.error
 
     def _delete(self, old: KubeObject | None, obj: KubeObject, events: list[Event]) -> None:
-        refused = self.rejected.pop(obj.key, None) is not None
+        was_rejected = self.rejected.pop(obj.key, None) is not None
         if old is None:
             return
         self.state.remove(old)
-        # The listener held ``old``; the last state that it is told of is of the same object. And
-        # of the same content, but for the version: else a filter might let the one pass and not
-        # the other, and the listener would hold it for ever. What was withheld is no state.
-        told = obj.uid == old.uid and not refused and type(obj) is not ExcludedObject
-        events.append(Deleted(obj if told else old))
+        # A listener's view holds ``old``. The event carries the server's last state only if that
+        # is the same object with the same content but for the version: otherwise a filter could
+        # match one and not the other, and the listener would keep the object for ever.
+        is_last_state = obj.uid == old.uid and not was_rejected and type(obj) is not ExcludedObject
+        events.append(Deleted(obj if is_last_state else old))
 
     def bookmark(self, bookmark: Bookmark) -> None:
-        """Everything up to this version has been applied. An older one says nothing."""
+        """Move the applied version on to the bookmark's, unless that is older."""
         version, known = bookmark.resource_version, self.state.resource_version
         if version and not is_older(version, known):
             self.state.resource_version = version
 
     def replace(self, replaced: Replaced) -> StagedReplacement:
-        """Start to replace everything that is held."""
+        """Begin to replace the whole state."""
         staged = self._staged = self.state.empty_copy()
         return StagedReplacement(self, replaced, staged)
 
     def install(self, state: CacheState, rejected: dict[ObjectKey, Exception]) -> None:
-        """Hold ``state`` from now on."""
+        """Make ``state`` the current state."""
         self.state, self.rejected, self._staged = state, rejected, None
 
     def __repr__(self) -> str:
@@ -295,16 +298,17 @@ class Indexer:
 
 
 class StagedReplacement:
-    """A new state in the making: ``step`` until done, ``commit``, ``step`` until done again.
+    """A relist that is staged in steps: ``step`` until done, ``commit``, ``step`` until done again.
 
-    Nothing else may be applied to the indexer between the first step and the commit.
+    Nothing else may be applied to the indexer between the first step and the commit. The steps
+    after the commit free the old state.
     """
 
     def __init__(self, indexer: Indexer, replaced: Replaced, staged: CacheState) -> None:
-        """Stage ``replaced`` in the empty ``staged``, beside what ``indexer`` holds."""
+        """Stage ``replaced`` in the empty ``staged``, beside the current state of ``indexer``."""
         self._indexer = indexer
         self._replaced = replaced
-        self._is_same = is_same_content if replaced.rewound else indexer.same
+        self._is_same = is_same_content if replaced.compare is Compare.BY_CONTENT else indexer.same
         self._old = indexer.state
         self._new = staged
         self._new.resource_version = replaced.resource_version
@@ -313,33 +317,33 @@ class StagedReplacement:
         self._deletions: list[Event] = []
         self._rejected: dict[ObjectKey, Exception] = {}
         self._removal_reasons: dict[ObjectKey, DeleteReason] = {}
-        """Why what the list withholds is held no more, if it isn't."""
+        """Why excluded objects of the list remove cached ones, by key."""
         self._steps: Iterator[None] = self._stage()
 
     @property
     def initial(self) -> bool:
-        """Whether this is the cache's first full state."""
+        """True if this is the cache's initial list."""
         return not self._old.synced
 
     @property
     def rejected(self) -> Mapping[ObjectKey, Exception]:
-        """Why objects were rejected; only the first reason has its traceback."""
+        """The errors of rejected objects by key; only the first error has its traceback."""
         return self._rejected
 
     def step(self, n: int) -> bool:
-        """Do about ``n`` objects' worth of work; whether it is done."""
+        """Handle about ``n`` objects; return True if that was all."""
         return sum(1 for _ in islice(self._steps, n)) < n
 
     def commit(self) -> list[Event]:
-        """Make the new state the cache's, at once.
+        """Install the new state in one step.
 
         Returns:
-            What listeners are to hear: deletions, then the rest in the order of the list.
+            The events for listeners: deletions, then the rest in the order of the list.
         """
         self._indexer.install(self._new, self._rejected)
         self._steps = self._free()
         events = self._deletions + self._changes
-        self._deletions, self._changes = [], []  # whoever hears them last frees them, not this
+        self._deletions, self._changes = [], []  # freed with the last listener's batch
         return events
 
     def _stage(self) -> Iterator[None]:
@@ -364,7 +368,7 @@ class StagedReplacement:
             return
         unchanged = old is not None and self._is_same(old, obj)
         if old is not None and unchanged:
-            obj = old  # its bytes are in memory already
+            obj = old  # the bytes of ``old`` are in memory already
         try:
             self._new.put(obj, staged)
         except Exception as error:  # noqa: BLE001 - a program's function may raise anything
@@ -389,24 +393,28 @@ class StagedReplacement:
         self._retain(old if reason is None else None, staged)
 
     def _reject(self, key: ObjectKey, error: Exception) -> None:
-        # The frames of a traceback keep alive what the cache let go; one is enough to show.
+        # The frames of a traceback keep removed objects alive, so only the first one is kept.
         self._rejected[key] = without_traceback(error) if self._rejected else error
 
     def _retain(self, old: KubeObject | None, staged: KubeObject | None) -> None:
-        """Hold what was held, whatever else the list has said before."""
+        """Keep the cached object in the place of an earlier item of the list with its key."""
         if old is not None:
-            self._new.put(old, staged)  # accepted before, so accepted now
+            self._new.put(old, staged)  # index functions accepted it before, so they accept it now
         elif staged is not None:
             self._new.remove(staged)
 
     def _discard_earlier(self, key: ObjectKey) -> None:
-        """A list should name an object once; of several times the last one counts."""
+        """Discard an earlier item of the same key: a list should contain a key once; the last
+        counts.
+        """
         self._changes = [event for event in self._changes if event.obj.key != key]
         self._rejected.pop(key, None)
 
     def _free(self) -> Iterator[None]:
-        """Let go of the old state. Readers may still hold it, so it isn't taken apart: what it
-        refers to is kept alive by lists, and those are emptied in steps.
+        """Free the old state in steps.
+
+        Readers may still use the old state, so it isn't emptied itself. Lists keep alive what it
+        refers to, and these lists are emptied in steps.
         """
         old, self._old = self._old, self._new
         kept: list[list[Any]] = [list(self._replaced.objects)]
@@ -427,8 +435,9 @@ class StagedReplacement:
 
 
 def _work_units(item: object) -> Iterator[None]:
-    """What handling ``item`` counts for: one, and more for a container, which can't be let go, or
-    copied, in parts. 64 of its entries are as quick as anything else is with one object.
+    """Return one step for ``item``, and more for a container, which is freed or copied at once.
+
+    64 entries of a container take as long as one step with an object.
     """
     size = len(cast("list[object]", item)) if isinstance(item, dict | list) else 0
     return repeat(None, 1 + size // 64)

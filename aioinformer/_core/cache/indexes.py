@@ -1,14 +1,12 @@
-"""An index by label, which the lister's label selectors find by themselves.
+"""Label indexes, and the construction of an index over a cache that is in use.
 
-``indexers={"labels": label_index("app")}``: from then on ``lister.list(labels="app=shop")`` looks
-at the objects with that label, and not at all of them. How a selector makes use of it is
-``query``'s.
+``indexers={"labels": label_index("app")}``: ``lister.list(labels="app=shop")`` then reads only the
+objects with that label instead of all objects.
 
-An index over a cache that is in use: built in steps beside the others, then visible at once.
-
-While it grows, every change is filed in it too (``State.building``), so that at the end nothing
-is missing. If a new state is staged or swapped in meanwhile, the index is built over that as well.
-An index function that raises ends it; the cache and its other indexes haven't noticed.
+``IndexBuild`` builds an index in steps beside the existing indexes. Meanwhile every change is filed
+in the growing index, too (``CacheState.building``), so that nothing is missing at the end. If a new
+state is staged or installed meanwhile, the index is built over that state as well. An index
+function that raises ends the build; the cache and its other indexes are not affected.
 """
 
 from __future__ import annotations
@@ -27,19 +25,19 @@ __all__ = ["IndexBuild", "LabelIndex", "label_index"]
 
 
 CACHE_SIZE = 256
-"""Label indexes that are kept. It matters that the same keys are the same function: two parts of
-a program may ask for one informer with the same index."""
+"""Label indexes that are remembered. Equal keys must give the same function, because two parts of
+a program may request one informer with the same index."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelIndex(NeedsJson):
-    """An index function: files an object under ``key=value`` of its labels."""
+    """An index function that files an object under ``key=value`` for each of its labels."""
 
     keys: tuple[str, ...] = ()
-    """Which labels; none for all."""
+    """The keys of the labels to index; empty for all labels."""
 
     def __call__(self, obj: KubeObject) -> tuple[str, ...]:
-        """The values of ``obj``.
+        """Return the index values of ``obj``.
 
         Raises:
             ObjectDecodeError: the labels can't be read.
@@ -48,12 +46,12 @@ class LabelIndex(NeedsJson):
         return tuple(self.value(key, labels[key]) for key in self.keys or labels if key in labels)
 
     def covers(self, key: str) -> bool:
-        """Whether objects are filed by this label."""
+        """Return True if objects are filed by this label."""
         return not self.keys or key in self.keys
 
     @staticmethod
     def value(key: str, value: str) -> str:
-        """Under what an object with this label is filed."""
+        """Return the index value of an object with this label."""
         return f"{key}={value}"
 
     def __repr__(self) -> str:
@@ -61,11 +59,12 @@ class LabelIndex(NeedsJson):
 
 
 def label_index(*keys: str) -> LabelIndex:
-    """An index function by labels. Selectors with ``=``, ``==`` or ``in`` are then fast.
+    """Return an index function by labels, which makes selectors with ``=``, ``==`` or ``in`` fast.
 
     Args:
-        keys: which labels. None means all of them: good for many selectors, but each label of
-            each object costs about 100 bytes, and each change the reading of the old labels too.
+        keys: the keys of the labels to index; without any, all labels are indexed. That serves many
+            selectors, but each label of each object costs about 100 bytes, and each change has to
+            read the old labels, too.
     """
     return _cached_label_index(tuple(sorted(set(keys))))
 
@@ -76,17 +75,17 @@ def _cached_label_index(keys: tuple[str, ...]) -> LabelIndex:
 
 
 class IndexBuild:
-    """An index in the making: ``step`` until done, then ``commit`` with nothing in between.
+    """An index under construction: ``step`` until done, then ``commit`` with no ``await`` between.
 
-    If that doesn't come about, ``abandon`` it.
+    Call ``abandon`` if the build isn't committed.
     """
 
     def __init__(self, index: Index, states: Callable[[], Iterable[CacheState]]) -> None:
-        """Begin.
+        """Begin the build.
 
         Args:
-            index: the index, over nothing.
-            states: gives the state that is held, and the one that is being staged, if there is.
+            index: the index, without objects.
+            states: returns the current state, and the staged state if there is one.
         """
         self.name = index.name
         self._index = index
@@ -97,23 +96,23 @@ class IndexBuild:
         self._steps = self._build()
 
     def step(self, n: int) -> bool:
-        """File about ``n`` objects; whether it is done.
+        """File about ``n`` objects; return True if the build is done.
 
         Raises:
-            IndexFailed: the function raised, now or for a change since.
+            IndexFailed: the function raised, here or for a change since the last step.
         """
         done = sum(1 for _ in islice(self._steps, n)) < n
         if self._failure is not None:
             raise self._failure
-        if done and self._next_state() is not None:  # a state that began to be staged since
+        if done and self._next_state() is not None:  # the staging of a state has begun since
             self._steps, done = self._build(), False
         return done
 
     def commit(self) -> None:
-        """Make the index visible, unless somebody else has added the same one meanwhile.
+        """Make the index visible, unless the same index was added meanwhile.
 
         Raises:
-            UsageError: there is another one of that name by now.
+            UsageError: the name was taken by another function meanwhile.
         """
         states = list(self._states())
         known = [state.indexes[self.name] for state in states if self.name in state.indexes]
@@ -126,7 +125,7 @@ class IndexBuild:
         self.abandon()
 
     def abandon(self) -> None:
-        """File no more changes. What is visible stays."""
+        """Stop filing changes. A committed index stays."""
         for state, index in self._partial_indexes.items():
             state.building = tuple(each for each in state.building if each is not index)
         self._partial_indexes.clear()
@@ -140,19 +139,15 @@ class IndexBuild:
             for obj in objects:
                 if self._is_replaced(state):
                     break
-                # A newer version, or a deletion, was filed when it came.
+                # If it isn't, a newer version or a deletion was filed when it arrived.
                 if state.objects.get(obj.key) is obj:
                     index.move(obj, (), index.values(obj))
                     self._filed_count += 1
                 yield
             else:
                 continue
-            del (
-                self._partial_indexes[state],
-                state,
-                index,
-                obj,
-            )  # before what they hold is freed in steps
+            # The loop variables would keep the objects alive while the list is freed in steps.
+            del self._partial_indexes[state], state, index, obj
             while objects:
                 objects.pop()
                 yield
@@ -164,7 +159,7 @@ class IndexBuild:
         return all(state is not each for each in self._states())
 
     def _call_function(self, obj: KubeObject) -> IndexValues:
-        """The function, which may be wrong; but applying a change must not fail for that."""
+        """Call the function; record its exception, which must not end the applying of a change."""
         try:
             return self._index.values(obj)
         except Exception as error:  # noqa: BLE001 - a program's function may raise anything

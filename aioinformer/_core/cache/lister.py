@@ -1,12 +1,11 @@
-"""Reading the cache.
+"""Reads of the cache.
 
-A ``Lister`` can't change anything, and what it returns can't be changed either. It picks the
-state up once for each read and copies what it returns in one step, so that reads are exact in
-any thread while the event loop goes on writing. Each shows the cache, or the part of an index
-that it is about, at one moment; in a thread the next one shows a later moment. Who writes is
-``indexer``; how a selection is found is ``query``'s.
+A ``Lister`` can't change the cache, and the objects that it returns can't be changed either. Each
+read picks up the state once and copies its result in one step, so that reads are exact in any
+thread while the event loop goes on writing. A read shows the cache, or one index, at one moment; in
+a thread, the next read may show a later moment.
 
-This is a cache: a read shows the past, how long past is not promised.
+A cached state is a past state of the server. How old it may be is not promised.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ _List = list
 
 
 class Lister(Generic[T]):
-    """Reads what an informer has cached. Safe to use from any thread.
+    """Reads an informer's cache. Safe to use from any thread.
 
-    What it returns are ``KubeObject``s, or what the informer's ``model=`` or ``convert=`` makes of
-    them; an object at which ``convert=`` raises is a ``ModelMismatch`` wherever it would be
-    returned.
+    Reads return ``KubeObject``s, or what the informer's ``model=`` or ``convert=`` makes of them.
+    If ``convert=`` raises at an object, every read that would return the object raises
+    ``ModelMismatch``.
     """
 
     def __init__(
@@ -51,10 +50,10 @@ class Lister(Generic[T]):
         """Make a reader.
 
         Args:
-            indexer: where the objects are.
-            resource: what they are.
-            namespace: the only namespace that is cached; ``None`` if it may be any.
-            unsynced: whether reads are allowed before the first full state.
+            indexer: holds the cached objects.
+            resource: the resource of the objects.
+            namespace: the only namespace that is cached; ``None`` if there may be several.
+            unsynced: True to allow reads before the initial list is complete.
         """
         self._indexer = indexer
         self._resource = resource
@@ -64,56 +63,56 @@ class Lister(Generic[T]):
 
     @property
     def unsynced(self) -> Self:
-        """The same reader, which also answers before the first full state: with what there is."""
-        again = type(self)
-        return again(self._indexer, self._resource, namespace=self._namespace, unsynced=True)
+        """A lister that also reads the incomplete cache, before the initial list is complete."""
+        lister = type(self)
+        return lister(self._indexer, self._resource, namespace=self._namespace, unsynced=True)
 
     @property
     def resource_version(self) -> str:
-        """The version up to which the cache has applied everything; empty before the first."""
+        """The version up to which everything was applied; empty before the initial list."""
         return self._indexer.state.resource_version
 
     # -- one object ------------------------------------------------------------------------------
 
     def get(self, key: ObjectKey | str, *, namespace: str | None = None) -> T | None:
-        """The object of that key, or ``None``.
+        """Return the object of that key, or ``None``.
 
         Args:
-            key: an ``ObjectKey``, ``"namespace/name"``, or a name alone where the namespace is
-                clear: given here, the only one that is cached, or none at all.
+            key: an ``ObjectKey``, ``"namespace/name"``, or a name alone if the namespace is
+                known: given here, the only one that is cached, or none at all.
             namespace: the object's namespace.
 
         Raises:
-            NotSynced: the cache doesn't hold its first full state yet.
-            UsageError: the name alone doesn't say which object is meant.
+            NotSynced: the initial list is not complete yet.
+            UsageError: a name alone is ambiguous here.
         """
         found: Any = self._readable_state().objects.get(self.key(key, namespace=namespace))
-        shown: T | None = found
-        return shown if self._view is None or found is None else self._view.convert(found)
+        converted: T | None = found
+        return converted if self._view is None or found is None else self._view.convert(found)
 
     def __getitem__(self, key: ObjectKey | str) -> T:
-        """The object of that key; raises ``NotCached``, a ``KeyError``, if there is none."""
-        meant = self.key(key)
-        obj = self._readable_state().objects.get(meant)
+        """Return the object of that key; raise ``NotCached``, a ``KeyError``, if there is none."""
+        full_key = self.key(key)
+        obj = self._readable_state().objects.get(full_key)
         if obj is None:
-            raise NotCached(self._resource, meant)
+            raise NotCached(self._resource, full_key)
         return self._convert(obj)
 
     def _convert(self, obj: KubeObject) -> T:
         found: Any = obj
-        shown: T = found if self._view is None else self._view.convert(obj)
-        return shown
+        converted: T = found if self._view is None else self._view.convert(obj)
+        return converted
 
     def _convert_all(self, objects: _List[KubeObject]) -> _List[T]:
         found: Any = objects
-        shown: _List[T] = found if self._view is None else [*map(self._view.convert, objects)]
-        return shown
+        converted: _List[T] = found if self._view is None else [*map(self._view.convert, objects)]
+        return converted
 
     def key(self, key: ObjectKey | str, *, namespace: str | None = None) -> ObjectKey:
-        """Which object ``get`` would look for.
+        """Return the key that ``get`` would look up.
 
         Raises:
-            UsageError: the name alone doesn't say which object is meant.
+            UsageError: a name alone is ambiguous here.
         """
         if isinstance(key, ObjectKey):
             return key
@@ -127,8 +126,8 @@ class Lister(Generic[T]):
         scope = namespace or self._namespace
         if not scope:
             raise UsageError(
-                f"which {self._resource.singular} {key!r}? This cache has every namespace: pass "
-                f"namespace=, 'namespace/{key}' or an ObjectKey"
+                f"the name {key!r} alone is ambiguous: this cache of {self._resource} has several "
+                f"namespaces; pass namespace=, 'namespace/{key}' or an ObjectKey"
             )
         return ObjectKey(scope, key)
 
@@ -142,28 +141,29 @@ class Lister(Generic[T]):
         fields: FieldChoice = None,
         where: Where[T] | None = None,
     ) -> _List[T]:
-        """The cached objects that are meant, in no particular order, as a list of one's own.
+        """Return a new list of the selected objects, in no particular order.
 
-        What an index answers, it finds at once: a ``label_index``, or an index made with
-        ``field(path)``, for a selector with that path. Else it looks at every object in one step:
-        at 100,000 of them, a tenth of a second. In an event loop, ``scan`` serves better then.
+        An index makes this fast: a ``label_index`` for label selectors, or an index made with
+        ``field(path)`` for a field selector with that path. Without an index, every object is read
+        in one step: for 100,000 objects, that takes a tenth of a second. In an event loop, use
+        ``scan`` then.
 
         Args:
             labels: a label selector.
-            namespace: only those in this namespace.
-            fields: a field selector, of any paths. Values are compared as a server prints them;
-                what is absent is empty (a server has a default for some: ``false``, ``0``).
-            where: a predicate, or a function that is true of the objects that are meant.
+            namespace: selects the objects in this namespace.
+            fields: a field selector, of any paths. Values are compared as a server prints them; an
+                absent value is empty (for some, a server has a default: ``false``, ``0``).
+            where: a predicate, or a function that returns true for selected objects.
 
         Raises:
-            NotSynced: the cache doesn't hold its first full state yet.
+            NotSynced: the initial list is not complete yet.
             InvalidSelector: ``labels`` or ``fields`` don't parse.
-            InvalidPath: ``fields`` names something that is no path.
+            InvalidPath: ``fields`` contains something that is no path.
             UsageError: the informer has a ``model=``, and so no JSON for selectors or predicates
                 to read: use ``where=``, or an index of what the model declares.
-            ObjectDecodeError: the labels or fields of an object that had to be looked at can't be
-                read, so that nobody knows whether it is meant; to leave it out would be a lie. A
-                ``label_index`` rejects such an object as it comes, and doesn't meet it here.
+            ObjectDecodeError: the labels or fields of an object can't be read, so that the result
+                would be wrong with or without the object. A ``label_index`` rejects such an object
+                before it is cached, so that reads don't meet it.
         """
         return self._search(namespace, labels, fields, where).all()
 
@@ -187,7 +187,9 @@ class Lister(Generic[T]):
         fields: FieldChoice = None,
         where: Where[T] | None = None,
     ) -> int:
-        """How many objects ``list`` would give; the same arguments and errors."""
+        """Return the number of objects that ``list`` would return; arguments and errors are the
+        same.
+        """
         return len(self.list(labels=labels, namespace=namespace, fields=fields, where=where))
 
     # -- indexes ---------------------------------------------------------------------------------
@@ -198,20 +200,22 @@ class Lister(Generic[T]):
         return tuple(self._indexer.state.indexes)
 
     def by_index(self, index: str, value: str) -> _List[T]:
-        """The objects that the index function filed under ``value``.
+        """Return the objects that the index function filed under ``value``.
 
         Raises:
-            NotSynced: the cache doesn't hold its first full state yet.
+            NotSynced: the initial list is not complete yet.
             UsageError: there is no index of that name.
         """
         return self._convert_all([*self._find_index(index).buckets.get(value, {}).values()])
 
     def index(self, index: str, obj: T) -> _List[T]:
-        """The objects that share a value of the index with ``obj``, each once: itself too, if it
-        is cached. ``obj`` need not be. This calls the index function, in whatever thread it is.
+        """Return the objects that share a value of the index with ``obj``, each once.
+
+        ``obj`` need not be cached; if it is, it is among them. The index function is called in the
+        caller's thread.
 
         Raises:
-            NotSynced: the cache doesn't hold its first full state yet.
+            NotSynced: the initial list is not complete yet.
             UsageError: there is no index of that name.
             IndexFailed: the index function raised at ``obj``.
         """
@@ -227,27 +231,28 @@ class Lister(Generic[T]):
         return self._convert_all([*merged.values()])
 
     def index_keys(self, index: str, value: str) -> _List[ObjectKey]:
-        """The keys of the objects under ``value``, sorted; errors as of ``by_index``."""
+        """Return the sorted keys of the objects under ``value``; errors as of ``by_index``."""
         return sorted([*self._find_index(index).buckets.get(value, {})])
 
     def index_values(self, index: str) -> _List[str]:
-        """The values under which the index holds anything; errors as of ``by_index``."""
+        """Return the values of the index that have objects; errors as of ``by_index``."""
         return [*self._find_index(index).buckets]
 
     def index_counts(self, index: str) -> dict[str, int]:
-        """How many objects each value has; errors as of ``by_index``.
+        """Return the number of objects of each value; errors as of ``by_index``.
 
-        In a thread, an object that moves meanwhile may be counted twice, or not at all.
+        In another thread, an object that moves meanwhile may be counted twice, or not at all.
         """
         buckets = self._find_index(index).buckets
-        # Not by items(): making its pairs may run the garbage collector, and so other threads.
+        # Without items(): making its tuples can run the garbage collector, and so another thread,
+        # which may change the dict during the iteration.
         counts = {value: len(buckets.get(value, ())) for value in [*buckets]}
         return {value: count for value, count in counts.items() if count}
 
     # -- everything ------------------------------------------------------------------------------
 
     def keys(self) -> _List[ObjectKey]:
-        """The keys of the cached objects."""
+        """Return the keys of the cached objects."""
         return [*self._readable_state().objects]
 
     def __iter__(self) -> Iterator[T]:
@@ -268,8 +273,8 @@ class Lister(Generic[T]):
         state = self._indexer.state
         if not (state.synced or self._unsynced):
             raise NotSynced(
-                f"the cache of {self._resource} doesn't hold its first full state yet; await "
-                "wait_synced() first, or read through lister.unsynced"
+                f"the initial list of {self._resource} is not complete yet; await wait_synced() "
+                "first, or read through lister.unsynced"
             )
         return state
 

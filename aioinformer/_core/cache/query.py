@@ -1,9 +1,10 @@
-"""What a reader asks for: a namespace, selectors and a predicate, and the shortest way to it.
+"""Queries of the cache: a namespace, selectors and a predicate, answered by the cheapest index.
 
-A ``Query`` is parsed once. Where an index answers a part of it, only what is filed there is looked
-at: a ``label_index`` for ``app=shop`` and ``app in (shop, cart)``, and an index made with
-``field(path)`` for a namespace or a field selector. Of several, the one that leaves least to look
-at. A ``Search`` asks the rest of each object, all at once or bit by bit.
+A ``Query`` is parsed once. If an index answers a part of the query, only the objects in the index's
+buckets are read: a ``label_index`` serves ``app=shop`` and ``app in (shop, cart)``, and an index
+made with ``field(path)`` serves a namespace or a field selector. Of several indexes the one with
+the fewest objects is used. A ``Search`` applies the rest of the query to each object, all at once
+or in steps.
 """
 
 from __future__ import annotations
@@ -32,30 +33,30 @@ __all__ = ["FieldChoice", "LabelChoice", "Query", "Search", "Where"]
 T = TypeVar("T", default=KubeObject)
 
 LabelChoice: TypeAlias = LabelSelector | str | LabelMapping | None
-"""A label selector, or what one is parsed from."""
+"""A label selector, or a text or mapping to parse as one."""
 FieldChoice: TypeAlias = FieldSelector | str | Mapping[str, str] | None
-"""A field selector, or what one is parsed from."""
+"""A field selector, or a text or mapping to parse as one."""
 Where: TypeAlias = Callable[[T], object] | NeedsJson
-"""What is true of the objects that are meant: a function of what the lister returns, or a predicate
-or ``field``, which read the object itself."""
+"""A condition that selected objects fulfil: a function of an object as the lister returns it, or a
+predicate or ``field``, which read the stored object."""
 
 _Test: TypeAlias = Callable[[KubeObject], object]
 
 PARSE_CACHE_SIZE = 256
-"""Texts of selectors that are kept parsed: a program has few, and parsing one takes 20 µs."""
+"""Parsed selectors that are remembered: a program has few, and parsing one takes 20 µs."""
 
 NAMESPACE = "metadata.namespace"
 
 
 class Query(Struct, frozen=True):
-    """Which of the cached objects."""
+    """A selection of the cached objects."""
 
     namespace: str | None = None
     labels: LabelSelector = field(default_factory=LabelSelector)
     fields: FieldSelector = field(default_factory=FieldSelector)
     where: Where[Any] | None = None
     view: ObjectView[Any] | None = None
-    """How the objects are shown to who asks; ``None`` if as they are."""
+    """Converts stored objects to what programs see; ``None`` if programs see stored objects."""
 
     @classmethod
     def of(
@@ -67,12 +68,12 @@ class Query(Struct, frozen=True):
         where: Where[Any] | None = None,
         view: ObjectView[Any] | None = None,
     ) -> Query:
-        """The query that these arguments mean; ``None`` restricts nothing.
+        """Return the query for these arguments; ``None`` restricts nothing.
 
         Raises:
             InvalidSelector: ``labels`` or ``fields`` don't parse.
             InvalidPath: ``fields`` names something that is no path.
-            UsageError: this would read JSON that isn't kept.
+            UsageError: the query reads JSON that isn't kept.
         """
         query = cls(namespace, _label_selector(labels), _field_selector(fields), where, view)
         for each in query.fields.requirements:
@@ -82,7 +83,7 @@ class Query(Struct, frozen=True):
         return query
 
     def _require_json(self, view: ObjectView[Any]) -> None:
-        """Raise if this would read JSON that isn't kept."""
+        """Raise ``UsageError`` if the query reads JSON that isn't kept."""
         if self.labels:
             view.require_json(f"the label selector {str(self.labels)!r} reads")
         if self.fields and _field_reader(self.fields).needs_bytes:
@@ -91,20 +92,20 @@ class Query(Struct, frozen=True):
             view.adapter_for(self.where, "where:")
 
     def search(self, state: CacheState) -> Search[Any]:
-        """Look for it in ``state`` as it is now."""
-        ways = list(self._index_candidates(state))
-        if not ways:
+        """Return a search of ``state`` as it is now."""
+        lookups = list(self._index_candidates(state))
+        if not lookups:
             return self._search(list(state.objects.values()))
-        way = min(ways, key=lambda way: way.size)
-        left = tuple(each for each in self.labels.requirements if each is not way.requirement)
-        return replace(self, labels=LabelSelector(left))._search(way.objects())
+        lookup = min(lookups, key=lambda lookup: lookup.size)
+        rest = tuple(each for each in self.labels.requirements if each is not lookup.requirement)
+        return replace(self, labels=LabelSelector(rest))._search(lookup.objects())
 
     def _search(self, objects: list[KubeObject]) -> Search[Any]:
         if self.view is None or isinstance(self.where, NeedsJson):
             return Search(objects, tuple(self._object_tests(self.where)), view=self.view)
         return Search(objects, tuple(self._object_tests()), view=self.view, where=self.where)
 
-    # -- where to look ---------------------------------------------------------------------------
+    # -- indexes ---------------------------------------------------------------------------------
 
     def _index_candidates(self, state: CacheState) -> Iterator[_IndexLookup]:
         for index in state.indexes.values():
@@ -120,17 +121,19 @@ class Query(Struct, frozen=True):
                         yield _IndexLookup.of(index, [value])
 
     def _required_values(self) -> Iterator[tuple[str, str]]:
-        """Paths that must have a value. An absent one counts as empty, and is in no index."""
+        """Return the paths that must have a value. An absent value counts as empty, and is in no
+        index.
+        """
         if self.namespace:
             yield NAMESPACE, self.namespace
         for each in self.fields.requirements:
             if each.operator == "=" and each.value:
                 yield each.path, each.value
 
-    # -- what to ask -----------------------------------------------------------------------------
+    # -- tests -----------------------------------------------------------------------------------
 
     def _object_tests(self, where: _Test | None = None) -> Iterator[_Test]:
-        """What to ask of the objects themselves."""
+        """Return the tests of stored objects."""
         namespace, labels = self.namespace, self.labels
         if namespace is not None:
             yield lambda obj: obj.key.namespace == namespace
@@ -143,11 +146,11 @@ class Query(Struct, frozen=True):
 
 
 class _IndexLookup(Struct, frozen=True):
-    """Some buckets of one index that hold all that a query can mean."""
+    """Buckets of one index that contain every object that a query selects."""
 
     buckets: tuple[IndexBucket, ...]
     requirement: LabelRequirement | None
-    """What all objects in them fulfil."""
+    """The requirement that all objects in the buckets fulfil."""
 
     @classmethod
     def of(
@@ -161,8 +164,10 @@ class _IndexLookup(Struct, frozen=True):
         return sum(map(len, self.buckets))
 
     def objects(self) -> list[KubeObject]:
-        """What is in them. Each is copied at once; a thread may see one object move in between,
-        and then has its later version, once.
+        """Return the objects in the buckets, each once.
+
+        Each bucket is copied in one step. In another thread an object may move between two copies:
+        then the result has its later version.
         """
         if len(self.buckets) == 1:
             return list(self.buckets[0].values())
@@ -173,7 +178,7 @@ class _IndexLookup(Struct, frozen=True):
 
 
 class Search(Generic[T]):
-    """The objects that were there when it began, and how far it has looked at them."""
+    """A search of the objects that were cached when it began: all at once or in steps."""
 
     __slots__ = ("_objects", "_position", "_tests", "_view", "_where")
 
@@ -185,13 +190,13 @@ class Search(Generic[T]):
         view: ObjectView[T] | None = None,
         where: Callable[[T], object] | None = None,
     ) -> None:
-        """Look for what is meant.
+        """Begin a search.
 
         Args:
-            objects: among which; a list of one's own.
-            tests: what all must be true of an object.
-            view: how objects are shown; ``None`` if as they are.
-            where: what must be true of an object as it is shown.
+            objects: the objects to search; the search owns this list.
+            tests: conditions on the stored object, all of which must be true.
+            view: converts stored objects; ``None`` to return them as they are.
+            where: a condition on the converted object.
         """
         self._objects = objects
         self._tests = tests
@@ -201,21 +206,21 @@ class Search(Generic[T]):
 
     @property
     def is_fast(self) -> bool:
-        """Whether showing what is found takes no time worth speaking of."""
+        """True if converting the selected objects takes no time worth measuring."""
         return self._view is None or self._view.is_fast
 
     @property
     def done(self) -> bool:
-        """Whether every object was looked at."""
+        """True if every object was searched."""
         return self._position >= len(self._objects)
 
     def step(self, n: int) -> list[T]:
-        """Look at ``n`` more; those that were meant."""
+        """Search ``n`` more objects; return the selected ones."""
         start, self._position = self._position, self._position + n
         return self._filter(self._objects[start : self._position])
 
     def all(self) -> list[T]:
-        """Look at all that is left, at once."""
+        """Search the rest at once; return the selected objects."""
         start, self._position = self._position, len(self._objects)
         return self._filter(self._objects[start:] if start else self._objects)
 
@@ -223,13 +228,13 @@ class Search(Generic[T]):
         for test in self._tests:
             objects = [obj for obj in objects if test(obj)]
         found: list[Any] = objects
-        shown: list[T] = found if self._view is None else list(map(self._view.convert, objects))
+        converted: list[T] = found if self._view is None else list(map(self._view.convert, objects))
         where = self._where
-        return shown if where is None else [obj for obj in shown if where(obj)]
+        return converted if where is None else [obj for obj in converted if where(obj)]
 
     def __repr__(self) -> str:
-        looked = min(self._position, len(self._objects))
-        return f"<Search looked={looked}/{len(self._objects)}>"
+        searched = min(self._position, len(self._objects))
+        return f"<Search searched={searched}/{len(self._objects)}>"
 
 
 # -- selectors ---------------------------------------------------------------------------------
@@ -252,12 +257,12 @@ _parse_fields = lru_cache(maxsize=PARSE_CACHE_SIZE)(FieldSelector.parse)
 
 
 def _field_reader(selector: FieldSelector) -> Fields:
-    """What reads all of its fields in one pass."""
+    """Return a reader of all the selector's fields, which scans an object once."""
     return fields(*{each.path: None for each in selector.requirements})
 
 
 def _make_field_test(selector: FieldSelector) -> _Test:
-    """Compares values as a server prints them."""
+    """Return a test that compares values as a server prints them."""
     read = _field_reader(selector)
 
     def test(obj: KubeObject) -> bool:
@@ -267,7 +272,7 @@ def _make_field_test(selector: FieldSelector) -> _Test:
 
 
 def _field_text(value: Any) -> str:
-    """A field's value in a field selector. What is absent, and what has no text, is empty."""
+    """Return a value as text of a field selector; empty for an absent value or a container."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
-"""Whether a cache is right: its state at one version, compared with the server's of that version.
+"""The comparison of the cache at one version with the server's state of the same version.
 
-The server's objects are shown one by one as they arrive and let go at once; what is compared with
-them is a copy of the cache's dict, so that both may go on. Asking the server is ``verifying``'s.
+The server's objects are added one by one as they arrive, and released at once. They are compared
+with a copy of the cache's dict, so that the cache can go on changing.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ from aioinformer._core.objects.stored import ExcludedObject
 __all__ = ["Comparison", "Difference", "Verification"]
 
 Difference: TypeAlias = Literal["missing", "surplus", "uid", "version", "content"]
-"""How the cache differs from the server. ``missing``: the server has the object, the cache hasn't.
-``surplus``: the other way round. ``uid``: it is another object of that name. ``version``: another
-version of it. ``content``: the same version, with something else in it."""
+"""How the cache differs from the server. ``missing``: the cache lacks an object that the server
+has. ``surplus``: the server lacks an object that the cache has. ``uid``: the cache has another
+object of that name. ``version``: the cache has another version. ``content``: equal versions have
+different contents."""
 
 MAX_SHOWN = 5
-"""Differences that are written out in a sentence."""
+"""Differences that ``str()`` of a verification lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a comparison has found. True if there was no difference."""
+    """The result of a comparison. It is true if there is no difference."""
 
     resource_version: str
-    """Of which version both states were."""
+    """The version of both states."""
     objects: int
-    """How many objects the server has, but those that ``transform=`` drops."""
+    """How many objects the server has, without those that ``transform=`` drops."""
     differences: Mapping[ObjectKey, Difference] = field(default_factory=dict[ObjectKey, Difference])
-    """What differs, and how."""
+    """The differences by key."""
     rejected: int = 0
-    """How many objects were not compared, because their newest version was rejected: the cache
-    keeps the one before, and ``health.rejected`` lists them."""
+    """How many objects were not compared because their newest version was rejected. The cache keeps
+    the previous versions, and ``health.rejected`` lists the objects."""
 
     def __bool__(self) -> bool:
         return not self.differences
@@ -55,7 +56,7 @@ class Verification:
 
 
 class Comparison:
-    """A comparison under way."""
+    """A comparison in progress."""
 
     def __init__(
         self,
@@ -65,13 +66,13 @@ class Comparison:
         rejected: Container[ObjectKey] = (),
         contents: bool = False,
     ) -> None:
-        """Begin.
+        """Begin a comparison.
 
         Args:
-            cached: what the cache held at that version; a dict to keep.
-            resource_version: that version.
-            rejected: which objects not to compare.
-            contents: whether to compare what is in them as well.
+            cached: a copy of the cache's objects, which this comparison consumes.
+            resource_version: the version of the cache.
+            rejected: the keys of objects to leave out.
+            contents: True to compare the content of objects, too.
         """
         self.resource_version = resource_version
         self._unmatched = cached
@@ -82,29 +83,32 @@ class Comparison:
         self._server_count = 0
 
     def add_server_object(self, obj: KubeObject) -> None:
-        """The server has this object."""
+        """Compare one object of the server's with the cache."""
         if type(obj) is ExcludedObject and obj.error is None:
-            return  # what a transform drops is not to be cached: if it is, that's a surplus
+            return  # dropped by the transform: a cached object of that key is a surplus
         self._server_count += 1
-        held = self._unmatched.pop(obj.key, None)
+        cached = self._unmatched.pop(obj.key, None)
         if obj.key in self._excluded or type(obj) is ExcludedObject:
             self._rejected += 1
-        elif how := self._find_difference(held, obj):
+        elif how := self._find_difference(cached, obj):
             self._differences[obj.key] = how
 
-    def _find_difference(self, held: KubeObject | None, obj: KubeObject) -> Difference | None:
-        if held is None:
+    def _find_difference(self, cached: KubeObject | None, obj: KubeObject) -> Difference | None:
+        if cached is None:
             return "missing"
-        if held.uid != obj.uid:
+        if cached.uid != obj.uid:
             return "uid"
-        if held.resource_version != obj.resource_version:
+        if cached.resource_version != obj.resource_version:
             return "version"
-        if self._compare_content and not has_equal_content(held, obj):
+        if self._compare_content and not has_equal_content(cached, obj):
             return "content"
         return None
 
     def step(self, n: int) -> bool:
-        """The server has no more: look at ``n`` objects that it didn't show; whether that's all."""
+        """Count ``n`` objects that the server lacks as a surplus; return True if that was all.
+
+        Called when all of the server's objects were added.
+        """
         for _ in range(min(n, len(self._unmatched))):
             key, _ = self._unmatched.popitem()
             if key not in self._excluded:
@@ -112,10 +116,11 @@ class Comparison:
         return not self._unmatched
 
     def close(self) -> Verification:
-        """What was found; to be called when ``step`` is done."""
+        """Return the result; called when ``step`` is done."""
         return Verification(
             self.resource_version, self._server_count, self._differences, self._rejected
         )
 
     def __repr__(self) -> str:
-        return f"<Comparison rv={self.resource_version} seen={self._server_count} left={len(self._unmatched)}>"
+        counts = f"compared={self._server_count} left={len(self._unmatched)}"
+        return f"<Comparison rv={self.resource_version} {counts}>"

@@ -20,8 +20,9 @@ When to give a stream up is ``liveness``'; what to do about an error is ``rules`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
+from sys import maxsize
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
@@ -39,9 +40,9 @@ from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
-from aioinformer.errors import LineTooLong, ProtocolError, server_error
+from aioinformer.errors import FetchError, LineTooLong, ProtocolError, server_error
 
-__all__ = ["LINE_CAP", "EventDecoder", "InitialList", "LineSplitter", "WatchDecoder"]
+__all__ = ["LINE_CAP", "EventDecoder", "InitialList", "LineSplitter", "WatchBatch", "WatchDecoder"]
 
 
 LINE_CAP = 64 * 1024 * 1024
@@ -71,9 +72,11 @@ class LineSplitter:
         if newline < 0:
             self._buffer_tail(chunk)
             return []
-        # One event a chunk, as the server flushes them: nothing to copy.
-        alone = newline == len(chunk) - 1 and not self._tail
-        return [line for line in ([chunk] if alone else self._split(chunk)) if line != b"\n"]
+        if newline == len(chunk) - 1 and not self._tail:
+            # One event per chunk, as the server flushes them: nothing to copy.
+            return [chunk] if newline else []
+        lines = self._split(chunk)
+        return [line for line in lines if line != b"\n"] if b"\n" in lines else lines
 
     def _split(self, chunk: bytes) -> list[bytes]:
         # Ten times as fast as ``split``, which looks at one byte after the other.
@@ -267,8 +270,8 @@ def _make_bookmark(metadata: _BookmarkMetadata) -> Bookmark:
 
 
 SLICE_BYTES = 16384
-"""Bytes to take between two looks at the clock where a program's code runs for each object: five
-pods. A chunk may have hundreds of objects; to look after each would cost as much as a model does.
+"""Bytes to decode between two reads of the clock where a program's code runs for each object: five
+pods. A chunk may contain hundreds of objects; a read after each would cost as much as a model does.
 """
 
 
@@ -276,12 +279,18 @@ class InitialList:
     """The objects that a WatchList has shown so far."""
 
     def __init__(self, deduplicate: Callable[[KubeObject], KubeObject]) -> None:
-        """Nothing yet. ``deduplicate`` gives an equal object that is in memory already, if there is."""
+        """Create an empty list.
+
+        Args:
+            deduplicate: returns the cached object if it equals the given one, else the given one.
+        """
+        self.resource_version = ""
+        """The version of the state. Empty until the end mark has arrived."""
         self._objects: dict[ObjectKey, KubeObject] = {}
         self._deduplicate = deduplicate
 
     def apply(self, delta: Delta) -> None:
-        """One object was shown, changed or went."""
+        """Apply a synthetic addition, or a change that happened meanwhile."""
         obj = delta.obj
         if delta.kind == "Deleted":
             self._objects.pop(obj.key, None)
@@ -289,7 +298,7 @@ class InitialList:
             self._objects[obj.key] = self._deduplicate(obj)
 
     def objects(self) -> Sequence[KubeObject]:
-        """All of them."""
+        """Return the objects."""
         return list(self._objects.values())
 
     def __len__(self) -> int:
@@ -299,8 +308,32 @@ class InitialList:
         return f"<InitialList objects={len(self)}>"
 
 
+class WatchBatch(Struct):
+    """The contents of one piece of a watch."""
+
+    entries: list[Delta | Bookmark]
+    """The changes and bookmarks for the queue; of a WatchList, those after its end mark."""
+    bookmarks: int
+    """Bookmarks among the entries."""
+    event_count: int
+    """Events of any kind, in ``entries`` or not."""
+    initial_list: InitialList | None = None
+    """The complete initial list, in the batch that contains its end mark."""
+    error: FetchError | None = None
+    """The ERROR event or the malformed line at which decoding ended. The entries came before it."""
+
+    @property
+    def resource_version(self) -> str:
+        """The last version in the entries; empty if there is none."""
+        for entry in reversed(self.entries):
+            source = entry.obj if isinstance(entry, Delta) else entry
+            if source.resource_version:  # a bookmark without a version proves nothing
+                return source.resource_version
+        return ""
+
+
 class WatchDecoder:
-    """What one watch has brought."""
+    """The decoder of one watch: bytes to batches."""
 
     def __init__(
         self,
@@ -311,102 +344,74 @@ class WatchDecoder:
         line_cap: int = LINE_CAP,
         converter: Converter | None = None,
     ) -> None:
-        """A watch that has brought nothing yet.
+        """Create the decoder of a watch that has brought nothing yet.
 
         Args:
-            resource: what is watched.
-            initial: where its initial state is put together; ``None`` for a plain watch.
-            managed_fields: whether objects keep their managedFields.
+            resource: the resource that is watched.
+            initial: collects the initial list of a WatchList; ``None`` for a plain watch.
+            managed_fields: True keeps ``metadata.managedFields`` in the objects.
             line_cap: the longest event, in bytes, that is accepted.
-            converter: what makes of an object what is kept of it; ``None`` for the object itself.
+            converter: converts an object to its stored form; ``None`` stores objects unchanged.
         """
-        self.entries: list[Delta | Bookmark] = []
-        """What came and wasn't taken yet; of a WatchList, what came behind the mark."""
+        self.slice_bytes = maxsize if converter is None else SLICE_BYTES
+        """The most bytes to pass to ``feed`` at once, so that a call takes little time."""
         self._initial = initial
-        self._end_bookmark: Bookmark | None = None
-        self._bookmarks_taken = 0
-        self._event_count = 0
         self._splitter = LineSplitter(cap=line_cap)
         self._decoder = EventDecoder(resource, managed_fields=managed_fields)
         self._decode = (
             self._decoder.decode if converter is None else self._with_converter(converter)
         )
-        self._is_fast = converter is None
 
-    def slices(self, chunk: bytes) -> Iterable[bytes]:
-        """``chunk`` in pieces, each of which is quick to ``feed``: all of it, unless a model or a
-        transform has to look at each object.
+    def feed(self, data: bytes) -> WatchBatch:
+        """Decode the events that ``data`` completes.
+
+        An error doesn't discard the events before it, so it is returned in the batch.
         """
-        if self._is_fast:
-            return (chunk,)
-        return (chunk[at : at + SLICE_BYTES] for at in range(0, len(chunk), SLICE_BYTES))
+        batch = WatchBatch([], 0, 0)
+        bookmarks = self._decoder.bookmarks
+        try:
+            lines = self._splitter.feed(data)
+            batch.event_count = len(lines)
+            if self._initial is not None:
+                lines = self._feed_initial(self._initial, lines, batch)
+                bookmarks = self._decoder.bookmarks  # neither the end mark counts nor any before it
+            decode, append = self._decode, batch.entries.append
+            for line in lines:
+                append(decode(line))
+        except FetchError as error:
+            batch.error = error
+        if self._initial is None:
+            batch.bookmarks = self._decoder.bookmarks - bookmarks
+        return batch
 
-    def feed(self, chunk: bytes) -> None:
-        """Take a chunk.
-
-        Raises:
-            ServerError: it has an ERROR event. What came before it was taken.
-            ProtocolError: it has something that is no event. The same.
-        """
-        lines = self._splitter.feed(chunk)
-        self._event_count += len(lines)
-        if self._initial is not None and self._end_bookmark is None:
-            lines = self._feed_initial(self._initial, lines)
-        decode, append = self._decode, self.entries.append
-        for line in lines:
-            append(decode(line))
-
-    def _feed_initial(self, initial: InitialList, lines: list[bytes]) -> list[bytes]:
-        """Put the initial state together; the lines behind the mark."""
+    def _feed_initial(
+        self, initial: InitialList, lines: list[bytes], batch: WatchBatch
+    ) -> list[bytes]:
+        """Collect the initial list. Return the lines after its end mark."""
         for number, line in enumerate(lines, 1):
             entry = self._decode(line)
             if isinstance(entry, Delta):
                 initial.apply(entry)
-                continue
-            self._bookmarks_taken = self._decoder.bookmarks
-            if entry.ends_initial:
-                self._end_bookmark = entry
+            elif entry.ends_initial:
+                initial.resource_version = entry.resource_version
+                batch.initial_list, self._initial = initial, None
                 return lines[number:]
         return []
 
     def _with_converter(self, converter: Converter) -> Callable[[bytes], Delta | Bookmark]:
         decode = self._decoder.decode
 
-        def kept(line: bytes) -> Delta | Bookmark:
+        def decode_and_convert(line: bytes) -> Delta | Bookmark:
             entry = decode(line)
             return Delta(entry.kind, converter(entry.obj)) if isinstance(entry, Delta) else entry
 
-        return kept
-
-    def take_entries(self) -> tuple[list[Delta | Bookmark], int]:
-        """What came live since it was asked last, and how many bookmarks are in it.
-
-        The mark behind the initial state is no bookmark, and neither is any before it.
-        """
-        taken, self.entries = self.entries, []
-        bookmarks, self._bookmarks_taken = (
-            self._decoder.bookmarks - self._bookmarks_taken,
-            self._decoder.bookmarks,
-        )
-        return taken, bookmarks
-
-    def take_event_count(self) -> int:
-        """How many events of any kind have come since it was asked last."""
-        events, self._event_count = self._event_count, 0
-        return events
-
-    def take_initial_list(self) -> tuple[Sequence[KubeObject], str] | None:
-        """The initial state and its version: once, when it is complete."""
-        if self._initial is None or self._end_bookmark is None:
-            return None
-        state, self._initial = self._initial, None
-        return state.objects(), self._end_bookmark.resource_version
+        return decode_and_convert
 
     @property
     def buffered(self) -> int:
-        """Bytes of half an event. If the stream ends now they are dropped."""
+        """Bytes of the event under way. If the stream ends now, they are discarded."""
         return self._splitter.buffered
 
     def __repr__(self) -> str:
         state = f" {self._initial!r}" if self._initial is not None else ""
-        return f"<WatchDecoder waiting={len(self.entries)}{state}>"
+        return f"<WatchDecoder buffered={self.buffered} B{state}>"

@@ -1,10 +1,11 @@
-"""Keys whose time has not come yet: a heap in which each key is once.
+"""Keys that wait for their time: a heap that holds each key once.
 
-A key that is delayed twice comes at the earlier of the two times and with the higher of the two
-priorities, as in controller-runtime's queue; client-go's has the first half of it. An entry that
-became earlier is left in the heap and passed over. When those are the majority a new heap is begun
-and the old one moves over, a few entries with each add: no single step is long, however many there
-are. An entry is taken from the old heap's end, so that what remains of it is a heap still.
+A key that is delayed twice is ready at the earlier of the two times and has the higher of the two
+priorities, as in controller-runtime's queue (client-go's queue has the earlier time only). The heap
+entry of the later time is stale: it stays in the heap and is skipped. When most entries are stale,
+a new heap is begun, and each ``add`` moves a few entries from the old one. So no single step is
+long, however many entries there are. An entry is taken from the end of the old heap's list, so that
+the rest of the list is still a heap.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ __all__ = ["DelayQueue"]
 K = TypeVar("K", bound=Hashable)
 
 MIN_STALE = 64
-"""Left entries that are not worth a new heap."""
+"""The number of stale entries up to which no new heap is begun."""
 
 MOVE_BATCH = 8
-"""Entries that move over with each add: enough to be over long before the next time."""
+"""Entries that each ``add`` moves: enough to finish long before the next new heap."""
 
 
 class _DelayedKey(Struct, Generic[K], eq=False):
@@ -36,7 +37,8 @@ class _DelayedKey(Struct, Generic[K], eq=False):
 
 
 _Heap: TypeAlias = "list[tuple[float, int, _DelayedKey[K]]]"
-"""The number keeps those of one time in order, and keys from being compared."""
+"""Time, number and entry. The number keeps keys with equal times in order, and prevents a
+comparison of keys."""
 
 
 class DelayQueue(Generic[K]):
@@ -45,7 +47,7 @@ class DelayQueue(Generic[K]):
     __slots__ = ("_by_key", "_heap", "_number", "_old_heap", "_stale")
 
     def __init__(self) -> None:
-        """Nothing is delayed."""
+        """Start without keys."""
         self._by_key: dict[K, _DelayedKey[K]] = {}
         self._heap: _Heap[K] = []
         self._old_heap: _Heap[K] = []
@@ -53,15 +55,15 @@ class DelayQueue(Generic[K]):
         self._number = 0
 
     def add(self, key: K, ready: float, priority: Priority) -> None:
-        """Delay a key until ``ready``, or until when it was delayed already if that is earlier."""
-        held = self._by_key.get(key)
-        if held is not None:
-            if priority > held.priority:
-                held.priority = priority
-            if ready >= held.ready:
+        """Delay a key until ``ready``, or until its present time if that is earlier."""
+        present = self._by_key.get(key)
+        if present is not None:
+            if priority > present.priority:
+                present.priority = priority
+            if ready >= present.ready:
                 return
-            priority = held.priority
-            held.stale = True
+            priority = present.priority
+            present.stale = True
             self._stale += 1
         entry = self._by_key[key] = _DelayedKey(key, priority, ready)
         self._number += 1
@@ -81,12 +83,14 @@ class DelayQueue(Generic[K]):
 
     @property
     def next_due(self) -> float | None:
-        """When the next one is ready."""
+        """The time at which the next key is ready; ``None`` if there is none."""
         heap = self._next_heap()
         return heap[0][0] if heap else None
 
     def pop(self, now: float) -> tuple[K, Priority] | None:
-        """The one that has been ready for the longest, if any is."""
+        """Remove and return the key that has been ready for the longest, or ``None`` if none is
+        ready.
+        """
         heap = self._next_heap()
         if not heap or heap[0][0] > now:
             return None
@@ -94,14 +98,15 @@ class DelayQueue(Generic[K]):
         del self._by_key[entry.key]
         if not self._by_key:
             self._old_heap, self._heap, self._stale = [], [], 0
-            self._by_key.clear()  # an emptied dict keeps the room of its best days
+            self._by_key.clear()  # an emptied dict keeps its memory; clear() releases it
         elif self._stale:
             self._drop_stale_top()
         return entry.key, entry.priority
 
     def drop(self, limit: int) -> bool:
-        """Forget up to ``limit`` of them, the next ones last; whether there are more."""
+        """Discard up to ``limit`` entries. Return True if there are more."""
         for _ in range(limit):
+            # From the end of the list: the rest is still a heap, and the next key comes last.
             heap = self._heap or self._old_heap
             if not heap:
                 break
@@ -109,16 +114,16 @@ class DelayQueue(Generic[K]):
             if not entry.stale:
                 del self._by_key[entry.key]
         if not self._by_key:
-            self._by_key.clear()  # as above
+            self._by_key.clear()  # releases the memory
         return bool(self._heap or self._old_heap)
 
     def _next_heap(self) -> _Heap[K]:
-        """The heap that holds the next one."""
+        """Return the heap that holds the next key."""
         old, heap = self._old_heap, self._heap
         return old if old and (not heap or old[0] < heap[0]) else heap
 
     def _drop_stale_top(self) -> None:
-        """Have no left entry on top: what is there decides when the next one is due."""
+        """Remove stale entries from the top, since ``next_due`` reads the top entry."""
         while (heap := self._next_heap()) and heap[0][2].stale:
             heappop(heap)
             self._stale -= 1

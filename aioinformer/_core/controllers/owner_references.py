@@ -1,9 +1,10 @@
-"""Who controls an object: the one owner reference with ``controller: true``, read and written.
+"""Owner references of objects: the controller of an object, and entries for new objects.
 
-As client-go's ``metav1.GetControllerOf``, and as the garbage collector resolves a reference: by
-group and kind, whatever the version in it; the owner is in the namespace of what it owns, or in
-none. Whoever looks for keys doesn't look at the uid: who is called for an owner that was re-created
-finds that out, with ``is_controlled_by``.
+The controller of an object is the one owner reference with ``controller: true``, as in client-go's
+``metav1.GetControllerOf``. A reference is resolved as the garbage collector does it: by group and
+kind, in whatever version, in the object's namespace or cluster-scoped. ``ControllerOf`` returns
+keys without comparing uids, so a reconciler may run for an owner that was created again under the
+same name. ``is_controlled_by`` compares the uid.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from aioinformer._core.selectors.projections import field
 __all__ = ["ControllerOf", "controller_reference", "is_controlled_by", "owner_reference"]
 
 _owner_references = field("metadata.ownerReferences")
-"""Reads them without building the rest of the object."""
+"""Reads the references without decoding the rest of the object."""
 
 
 class ControllerOf:
-    """A function of an object: the keys of its controller, if that is of one resource."""
+    """A function of an object that returns the key of its controller in one resource."""
 
     def __init__(self, owner: Resource) -> None:
-        """Look for controllers among the objects of ``owner``."""
+        """Return controllers among the objects of ``owner``."""
         self._owner = owner
 
     def __call__(self, obj: KubeObject) -> tuple[ObjectKey, ...]:
-        """No key or one: an object has at most one controller.
+        """Return one key or none: an object has at most one controller.
 
         Raises:
-            ObjectDecodeError: the object's body is no JSON.
+            ObjectDecodeError: the object's body is not JSON.
         """
         references: Sequence[Mapping[str, Any]] = _owner_references(obj) or ()
         for reference in references:
@@ -77,10 +78,11 @@ def controller_reference(owner: KubeObject) -> dict[str, Any]:
 
 
 def is_controlled_by(child: KubeObject, owner: KubeObject) -> bool:
-    """Whether ``owner`` is the controller of ``child``, by uid: not one of its name that is gone.
+    """Return True if ``owner`` is the controller of ``child``. An object of the same name with
+    another uid isn't.
 
     Raises:
-        ObjectDecodeError: the child's body is no JSON.
+        ObjectDecodeError: the child's body is not JSON.
     """
     references: Sequence[Mapping[str, Any]] = _owner_references(child) or ()
     return any(

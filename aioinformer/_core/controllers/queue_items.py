@@ -1,7 +1,4 @@
-"""One key on its way through a work queue, and how urgent that is.
-
-The numbers of a work queue at one moment, as programs and metrics see them.
-"""
+"""One key in a work queue with its priority, and the statistics of a queue."""
 
 from __future__ import annotations
 
@@ -19,28 +16,28 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Priority(IntEnum):
-    """How urgent a key is. The greater is handed out first."""
+    """The priority of a key. A work queue hands out the greater one first."""
 
     LOW = 0
-    """What nothing has happened to: initial lists and resyncs, thousands of keys at once."""
+    """For keys without a change: initial lists and resyncs, thousands of keys at once."""
     NORMAL = 1
-    """What has just changed."""
+    """For keys whose object has just changed."""
 
 
 class QueueItem(Struct, Generic[K], eq=False):
-    """One run of a key, from when it was asked for until it is done.
+    """One run of a key, from the request until the key is done.
 
-    There is one for each key that waits: a ``Struct`` is made in half the time of a class.
+    There is one for each key that waits. A ``Struct`` is made in half the time of a class.
     """
 
     key: K
     priority: Priority
     added_at: float
-    """When the run was asked for."""
+    """The time at which the run was requested."""
     started_at: float | None = None
-    """When somebody began to work on it; ``None`` while it waits."""
+    """The time at which a worker took the key; ``None`` while it waits."""
     rerun: QueueItem[K] | None = None
-    """The run after this one, asked for while this one was under way."""
+    """The next run, which was requested while this one was under way."""
 
     def __repr__(self) -> str:
         state = "waiting" if self.started_at is None else "again" if self.rerun else "at work"
@@ -49,43 +46,43 @@ class QueueItem(Struct, Generic[K], eq=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatistics:
-    """A work queue's numbers. Times are in seconds; all counts are since it was made."""
+    """Statistics of a work queue. Times are in seconds; counts are since the queue was made."""
 
     normal: int
     """Keys that wait at normal priority."""
     low: int
     """Keys that wait at low priority."""
     delayed: int
-    """Keys whose time has not come yet."""
+    """Keys that wait for their time."""
     processing: int
-    """Keys that are being worked on."""
+    """Keys that are being processed."""
     adds: int
-    """Runs that were asked for; what was added while it already waited counts once."""
+    """Runs that were requested. An add of a key that waits already requests no run."""
     merged: int
-    """Adds that asked for nothing new, since the key already waited."""
+    """Adds that requested no run, since the key waited already."""
     retries: int
-    """Rate-limited adds. client-go counts every delayed one, periodic ones included."""
+    """Rate-limited adds. client-go counts every delayed add, periodic ones included."""
     dropped: int
-    """Runs that a queue which is shut down owes: of keys added since, of those that were delayed
-    at the time, and, if it was told to drop them, of those that waited."""
+    """Runs that were discarded by a shutdown: of keys added afterwards, of keys that were delayed
+    at the time, and, with ``drop=True``, of keys that waited."""
     done: int
     """Runs that have ended."""
     waited_mean: float
-    """How long the keys that were handed out had waited since they were first added, on average.
-    What is added while it is worked on waits from then on; a delay doesn't count."""
+    """Mean time that the keys which were handed out had waited since their first add. The rerun of
+    a key waits from the end of the run before it. A delay doesn't count."""
     waited_max: float
-    """The longest of these."""
+    """The maximum of these times."""
     waiting_longest: float
-    """How long the next key of either priority has waited by now; 0 if none does. Behind it, one
-    that was moved up, or comes back from its run, may have waited longer."""
+    """Seconds that the next key of either priority has waited by now; 0 if none waits. A key behind
+    it may have waited longer if its priority was raised or if it is a rerun."""
     worked_mean: float
-    """How long a run took, on average."""
+    """Mean duration of a run."""
     worked_max: float
-    """The longest of these."""
+    """The maximum of these times."""
     running_longest: float
-    """How long the longest of the runs under way has taken by now. It grows if one is stuck."""
+    """Duration by now of the longest run under way. It grows if a run is stuck."""
     unfinished_seconds: float
-    """The same of all of them together."""
+    """The sum of the durations by now of all runs under way."""
 
     @property
     def depth(self) -> int:
@@ -94,5 +91,5 @@ class QueueStatistics:
 
 
 ReadQueue: TypeAlias = Callable[[], QueueStatistics]
-"""Reads a queue's numbers. It may be called in any thread, and tolerates that two of them are of
+"""Reads a queue's statistics. It may be called in any thread. Two of the numbers may be of
 different moments."""

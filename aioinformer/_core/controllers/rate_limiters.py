@@ -1,8 +1,8 @@
-"""How long a key waits before it is tried again, by client-go's rules and with its numbers.
+"""Delays before a failed key is retried, by client-go's rules and with its numbers.
 
-A limiter is told that a key is to be tried again and says after how many seconds. Time is an
-argument, in seconds of a monotonic clock, and nothing here is random: keys that fail together are
-kept apart by the bucket that all of them share.
+A rate limiter receives a key that failed and returns the seconds until it may be retried. Time is
+an argument, in seconds of a monotonic clock, and no rule is random: keys that fail together are
+spread by the token bucket that they share.
 """
 
 from __future__ import annotations
@@ -25,30 +25,31 @@ __all__ = [
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
 BASE, CAP = 0.005, 1000.0
-"""Seconds: 5 ms, doubling up to 17 minutes. client-go's default for controllers."""
+"""Seconds: 5 ms, doubled up to 17 minutes. client-go's default for controllers."""
 
 RATE, BURST = 10.0, 100
-"""Retries a second of all keys together, and how many of them may come at once. As above."""
+"""Retries a second over all keys, and how many may follow each other at once. client-go's default
+for controllers."""
 
 
 class RateLimiter(Protocol[K_contra]):
-    """Says how long keys wait. Implement it for a rule of your own; it must not block."""
+    """A rule for the delay of failed keys. Implement it for another rule; it must not block."""
 
     def when(self, key: K_contra, now: float) -> float:
-        """Count a failure of ``key``; the seconds until it may be tried again, 0 for at once."""
+        """Count a failure of ``key``. Return the seconds until it may be retried; 0 for at once."""
         ...
 
     def forget(self, key: K_contra) -> None:
-        """The key is well, or gone for good: its failures don't count any more."""
+        """Forget the failures of ``key``, since it succeeded or its object was deleted."""
         ...
 
     def retries(self, key: K_contra) -> int:
-        """How many failures of it count."""
+        """Return the number of failures of ``key`` that are remembered."""
         ...
 
 
 class _FailureCounts:
-    """How often each key has failed. A key that is forgotten takes no memory."""
+    """The number of failures of each key. A key that is forgotten takes no memory."""
 
     __slots__ = ("_counts",)
 
@@ -56,19 +57,19 @@ class _FailureCounts:
         self._counts: dict[Hashable, int] = {}
 
     def count(self, key: Hashable) -> int:
-        """Count one more; how many there were before."""
+        """Count a failure. Return the number of failures before it."""
         before = self._counts.get(key, 0)
         self._counts[key] = before + 1
         return before
 
     def forget(self, key: Hashable) -> None:
-        """Its failures don't count any more."""
+        """Forget the failures of ``key``."""
         self._counts.pop(key, None)
         if not self._counts:
-            self._counts.clear()  # an emptied dict keeps the room of its best days
+            self._counts.clear()  # an emptied dict keeps its memory; clear() releases it
 
     def retries(self, key: Hashable) -> int:
-        """How many failures of it count."""
+        """Return the number of failures of ``key`` that are remembered."""
         return self._counts.get(key, 0)
 
     def __len__(self) -> int:
@@ -76,14 +77,15 @@ class _FailureCounts:
 
 
 class ItemExponential(_FailureCounts):
-    """Each failure of a key doubles its wait: client-go's ItemExponentialFailureRateLimiter.
+    """A delay that doubles with each failure of a key: client-go's
+    ItemExponentialFailureRateLimiter.
 
     Args:
         base: seconds after the first failure.
-        cap: the most, in seconds, reached after 18 failures by default.
+        cap: the maximum in seconds, reached after 18 failures by default.
 
     Raises:
-        ValueError: a number that can't be.
+        ValueError: a number is out of range.
     """
 
     __slots__ = ("_base", "_cap")
@@ -96,10 +98,10 @@ class ItemExponential(_FailureCounts):
         self._cap = cap
 
     def when(self, key: Hashable, now: float) -> float:
-        """Count a failure; the seconds to wait."""
+        """Count a failure. Return the seconds to wait."""
         try:
             return min(ldexp(self._base, self.count(key)), self._cap)
-        except OverflowError:  # after a thousand failures
+        except OverflowError:  # ldexp() overflows after a thousand failures
             return self._cap
 
     def __repr__(self) -> str:
@@ -107,29 +109,30 @@ class ItemExponential(_FailureCounts):
 
 
 class FastSlow(_FailureCounts):
-    """Quick for the first failures of a key, then slow: client-go's ItemFastSlowRateLimiter.
+    """A short delay for the first failures of a key, then a long one: client-go's
+    ItemFastSlowRateLimiter.
 
     Args:
         fast: seconds to wait at first.
         slow: seconds to wait afterwards.
-        attempts: how many waits are fast.
+        attempts: the number of short delays.
 
     Raises:
-        ValueError: a number that can't be.
+        ValueError: a number is out of range.
     """
 
     __slots__ = ("_attempts", "_fast", "_slow")
 
     def __init__(self, fast: float, slow: float, attempts: int) -> None:
         if not (0 <= fast < inf and 0 <= slow < inf and attempts >= 0):
-            raise ValueError("fast, slow and attempts must not be negative, and be finite")
+            raise ValueError("fast, slow and attempts must be 0 or more, and finite")
         super().__init__()
         self._fast = fast
         self._slow = slow
         self._attempts = attempts
 
     def when(self, key: Hashable, now: float) -> float:
-        """Count a failure; the seconds to wait."""
+        """Count a failure. Return the seconds to wait."""
         return self._fast if self.count(key) < self._attempts else self._slow
 
     def __repr__(self) -> str:
@@ -138,16 +141,17 @@ class FastSlow(_FailureCounts):
 
 
 class TokenBucket:
-    """All keys together, so many a second: client-go's BucketRateLimiter.
+    """A limit on the retries a second over all keys: client-go's BucketRateLimiter.
 
-    Whoever asks has a place in line, and the wait until it is reached. It knows no key.
+    Each call takes the next place in a queue of retries and returns the time until that place. It
+    remembers no key.
 
     Args:
-        rate: a second.
-        burst: how many may come at once, after a quiet time.
+        rate: retries a second.
+        burst: retries that may follow each other at once after a quiet time.
 
     Raises:
-        ValueError: a number that would let nobody through.
+        ValueError: a number is out of range.
     """
 
     __slots__ = ("_bucket",)
@@ -158,16 +162,16 @@ class TokenBucket:
         self._bucket = Bucket(rate, burst)
 
     def when(self, key: Hashable, now: float) -> float:
-        """Take a place in line; the seconds until it is reached."""
+        """Take the next place. Return the seconds until it."""
         ready = self._bucket.ready_at
         self._bucket.take(now)
         return max(0.0, ready - now)
 
     def forget(self, key: Hashable) -> None:
-        """Nothing: a place that was taken stays so."""
+        """Do nothing: a place that was taken is not given back."""
 
     def retries(self, key: Hashable) -> int:
-        """0, since it knows no key."""
+        """Return 0, since no key is remembered."""
         return 0
 
     def __repr__(self) -> str:
@@ -175,30 +179,30 @@ class TokenBucket:
 
 
 class MaxOf(Generic[K_contra]):
-    """The longest wait of several limiters; each of them is told of every failure.
+    """The longest delay of several limiters, each of which counts every failure.
 
     Raises:
-        ValueError: no limiter at all.
+        ValueError: no limiter is given.
     """
 
     __slots__ = ("_limiters",)
 
     def __init__(self, *limiters: RateLimiter[K_contra]) -> None:
         if not limiters:
-            raise ValueError("MaxOf needs a limiter at least")
+            raise ValueError("MaxOf needs at least one limiter")
         self._limiters = limiters
 
     def when(self, key: K_contra, now: float) -> float:
-        """Count a failure with each; the longest wait."""
+        """Count a failure with each limiter. Return the longest delay."""
         return max([each.when(key, now) for each in self._limiters])
 
     def forget(self, key: K_contra) -> None:
-        """Have each forget it."""
+        """Forget the failures of ``key`` in each limiter."""
         for each in self._limiters:
             each.forget(key)
 
     def retries(self, key: K_contra) -> int:
-        """What the one that counted the most says."""
+        """Return the largest number of failures that a limiter remembers."""
         return max([each.retries(key) for each in self._limiters])
 
     def __repr__(self) -> str:
@@ -206,7 +210,7 @@ class MaxOf(Generic[K_contra]):
 
 
 def default_limiter() -> MaxOf[Hashable]:
-    """client-go's for controllers: 5 ms doubling to 1000 s for each key, and no more than 10 a
-    second, after a burst of 100, for all of them.
+    """Return client-go's limiter for controllers: 5 ms doubled up to 1000 s for each key, and 10 a
+    second after a burst of 100 over all keys.
     """
     return MaxOf(ItemExponential(), TokenBucket())

@@ -1,14 +1,11 @@
-"""Reconciling one key: what is asked of a reconciler, why, and what it answers.
+"""Reconciles of one key: the reasons, the context and the result, and the keys that fail.
 
-A work queue hands out a key and forgets why it was added. ``PendingReconciles`` remembers that beside it,
-from the event to the run, in a few bits a key, so that a reconciler can be told. What has failed
-is ``failing``'s to keep, the keys themselves the queue's.
+A work queue holds keys without reasons. ``PendingReconciles`` holds the reasons beside it, from the
+event to the run, in a few bits for each key, so that the reconciler can read them.
 
-Which keys fail to be reconciled: since when, how often, and when they are tried again.
-
-A key is kept from its first failed run to the next that succeeds, so that the book is as long as
-the list of what is wrong now, whatever went wrong before. Errors are kept as text: an exception
-holds the frames that it went through, with every object in them.
+``FailureTracker`` holds a key from its first failed run until a run succeeds, so that its size is
+the number of keys that fail now. Errors are stored as text, since an exception keeps its frames
+alive, with every object in them.
 """
 
 from __future__ import annotations
@@ -37,13 +34,14 @@ __all__ = [
 Cause: TypeAlias = Literal[
     "initial", "added", "updated", "deleted", "resync", "requeue", "retry", "request"
 ]
-"""Why a key is reconciled. The first five are events: ``initial`` is part of what was cached when
-the controller began, ``resync`` the same state told again. ``requeue``: the run before asked for
-it. ``retry``: the run before failed. ``request``: the program called ``trigger``."""
+"""The reason for a run. The first five are events: ``initial`` belongs to the objects that were
+cached when the controller began, ``resync`` is the same state delivered again. ``requeue``: the
+previous run asked for it. ``retry``: the previous run failed. ``request``: the program called
+``trigger``."""
 
 
 def cause_of(event: Event) -> Cause:
-    """What an event is as a cause."""
+    """Return the cause that an event is."""
     if isinstance(event, Added):
         return "initial" if event.initial else "added"
     if isinstance(event, Deleted):
@@ -57,7 +55,7 @@ class Reason:
 
     cause: Cause
     informer: str = ""
-    """The name of the informer whose event it was; empty if it was none."""
+    """The name of the informer of the event; empty if the cause is not an event."""
 
     def __str__(self) -> str:
         return f"{self.cause} in {self.informer}" if self.informer else self.cause
@@ -65,126 +63,133 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a reconciler answers when it wants to be called again. ``None`` is: not before
-    something happens.
-    """
+    """The result of a run that wants another run. ``None`` means: no run before the next event."""
 
     requeue_after: float | None = None
-    """Seconds after which to call again, if nothing happens before. Of several that are pending
-    the earliest counts. What was counted of failures is forgotten."""
+    """Seconds after which the key runs again, if no event comes before. Of several pending delays
+    the earliest counts. Earlier failures of the key are forgotten."""
     requeue: bool = False
-    """Call again, with the backoff of a failure and without being one."""
+    """Run the key again with the backoff of a failure, without counting as one."""
 
     def __post_init__(self) -> None:
         after = self.requeue_after
         if after is not None and not (isfinite(after) and after >= 0):
             raise ValueError(f"requeue_after must be seconds from 0 on, or None, not {after!r}")
         if after is not None and self.requeue:
-            raise ValueError("requeue=True waits by its own backoff: requeue_after can't be given")
+            raise ValueError(
+                "requeue=True waits by the backoff; give either requeue or requeue_after"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileContext:
-    """Why a reconciler is called. To look at, to log: what is to be done follows from the state of
-    the cluster alone, since reasons are merged, and some may be of before a restart.
+    """The reasons for a run, for logs and metrics.
+
+    A reconciler must decide by the state of the cluster alone, since reasons are merged, and
+    reasons from before a restart are lost.
     """
 
     controller: str
-    """The controller's name."""
+    """The name of the controller."""
     reasons: tuple[Reason, ...]
-    """What has happened since the last run of this key began; several things, merged."""
+    """The events and requests since the last run of this key began. There may be several, since
+    they are merged."""
     retries: int
-    """Runs of this key that have failed in a row, up to now."""
+    """The number of runs of this key that have failed in a row before this run."""
     priority: Priority
-    """``LOW`` if nothing but initial lists and resyncs asked for it."""
+    """``LOW`` if all reasons are initial lists and resyncs."""
 
     def because(self, *causes: Cause, informer: str = "") -> bool:
-        """Whether one of the causes is among the reasons, of that informer if one is named."""
+        """Return True if a cause is among the reasons, of ``informer`` if one is named."""
         return any(
             reason.cause in causes and informer in ("", reason.informer) for reason in self.reasons
         )
 
     def __str__(self) -> str:
         why = ", ".join(map(str, self.reasons))
-        again = f", after {self.retries} failures" if self.retries else ""
-        return f"{self.controller}: {why}{again}"
+        failures = f", after {self.retries} failures" if self.retries else ""
+        return f"{self.controller}: {why}{failures}"
 
 
 _NORMAL_BIT = 1
-"""The bit that says that something more urgent than an initial list asked."""
+"""The bit of keys that have another reason than an initial list or a resync."""
 
 
 class PendingReconciles:
-    """Why keys are to be reconciled, until they are. It holds the keys that wait, no others.
+    """The reasons of the keys that are to be reconciled. It holds keys that wait, no others.
 
-    Reasons are the same few for all keys, so that each has a bit, and a key an integer.
+    All keys share a few distinct reasons. So each reason has a bit, and the reasons of a key are an
+    integer.
     """
 
     def __init__(self) -> None:
-        """Nothing is to be done."""
+        """Start without keys."""
         self._reasons: list[Reason] = []
         self._bits: dict[Reason, int] = {}
         self._waiting: dict[ObjectKey, int] = {}
         self._scheduled: dict[ObjectKey, tuple[float, int]] = {}
 
     def add(self, key: ObjectKey, reason: Reason, priority: Priority) -> None:
-        """``key`` is to be reconciled as soon as may be."""
+        """Add a reason for a run of ``key`` as soon as possible."""
         self._waiting[key] = self._waiting.get(key, 0) | self._reason_bits(reason, priority)
 
     def schedule(self, key: ObjectKey, reason: Reason, priority: Priority, due: float) -> None:
-        """``key`` is to be reconciled at ``due``; of several times the earliest counts."""
-        before, marks = self._scheduled.get(key, (due, 0))
-        self._scheduled[key] = min(before, due), marks | self._reason_bits(reason, priority)
+        """Add a reason for a run of ``key`` at ``due``; of several times the earliest counts."""
+        earlier, bits = self._scheduled.get(key, (due, 0))
+        self._scheduled[key] = min(earlier, due), bits | self._reason_bits(reason, priority)
 
     def take(self, key: ObjectKey, now: float) -> tuple[tuple[Reason, ...], Priority]:
-        """A run of ``key`` begins at ``add``: why, and how urgent it was."""
-        marks = self._waiting.pop(key, 0)
-        due, planned = self._scheduled.get(key, (now, 0))
-        # Timers may be early by a tick; then nothing else can be what it runs for.
-        if planned and (due <= now or not marks):
+        """Remove and return the reasons and the priority of a run of ``key`` that begins now."""
+        bits = self._waiting.pop(key, 0)
+        due, scheduled = self._scheduled.get(key, (now, 0))
+        # A timer may fire a tick before ``due``. If there is no other reason, the key runs for it.
+        if scheduled and (due <= now or not bits):
             del self._scheduled[key]
-            marks |= planned
-        reasons = tuple(each for each in self._reasons if marks & self._bits[each])
-        priority = Priority.NORMAL if marks & _NORMAL_BIT else Priority.LOW
+            bits |= scheduled
+        reasons = tuple(each for each in self._reasons if bits & self._bits[each])
+        priority = Priority.NORMAL if bits & _NORMAL_BIT else Priority.LOW
         return reasons, priority
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many keys wait for a worker, and how many for their time; some may for both."""
+        """The number of keys that wait for a worker, and of keys that wait for their time. A key
+        may be in both.
+        """
         return len(self._waiting), len(self._scheduled)
 
     def __len__(self) -> int:
-        """How many keys wait for either."""
+        """Return the number of keys that wait for either."""
         return len(self._waiting) + sum(key not in self._waiting for key in list(self._scheduled))
 
     def _reason_bits(self, reason: Reason, priority: Priority) -> int:
         bit = self._bits.get(reason)
         if bit is None:
+            # Integers have no size limit, so neither has the number of reasons.
             bit = self._bits[reason] = _NORMAL_BIT << (len(self._reasons) + 1)
             self._reasons.append(reason)
         return bit | _NORMAL_BIT if priority > Priority.LOW else bit
 
     def __repr__(self) -> str:
-        return f"<PendingReconciles now={len(self._waiting)} later={len(self._scheduled)}>"
+        return f"<PendingReconciles waiting={len(self._waiting)} scheduled={len(self._scheduled)}>"
 
 
 MAX_ERROR_LENGTH = 500
-"""Characters of an error that are kept. A server's message may quote the whole object."""
+"""Characters of an error that are stored. A server's message may quote the whole object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingKey:
-    """A key whose last run failed. Times are relative to when this was asked for."""
+    """A key whose last run failed. Times are relative to the moment of this snapshot."""
 
     key: ObjectKey
     error: str
-    """What went wrong last, in one line: the class of the exception, and what it says."""
+    """The last error, in one line: the class of the exception and its text."""
     failures: int
-    """How many runs have failed in a row."""
+    """The number of runs that have failed in a row."""
     since: float
-    """Seconds since the first of these failed."""
+    """Seconds since the first of these failures."""
     retry_in: float
-    """Seconds to the next attempt; 0 if it is under way, or waits for a worker."""
+    """Seconds until the next run; 0 if it is under way or waits for a worker."""
 
     @property
     def retries(self) -> int:
@@ -207,22 +212,23 @@ class _Failure:
 
 
 class FailureTracker:
-    """The keys that fail, those that have failed for longest first."""
+    """The keys that fail, in the order of their first failure."""
 
     def __init__(self) -> None:
-        """Nothing has failed."""
+        """Start without keys."""
         self._failures: dict[ObjectKey, _Failure] = {}
 
     def record_failure(self, key: ObjectKey, error: str, *, now: float, due: float) -> int:
-        """A run failed; it is tried again at ``due``. How many have failed in a row."""
+        """Count a failed run that is retried at ``due``. Return the number of failures in a row."""
         error = one_line(error, MAX_ERROR_LENGTH - len("..."))
+        # A dict keeps the order of insertion: the first entry has failed for the longest.
         entry = self._failures.setdefault(key, _Failure(error, 0, now, due))
         entry.error, entry.due = error, due
         entry.failures += 1
         return entry.failures
 
     def record_success(self, key: ObjectKey) -> None:
-        """A run succeeded, and what was before is forgotten."""
+        """Forget the failures of ``key``."""
         self._failures.pop(key, None)
 
     def failures(self, key: ObjectKey) -> int:
@@ -231,12 +237,12 @@ class FailureTracker:
         return 0 if entry is None else entry.failures
 
     def get(self, key: ObjectKey, now: float) -> FailingKey | None:
-        """How it stands with ``key``; ``None`` if it doesn't fail."""
+        """Return the failures of ``key``, or ``None`` if its last run didn't fail."""
         entry = self._failures.get(key)
         return None if entry is None else _make_failing_key(key, entry, now)
 
     def longest_failing(self, count: int, now: float) -> tuple[FailingKey, ...]:
-        """The ``count`` keys that have failed for longest."""
+        """Return the ``count`` keys that have failed for longest."""
         entries = list(islice(self._failures.items(), count))
         return tuple(_make_failing_key(key, entry, now) for key, entry in entries)
 

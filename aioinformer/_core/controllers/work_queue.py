@@ -1,15 +1,17 @@
-"""Which keys wait, which are worked on, which are to come: client-go's work queue as plain state.
+"""The state of client-go's work queue: keys that wait, that are processed, and that are delayed.
 
-A key is never worked on twice at once. However often it is added while it waits, it runs once;
-added while it runs, it runs exactly once more. Delayed keys are put in line by ``collect_ready``.
+A key is never processed twice at once. A key that is added any number of times while it waits runs
+once; added while it runs, it runs exactly once more. ``collect_ready`` moves delayed keys whose
+time has come to the keys that wait.
 
-Two lines, and the one of low priority waits for the other, as in controller-runtime: what has just
-changed doesn't stand behind the ten thousand objects of an initial list. Not for ever, though: a
-controller whose keys come back faster than it works would never get through that list
-(kubernetes-sigs/controller-runtime#3496), so each tenth key is one of the low line while it waits.
+There are two queues of waiting keys. The one of low priority is served after the other, as in
+controller-runtime, so that a key that has just changed doesn't wait behind the ten thousand objects
+of an initial list. But every tenth key is taken from the low queue while keys wait there: otherwise
+a controller whose keys are added faster than it processes them would never finish that list
+(kubernetes-sigs/controller-runtime#3496).
 
-Nobody leaves the normal line but at its front, so a deque does. From the low line keys leave in
-the middle, when they are added again at normal priority.
+Keys leave the normal queue at its front only, so a deque is enough. Keys leave the low queue in the
+middle as well, when they are added again at normal priority.
 """
 
 from __future__ import annotations
@@ -28,52 +30,55 @@ __all__ = ["KeyQueue"]
 K = TypeVar("K", bound=Hashable)
 
 NORMAL_PER_LOW = 9
-"""Keys of normal priority that may pass a waiting one of low priority. A tenth of the work goes to
-an initial list even if it never ends, and a change waits for one more run at most."""
+"""Keys of normal priority that may overtake a waiting key of low priority. So a tenth of the work
+goes to an initial list even if normal keys never end, and a change waits for at most one more
+run."""
 
 CLEANUP_THRESHOLD = 1000
-"""Keys whose room isn't worth giving back."""
+"""The number of processed keys after which empty dicts are cleared. The memory of fewer keys is not
+worth it."""
 
 NORMAL = Priority.NORMAL
 
 
 class KeyQueue(Generic[K]):
-    """A work queue without anybody who waits. ``WorkQueue`` is the one to use.
+    """The state of a work queue, without waiting. Use ``WorkQueue``, its asyncio wrapper.
 
-    Times are in seconds of any monotonic clock. Every method takes O(1), or O(log n) of those
-    delayed. What is done takes no memory, once nothing waits and nothing is worked on.
+    Times are in seconds of any monotonic clock. Every method takes O(1), or O(log n) of the delayed
+    keys. Once no key waits and none is processed, processed keys take no memory.
     """
 
     def __init__(self, label: str = "the work queue") -> None:
-        """An empty queue; ``label`` is what errors call it."""
+        """Make an empty queue; ``label`` names it in errors."""
         self.label = label
-        """What errors call it."""
+        """The name of the queue in errors."""
         self.delays: DelayQueue[K] = DelayQueue()
-        """Keys whose time has not come."""
-        self._dropped_delays: DelayQueue[K] = DelayQueue()  # what a shutdown dropped of them
+        """Keys that wait for their time."""
+        self._dropped_delays: DelayQueue[K] = DelayQueue()  # discarded by a shutdown, for free()
         self.is_shut_down = False
-        """Whether nothing is added any more."""
+        """True if no key is accepted any more."""
         self.reruns = 0
-        """Keys that are worked on and will wait again when that is done."""
+        """The number of keys that are processed and wait again when they are done."""
         self.waiting = 0
-        """Keys in line: ``len()``, without the call."""
-        self._items: dict[K, QueueItem[K]] = {}  # waiting or worked on
+        """The number of keys that wait: ``len()`` without the call."""
+        self._items: dict[K, QueueItem[K]] = {}  # waiting or processed
         self._normal: deque[QueueItem[K]] = deque()
         self._low: OrderedDict[K, QueueItem[K]] = OrderedDict()
-        self._passed = 0
+        self._overtaken = 0
         self._cleaned_up_at = 0
         self._running: set[QueueItem[K]] = set()
+        # Keys that a shutdown discarded, by key and in their order, for free().
         self._dropped_items: tuple[dict[K, QueueItem[K]], deque[QueueItem[K]]] = (
             {},
             deque(),
-        )  # what it dropped in line
+        )
         self.adds = self.merged = self.retries = self.dropped = self.taken = self.done_count = 0
         self.waited = self.waited_max = self.worked = self.worked_max = 0.0
 
-    # -- in ------------------------------------------------------------------------------------
+    # -- adding --------------------------------------------------------------------------------
 
     def add(self, key: K, now: float, priority: Priority = NORMAL) -> bool:
-        """Ask for a run of ``key``; whether it will come: not if the queue is shut down."""
+        """Request a run of ``key``. Return False if the queue is shut down."""
         if self.is_shut_down:
             self.dropped += 1
             return False
@@ -90,7 +95,7 @@ class KeyQueue(Generic[K]):
             self._add_rerun(item, now, priority)
         else:
             self.merged += 1
-            if priority > item.priority:
+            if priority > item.priority:  # it waits at low priority
                 del self._low[key]
                 item.priority = priority
                 self._normal.append(item)
@@ -106,7 +111,7 @@ class KeyQueue(Generic[K]):
             running.rerun.priority = max(running.rerun.priority, priority)
 
     def add_at(self, key: K, ready: float, priority: Priority = NORMAL) -> bool:
-        """Ask for a run at a time; whether it will come, as far as the queue isn't shut down."""
+        """Request a run at a time. Return False if the queue is shut down."""
         if self.is_shut_down:
             self.dropped += 1
             return False
@@ -114,30 +119,30 @@ class KeyQueue(Generic[K]):
         return True
 
     def collect_ready(self, now: float, limit: int) -> None:
-        """Put those in line whose time has come, up to ``limit`` of them."""
+        """Move up to ``limit`` delayed keys whose time has come to the keys that wait."""
         for _ in range(limit):
             ready = self.delays.pop(now)
             if ready is None:
                 return
             self.add(ready[0], now, ready[1])
 
-    # -- out -----------------------------------------------------------------------------------
+    # -- processing ----------------------------------------------------------------------------
 
     def take(self, now: float) -> K:
-        """Begin to work on the next key.
+        """Take the next key and begin to process it.
 
         Raises:
-            IndexError: none waits.
+            IndexError: no key waits.
         """
         low = self._low
         if not low:
             item = self._normal.popleft()
-        elif self._normal and self._passed < NORMAL_PER_LOW:
-            self._passed += 1
+        elif self._normal and self._overtaken < NORMAL_PER_LOW:
+            self._overtaken += 1
             item = self._normal.popleft()
         else:
-            self._passed = 0
-            item = low.popitem(last=False)[1]
+            self._overtaken = 0
+            item = low.popitem(last=False)[1]  # the oldest one
         item.started_at = now
         self._running.add(item)
         self.waiting -= 1
@@ -149,16 +154,16 @@ class KeyQueue(Generic[K]):
         return item.key
 
     def done(self, key: K, now: float) -> QueueItem[K]:
-        """End the work on a key. It waits again if it was added meanwhile: ``again`` says so.
+        """End the run of a key. The returned item's ``rerun`` is set if the key waits again.
 
         Raises:
-            UsageError: it isn't worked on.
+            UsageError: the key isn't being processed.
         """
         item = self._items.get(key)
         if item is None or (started := item.started_at) is None:
-            state = "doesn't know it" if item is None else "still holds it"
+            state = "is not in" if item is None else "still waits in"
             raise UsageError(
-                f"{key!r} was done, but not being worked on: {self.label} {state}; "
+                f"done({key!r}), but {key!r} is not being processed: it {state} {self.label}; "
                 "call done() once for each key that get() returned"
             )
         self._running.discard(item)
@@ -171,7 +176,7 @@ class KeyQueue(Generic[K]):
             del self._items[key]
             if not self._items and self.done_count - self._cleaned_up_at > CLEANUP_THRESHOLD:
                 self._cleaned_up_at = self.done_count
-                # An emptied dict keeps the room of its best days, until as many keys have come.
+                # An emptied dict keeps the memory of its largest size; clear() releases it.
                 self._items.clear()
                 self._low.clear()
         else:
@@ -188,16 +193,19 @@ class KeyQueue(Generic[K]):
             self._low[rerun.key] = rerun
 
     def shut_down(self, *, drop: bool = False) -> None:
-        """Take nothing more, and drop what is delayed; with ``drop``, what waits, too."""
+        """Accept no more keys and discard the delayed ones; with ``drop``, discard those that wait,
+        too.
+        """
         if not self.is_shut_down:
             self.is_shut_down = True
             self.dropped += len(self.delays)
+            # A swap is one step; free() releases the memory of the delayed keys later.
             self._dropped_delays, self.delays = self.delays, self._dropped_delays
         if drop and (self.waiting or self.reruns):
             self._drop_waiting()
 
     def _drop_waiting(self) -> None:
-        """Keep what is worked on, and nothing else. The rest is left for ``free``."""
+        """Discard all keys except those that are processed. ``free`` releases their memory."""
         self.dropped += self.waiting + self.reruns
         self.waiting = self.reruns = 0
         for item in self._running:
@@ -207,36 +215,37 @@ class KeyQueue(Generic[K]):
         self._normal, self._low = deque(), OrderedDict()
 
     def free(self, limit: int) -> bool:
-        """Give back the memory of up to ``limit`` dropped keys; whether there are more.
+        """Release the memory of up to ``limit`` discarded keys. Return True if there are more.
 
-        A hundred thousand of them at once would take twenty milliseconds.
+        Releasing a hundred thousand keys at once would take 20 ms.
         """
-        known, line = self._dropped_items
+        known, order = self._dropped_items
         for _ in range(min(limit, len(known))):
             known.popitem()
-        for _ in range(min(limit, len(line))):
-            line.pop()
-        return self._dropped_delays.drop(limit) or bool(known or line)
+        for _ in range(min(limit, len(order))):
+            order.pop()
+        return self._dropped_delays.drop(limit) or bool(known or order)
 
-    # -- asked ---------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------
 
     @property
     def finished(self) -> bool:
-        """Whether nothing will ever be handed out again."""
+        """True if no key will be handed out any more."""
         return self.is_shut_down and not self.waiting and not self.reruns
 
     @property
     def idle(self) -> bool:
-        """Whether no key waits, and none is worked on."""
+        """True if no key waits and none is processed."""
         return not self._items
 
     def priority(self, key: K) -> Priority | None:
-        """That of a key which waits or is worked on."""
+        """Return the priority of a key that waits or is processed; ``None`` for others."""
         item = self._items.get(key)
         return None if item is None else item.priority
 
     def statistics(self, now: float) -> QueueStatistics:
-        """Its numbers. May be called in any thread."""
+        """Return the statistics. May be called in any thread."""
+        # list() is one step of the interpreter, so that other threads may call this.
         started = [each.started_at for each in list(self._running)]
         running = [max(0.0, now - each) for each in started if each is not None]
         return QueueStatistics(
@@ -259,15 +268,15 @@ class KeyQueue(Generic[K]):
         )
 
     def _waiting_since(self, now: float) -> float:
-        """Since when the next of either line has waited; ``now`` if both are empty."""
+        """Return since when the next key of either queue has waited; ``now`` if both are empty."""
         since = [now]
-        for line in (self._normal, self._low.values()):
-            with suppress(StopIteration, RuntimeError):  # taken meanwhile, in another thread
-                since.append(next(iter(line)).added_at)
+        for queue in (self._normal, self._low.values()):
+            with suppress(StopIteration, RuntimeError):  # changed meanwhile, in the loop's thread
+                since.append(next(iter(queue)).added_at)
         return min(since)
 
     def __len__(self) -> int:
-        """How many wait to be handed out."""
+        """Return the number of keys that wait to be handed out."""
         return self.waiting
 
     def __repr__(self) -> str:

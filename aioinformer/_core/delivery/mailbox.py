@@ -20,9 +20,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
 from itertools import islice
 from operator import length_hint
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NoReturn, TypeAlias
 
 from aioinformer._core.delivery.batch_queue import FILTER_BATCH, SYNC_MARK, BatchQueue
 from aioinformer._core.delivery.coalescing import CoalescedEvents
@@ -39,28 +40,49 @@ from aioinformer._core.delivery.replay import (
 )
 from aioinformer._core.objects.kube_object import Event, KubeObject
 
-__all__ = ["LIMIT", "Mailbox", "Overflow", "check_overflow"]
+__all__ = ["LIMIT", "Mailbox", "Overflow", "OverflowName"]
 
 
 LIMIT = 1024
 """Live events a mailbox holds by default; client-go's buffer begins at this and has no end."""
 
-Overflow: TypeAlias = Literal["coalesce", "block", "error"]
-"""What happens when a mailbox is full. ``coalesce``: the oldest events are merged, object by
-object. ``block``: nothing more is applied until there is room. ``error``: the listener is ended."""
+OverflowName: TypeAlias = Literal["coalesce", "block", "error"]
+"""The names of the rules, as programs pass them."""
 
 
-def check_overflow(limit: int, overflow: Overflow) -> None:
-    """Refuse what no mailbox can do.
+class Overflow(StrEnum):
+    """The rule of a mailbox that holds more live events than its limit.
 
-    Raises:
-        ValueError: the limit is below 1, or nobody knows the rule.
+    No module compares rules: each reads the properties below. So a new rule is a member and its
+    properties here, and its effect in ``Mailbox``.
     """
-    if limit < 1:
-        raise ValueError(f"limit must be at least 1, not {limit}")
-    if overflow not in get_args(Overflow):
-        rules = ", ".join(map(repr, get_args(Overflow)))
-        raise ValueError(f"overflow must be one of {rules}, not {overflow!r}")
+
+    COALESCE = "coalesce"
+    """The oldest events are merged by object."""
+    BLOCK = "block"
+    """The pump waits for room, so that in the end the watch isn't read."""
+    ERROR = "error"
+    """The listener is ended."""
+
+    @property
+    def merges(self) -> bool:
+        """True if the mailbox merges its oldest events."""
+        return self is Overflow.COALESCE
+
+    @property
+    def blocks(self) -> bool:
+        """True if the pump must wait until the mailbox has room."""
+        return self is Overflow.BLOCK
+
+    @property
+    def ends(self) -> bool:
+        """True if the listener must be ended."""
+        return self is Overflow.ERROR
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        rules = ", ".join(repr(rule.value) for rule in cls)
+        raise ValueError(f"overflow must be one of {rules}, not {value!r}")
 
 
 MAX_SKIPPED = 256
@@ -81,7 +103,7 @@ class Mailbox:
         self,
         *,
         limit: int = LIMIT,
-        overflow: Overflow = "coalesce",
+        overflow: Overflow | OverflowName = Overflow.COALESCE,
         holds: Callable[[KubeObject], bool],
         event_map: EventMap | None = None,
     ) -> None:
@@ -93,9 +115,10 @@ class Mailbox:
             holds: whether the cache still has an object, by uid.
             event_map: a filter, through which every event goes; ``None`` for none.
         """
-        check_overflow(limit, overflow)
+        if limit < 1:
+            raise ValueError(f"limit must be at least 1, not {limit}")
         self.limit = limit
-        self.overflow: Overflow = overflow
+        self.overflow = Overflow(overflow)
         self.synced = False
         """Whether the consumer has come back for more after all of the state that it found."""
         self.max_pending = 0
@@ -128,11 +151,11 @@ class Mailbox:
         if self.closed or not events:
             return False
         pending = self._live.add(events, at) + self._coalesced.count
-        if pending > self.limit and self.overflow == "coalesce":
-            self._merge_excess()
-            return True
-        if pending > self.limit and self.overflow == "error":
-            self.overflowed = True
+        if pending > self.limit:
+            if self.overflow.merges:
+                self._merge_excess()
+                return True
+            self.overflowed = self.overflow.ends
         if pending > self.max_pending:
             self.max_pending = pending
         return True
@@ -158,7 +181,7 @@ class Mailbox:
             return
         late = self._live
         behind = self._initial or self._coalesced.changes or late.queue or length_hint(late.rest)
-        if self.relist_pending and self.overflow == "error":
+        if self.relist_pending and self.overflow.ends:
             self.overflowed = True
         elif initial and not behind:  # a resync is told last, whenever it was asked for
             source = drain_batches(batches)
@@ -333,7 +356,7 @@ class Mailbox:
     @property
     def free(self) -> int:
         """Live events that may still be queued."""
-        return self.limit - self.pending if self.overflow == "block" else UNLIMITED
+        return self.limit - self.pending if self.overflow.blocks else UNLIMITED
 
     @property
     def relist_pending(self) -> bool:

@@ -2,6 +2,6 @@
 
 Lease as read, time ──▶ election ──▶ read, write, wait, or lead
 
-election   the state of one candidate, and its next step
-lease      the record in a Lease's spec, and fencing tokens
+    election   the state of one candidate, and its next action
+    lease      the record in a Lease's spec, and fencing tokens
 """

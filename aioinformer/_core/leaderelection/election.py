@@ -1,27 +1,26 @@
-"""Who leads: one candidate's side of an election for a Lease.
+"""The state machine of one candidate for a Lease.
 
-What was seen of the Lease goes in, the next thing to do comes out: read it, create it, update it,
-wait. It knows no network, no chance and no clock: seconds of a monotonic clock and the date are
-arguments. Its rules are client-go's (``tools/leaderelection``), with these differences:
+Each state of the Lease that was read goes in; the next action comes out: read, create or update the
+Lease, or wait. The state machine uses no network, randomness or clock: seconds of a monotonic clock
+and the date are arguments. Its rules are client-go's (``tools/leaderelection``), with these
+differences:
 
-- Leading lasts ``renew_deadline`` from when the last successful renewal was *sent*. client-go
-  counts from its answer, which may be seconds later than what others have seen.
-- A record is our own if this candidate wrote it, not because it carries our identity: two
-  programs that were given the same identity don't lead together. (Who was killed and comes back
-  under its old identity waits until its old lease is over, as everybody does.)
-- A write whose answer was lost is looked for at once, and counts from when it was sent.
-- ``leaseDurationSeconds`` is rounded up: client-go truncates, so that others come too early.
-- The Lease is released only if the record that was read just before is our own.
-- Whose Lease was deleted while leading makes it again with the same number of transitions.
+- A leader leads until ``renew_deadline`` after its last successful renewal was *sent*. client-go
+  counts from the answer, which may arrive seconds after others have seen the renewal.
+- A record counts as ours if this candidate wrote it, not if it carries our identity: two programs
+  with the same identity don't lead together. (A program that was killed and returns under its old
+  identity waits until its old lease has expired, like every other candidate.)
+- If the answer to a write is lost, the Lease is read at once. If the write took effect, it counts
+  from when it was sent.
+- ``leaseDurationSeconds`` is rounded up. client-go truncates, so that others take over too early.
+- The Lease is released only if the record that was read just before is ours.
+- A leader whose Lease was deleted creates it again with the same number of transitions.
 
-As there, the times *in* a Lease are never compared with a clock: another's lease is over when its
-record hasn't changed for as long as it says itself, by the clock of who looks. So clocks may be
-hours apart, but should run at the same rate: what is safe is a pause, the time that a body takes
-to end, and a difference in rate that are together less than ``lease_duration - renew_deadline``.
-
-What an election is told and what it asks for: its numbers, and its actions.
-
-What follows from them is ``machine``'s; carrying them out is the runtime's.
+As in client-go, the times *in* a Lease are never compared with a clock. A candidate considers the
+leader's lease expired when the record hasn't changed for the record's duration, by the candidate's
+clock. So clocks may differ by hours but must run at the same rate: the pause of a process, the time
+that a body takes to end, and the difference in rate must together stay below ``lease_duration -
+renew_deadline``.
 """
 
 from __future__ import annotations
@@ -51,20 +50,21 @@ __all__ = [
 
 
 JITTER = 1.2
-"""By how much of itself a wait for somebody else's lease is stretched, at most (client-go's
+"""The most by which a wait for another's lease is lengthened, as a multiple of it (client-go's
 ``JitterFactor``). A leader's waits are exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionTimes:
-    """The numbers of an election, in seconds. The defaults are those of Kubernetes' own parts."""
+    """The times of an election, in seconds. The defaults are those of Kubernetes' control plane."""
 
     lease_duration: float = 15.0
-    """How long others wait after the last change that they saw before they take the Lease."""
+    """Seconds that other candidates wait after the last change that they saw, before they take the
+    Lease."""
     renew_deadline: float = 10.0
-    """How long a leader leads after the last renewal that succeeded."""
+    """Seconds that a leader leads after its last successful renewal."""
     retry_period: float = 2.0
-    """Between two tries."""
+    """Seconds between two attempts."""
 
     def __post_init__(self) -> None:
         lease, renew, retry = self.lease_duration, self.renew_deadline, self.retry_period
@@ -87,43 +87,45 @@ class ElectionTimes:
 
 @dataclass(frozen=True, slots=True)
 class ReadLease:
-    """Get the Lease; then ``record_read``, or ``record_failure``."""
+    """Get the Lease; then call ``record_read`` or ``record_failure``."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreateLease:
-    """Create it; then ``record_write``, or ``record_failure``."""
+    """Create the Lease; then call ``record_write`` or ``record_failure``."""
 
     body: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateLease:
-    """Replace it, unless it was changed since; then ``record_write``, or ``record_failure``."""
+    """Replace the Lease unless it has changed since; then call ``record_write`` or
+    ``record_failure``.
+    """
 
     body: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class SleepUntil:
-    """Nothing until then; a time of the clock."""
+    """Do nothing until this time of the clock."""
 
     until: float
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseLost:
-    """Leading is over, and nothing is written any more."""
+    """Stop leading: leadership was lost, and nothing is written any more."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionEnded:
-    """It has been given up."""
+    """Stop: the candidate has ended its term."""
 
     released: bool
-    """Whether others may have it at once."""
+    """True if other candidates may take the Lease at once."""
 
 
 ElectionAction: TypeAlias = (
@@ -132,10 +134,10 @@ ElectionAction: TypeAlias = (
 
 
 RELEASED_SECONDS = 1
-"""What a released Lease lasts: the least that a server accepts (client-go)."""
+"""The duration in a released Lease: the least that a server accepts (client-go)."""
 
 MAX_RETRY_AFTER = 300.0
-"""Seconds that a server may ask a candidate to wait."""
+"""The most seconds of a server's ``Retry-After`` that a candidate waits."""
 
 NEVER = float("inf")
 
@@ -145,67 +147,67 @@ ElectionPhase: TypeAlias = Literal["idle", "seeking", "leading", "lost", "releas
 
 @dataclass(frozen=True, slots=True)
 class _LeaseWrite:
-    """A write of ours. Whether it was done is unknown until it is seen."""
+    """A write of this candidate. It is uncertain until the Lease is read in that state."""
 
     record: LeaseRecord
     base_version: str
-    """On which version of the Lease; empty for a new one."""
+    """The resourceVersion that the write replaces; empty for a creation."""
     sent: float
     term: int
-    """In which of this candidate's terms."""
+    """The number of this candidate's term in which it was sent."""
 
 
 class Election:
-    """One candidate."""
+    """The state of one candidate."""
 
     def __init__(self, key: ObjectKey, *, identity: str, times: ElectionTimes) -> None:
-        """Make a candidate; ``seek`` makes it run.
+        """Make a candidate, which does nothing before ``seek``.
 
         Args:
-            key: of the Lease.
-            identity: its own; of no other candidate.
-            times: the numbers.
+            key: the key of the Lease.
+            identity: the candidate's identity, which no other candidate has.
+            times: the times of the election.
 
         Raises:
-            ValueError: no identity: that is how a Lease is released.
+            ValueError: the identity is empty, which would mean a released Lease.
         """
         if not identity:
-            raise ValueError("identity is empty; each candidate needs one of its own")
+            raise ValueError("identity is empty; each candidate needs an identity of its own")
         self.identity = identity
         self.times = times
         self.phase: ElectionPhase = "idle"
         self.lost_reason = ""
-        """Why it was lost."""
+        """The reason why leadership was lost."""
         self.leads_until = -NEVER
-        """Leading ends then, unless the lease is renewed before; a time of the clock."""
+        """The time of the clock at which leading ends unless the lease is renewed before."""
         self._key = key
         self._observed_lease: Mapping[str, Any] | None = None
         self._observed_record: LeaseRecord | None = None
         self._observed_at = -NEVER
         self._is_ours = False
-        """Whether the record seen last is one that we wrote."""
+        """True if this candidate wrote the record that was read last."""
         self._term = 0
         self._last_write: _LeaseWrite | None = None
-        """What we are known to have written last."""
+        """The last write that is known to have taken effect."""
         self._uncertain_writes: list[_LeaseWrite] = []
-        """What we may have written on the version seen last, or yet may."""
+        """Writes on the version read last that may have taken effect, or may still do."""
         self._next_action_at = -NEVER
         self._write_next = False
-        """Whether to write next, rather than to look."""
+        """True if the next action is a write, False if it is a read."""
         self._reread_after_failure = False
         self._release_deadline = NEVER
         self.released = False
-        """Whether it was given up so that others may have it at once."""
+        """True if the Lease was released, so that other candidates may take it at once."""
 
     # -- how it stands -------------------------------------------------------------------------
 
     def leads(self, now: float) -> bool:
-        """Whether it leads at this moment."""
+        """Return True if this candidate leads at this moment."""
         return self.phase == "leading" and now < self.leads_until
 
     @property
     def leader(self) -> str:
-        """Who holds the Lease, as far as was seen; empty for nobody."""
+        """The holder in the Lease that was read last; empty for none."""
         return (
             self._observed_record.holder
             if self._observed_record is not None and self._observed_lease is not None
@@ -214,19 +216,21 @@ class Election:
 
     @property
     def fencing(self) -> Fencing | None:
-        """Our term; ``None`` if we don't lead."""
+        """The number of our term; ``None`` while this candidate doesn't lead."""
         if self.phase != "leading" or self._last_write is None:
             return None
         return Fencing(self._last_write.record.transitions, self.identity)
 
     @property
     def renewed_at(self) -> float | None:
-        """When the last renewal that succeeded was sent; a time of the clock."""
+        """The time of the clock at which our last successful write was sent; ``None`` before the
+        first.
+        """
         return None if self._last_write is None else self._last_write.sent
 
     @property
     def takeover_at(self) -> float:
-        """When another may lead at the earliest, if we never write again; a time of the clock."""
+        """The earliest time of the clock at which another may lead, if we never write again."""
         return (
             -NEVER
             if self._last_write is None
@@ -234,8 +238,8 @@ class Election:
         )
 
     def request_timeout(self, now: float) -> float:
-        """Seconds that a request may take from now."""
-        limit = self.times.renew_deadline / 2  # so that there is time for a second one (client-go)
+        """Return the seconds that a request may take from now."""
+        limit = self.times.renew_deadline / 2  # leaves time for a second request (client-go)
         if self.phase == "leading":
             limit = min(limit, self.leads_until - now)
         elif self.phase == "releasing":
@@ -245,15 +249,16 @@ class Election:
     # -- what is wanted ------------------------------------------------------------------------
 
     def seek(self, now: float) -> None:
-        """Run for a term. What ran in the one before must have ended."""
+        """Start to run for a term. Everything that ran in the previous term must have ended."""
         self.phase, self._term, self._next_action_at = "seeking", self._term + 1, now
         self._write_next = self._reread_after_failure = self.released = False
         self.lost_reason, self.leads_until = "", -NEVER
 
     def release(self, now: float) -> None:
-        """Give it up: others may lead as soon as it is written. What ran in it must have ended.
+        """Release the Lease, so that other candidates may lead at once. Everything that ran in the
+        term must have ended.
 
-        After a loss nothing is written: the Lease runs out by itself, and soon.
+        After a loss nothing is written, since the Lease expires soon by itself.
         """
         written = [
             *self._uncertain_writes,
@@ -264,8 +269,9 @@ class Election:
             return
         self.phase, self._reread_after_failure = "releasing", False
         self._schedule(now, write=False)
-        over = max(bid.sent for bid in written) + self.times.lease_duration
-        self._release_deadline = min(now + self.times.renew_deadline, over)
+        # After the expiry of our last write a release has no use.
+        expiry = max(write.sent for write in written) + self.times.lease_duration
+        self._release_deadline = min(now + self.times.renew_deadline, expiry)
 
     def end(self) -> None:
         """Write nothing more."""
@@ -273,18 +279,18 @@ class Election:
             self.phase = "ended"
 
     def check_deadline(self, now: float) -> None:
-        """See whether time alone has ended it."""
+        """End the phase if its deadline has passed."""
         if self.phase == "leading" and now >= self.leads_until:
             self._lose(f"it was not renewed for {self.times.renew_deadline:g} s")
         elif self.phase == "releasing" and now >= self._release_deadline:
             self.phase = "ended"
 
     def step(self, now: float, wall: dt.datetime) -> ElectionAction:
-        """What to do now.
+        """Return the next action.
 
         Args:
-            now: seconds of a monotonic clock that doesn't stand still while the machine sleeps.
-            wall: the date, which is written into the Lease and means nothing else.
+            now: seconds of a monotonic clock that advances while the machine is suspended.
+            wall: the date, which is written into the Lease and used for nothing else.
         """
         self.check_deadline(now)
         if self.phase == "lost":
@@ -302,12 +308,12 @@ class Election:
     # -- what came of it -----------------------------------------------------------------------
 
     def record_read(self, lease: Mapping[str, Any] | None, now: float, jitter: float) -> None:
-        """The Lease was read; ``None`` if there is none.
+        """Take the result of a read.
 
         Args:
-            lease: as the server has it.
+            lease: the Lease as the server has it; ``None`` if it doesn't exist.
             now: seconds of the clock.
-            jitter: chance in [0, 1).
+            jitter: a random number in [0, 1).
         """
         self._observe(lease, now)
         if self.phase == "releasing":
@@ -318,25 +324,25 @@ class Election:
             self._on_attempt(now, jitter)
 
     def record_write(self, lease: Mapping[str, Any], now: float, jitter: float) -> None:
-        """The Lease was created or updated, and is this now."""
-        bid, answer = self._uncertain_writes[-1], LeaseRecord.of(lease)
-        if answer.holder == bid.record.holder and answer != bid.record:
-            self._uncertain_writes.append(
-                replace(bid, record=answer)
-            )  # an admission webhook had a hand in it
+        """Take the Lease that a creation or update returned."""
+        write, answer = self._uncertain_writes[-1], LeaseRecord.of(lease)
+        # An admission webhook may have changed the record: then the changed one is ours as well.
+        if answer.holder == write.record.holder and answer != write.record:
+            self._uncertain_writes.append(replace(write, record=answer))
         self._reread_after_failure = False
         self.record_read(lease, now, jitter)
         if self.phase == "leading" and self._is_ours:
             self._schedule(now + self.times.retry_period, write=True)
 
     def record_failure(self, now: float, jitter: float, *, minimum: float = 0.0) -> None:
-        """It failed; a write may have been done all the same.
+        """Take the failure of an action. A write that failed may have taken effect.
 
         Args:
             now: seconds of the clock.
-            jitter: chance in [0, 1).
+            jitter: a random number in [0, 1).
             minimum: seconds that the server asked to wait.
         """
+        # After a failed write the Lease is read at once, since the write may have taken effect.
         if self._write_next and not self._reread_after_failure and not minimum:
             self._reread_after_failure = True
             self._schedule(now, write=False)
@@ -347,7 +353,7 @@ class Election:
     # -- the rules -----------------------------------------------------------------------------
 
     def _observe(self, lease: Mapping[str, Any] | None, now: float) -> None:
-        """Remember what was seen, and since when it is so, by our clock."""
+        """Remember the Lease, and since when its record is unchanged by our clock."""
         self._observed_lease = lease
         if lease is None:
             base, self._is_ours = "", False
@@ -356,9 +362,10 @@ class Election:
             if record != self._observed_record:
                 self._observed_record, self._observed_at = record, now
             self._match_own_write(record)
+        # A write on another version of the Lease can't take effect any more.
         self._uncertain_writes = [
-            bid for bid in self._uncertain_writes if bid.base_version == base
-        ]  # others can't be done now
+            write for write in self._uncertain_writes if write.base_version == base
+        ]
 
     def _match_own_write(self, record: LeaseRecord) -> None:
         candidates = (
@@ -366,7 +373,7 @@ class Election:
             if self._last_write is None
             else [*self._uncertain_writes, self._last_write]
         )
-        found = next((bid for bid in candidates if bid.record.is_same_write(record)), None)
+        found = next((write for write in candidates if write.record.is_same_write(record)), None)
         self._is_ours = found is not None
         if found is None:
             return
@@ -375,17 +382,20 @@ class Election:
             self.leads_until = found.sent + self.times.renew_deadline
 
     def _on_attempt(self, now: float, jitter: float) -> None:
-        held = self._last_write
-        if self._is_ours and held is not None and held.term == self._term:
-            if now < held.sent + self.times.renew_deadline:
-                self.phase, self.leads_until = "leading", held.sent + self.times.renew_deadline
+        last = self._last_write
+        # Our own write of this term: we lead, unless its renew_deadline is over already.
+        if self._is_ours and last is not None and last.term == self._term:
+            if now < last.sent + self.times.renew_deadline:
+                self.phase, self.leads_until = "leading", last.sent + self.times.renew_deadline
                 self._schedule(now + self.times.retry_period, write=True)
                 return
+        # Another holder whose lease has not expired: wait, but not beyond the expiry.
         elif not self._is_ours and self.leader and now < self._lease_expiry():
             self._reread_after_failure = False
-            again = now + self._retry_delay(now, jitter, 0.0)
-            self._schedule(min(again, self._lease_expiry()), write=False)
+            retry_at = now + self._retry_delay(now, jitter, 0.0)
+            self._schedule(min(retry_at, self._lease_expiry()), write=False)
             return
+        # Released, expired, missing, or ours from an earlier term: take it.
         self._schedule(now, write=True)
 
     def _on_renewal(self) -> None:
@@ -400,10 +410,11 @@ class Election:
         if self._is_ours and self.leader:
             self._schedule(-NEVER, write=True)
         else:
-            self.phase, self.released = "ended", self._is_ours  # ours, without a holder: it is done
+            # Our record without a holder is the release itself; another's record ends it as well.
+            self.phase, self.released = "ended", self._is_ours
 
     def _lease_expiry(self) -> float:
-        """When the lease that was seen last is over, if its record doesn't change."""
+        """Return when the lease that was read last expires, if its record doesn't change."""
         seconds = self._observed_record.duration if self._observed_record is not None else 0.0
         return self._observed_at + (seconds if seconds > 0 else self.times.lease_duration)
 
@@ -421,17 +432,18 @@ class Election:
         return UpdateLease(leases.update_lease(lease, record))
 
     def _next_record(self, stamp: str) -> LeaseRecord:
-        seen, held, lasts = self._observed_record, self._last_write, ceil(self.times.lease_duration)
+        seen, last = self._observed_record, self._last_write
+        duration = ceil(self.times.lease_duration)  # the field is in whole seconds
         if self.phase == "releasing":
             transitions = seen.transitions if seen is not None else 0
             return LeaseRecord("", RELEASED_SECONDS, transitions, stamp, stamp)
-        if held is not None and held.term == self._term and self._continues_term():
-            return replace(held.record, duration=lasts, renewed=stamp)
+        if last is not None and last.term == self._term and self._continues_term():
+            return replace(last.record, duration=duration, renewed=stamp)
         transitions = 0 if seen is None else seen.transitions + 1
-        return LeaseRecord(self.identity, lasts, transitions, stamp, stamp)
+        return LeaseRecord(self.identity, duration, transitions, stamp, stamp)
 
     def _continues_term(self) -> bool:
-        """Whether what is written next belongs to the term that was won."""
+        """Return True if the next write belongs to the term that was won."""
         return self._is_ours or (self._observed_lease is None and self.phase == "leading")
 
     # -- waiting -------------------------------------------------------------------------------
@@ -440,14 +452,16 @@ class Election:
         self._next_action_at, self._write_next = until, write
 
     def _retry_delay(self, now: float, jitter: float, minimum: float) -> float:
-        """Seconds to the next try: a leader's are exact, and leave it time for one more."""
+        """Return the seconds to the next attempt. A leader's delay is exact and leaves time for one
+        more.
+        """
         period = self.times.retry_period
         if self.phase == "seeking":
             return max(period * (1 + JITTER * jitter), min(minimum, MAX_RETRY_AFTER))
         return max(period, min(minimum, (self._phase_deadline() - now) / 2))
 
     def _phase_deadline(self) -> float:
-        """When time alone ends the phase."""
+        """Return when time alone ends the phase."""
         if self.phase == "leading":
             return self.leads_until
         return self._release_deadline if self.phase == "releasing" else NEVER

@@ -1,12 +1,10 @@
-"""What a Lease says of an election, and how it is written: records in, bodies out.
+"""The record in a Lease: read from the object, and written into a body.
 
-A Lease (coordination.k8s.io/v1) is an object like any other; its ``spec`` names who holds it, for
-how long, since when, and how many times it has changed hands. Its times are the holder's own
-clock: they are told to people and compared for equality, never with a clock (client-go's
-``LeaderElector`` says why). Whatever else is in the object (labels, annotations, ``strategy`` and
-``preferredHolder`` of coordinated election, fields of the future) stays as it is.
-
-Who may take it, and when, is ``machine``'s.
+The ``spec`` of a Lease (coordination.k8s.io/v1) names the holder, the duration, the times of
+acquisition and renewal, and the number of transitions. The times are of the holder's clock. They
+are shown to people and compared for equality, never with a clock (client-go's ``LeaderElector``
+explains why). Everything else in the object (labels, annotations, ``strategy`` and
+``preferredHolder`` of coordinated election, future fields) is left unchanged.
 """
 
 from __future__ import annotations
@@ -33,20 +31,20 @@ GROUP = "coordination.k8s.io"
 API_VERSION = f"{GROUP}/v1"
 
 MAX_INT32 = 2**31 - 1
-"""The numbers of a Lease are int32. A server that doesn't see to that may send any."""
+"""The numbers of a Lease are int32. A server that doesn't validate them may return larger ones."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Fencing:
-    """One term of one leader. A later term is greater.
+    """The number of one leader's term. A later term compares greater.
 
-    To keep out a leader of the past, whatever is written to remembers the greatest that it has
-    seen, and refuses what is less. No two terms of a Lease have the same, unless somebody deletes
-    the Lease, with which the count is lost.
+    To reject writes of an earlier leader, the written side remembers the greatest number that it
+    has seen and rejects smaller ones. No two terms of a Lease have the same number, unless the
+    Lease is deleted, which resets the count.
     """
 
     transitions: int
-    """How many times the Lease has changed hands: its ``leaseTransitions``."""
+    """The number of times that the Lease changed hands: its ``leaseTransitions``."""
     holder: str
     """The leader's identity."""
 
@@ -56,24 +54,27 @@ class Fencing:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """What a Lease says of who holds it."""
+    """The part of a Lease's spec that is about its holder."""
 
     holder: str
-    """An identity; empty if it was released."""
+    """The holder's identity; empty if the Lease was released."""
     duration: float
-    """Seconds without a change after which others may take it; 0 if it doesn't say."""
+    """Seconds without a change after which others may take the Lease; 0 if it is missing."""
     transitions: int
     acquired: str
-    """When its holder took it, by its holder's clock, as it is written there."""
+    """The time at which the holder took the Lease, by the holder's clock, as the text in the
+    Lease."""
     renewed: str
-    """When its holder wrote it last, likewise."""
+    """The time of the holder's last write, likewise."""
 
     @classmethod
     def of(cls, lease: Mapping[str, Any]) -> LeaseRecord:
-        """The record of a Lease. What is missing, or of another type, counts as empty or 0."""
+        """Return the record of a Lease. A field that is missing or of another type counts as empty
+        or 0.
+        """
         spec = _mapping(lease.get("spec"))
         return cls(
-            str(spec.get("holderIdentity") or ""),
+            str(spec.get("holderIdentity") or ""),  # missing or null in a released Lease
             _number(spec.get("leaseDurationSeconds")),
             int(_number(spec.get("leaseTransitions"))),
             str(spec.get("acquireTime") or ""),
@@ -81,10 +82,10 @@ class LeaseRecord:
         )
 
     def is_same_write(self, other: LeaseRecord) -> bool:
-        """Whether ``other`` is what came of writing this.
+        """Return True if ``other`` is the result of writing this record.
 
-        By the time of writing, to the microsecond, and by whom. Not by the rest: somebody may have
-        changed how long it lasts, and it is still the same term.
+        Holder, transitions and time of renewal, in microseconds, are compared. The duration is not:
+        if another program changed it, it is still the same term.
         """
         return (self.holder, self.transitions, self.renewed) == (
             other.holder,
@@ -93,33 +94,34 @@ class LeaseRecord:
         )
 
     def other_holder(self, identity: str) -> str:
-        """Who has ended the term of ``identity`` with this, in words."""
+        """Describe in words which holder ended the term of ``identity`` with this record."""
         if not self.holder:
-            return "it was released by somebody else"
+            return "another program released it"
         if self.holder == identity:
-            return f"somebody else writes to it as {identity}"
+            return f"another program writes to it as {identity}"
         return f"{one_line(self.holder)} holds it"
 
 
 def resource_version(lease: Mapping[str, Any]) -> str:
-    """The resourceVersion of a Lease."""
+    """Return the resourceVersion of a Lease."""
     return str(_mapping(lease.get("metadata")).get("resourceVersion") or "")
 
 
 def build_lease(key: ObjectKey, record: LeaseRecord) -> dict[str, Any]:
-    """A Lease to be created."""
+    """Return the body of a Lease to create."""
     metadata = {"name": key.name} | ({"namespace": key.namespace} if key.namespace else {})
     head = {"apiVersion": API_VERSION, "kind": "Lease"}
     return head | {"metadata": metadata, "spec": _spec_fields(record)}
 
 
 def update_lease(lease: Mapping[str, Any], record: LeaseRecord) -> dict[str, Any]:
-    """A Lease as it was read, with another record: an update that fails if it was changed since."""
+    """Return a Lease as it was read with another record. Updating fails if it was changed since."""
+    # The resourceVersion that was read stays in the metadata and makes the server check it.
     return {**lease, "spec": {**_mapping(lease.get("spec")), **_spec_fields(record)}}
 
 
 def format_micro_time(moment: dt.datetime) -> str:
-    """A time as Kubernetes' MicroTime writes it: ``2006-01-02T15:04:05.000000Z``."""
+    """Return a time in the form of Kubernetes' MicroTime: ``2006-01-02T15:04:05.000000Z``."""
     return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

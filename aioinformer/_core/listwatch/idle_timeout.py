@@ -76,18 +76,15 @@ class IdleTimeout:
         """
         self.initial_list_complete = not initial
         """Whether the initial state is complete, or was not asked for."""
+        self.last_data = now
+        """The time of the last data, of whatever kind. An attribute, since it is set per chunk."""
         self._policy = policy
         self._profile = profile
         self._watch_deadline = now + timeout
         self._initial_deadline = now + policy.initial_total
-        self._last_data = now
         self._interval_start: float | None = now
         self._first_bookmark = True
         self._paused = False
-
-    def data_received(self, now: float) -> None:
-        """Something came, whatever it is."""
-        self._last_data = now
 
     def complete_initial_list(self, now: float) -> None:
         """The initial state is complete."""
@@ -107,7 +104,7 @@ class IdleTimeout:
     def resume(self, now: float) -> None:
         """Reading goes on. What waits in the socket has yet to be seen."""
         self._paused = False
-        self._last_data = now
+        self.last_data = now
         self._watch_deadline = max(self._watch_deadline, now)
         self._interval_start = None  # who reads late can't tell when things were sent
         self._initial_deadline = max(self._initial_deadline, now + self._policy.initial_silence)
@@ -127,7 +124,7 @@ class IdleTimeout:
         """
         if self._paused:
             return NEVER
-        due = self._last_data + self.timeout
+        due = self.last_data + self.timeout
         return min(
             due,
             self._watch_deadline + DEADLINE_GRACE

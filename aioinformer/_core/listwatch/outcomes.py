@@ -1,7 +1,8 @@
-"""How a list or watch ended, as far as the next request depends on it.
+"""The classification of every end of a request.
 
-Servers and networks fail in many dialects; ``cursor``'s table knows a dozen outcomes. Here, and
-nowhere else, the one becomes the other.
+Servers and networks fail in many ways; the transition table knows two dozen outcomes. Errors become
+outcomes here and nowhere else. Whatever finds that a request has ended without an error (the state
+machine, the resource's availability) returns a ``RequestEnd`` too.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Any, cast
+
+from msgspec import Struct
 
 from aioinformer.errors import (
     Expired,
@@ -23,70 +26,84 @@ from aioinformer.errors import (
     Unauthorized,
 )
 
-__all__ = ["Outcome", "classify"]
+__all__ = ["Outcome", "RequestEnd", "classify"]
 
 UNAVAILABLE = 503
-"""A server that starts, stops or is overloaded says so, often with a Retry-After."""
+"""The status of a server that starts, stops or is overloaded, often with a Retry-After."""
 
 
 class Outcome(Enum):
-    """How a request ended, as far as the next one depends on it."""
+    """The end of a request, as far as the next request depends on it."""
 
     MORE = auto()
-    """A page, with more to come."""
+    """A page arrived, and more pages follow."""
     COMPLETE = auto()
-    """The last page."""
+    """The last page arrived."""
     REWOUND = auto()
-    """A state is older than one seen before. If it was read consistently, the server was restored
-    from a backup; if not, that is to be seen."""
+    """The state is older than an earlier one. After a consistent read, that proves that the server
+    was restored from a backup; after any other read, a consistent read has to show it."""
     ENDED = auto()
-    """A watch ended as watches do."""
+    """The server ended the watch as usual."""
     SHORT_WATCH = auto()
-    """A watch ended long before its time, with nothing new in it."""
+    """The watch ended long before its time, without a change."""
     EMPTY_WATCH = auto()
-    """A watch ended at once, with nothing new in it."""
+    """The watch ended at once, without a change."""
     IDLE_TIMEOUT = auto()
-    """A watch said nothing for longer than this server's bookmarks are apart."""
+    """The watch received no data for longer than the idle timeout."""
     WATCHLIST_TIMEOUT = auto()
-    """A WatchList did not come to the end of its initial state."""
+    """The initial list of the WatchList was not complete in time."""
     EXPIRED = auto()
-    """The resourceVersion or continue token is gone: 410, as a response or as an event."""
+    """The server no longer knows the resourceVersion or continue token: 410, as a response or as
+    an event."""
     VERSION_TOO_LARGE = auto()
-    """The resourceVersion is newer than anything this server has: 'too large'."""
+    """The resourceVersion is newer than any state of this server: 'too large'."""
     SERVED = auto()
-    """Discovery shows the resource, although it was answered with 404."""
+    """Discovery shows the resource, although a request was answered with 404."""
     APPEARED = auto()
-    """Discovery shows the resource, which it did not before."""
+    """Discovery shows the resource, and did not show it before."""
     API_VERSION_CHANGED = auto()
-    """Discovery shows the resource in another version, and in that one only."""
+    """Discovery shows the resource in another API version only."""
     NOT_SERVED = auto()
     """Discovery does not show the resource."""
     THROTTLED = auto()
-    """429, 503: the server asks for patience."""
+    """429 or 503: the server asks the client to wait."""
     UNREACHABLE = auto()
     """The network did not carry the request: refused, reset, timed out."""
     CONNECTION_LOST = auto()
-    """The network broke in the middle of an answer."""
+    """The connection broke in the middle of a response."""
     ACCESS_DENIED = auto()
-    """401, 403."""
+    """401 or 403."""
     NOT_FOUND = auto()
     """404: the resource isn't served."""
     SERVER_ERROR = auto()
-    """Any other 5xx in answer to the request."""
+    """Any other 5xx response."""
     BAD_REQUEST = auto()
-    """Any other answer: 400, 405, 422, a redirect."""
+    """Any other response: 400, 405, 422, a redirect."""
     ERROR_EVENT = auto()
-    """An ERROR event inside the stream: what was missed is unknown."""
+    """An ERROR event inside the stream. Which changes were missed is unknown."""
     PROTOCOL_ERROR = auto()
-    """Bytes that make no sense: what was missed is unknown."""
+    """The response is malformed. Which changes were missed is unknown."""
+
+
+class RequestEnd(Struct, frozen=True):
+    """The outcome of a request, and the error to report."""
+
+    outcome: Outcome
+    error: FetchError | None = None
+    """``None`` if nothing went wrong, and where an error was reported before."""
+
+    @property
+    def retry_after(self) -> float | None:
+        """The least wait that the server asked for, in seconds."""
+        return self.error.status.retry_after if isinstance(self.error, ServerError) else None
 
 
 def classify(error: FetchError, *, opened: bool = False) -> Outcome:
-    """The outcome that ``error`` means.
+    """Return the outcome for ``error``.
 
     Args:
-        error: what a list or watch ended with.
-        opened: whether it came after the head of an answer that said 200.
+        error: the error that ended a request.
+        opened: True if a 200 response had begun before the error.
     """
     if isinstance(error, ServerError):
         return _classify_status(error, in_stream=opened)
@@ -114,7 +131,7 @@ def _classify_status(error: ServerError, *, in_stream: bool) -> Outcome:
 
 
 def _is_version_too_large(error: ServerError) -> bool:
-    """'Too large resource version' in the three dialects of server that client-go knows."""
+    """Return True for 'Too large resource version', in the three forms that client-go knows."""
     causes = _read_causes(error)
     if any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes):
         return True
@@ -125,7 +142,7 @@ def _is_version_too_large(error: ServerError) -> bool:
 
 
 def _read_causes(error: ServerError) -> list[dict[str, Any]]:
-    """The causes in the details that have the form of causes; a server may send anything."""
+    """Return the well-formed causes of the Status. A server may send anything in their place."""
     sent: Any = error.status.details.get("causes")
     if not isinstance(sent, list):
         return []

@@ -1,9 +1,10 @@
-"""Where a reflector stands between the list and the watch.
+"""The list/watch state machine of one reflector.
 
-An outcome goes in, the next request comes out: which page or stream to ask for, from which
-resourceVersion, and after what wait. What follows what is ``rules``' table; this is the memory
-that it needs. It knows no network (the client renders requests), no clock and no chance (they are
-arguments), and no objects.
+An outcome goes in, the next request comes out: the page or stream to request, the resourceVersion
+to start from, and the wait before it. The transition table says what follows; this module holds the
+state that the table needs, and the facts about the watch under way that decide how its end is
+classified. The state machine knows no network (the client renders requests), no clock and no
+randomness (both are arguments), and no objects.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from dataclasses import replace
 from msgspec import Struct
 
 from aioinformer._core.listwatch.backoff import Backoff
-from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.idle_timeout import IdleTimeout, LivenessPolicy
+from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import (
     ANY,
     NEWEST,
@@ -29,79 +31,92 @@ from aioinformer._core.listwatch.server_profile import (
     ServerProfile,
 )
 from aioinformer._core.listwatch.transitions import (
-    STRATEGY_FAILURES,
     TRANSITIONS,
+    Ending,
+    Learn,
     NextRequest,
     Phase,
+    Transition,
     Wait,
 )
+from aioinformer._core.objects.deltas import Compare
 from aioinformer._core.objects.identity import is_older
-from aioinformer.errors import ProtocolError
+from aioinformer.errors import ConnectionLost, ProtocolError, RequestTimedOut
 
 __all__ = ["ListWatchState", "ScheduledRequest"]
 
 WATCH_SECONDS = (300, 600)
-"""How long a watch is asked to last: random, so that streams opened together don't end together
-(client-go)."""
+"""Limits of the requested duration of a watch. It is random, so that watches that were opened
+together don't end together (client-go)."""
 VERY_SHORT_WATCH_SECONDS = 1.0
-"""A watch that ends sooner, with nothing in it, was not served (client-go's VeryShortWatch)."""
+"""A watch that ends sooner without a change was not served (client-go's VeryShortWatch)."""
 SHORT_WATCH_SECONDS = 10.0
-"""A watch that ends sooner, with nothing in it, is not asked for again at once if the one before
-was brief too. (client-go asks again without a pause.)"""
+"""A watch that ends sooner without a change is not replaced at once if the watch before was short
+too. (client-go replaces it without a pause.)"""
 SHORT_WATCH_SPACING = 20.0
 """Seconds between the beginnings of watches that a proxy keeps cutting: three a minute."""
 MAX_CONSECUTIVE_FAILURES = 3
-"""After so many watches in a row that were not served, get the state again; after so many
-WatchLists that came to nothing, list."""
+"""Outcomes with a ``fallback`` in a row after which the fallback is used: after so many watches
+that were not served the state is read again, after so many failed WatchLists it is listed."""
+MISSED_CHANGES_WINDOW = 5.0
+"""Seconds after the opening of a watch within which the changes arrive that the previous watch
+missed."""
 
 
 class ScheduledRequest(Struct, frozen=True):
-    """What to do next."""
+    """The next request, and the table row that led to it."""
 
     request: AnyRequest
+    transition: Transition
     delay: float = 0.0
-    """Seconds to wait first."""
+    """Seconds to wait before the request."""
 
 
 class ListWatchState:
-    """The state: the last request, the last resourceVersion, and what is known of the server."""
+    """The state: the last request, the last resourceVersion, and the watch under way."""
 
     def __init__(
         self,
         *,
         backoff: Backoff | None = None,
+        liveness: LivenessPolicy | None = None,
         page_size: int = 0,
         profile: ServerProfile | None = None,
         watch_list: bool = False,
         discovery: bool = False,
     ) -> None:
-        """Make a cursor; ``begin`` gives its first request.
+        """Create the state of a reflector that hasn't started; ``begin`` returns the first request.
 
         Args:
             backoff: the waits after failures.
-            page_size: items a page, 0 for client-go's rule: 500, and no limit for a list at a
-                known resourceVersion, since a limit would bypass the server's cache.
-            profile: what is known of the resource.
-            watch_list: whether to ask for a WatchList before a list.
-            discovery: whether there is a way to see if the resource is served.
+            liveness: the policy for idle timeouts.
+            page_size: items per page. 0 means client-go's rule: 500, and no limit for a list at a
+                known resourceVersion, because a limit would bypass the server's cache.
+            profile: the server's behaviour for this resource, shared by its informers.
+            watch_list: True if a WatchList is tried before a list.
+            discovery: True if the source can show whether the resource is served.
         """
         self.backoff = backoff or Backoff()
         self.profile = profile or ServerProfile()
         self.resource_version = ""
-        """The last one received; where the next watch starts. Empty until the first state."""
+        """The last version received, from which the next watch starts. Empty until the first state
+        is complete."""
         self.version_went_back = False
-        """Whether the state that was read last is older than one seen before."""
-        self.by_content = False
-        """Whether it is to be compared with the one before by content: versions prove nothing."""
+        """True if the state that was read last is older than an earlier one."""
+        self.compare = Compare.BY_VERSION
+        """The comparison of the objects of the state under way with the cached ones. While a
+        consistent read is under way, the server may turn out to be restored from a backup; once
+        the state was accepted, this is certain."""
         self.used_watchlist = False
-        """Whether the whole state is, or was last, read by a WatchList."""
+        """True if the whole state is, or was last, read by a WatchList."""
         self.request: AnyRequest = ListRequest(ANY, page_size or PAGE_SIZE)
         """The request under way."""
+        self.initial_list_complete = False
+        """True if the watch under way has no initial list ahead of it."""
+        self._liveness = liveness or LivenessPolicy()
         self._page_size = page_size
         self._watch_list = watch_list
         self._discovery = discovery
-        self.initial_list_complete = False
-        """Whether the watch under way has no initial state ahead of it."""
         self._list_version = ANY
         self._needs_newest = False
         self._watch_cache_disabled = False
@@ -110,200 +125,259 @@ class ListWatchState:
         self._compare_next_by_content = False
         self._consecutive_failures = 0
         self._watchlist_pause = 0.0
-        """For how long to list after this, once a list has worked; 0 if nothing is wrong."""
+        """Seconds for which to list instead of using WatchLists, once a list has worked; 0 if no
+        WatchList has failed."""
         self._last_watch_short = False
         self._very_short_watches = 0
         self._requested_at = 0.0
+        # The watch under way; meaningful from ``open_watch`` on.
+        self._idle_timeout = IdleTimeout(
+            self._liveness, self.profile, now=0.0, timeout=0, initial=False
+        )
+        self._watch_opened_at = 0.0
+        self._watch_changed = False
 
     def begin(self, *, now: float, jitter: float) -> AnyRequest:
-        """The first request. Arguments as for ``advance``."""
+        """Return the first request. Arguments as for ``advance``."""
         self._requested_at = now
-        self.request = self._build_request(NextRequest.FULL_STATE, now, jitter)
+        self._set_request(self._build_request(NextRequest.FULL_STATE, now, jitter))
         return self.request
 
     @property
     def phase(self) -> Phase:
-        """What the request under way is."""
+        """The kind of the request under way."""
         request = self.request
         if isinstance(request, DiscoveryRequest):
             return Phase.DISCOVERY
         if isinstance(request, WatchRequest):
-            return (
-                Phase.WATCHLIST
-                if request.initial and not self.initial_list_complete
-                else Phase.WATCH
-            )
+            initial = request.initial and not self.initial_list_complete
+            return Phase.WATCHLIST if initial else Phase.WATCH
         if request.freshness_check:
             return Phase.FRESHNESS_CHECK
         return Phase.PAGE if request.continue_token else Phase.LIST
 
     @property
-    def versions_comparable(self) -> bool:
-        """Whether equal versions make equal objects in the state under way. Not if the server may
-        have gone back in time: a consistent read may be of an older state than one seen before.
-        """
-        return not (self._compare_next_by_content or self._consistent_read)
-
-    @property
     def _consistent_read(self) -> bool:
-        """Whether the state under way is read consistently, and not for the first time."""
+        """True if the request under way reads the newest state, and not for the first time."""
         request = self.request
-        asked = "" if isinstance(request, DiscoveryRequest) else request.resource_version
-        return asked == NEWEST and bool(self.resource_version)
+        requested = "" if isinstance(request, DiscoveryRequest) else request.resource_version
+        return requested == NEWEST and bool(self.resource_version)
 
-    # -- what came -----------------------------------------------------------------------------
+    # -- whole states --------------------------------------------------------------------------
 
-    def finish_page(self, resource_version: str, continue_token: str) -> Outcome:
-        """A page came; the outcome to advance with.
+    def finish_page(self, resource_version: str, continue_token: str) -> RequestEnd:
+        """Record that a page was read to its end.
 
         Raises:
-            ProtocolError: it has no version. A watch from none would begin with everything.
+            ProtocolError: the page has no version, and a watch from no version would begin with
+                the whole state; or its token is that of the page itself.
         """
         if not resource_version:
             raise ProtocolError("the list has no resourceVersion to watch from", phase="list")
         if self.phase is Phase.FRESHNESS_CHECK:
-            return Outcome.REWOUND if self._goes_back(resource_version) else Outcome.COMPLETE
+            # Reported once the restored state was read.
+            older = self._goes_back(resource_version)
+            return RequestEnd(Outcome.REWOUND if older else Outcome.COMPLETE)
         if self.phase is Phase.PAGE and continue_token == self._continue_token:
-            raise ProtocolError("the list goes on with the page that it was on", phase="list")
+            raise ProtocolError("the continue token of a page leads to the same page", phase="list")
         if self.phase is Phase.LIST:
             self._first_page_version = resource_version
         self._continue_token = continue_token
         if continue_token:
-            # A list from the cache is never cut into pages, so this server has no cache.
+            # A server never cuts a list from its cache into pages, so this server has no cache.
             self._watch_cache_disabled = self._watch_cache_disabled or self._list_version == ANY
-            return Outcome.MORE
-        # Of pages that are not of one moment, the first one's: nothing after it is missed.
+            return RequestEnd(Outcome.MORE)
+        # If the pages are of different moments, a watch from the first page's misses nothing.
         if not self._consistent_read and self._goes_back(self._first_page_version):
-            return Outcome.REWOUND
+            said = "the list is older than requested; reading the newest state instead"
+            return RequestEnd(Outcome.REWOUND, ProtocolError(said, phase="list"))
         self._accept_state(self._first_page_version)
-        return Outcome.COMPLETE
+        return RequestEnd(Outcome.COMPLETE)
 
-    def complete_initial_list(self, resource_version: str) -> None:
-        """The initial state of a WatchList is complete. What follows is a watch.
+    def complete_initial_list(self, resource_version: str, now: float) -> None:
+        """Record that the initial list of a WatchList is complete. A watch follows.
 
         Raises:
-            ProtocolError: the mark behind it has no version.
+            ProtocolError: the end mark has no version, or the state is older than requested.
         """
         if not resource_version:
             raise ProtocolError("the end mark of a WatchList has no version", phase="watch")
         if not self._consistent_read and self._goes_back(resource_version):
-            raise ProtocolError("the state is older than the one asked for", phase="watch")
+            raise ProtocolError("the state of a WatchList is older than requested", phase="watch")
         self._accept_state(resource_version)
         self.initial_list_complete = True
+        self._idle_timeout.complete_initial_list(now)
 
     def _accept_state(self, resource_version: str) -> None:
-        """A whole state was read, as of this version."""
+        """Record that a whole state was read, as of this version."""
         self.version_went_back = self._consistent_read and self._goes_back(resource_version)
-        self.by_content = self.version_went_back or self._compare_next_by_content
+        by_content = self.version_went_back or self._compare_next_by_content
+        self.compare = Compare.BY_CONTENT if by_content else Compare.BY_VERSION
         self._compare_next_by_content = False
         self.resource_version = resource_version
         self._needs_newest = False
         self._consecutive_failures = 0
 
     def _goes_back(self, resource_version: str) -> bool:
-        # The first read of a list is never evidence: "any version" may be any old one.
+        # The first list proves nothing: its "any version" may be any old one.
         return is_older(resource_version, self.resource_version)
 
     def compare_by_content(self) -> None:
-        """The next state is of other objects, or of the same ones in another form: equal versions
-        don't make equal objects.
-        """
+        """Compare the next state by content, because it shows objects in another form."""
         self._compare_next_by_content = True
 
-    def observe_version(self, resource_version: str) -> None:
-        """The watch delivered an event or bookmark.
+    # -- the watch under way -------------------------------------------------------------------
 
-        An empty version is no version, and an older one is no place to go back to: a watch from
-        there would bring once more what came since.
+    def open_watch(self, now: float) -> IdleTimeout:
+        """Record that the response to a watch has begun. Return the watch's idle timeout."""
+        request = self.request
+        assert isinstance(request, WatchRequest)
+        self._watch_opened_at, self._watch_changed = now, False
+        self._idle_timeout = IdleTimeout(
+            self._liveness, self.profile, now=now, timeout=request.timeout, initial=request.initial
+        )
+        return self._idle_timeout
+
+    def record_watch_data(
+        self, resource_version: str, *, now: float, changed: bool = False, bookmark: bool = False
+    ) -> None:
+        """Record what a piece of a watch contained.
+
+        Args:
+            resource_version: the last version in it. Synthetic events have none (client-go has no
+                such guard), and an older version is no place to resume from: a watch from there
+                would repeat the changes since.
+            now: seconds of a monotonic clock.
+            changed: True if it contained a change.
+            bookmark: True if it contained a bookmark.
         """
+        self._idle_timeout.last_data = now
         if resource_version and not is_older(resource_version, self.resource_version):
             self.resource_version = resource_version
             self._consecutive_failures = 0
+        if changed and not self._watch_changed:
+            self._watch_changed = True
+            if now - self._watch_opened_at < MISSED_CHANGES_WINDOW:
+                self.profile.record_dead_connection()
+        if bookmark:
+            self._idle_timeout.record_bookmark(now)
 
-    def classify_watch_end(self, *, lasted: float, changed: bool) -> Outcome:
-        """How a watch ended that ended without an error.
+    def finish_watch(self, now: float) -> RequestEnd:
+        """Classify the end of a watch that ended without an error."""
+        lasted = now - self._watch_opened_at
+        outcome = self._classify_watch(lasted)
+        if not self.initial_list_complete:
+            said = f"the WatchList ended after {lasted:.1f} s, before its initial list was complete"
+            return RequestEnd(outcome, ConnectionLost(said, phase="watch"))
+        if outcome is Outcome.ENDED:
+            return RequestEnd(outcome)
+        when = "at once" if outcome is Outcome.EMPTY_WATCH else f"after {lasted:.1f} s"
+        said = f"the watch ended {when} without a change"
+        return RequestEnd(outcome, ConnectionLost(said, phase="watch"))
 
-        Args:
-            lasted: seconds.
-            changed: whether a change came. A bookmark is none, and neither is an old event once
-                more: who sends one and hangs up would be asked without a pause. (client-go
-                counts events, and does ask so.) Who brings one change at a time is believed a
-                few times in a row.
+    def _classify_watch(self, lasted: float) -> Outcome:
+        """Return the outcome of a watch that ended without an error after ``lasted`` seconds.
+
+        A bookmark is no change, and neither is an old event sent again: a server that sends one
+        and closes would be asked without a pause. (client-go counts events, and does so.) A server
+        that sends one change per watch is accepted a few times in a row.
         """
         request = self.request
         started = request.resource_version if isinstance(request, WatchRequest) else ""
-        self._very_short_watches = (
-            self._very_short_watches + 1 if lasted < VERY_SHORT_WATCH_SECONDS else 0
-        )
-        if changed and self.phase is Phase.WATCH and self.resource_version != started:
-            return (
-                Outcome.SHORT_WATCH
-                if self._very_short_watches > MAX_CONSECUTIVE_FAILURES
-                else Outcome.ENDED
-            )
+        very_short = lasted < VERY_SHORT_WATCH_SECONDS
+        self._very_short_watches = self._very_short_watches + 1 if very_short else 0
+        moved = self._watch_changed and self.resource_version != started
+        if moved and self.phase is Phase.WATCH:
+            often = self._very_short_watches > MAX_CONSECUTIVE_FAILURES
+            return Outcome.SHORT_WATCH if often else Outcome.ENDED
         if lasted >= SHORT_WATCH_SECONDS:
             return Outcome.ENDED
-        return Outcome.EMPTY_WATCH if lasted < VERY_SHORT_WATCH_SECONDS else Outcome.SHORT_WATCH
+        return Outcome.EMPTY_WATCH if very_short else Outcome.SHORT_WATCH
 
-    # -- what follows --------------------------------------------------------------------------
+    def finish_idle_watch(self, now: float) -> RequestEnd:
+        """Classify the end of a watch that the watchdog has ended."""
+        idle, request = self._idle_timeout, self.request
+        assert isinstance(request, WatchRequest)
+        if idle.past_deadline(now):
+            said = f"the watch did not end after its {request.timeout} s; replacing it"
+            return RequestEnd(Outcome.CONNECTION_LOST, RequestTimedOut(said, phase="watch"))
+        if not self.initial_list_complete:
+            lasted = now - self._watch_opened_at
+            said = f"the WatchList had no end mark after {lasted:.0f} s; using lists instead"
+            return RequestEnd(Outcome.WATCHLIST_TIMEOUT, RequestTimedOut(said, phase="watch"))
+        if self.profile.rarely_sends_bookmarks:  # idle watches are normal on this server
+            return RequestEnd(Outcome.IDLE_TIMEOUT)
+        said = (
+            f"the watch received no data for {idle.timeout:.0f} s (idle timeout), "
+            "longer than the interval of bookmarks; replacing it"
+        )
+        return RequestEnd(Outcome.IDLE_TIMEOUT, RequestTimedOut(said, phase="watch"))
+
+    # -- the next request ----------------------------------------------------------------------
 
     def advance(
         self, outcome: Outcome, *, now: float, jitter: float, retry_after: float | None = None
     ) -> ScheduledRequest:
-        """The request under way ended so; what comes next.
+        """Return the request that follows ``outcome``.
 
         Args:
-            outcome: how it ended.
+            outcome: the outcome of the request under way.
             now: seconds of a monotonic clock.
-            jitter: chance in [0, 1), for the wait and the length of a watch.
+            jitter: a random number in [0, 1), for the wait and the duration of a watch.
             retry_after: the least wait that the server asked for, in seconds.
         """
-        rule = TRANSITIONS[self.phase][outcome]
-        goto = self._switch_strategy(rule.next_request, outcome)
-        if goto is NextRequest.LIST:
+        row = TRANSITIONS[self.phase][outcome]
+        next_request = self._fall_back(row)
+        if next_request is NextRequest.LIST:
+            # A fallback means WatchLists that broke off. That may pass, so the pause is shorter.
+            unsupported = row.next_request is NextRequest.LIST
             self._watchlist_pause = (
-                WATCHLIST_FAILED_PAUSE
-                if outcome in STRATEGY_FAILURES[Phase.WATCHLIST]
-                else WATCHLIST_UNSUPPORTED_PAUSE
+                WATCHLIST_UNSUPPORTED_PAUSE if unsupported else WATCHLIST_FAILED_PAUSE
             )
-        elif outcome is Outcome.COMPLETE and self._watchlist_pause:
-            # Only now: what a list is answered alike says nothing of WatchLists.
-            self.profile.record_watchlist_failure(now, self._watchlist_pause)
-            self._watchlist_pause = 0.0
-        if outcome is Outcome.IDLE_TIMEOUT:
-            self.profile.record_idle_timeout()
-        delay = self._compute_delay(rule.wait, now, jitter, retry_after or 0.0)
-        self._last_watch_short = outcome in (Outcome.SHORT_WATCH, Outcome.EMPTY_WATCH)
+        self._learn(row.learn, now)
+        delay = self._compute_delay(row.wait, now, jitter, retry_after or 0.0)
+        self._last_watch_short = row.ending is Ending.SHORT
         self._requested_at = now + delay
-        request = self._build_request(goto, self._requested_at, jitter)
-        self.request = replace(request, restart=outcome not in (Outcome.MORE, Outcome.COMPLETE))
-        return ScheduledRequest(self.request, delay)
+        request = self._build_request(next_request, self._requested_at, jitter)
+        self._set_request(replace(request, restart=row.ending is not Ending.CONTINUED))
+        return ScheduledRequest(self.request, row, delay)
 
-    def _switch_strategy(self, next_request: NextRequest, outcome: Outcome) -> NextRequest:
-        """Another way, if this one has come to nothing several times in a row."""
-        phase = self.phase
-        if outcome is Outcome.ENDED and phase is Phase.WATCH:
+    def _fall_back(self, row: Transition) -> NextRequest:
+        """Return the row's fallback if the outcome came several times in a row."""
+        if row.ending is Ending.NORMAL:
             self._consecutive_failures = 0
-        if outcome not in STRATEGY_FAILURES.get(phase, ()):
-            return next_request
+        if row.fallback is None:
+            return row.next_request
         self._consecutive_failures += 1
         if self._consecutive_failures < MAX_CONSECUTIVE_FAILURES:
-            return next_request
+            return row.next_request
         self._consecutive_failures = 0
-        return NextRequest.LIST if phase is Phase.WATCHLIST else NextRequest.FULL_STATE
+        return row.fallback
+
+    def _learn(self, learn: Learn, now: float) -> None:
+        """Record the facts of a row in the server profile."""
+        if Learn.WATCH_IDLE in learn:
+            self.profile.record_idle_timeout()
+        if Learn.LIST_WORKS in learn and self._watchlist_pause:
+            # Not before: an error that a list gets too says nothing about WatchLists.
+            self.profile.record_watchlist_failure(now, self._watchlist_pause)
+            self._watchlist_pause = 0.0
 
     def _compute_delay(self, wait: Wait, now: float, jitter: float, minimum: float) -> float:
         if wait is Wait.NONE:
             return 0.0
         if wait is Wait.SPACED:
-            return (
-                max(0.0, self._requested_at + SHORT_WATCH_SPACING - now)
-                if self._last_watch_short
-                else 0.0
-            )
+            if not self._last_watch_short:
+                return 0.0
+            return max(0.0, self._requested_at + SHORT_WATCH_SPACING - now)
         if wait is Wait.UNLESS_FIRST and not minimum and self.backoff.is_first(now):
             return self.backoff.skip(now)
         return self.backoff.next(now, jitter, minimum=minimum)
+
+    def _set_request(self, request: AnyRequest) -> None:
+        self.request = request
+        uncertain = self._compare_next_by_content or self._consistent_read
+        self.compare = Compare.BY_CONTENT if uncertain else Compare.BY_VERSION
 
     def _build_request(self, next_request: NextRequest, now: float, jitter: float) -> AnyRequest:
         match next_request:
@@ -328,7 +402,7 @@ class ListWatchState:
                 return self._build_state_request(now, jitter)
 
     def _build_state_request(self, now: float, jitter: float) -> AnyRequest:
-        """A WatchList if there is hope, else the first page of a list."""
+        """Return a WatchList if the server may support it, else the first page of a list."""
         known = NEWEST if self._needs_newest else self.resource_version
         self.used_watchlist = (
             self._watch_list and not self._watchlist_pause and self.profile.supports_watchlist(now)
@@ -351,6 +425,6 @@ class ListWatchState:
 
 
 def _watch_timeout(jitter: float) -> int:
-    """Seconds that a watch is asked to last."""
+    """Return the seconds that a watch is requested to last."""
     low, high = WATCH_SECONDS
     return int(low + (high - low) * jitter)

@@ -1,25 +1,37 @@
-"""What follows when a request has ended: one table.
+"""The transition table of the list/watch state machine.
 
-The rules are client-go's reflector (its error table is the first column of ours) with the
-deviations that its users have paid for. ``cursor`` looks them up and turns them into requests.
+A row says everything that follows from one outcome in one phase: the next request, the wait before
+the request, what the state machine remembers of the outcome, and how a failure is logged. A new
+outcome is a member of ``Outcome`` and its rows here. The rules are client-go's reflector (its error
+table is the first column of this one) with deviations for problems that client-go's users met.
 """
 
 from __future__ import annotations
 
-from enum import Enum, auto
+from enum import Enum, Flag, auto
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from aioinformer._core.listwatch.outcomes import Outcome
 
-__all__ = ["STRATEGY_FAILURES", "TRANSITIONS", "NextRequest", "Phase", "Transition", "Wait"]
+__all__ = [
+    "TRANSITIONS",
+    "Ending",
+    "Learn",
+    "LogLevel",
+    "NextRequest",
+    "Phase",
+    "Transition",
+    "Wait",
+]
 
 
 class Phase(Enum):
-    """What the last request was."""
+    """The kind of the last request."""
 
     WATCHLIST = auto()
-    """A WatchList, up to the mark behind its initial state. From there on it is a watch."""
+    """A WatchList, up to the end mark of its initial state. After the mark, it is a watch."""
     LIST = auto()
     """The first page of a list."""
     PAGE = auto()
@@ -27,60 +39,123 @@ class Phase(Enum):
     WATCH = auto()
     """A watch."""
     FRESHNESS_CHECK = auto()
-    """A consistent read of one object, to see how new the server's state is."""
+    """A consistent read of one object, which shows how new the server's state is."""
     DISCOVERY = auto()
-    """A look into the server's discovery documents, to see whether the resource is served."""
+    """A read of the server's discovery documents, which show if the resource is served."""
 
 
 class NextRequest(Enum):
-    """What to ask for next."""
+    """The request that follows."""
 
     FULL_STATE = auto()
-    """The whole state, at least as new as the last one known: by a WatchList, or by a list where
-    those are known not to be served."""
+    """The whole state, at least as new as the last known one: by a WatchList, or by a list where
+    the server is known not to serve WatchLists."""
     NEWEST_STATE = auto()
-    """The same by consistent read, and so until one succeeds."""
+    """The whole state by a consistent read. Later reads are consistent too until one succeeds."""
     LIST = auto()
-    """The whole state by a list, and by lists for a while: no WatchList comes to an end here."""
+    """The whole state by a list. Later reads are lists too for a while, since WatchLists don't
+    complete on this server."""
     UNPAGED_LIST = auto()
-    """Start the list again without pages, at the version first asked for (client-go's
-    FullListIfExpired): pages that outlive their token would never come to an end. The fresh token
-    that the server offers (recording 62) would make a state of two moments."""
+    """The list again without pages, at the version first requested (client-go's
+    FullListIfExpired). Pages that outlive their token would never reach the end. The server offers
+    a fresh token (recording 62), but the pages would then be of two different moments."""
     PAGE = auto()
-    """The next page, or the same one again if that is what failed."""
+    """The next page, or the same page again if reading the page failed."""
     WATCH = auto()
-    """Watch from the last resourceVersion known."""
+    """A watch from the last known resourceVersion."""
     FRESHNESS_CHECK = auto()
-    """Look how new the server's state is."""
+    """A consistent read of one object."""
     DISCOVERY = auto()
-    """Look whether the resource is served; where there is no way to look, get the state."""
+    """A look into discovery; a read of the whole state if the source doesn't support discovery."""
 
 
 class Wait(Enum):
-    """Whether to wait first."""
+    """The wait before the next request."""
 
     NONE = auto()
+    """No wait."""
     UNLESS_FIRST = auto()
-    """Not for the first failure since a quiet time: trying another way once is no storm."""
+    """A backoff, except for the first failure since a quiet time: one immediate attempt by another
+    way doesn't overload a server."""
     SPACED = auto()
-    """Not the first time; then so long that watches begin twenty seconds apart."""
+    """No wait after the first short watch. After the next ones, a wait that makes watches begin
+    twenty seconds apart."""
     ALWAYS = auto()
+    """A backoff."""
+
+
+class Ending(Enum):
+    """How well a request ended."""
+
+    CONTINUED = auto()
+    """The request did its part. The next request completes the same work and needs no token of
+    the client's rate limit."""
+    NORMAL = auto()
+    """The request ended as it is meant to. The next request replaces it."""
+    SHORT = auto()
+    """A watch ended early without a change."""
+    FAILED = auto()
+    """Any other end."""
+
+    @property
+    def healthy(self) -> bool:
+        """True if the end shows that requests work again after an earlier error."""
+        return self in (Ending.CONTINUED, Ending.NORMAL)
+
+
+class Learn(Flag):
+    """Facts that an outcome proves."""
+
+    NOTHING = 0
+    LIST_WORKS = auto()
+    """A list completed. If a WatchList failed before, the failure is the WatchList's own, and the
+    server profile remembers to list for a while."""
+    WATCH_IDLE = auto()
+    """A watch was replaced because of the idle timeout. The server profile doubles the expected
+    interval of bookmarks."""
+    SERVED = auto()
+    """The server serves the resource."""
+
+
+LogLevel: TypeAlias = Literal["info", "warning"]
 
 
 class Transition(Struct, frozen=True):
-    """What follows an outcome."""
+    """One row: everything that follows from an outcome."""
 
     next_request: NextRequest
     wait: Wait
+    ending: Ending = Ending.FAILED
+    fallback: NextRequest | None = None
+    """The next request after ``MAX_CONSECUTIVE_FAILURES`` such outcomes in a row: so many of them
+    mean that this kind of request doesn't work with this server. Some servers close a watch from a
+    stale resourceVersion without a 410 (fabric8#7896), some proxies cut every long response.
+    ``None`` if the outcome doesn't count as such a failure."""
+    learn: Learn = Learn.NOTHING
+    """The facts to remember."""
+    log: LogLevel = "warning"
+    """The level at which the error is logged. An end that an older server must be expected to
+    cause is information."""
 
 
 _RETRY_STATE = Transition(NextRequest.FULL_STATE, Wait.ALWAYS)
 _RETRY_WATCH = Transition(NextRequest.WATCH, Wait.ALWAYS)
+_RETRY_PAGE = Transition(NextRequest.PAGE, Wait.ALWAYS)
 _ASK_DISCOVERY = Transition(NextRequest.DISCOVERY, Wait.ALWAYS)
 
+_READ_NEWEST = Transition(NextRequest.NEWEST_STATE, Wait.UNLESS_FIRST)
+
+# The server has no WatchList: an older one, or one whose storage can't do it (recording 43). That
+# costs one attempt. If the request itself is wrong, the list that follows fails as well.
+_LIST_INSTEAD = Transition(NextRequest.LIST, Wait.UNLESS_FIRST, log="info")
+_RETRY_WATCHLIST = Transition(NextRequest.FULL_STATE, Wait.ALWAYS, fallback=NextRequest.LIST)
+_RETRY_CUT_WATCHLIST = Transition(
+    NextRequest.FULL_STATE, Wait.ALWAYS, Ending.SHORT, fallback=NextRequest.LIST
+)
+
 _STATE_READS = {
-    Outcome.EXPIRED: Transition(NextRequest.NEWEST_STATE, Wait.UNLESS_FIRST),
-    Outcome.VERSION_TOO_LARGE: Transition(NextRequest.NEWEST_STATE, Wait.UNLESS_FIRST),
+    Outcome.EXPIRED: _READ_NEWEST,
+    Outcome.VERSION_TOO_LARGE: _READ_NEWEST,
     Outcome.THROTTLED: _RETRY_STATE,
     Outcome.UNREACHABLE: _RETRY_STATE,
     Outcome.CONNECTION_LOST: _RETRY_STATE,
@@ -90,58 +165,69 @@ _STATE_READS = {
     Outcome.BAD_REQUEST: _RETRY_STATE,
     Outcome.PROTOCOL_ERROR: _RETRY_STATE,
 }
-"""What LIST and STREAM have in common."""
+"""The rows that lists and WatchLists share."""
 
 _LIST_READS = _STATE_READS | {
-    Outcome.REWOUND: Transition(
-        NextRequest.NEWEST_STATE, Wait.UNLESS_FIRST
-    ),  # older than what was asked for
-    Outcome.MORE: Transition(NextRequest.PAGE, Wait.NONE),
-    Outcome.COMPLETE: Transition(NextRequest.WATCH, Wait.NONE),
+    Outcome.REWOUND: _READ_NEWEST,  # the list is older than the request allowed
+    Outcome.MORE: Transition(NextRequest.PAGE, Wait.NONE, Ending.CONTINUED),
+    Outcome.COMPLETE: Transition(
+        NextRequest.WATCH, Wait.NONE, Ending.CONTINUED, learn=Learn.LIST_WORKS | Learn.SERVED
+    ),
 }
 
 TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
     Phase.WATCHLIST: _STATE_READS
     | {
-        # What isn't understood, and what the storage behind it can't do (recording 43).
-        Outcome.BAD_REQUEST: Transition(NextRequest.LIST, Wait.UNLESS_FIRST),
-        Outcome.ERROR_EVENT: Transition(NextRequest.LIST, Wait.UNLESS_FIRST),
-        Outcome.WATCHLIST_TIMEOUT: Transition(NextRequest.LIST, Wait.UNLESS_FIRST),
-        # A stream that ended early is discarded; a list after STUBBORN of them.
-        Outcome.ENDED: _RETRY_STATE,
-        Outcome.SHORT_WATCH: _RETRY_STATE,
-        Outcome.EMPTY_WATCH: _RETRY_STATE,
+        Outcome.BAD_REQUEST: _LIST_INSTEAD,
+        Outcome.ERROR_EVENT: _LIST_INSTEAD,
+        Outcome.WATCHLIST_TIMEOUT: _LIST_INSTEAD,
+        # A WatchList that breaks off is discarded as a whole.
+        Outcome.CONNECTION_LOST: _RETRY_WATCHLIST,
+        Outcome.SERVER_ERROR: _RETRY_WATCHLIST,
+        Outcome.PROTOCOL_ERROR: _RETRY_WATCHLIST,
+        Outcome.ENDED: _RETRY_WATCHLIST,
+        Outcome.SHORT_WATCH: _RETRY_CUT_WATCHLIST,
+        Outcome.EMPTY_WATCH: _RETRY_CUT_WATCHLIST,
     },
     Phase.LIST: _LIST_READS,
     Phase.PAGE: _LIST_READS
     | {
         Outcome.EXPIRED: Transition(NextRequest.UNPAGED_LIST, Wait.UNLESS_FIRST),
-        # What was listed so far still counts while the token lives.
-        Outcome.THROTTLED: Transition(NextRequest.PAGE, Wait.ALWAYS),
-        Outcome.UNREACHABLE: Transition(NextRequest.PAGE, Wait.ALWAYS),
-        Outcome.CONNECTION_LOST: Transition(NextRequest.PAGE, Wait.ALWAYS),
-        Outcome.SERVER_ERROR: Transition(NextRequest.PAGE, Wait.ALWAYS),
+        # The pages that were read stay valid while the token lives.
+        Outcome.THROTTLED: _RETRY_PAGE,
+        Outcome.UNREACHABLE: _RETRY_PAGE,
+        Outcome.CONNECTION_LOST: _RETRY_PAGE,
+        Outcome.SERVER_ERROR: _RETRY_PAGE,
     },
     Phase.WATCH: {
-        Outcome.ENDED: Transition(NextRequest.WATCH, Wait.NONE),
-        Outcome.SHORT_WATCH: Transition(NextRequest.WATCH, Wait.SPACED),
-        Outcome.EMPTY_WATCH: _RETRY_WATCH,  # the state after STUBBORN of them
-        Outcome.IDLE_TIMEOUT: Transition(NextRequest.FRESHNESS_CHECK, Wait.NONE),
+        Outcome.ENDED: Transition(NextRequest.WATCH, Wait.NONE, Ending.NORMAL),
+        Outcome.SHORT_WATCH: Transition(NextRequest.WATCH, Wait.SPACED, Ending.SHORT),
+        Outcome.EMPTY_WATCH: Transition(
+            NextRequest.WATCH, Wait.ALWAYS, Ending.SHORT, fallback=NextRequest.FULL_STATE
+        ),
+        Outcome.IDLE_TIMEOUT: Transition(
+            NextRequest.FRESHNESS_CHECK, Wait.NONE, learn=Learn.WATCH_IDLE
+        ),
         Outcome.EXPIRED: Transition(NextRequest.FULL_STATE, Wait.UNLESS_FIRST),
-        Outcome.VERSION_TOO_LARGE: Transition(NextRequest.NEWEST_STATE, Wait.UNLESS_FIRST),
+        Outcome.VERSION_TOO_LARGE: _READ_NEWEST,
         Outcome.THROTTLED: _RETRY_WATCH,
         Outcome.UNREACHABLE: _RETRY_WATCH,
         Outcome.CONNECTION_LOST: _RETRY_WATCH,
         Outcome.ACCESS_DENIED: _RETRY_WATCH,
-        Outcome.SERVER_ERROR: _RETRY_WATCH,  # the state after STUBBORN of them
+        Outcome.SERVER_ERROR: Transition(
+            NextRequest.WATCH, Wait.ALWAYS, fallback=NextRequest.FULL_STATE
+        ),
         Outcome.NOT_FOUND: _ASK_DISCOVERY,
         Outcome.BAD_REQUEST: _RETRY_STATE,
         Outcome.ERROR_EVENT: _RETRY_STATE,
         Outcome.PROTOCOL_ERROR: _RETRY_STATE,
     },
-    # Whatever the probe yields, the watch goes on from where it was; it is not asked twice.
+    # Unless the check shows an older state, the watch continues where it was. A failed check is
+    # not repeated.
     Phase.FRESHNESS_CHECK: {
-        Outcome.COMPLETE: Transition(NextRequest.WATCH, Wait.NONE),
+        Outcome.COMPLETE: Transition(
+            NextRequest.WATCH, Wait.NONE, Ending.CONTINUED, learn=Learn.SERVED
+        ),
         Outcome.REWOUND: Transition(NextRequest.NEWEST_STATE, Wait.NONE),
         Outcome.EXPIRED: _RETRY_WATCH,
         Outcome.VERSION_TOO_LARGE: _RETRY_WATCH,
@@ -154,14 +240,16 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
         Outcome.BAD_REQUEST: _RETRY_WATCH,
         Outcome.PROTOCOL_ERROR: _RETRY_WATCH,
     },
-    # A single 404 may come from a replica that lags behind, or from something in between.
+    # A single 404 may come from a replica that lags behind, or from a proxy.
     Phase.DISCOVERY: {
-        Outcome.SERVED: _RETRY_STATE,
-        # Not a past one: what was there before it was gone must not come back for a moment.
-        Outcome.APPEARED: Transition(NextRequest.NEWEST_STATE, Wait.NONE),
-        Outcome.API_VERSION_CHANGED: _RETRY_STATE,
+        Outcome.SERVED: Transition(NextRequest.FULL_STATE, Wait.ALWAYS, learn=Learn.SERVED),
+        # The newest state: objects that were deleted with the resource must not reappear.
+        Outcome.APPEARED: Transition(NextRequest.NEWEST_STATE, Wait.NONE, learn=Learn.SERVED),
+        Outcome.API_VERSION_CHANGED: Transition(
+            NextRequest.FULL_STATE, Wait.ALWAYS, learn=Learn.SERVED
+        ),
         Outcome.NOT_SERVED: _ASK_DISCOVERY,
-        # Where discovery can't say, the resource itself is asked again.
+        # Discovery failed, so the resource itself is requested again.
         Outcome.EXPIRED: _RETRY_STATE,
         Outcome.VERSION_TOO_LARGE: _RETRY_STATE,
         Outcome.THROTTLED: _RETRY_STATE,
@@ -173,24 +261,7 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
         Outcome.PROTOCOL_ERROR: _RETRY_STATE,
     },
 }
-"""What follows which outcome. client-go differs where it lists after any failed start of a watch
-(here the watch is tried again: its resourceVersion is still good until the server says 410), where
-it waits before the first list after 410, where it tries a WatchList anew in every cycle, and in
-that it has no ``SILENT``, ``BRIEF``, ``OVERDUE`` and ``FRESHNESS_CHECK``."""
-
-STRATEGY_FAILURES: dict[Phase, frozenset[Outcome]] = {
-    Phase.WATCHLIST: frozenset(
-        {
-            Outcome.ENDED,
-            Outcome.SHORT_WATCH,
-            Outcome.EMPTY_WATCH,
-            Outcome.CONNECTION_LOST,
-            Outcome.SERVER_ERROR,
-            Outcome.PROTOCOL_ERROR,
-        }
-    ),
-    Phase.WATCH: frozenset({Outcome.EMPTY_WATCH, Outcome.SERVER_ERROR}),
-}
-"""Outcomes that, several times in a row, say that this way doesn't work with this server: some
-close a watch from a stale resourceVersion without saying 410 (fabric8#7896), some proxies cut
-every long answer."""
+"""The rows by phase and outcome. client-go differs in these points: it lists after any failed start
+of a watch (here the watch is tried again, because its resourceVersion stays valid until the server
+answers 410), it waits before the first list after a 410, it tries a WatchList again in every cycle,
+and it has no ``IDLE_TIMEOUT``, ``SHORT_WATCH``, ``WATCHLIST_TIMEOUT`` and ``FRESHNESS_CHECK``."""

@@ -1,55 +1,68 @@
-"""What travels from the wire to the cache: one change, or the mark of something larger.
+"""The entries of the DeltaFIFO: single changes, a whole new state, a resync, a bookmark.
 
-client-go's delta vocabulary of its atomic FIFO: single changes, a whole new state, a resync, a
-bookmark. ``wire`` makes them, ``delta_fifo`` keeps them in order, ``indexer`` applies them.
+The vocabulary is that of client-go's atomic FIFO.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum, auto
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject
 
-__all__ = ["Bookmark", "Delta", "DeltaKind", "QueueEntry", "Replaced", "Resync"]
+__all__ = ["Bookmark", "Compare", "Delta", "DeltaKind", "QueueEntry", "Replaced", "Resync"]
 
 DeltaKind: TypeAlias = Literal["Added", "Updated", "Deleted"]
-"""What the server called it. Whether a listener hears of an add or an update is decided by what
-the cache holds, not by this (client-go's processDeltas)."""
+"""The server's name of the change. Listeners get an add or an update depending on what the cache
+holds, not on this name (client-go's processDeltas)."""
 
 
 class Delta(Struct, frozen=True, gc=False):
-    """One object changed."""
+    """A change of one object."""
 
     kind: DeltaKind
     obj: KubeObject
 
 
+class Compare(Enum):
+    """The proof that two objects with the same key and uid are equal."""
+
+    BY_VERSION = auto()
+    """Equal resourceVersions: a server gives every change a new one."""
+    BY_CONTENT = auto()
+    """Equal content. Equal resourceVersions prove nothing after a server was restored from a
+    backup, or when a resource is read in another API version."""
+
+
 class Replaced(Struct, frozen=True):
-    """A list was read: this is the whole state, as of ``resource_version``."""
+    """The whole state as of ``resource_version``, as a list has shown it."""
 
     objects: Sequence[KubeObject]
     resource_version: str
     rewound: bool = False
-    """Whether versions were given a second time, as by a server that was restored from a backup,
-    or when the resource is read in another version of it: then equal versions say nothing, and
-    objects are compared by what is in them."""
+    """True if equal resourceVersions don't prove equal objects (``Compare.BY_CONTENT``)."""
     reason: DeleteReason = "vanished"
-    """Why what isn't in it any more is gone."""
+    """The reason of the ``Deleted`` events for objects that the state doesn't contain."""
+
+    @property
+    def compare(self) -> Compare:
+        """The comparison of these objects with the cached ones."""
+        return Compare.BY_CONTENT if self.rewound else Compare.BY_VERSION
 
 
 class Resync(Struct, frozen=True, gc=False):
-    """Tell the listeners once more what the cache holds."""
+    """A request to deliver the cached state to the listeners again."""
 
 
 class Bookmark(Struct, frozen=True, gc=False):
-    """Nothing of interest happened up to ``resource_version``."""
+    """A mark: there are no further changes up to ``resource_version``."""
 
     resource_version: str
     ends_initial: bool = False
-    """Whether it is the mark behind the initial state of a WatchList (KEP-3157)."""
+    """True for the end mark of a WatchList's initial state (KEP-3157)."""
 
 
 QueueEntry: TypeAlias = Delta | Replaced | Resync | Bookmark

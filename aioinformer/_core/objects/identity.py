@@ -49,10 +49,13 @@ def is_numeric(version: str) -> bool:
 
 
 def is_older(version: str, than: str) -> bool:
-    """Whether a resourceVersion is certainly the older one of two."""
-    if not (is_numeric(version) and is_numeric(than)):
-        return False
-    return (len(version), version) < (len(than), than)
+    """Return True if ``version`` is certainly older than ``than``.
+
+    Versions that are no numbers can't be ordered, so the result is False for them.
+    """
+    # The order first: of a watch's versions it is mostly False, and then nothing else is checked.
+    in_order = (len(version), version) < (len(than), than)
+    return in_order and is_numeric(version) and is_numeric(than)
 
 
 def has_reached(version: str, wanted: str) -> bool:

@@ -1,7 +1,8 @@
-"""The controller: informers trigger keys, workers reconcile them.
+"""``Controller``: informers request keys, and workers reconcile them.
 
-What client-go's handlers, queue and workers are together; this is what a program sees. Triggers
-are handlers (``triggers``); what becomes of a key is ``workers``', the life of it all ``shifts``'.
+A controller is what a program of client-go builds from event handlers, a work queue and workers.
+Triggers are handlers that turn events into keys; ``Workers`` takes the keys; ``ControllerRun``
+starts and ends everything.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from aioinformer.errors import NotRunning, SyncTimeout, UsageError
 __all__ = ["Controller"]
 
 MAX_FAILING_KEYS = 100
-"""Failing keys that health lists: with a mistake in the reconciler, all of them fail."""
+"""The most failing keys that health lists. With a bug in the reconciler, all keys fail."""
 
 REQUEST = Reason("request")
 
@@ -59,27 +60,27 @@ T = TypeVar("T", default=KubeObject)
 
 
 class Controller:
-    """Calls a reconciler for every key about which something has happened.
+    """A controller: calls a reconciler for every key that an event affects.
 
         async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
-            foo = foos.lister.get(key)     # None: it is gone
+            foo = foos.lister.get(key)     # None: the object was deleted
             ...
 
         async with Controller(foos, reconcile).owns(deployments):
             ...
 
-    For each key: one run at a time; an event that comes during a run is followed by another run;
-    the cache is at least as new as the event. Keys of initial lists and resyncs wait behind those
-    of fresh events. What a run raises is logged, counted, kept in ``health`` and tried again with
-    backoff. Nothing is promised about which events a run stands for: many may be merged into one,
-    and a new process begins with all objects again. So a reconciler compares what should be with
-    what is, and never relies on having been told of a change.
+    For each key one run is under way at a time. An event that arrives during a run is followed by
+    another run. The cache is at least as new as the event. Keys of initial lists and resyncs wait
+    behind keys of other events. An exception from a run is logged, counted, shown in ``health``,
+    and the key is retried with backoff. Which events lead to which run is not promised: many events
+    may be merged into one run, and a new process starts with all objects again. So a reconciler
+    compares the wanted state with the actual state, and never relies on having seen a change.
 
-    Leave it before its factory. Runs are let finish first, for ``shutdown_timeout``; left by an
-    exception or a cancellation, they are cancelled at once, and waited for. What ignores that for
-    longer than ``shutdown_timeout`` is logged by name; ``async with`` leaves it behind, ``run``
-    stays until it has ended. So in ``elector.leading()``, await ``run``: the lease is not given up
-    before the last run has ended.
+    Leave a controller before its factory. On leaving, runs may finish for ``shutdown_timeout``
+    seconds. If an exception or a cancellation leaves the block, runs are cancelled at once and
+    awaited. A run that ignores its cancellation for longer than ``shutdown_timeout`` is logged by
+    name. ``async with`` leaves such a run behind; ``run`` waits until it has ended. So await
+    ``run`` in ``elector.leading()``: the lease isn't released before the last run has ended.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Controller:
         concurrency: int | None = None,
         name: str = "",
         backoff: RateLimiter[ObjectKey] | None = None,
-        filter: Filter[T] | None = None,  # noqa: A002 - what everybody calls it
+        filter: Filter[T] | None = None,  # noqa: A002 - the usual name for it
         timeout: float | None = None,
         resync: float | None = None,
         metrics: Metrics | None = None,
@@ -100,34 +101,34 @@ class Controller:
         workers: int | None = None,
         limiter: RateLimiter[ObjectKey] | None = None,
     ) -> None:
-        """Make a controller; enter it, or await ``run``, inside the informers' factory.
+        """Make a controller. Enter it, or await ``run``, inside the informers' factory.
 
         Args:
-            informer: of the objects whose keys are reconciled. All of its events are triggers,
-                deletions included.
-            reconcile: ``async def reconcile(key, ctx)``; answers a ``Result`` or ``None``. Each
+            informer: the informer of the objects whose keys are reconciled. All of its events are
+                triggers, deletions included.
+            reconcile: ``async def reconcile(key, ctx)``; returns a ``Result`` or ``None``. Each
                 call has a copy of the context variables as they are when the controller starts.
             concurrency: the most keys that are reconciled at once; 4 by default.
-            name: for logs, health and metrics; the reconciler's own by default.
+            name: for logs, health and metrics; the reconciler's name by default.
             backoff: returns how long a key that failed waits. By default client-go's rule: 5 ms,
                 doubled with every failure up to 1000 s, and at most 10 retries a second over all
                 keys. An exception from it ends the controller.
-            filter: which events of ``informer`` are triggers, as for ``add_handler``.
-            timeout: seconds that a run may take. Then it is cancelled, which is a failure
+            filter: the events of ``informer`` that are triggers, as for ``add_handler``.
+            timeout: seconds that a run may take. After that it is cancelled and counts as a failure
                 (``ReconcileTimeout``).
-            resync: seconds between two times that all keys are reconciled again, at low priority;
-                0 for never; ``None`` for what the informer does.
-            metrics: what it and its work queue feed.
-            tracing: what makes a span of each run; see ``aioinformer.adapters.opentelemetry``.
-            on_error: is told of every ``Problem``: of each run that failed and each ``to_keys``
-                that raised, in the event loop; must be quick.
+            resync: seconds between two resyncs, which reconcile all keys at low priority; 0 for
+                never; ``None`` for the informer's interval.
+            metrics: receives the counts and times of the controller and its work queue.
+            tracing: makes a span of each run; see ``aioinformer.adapters.opentelemetry``.
+            on_error: called in the event loop with a ``Problem`` for each run that failed and each
+                ``to_keys`` that raised. Must be quick.
             shutdown_timeout: seconds that leaving waits for runs to finish.
             workers: another name for ``concurrency``, as in client-go.
             limiter: another name for ``backoff``, as in client-go.
 
         Raises:
-            TypeError: an argument has the wrong type, ``reconcile`` is not a function of a key
-                and a context, or an argument is given by both of its names.
+            TypeError: an argument has the wrong type, ``reconcile`` is not a function of a key and
+                a context, or an argument is given by both of its names.
             ValueError: a number is out of range.
         """
         options = ControllerOptions(
@@ -145,7 +146,7 @@ class Controller:
             backoff=resolve_alias(default_limiter(), backoff=backoff, limiter=limiter),
         )
         self.name = options.name
-        """What it is called in logs, health and metrics."""
+        """The name in logs, health and metrics."""
         self.informer: SharedInformer[Any] = check_informer(informer)
         """The informer of the objects that are reconciled."""
         self._reconcile_runs = ReconcileRuns(reconcile, options)
@@ -165,29 +166,29 @@ class Controller:
         self,
         informer: SharedInformer[T],
         *,
-        filter: Filter[T] | None = None,  # noqa: A002 - what everybody calls it
+        filter: Filter[T] | None = None,  # noqa: A002 - the usual name for it
     ) -> Self:
-        """Reconcile an object when one that it controls changes, comes or goes.
+        """Reconcile an object when an object that it controls is added, updated or deleted.
 
-        The controller of an object is the one of its ``ownerReferences`` that has ``controller:
-        true``; it is this informer's by group and kind. An object that changes hands concerns
-        both.
+        The controller of an object is the entry of its ``ownerReferences`` with ``controller:
+        true``. It belongs to this controller's informer if group and kind are equal. If an update
+        changes an object's controller, both controllers are reconciled.
 
         Args:
-            informer: of the children.
-            filter: which of their events are triggers.
+            informer: the informer of the children.
+            filter: the events of the children that are triggers.
 
         Raises:
-            UsageError: the controller has started; or the children are cluster-scoped and their
-                owners aren't, which no server accepts; or ``informer`` has a ``model=`` and so no
-                ownerReferences, where ``watches`` does.
-            TypeError: ``filter`` is none.
+            UsageError: the controller has started; the children are cluster-scoped and their owners
+                are namespaced, which no server accepts; or ``informer`` has a ``model=`` and so no
+                ownerReferences (use ``watches`` then).
+            TypeError: ``filter`` is not a filter.
         """
         owner = self.informer.resource
         if owner.namespaced and not informer.resource.namespaced:
             raise UsageError(
-                f"{informer.resource} are cluster-scoped, so that none of {owner}, which are in "
-                "namespaces, can own one"
+                f"{informer.resource} are cluster-scoped and can't be owned by {owner}, which are "
+                "namespaced; use watches() instead of owns()"
             )
         informer.check_bytes("owns() reads ownerReferences in")
         trigger = InternalTrigger(self._make_trigger(informer, ControllerOf(owner)))
@@ -199,21 +200,21 @@ class Controller:
         informer: SharedInformer[T],
         to_keys: ToKeys[T],
         *,
-        filter: Filter[T] | None = None,  # noqa: A002 - what everybody calls it
+        filter: Filter[T] | None = None,  # noqa: A002 - the usual name for it
     ) -> Self:
-        """Reconcile keys when other objects change.
+        """Reconcile keys when objects of another informer change.
 
         Args:
-            informer: of the other objects.
-            to_keys: a plain function of one of them that gives the keys that it concerns. After an
-                update it is asked about the object as it was and as it is. Should it raise, that
-                is logged, counted and told, and the event is passed over. It should be quick: for
-                one that thousands of events wait for, the informer waits, and says so.
-            filter: which of their events are triggers.
+            informer: the informer of the other objects.
+            to_keys: a plain function of such an object that returns the keys that it affects. For
+                an update it is called with the old and with the new object. If it raises, the error
+                is logged, counted and reported, and the event is skipped. It should be quick: when
+                thousands of events wait for it, the informer waits too and logs a warning.
+            filter: the events of the other objects that are triggers.
 
         Raises:
             UsageError: the controller has started.
-            TypeError: ``to_keys`` is no plain function, or ``filter`` none.
+            TypeError: ``to_keys`` is not a plain function, or ``filter`` is not a filter.
         """
         check_to_keys(to_keys)
         trigger = self._make_trigger(informer, to_keys)
@@ -231,17 +232,17 @@ class Controller:
 
     def _add_source(self, source: TriggerSource) -> None:
         if self._controller_run.loop is not None:
-            raise UsageError(f"the controller {self.name} has started: triggers are added before")
+            raise UsageError(f"the controller {self.name} has started; add triggers before")
         if source.event_filter is not None:
-            EventFilter(source.event_filter, _ignore)  # raises TypeError if it is none
+            EventFilter(source.event_filter, _ignore)  # raises TypeError if it isn't a filter
         self._sources.append(source)
 
     def trigger(self, key: ObjectKey | str, *, priority: Priority = Priority.NORMAL) -> None:
-        """Have ``key`` reconciled, for reasons that no informer knows of.
+        """Request a run of ``key`` for a reason that no informer reports.
 
         Raises:
-            UsageError: the name alone doesn't say which object is meant, or this isn't the
-                controller's event loop.
+            UsageError: the name alone doesn't identify the object, or this isn't the controller's
+                event loop.
             NotRunning: the controller has stopped.
         """
         if self._workers.halted:
@@ -253,17 +254,17 @@ class Controller:
 
     @property
     def state(self) -> ControllerState:
-        """How far it is."""
+        """The current state."""
         return self._controller_run.state
 
     @property
     def health(self) -> ControllerHealth:
-        """What it does, what fails, and what there is to do."""
-        now, workers, shift = self._now, self._workers, self._controller_run
+        """A snapshot: what runs, what fails, and what waits."""
+        now, workers, run = self._now, self._workers, self._controller_run
         return ControllerHealth(
-            state=shift.state,
-            error=shift.error,
-            waiting_for=shift.waiting_for,
+            state=run.state,
+            error=run.error,
+            waiting_for=run.waiting_for,
             running=self._reconcile_runs.durations(now),
             waiting=len(workers.pending),
             runs=workers.runs,
@@ -274,11 +275,11 @@ class Controller:
         )
 
     def failing(self, key: ObjectKey | str) -> FailingKey | None:
-        """How often, since when and why ``key`` fails; ``None`` if its last run went well, or there
-        was none.
+        """Return how often, since when and why ``key`` fails; ``None`` if its last run succeeded or
+        there was none.
 
         Raises:
-            UsageError: the name alone doesn't say which object is meant.
+            UsageError: the name alone doesn't identify the object.
         """
         return self._workers.failures.get(self.informer.lister.key(key), self._now)
 
@@ -288,22 +289,22 @@ class Controller:
         return 0.0 if loop is None else loop.time()
 
     async def wait_synced(self, timeout: float | None = None) -> None:
-        """Wait until it works: its triggers have heard of everything that is cached.
+        """Wait until the workers start: every trigger has received all objects that were cached.
 
         Args:
             timeout: seconds.
 
         Raises:
-            SyncTimeout: not within that time; it says which informers, and why.
-            NotRunning: it ended before.
+            SyncTimeout: the time is over. The error names the informers and the reasons.
+            NotRunning: the controller ended before.
         """
         try:
             async with asyncio.timeout(timeout):
                 await self._controller_run.synced.wait()
         except TimeoutError:
-            waiting = [each.informer for each in self._sources]
-            why = {each.name: str(each.health) for each in waiting if not each.synced}
-            raise SyncTimeout(timeout or 0.0, why or {self.name: str(self.health)}) from None
+            informers = [each.informer for each in self._sources]
+            reasons = {each.name: str(each.health) for each in informers if not each.synced}
+            raise SyncTimeout(timeout or 0.0, reasons or {self.name: str(self.health)}) from None
         if self._workers.halted:
             raise NotRunning(
                 f"the controller {self.name} has ended"
@@ -312,16 +313,16 @@ class Controller:
     # -- running -------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Work until ``stop`` is called, or until this is cancelled: then runs are cancelled too,
+        """Run until ``stop`` is called or until this is cancelled. A cancellation cancels the runs
         at once, as under a ``LeaderElector`` whose lease is lost.
 
-        Returns when the last run has ended, however long one takes that ignores its cancellation;
-        every ten seconds a warning says so.
+        Returns when the last run has ended, however long a run takes that ignores its cancellation.
+        A warning is logged every ten seconds meanwhile.
 
         Raises:
-            NotRunning: one of its informers has ended. The ``__cause__`` says why.
-            ShutdownIncomplete: after ``stop``, runs had to be cancelled; it names them.
-            UsageError: it was started before.
+            NotRunning: one of the informers has ended. The ``__cause__`` is the reason.
+            ShutdownIncomplete: after ``stop``, runs had to be cancelled; the error names them.
+            UsageError: the controller was started before.
         """
         self._controller_run.check_new()
         try:
@@ -331,8 +332,9 @@ class Controller:
             await self._controller_run.wait_ended()
 
     def stop(self) -> None:
-        """Start no more runs. ``run`` waits for those under way, and returns; of ``async with``,
-        the body goes on. For signal handlers: ``loop.add_signal_handler(SIGTERM, it.stop)``.
+        """Start no more runs. ``run`` returns when the current runs have ended; the body of an
+        ``async with`` continues. For signal handlers: ``loop.add_signal_handler(SIGTERM,
+        controller.stop)``.
         """
         self._controller_run.halt()
         self._stop.set()
@@ -358,4 +360,4 @@ class Controller:
 
 
 def _ignore(*_: object) -> None:
-    """A filter that is only tried on fails at nothing."""
+    """Accept anything: the error callback of a filter that is made only to check its type."""

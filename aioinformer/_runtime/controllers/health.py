@@ -1,12 +1,12 @@
-"""What a controller says about itself: for readiness probes, dashboards and people.
+"""The public state of a controller, and the reports of its failures.
 
-A snapshot; times are seconds relative to it.
+``ControllerHealth`` is a snapshot for readiness probes, dashboards and people. Its times are in
+seconds relative to the snapshot.
 
-What goes wrong in a controller, told once to everybody: the log, metrics, the program's hook.
-
-A request that failed is one line: the error says what was asked and what the server answered, and
-a conflict is everyday life. For the rest there is a traceback, once a second at most: a reconciler
-with a mistake in it fails for each of 10,000 keys.
+``ReconcileErrors`` reports each failure once to the log, the metrics and the program's hook. A
+failed request is logged in one line, since its error names the request and the server's answer, and
+conflicts are frequent. Other errors are logged with a traceback, at most once a second: a
+reconciler with a bug fails for each of 10,000 keys.
 """
 
 from __future__ import annotations
@@ -29,35 +29,33 @@ __all__ = ["ControllerHealth", "ControllerState", "ReconcileErrors"]
 
 
 ControllerState: TypeAlias = Literal["new", "syncing", "running", "stopping", "stopped", "failed"]
-"""``syncing``: it waits until its triggers have heard of everything that is cached. ``report_failure``: an
-informer or a worker of its own has ended."""
+"""``syncing``: the controller waits until its triggers have received all cached objects.
+``failed``: an informer or a worker has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerHealth:
-    """A controller at one moment."""
+    """The state of a controller at one moment."""
 
     state: ControllerState
     error: BaseException | None
-    """What ended it, if it failed."""
+    """The error that ended the controller, if it failed."""
     waiting_for: tuple[str, ...]
-    """The triggers that it waits for before it starts to work."""
+    """The triggers for which the controller waits before it starts its workers."""
     running: Mapping[ObjectKey, float]
     """The keys that are being reconciled, and for how many seconds."""
     waiting: int
-    """Keys that are to be reconciled, now or later. Of a controller that has stopped: what was left
-    undone."""
+    """Keys that are to be reconciled, now or later. After a stop: keys that were not reconciled."""
     runs: int
-    """Runs that have ended, one way or the other."""
+    """Runs that have ended, with any result."""
     failed_runs: int
-    """Those of them that failed."""
+    """Runs that have failed."""
     failing: tuple[FailingKey, ...]
-    """The keys whose last run failed, those first that have failed for longest, a hundred at most.
-    """
+    """The keys whose last run failed, in the order of their first failure, at most a hundred."""
     failing_keys: int
-    """How many keys there are of that kind."""
+    """The number of all keys whose last run failed."""
     queue: QueueStatistics
-    """The numbers of its work queue."""
+    """The statistics of the work queue."""
 
     def __str__(self) -> str:
         parts = [f"{self.state}, {self.runs} runs, {self.waiting} keys waiting"]
@@ -74,12 +72,12 @@ log = logging.getLogger("aioinformer.controller")
 
 
 class ReconcileErrors:
-    """Tells of one controller's failures, and counts its runs for metrics."""
+    """Reports the failures of one controller, and counts its runs for metrics."""
 
     def __init__(self, informer: str, options: ControllerOptions) -> None:
         """Start with no failure; ``informer`` is the name of the controller's informer."""
         self.count = 0
-        """Runs that have failed."""
+        """The number of runs that have failed."""
         self._name = options.name
         self._informer = informer
         self._metrics = wrap_metrics(options.metrics)
@@ -87,18 +85,18 @@ class ReconcileErrors:
         self._traceback_throttle = LogThrottle()
 
     def record_run(self, result: str, seconds: float) -> None:
-        """A run has ended so, and took so long."""
+        """Report the result and the duration of a run to the metrics."""
         self._metrics.reconciled(self._name, result, seconds)
 
     def report_failure(
         self, key: ObjectKey, error: Exception, *, failures: int, delay: float
     ) -> None:
-        """A run failed, for the ``failures``-th time in a row, and is tried again."""
+        """Report a failed run, the ``failures``-th in a row; it is retried in ``delay`` seconds."""
         self.count += 1
         plain = isinstance(error, FetchError | ReconcileTimeout)
         log.log(
             logging.WARNING if plain else logging.ERROR,
-            "controller %s: %s failed (%d in a row), tried again in %.3g s: %s",
+            "controller %s: %s failed (%d in a row), retried in %.3g s: %s",
             self._name,
             key,
             failures,
@@ -118,7 +116,7 @@ class ReconcileErrors:
         )
 
     def report_trigger_failure(self, informer: str, error: Exception) -> None:
-        """A ``to_keys`` raised; the log and the informer's own hook are told by the handler."""
+        """Report an error of ``to_keys`` to the hook; the handler reports it to the log."""
         self._call_hook(Problem(informer=informer, phase="trigger", cause=self._name, error=error))
 
     def _call_hook(self, problem: Problem) -> None:

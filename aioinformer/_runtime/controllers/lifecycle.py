@@ -1,9 +1,9 @@
-"""A controller's shift: from when its triggers are registered to when its last run has ended.
+"""One run of a controller, from the registration of its triggers to the end of its last reconcile.
 
-The workers begin when every trigger has heard of what is cached, so that the first run sees all
-of it. None of the tasks ends alone: a worker that does, or an informer, ends everything, and that
-is raised. Left in peace, runs are let finish; left by an exception, they are cancelled at once, in
-the step in which that is known: a lease may just have been lost.
+The workers start when every trigger has received all cached objects, so that the first reconcile
+sees all of them. If a worker or an informer ends unexpectedly, everything ends, and the reason is
+raised. On a normal exit, runs may finish. If an exception leaves the block, they are cancelled in
+the same step of the loop, since a lease may just have been lost.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ __all__ = ["ControllerRun", "TriggerSource"]
 log = logging.getLogger("aioinformer.controller")
 
 CANCEL_GRACE = 1.0
-"""Seconds that runs have to honour their cancellation after they had their time to finish."""
+"""Seconds that cancelled runs have to end, after they had ``shutdown_timeout`` to finish."""
 
 SYNC_WARNING_DELAY = 30.0
-"""Seconds of waiting for a trigger's first state after which that is said, once: a factory that was
-never entered would look like one that has nothing to do."""
+"""Seconds of waiting for a trigger's initial objects after which a warning is logged, once. Without
+it, a factory that was never entered would look like a factory without objects."""
 
 PENDING_LIMIT = 16_384
-"""Events that may be pending for a trigger, which is quick."""
+"""Events that may be pending for a trigger. A trigger is quick."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TriggerSource:
-    """An informer to be triggered by, and how."""
+    """An informer, its trigger, and the options of their registration."""
 
     informer: SharedInformer[Any]
     trigger: Callable[[Event[Any]], None]
     event_filter: Filter[Any] | None = None
     resync: float | None = None
     coalesce: bool = False
-    """Whether events of one object may be merged when many are pending. Of a child that came and
-    went nothing would be left, and its owner not hear of it: then the informer waits for the
-    trigger instead, and says so."""
+    """True if pending events of one object may be merged. A child that was added and deleted would
+    leave no event, and its owner would not be reconciled. So for children the informer waits for
+    the trigger instead, and logs a warning."""
 
     def register(self, name: str) -> Registration:
-        """Register the trigger."""
+        """Register the trigger with the informer."""
         return self.informer.add_handler(
             self.trigger,
             limit=PENDING_LIMIT,
@@ -69,7 +69,7 @@ class TriggerSource:
 
 
 class ControllerRun:
-    """Runs the workers of one controller, once."""
+    """The tasks and registrations of one controller, for its only run."""
 
     def __init__(
         self, workers: Workers, reconcile_runs: ReconcileRuns, options: ControllerOptions
@@ -82,10 +82,10 @@ class ControllerRun:
             options: those of the controller.
         """
         self.synced = asyncio.Event()
-        """Set when the workers begin, or never will."""
+        """Set when the workers start, or when it is certain that they never will."""
         self.loop: asyncio.AbstractEventLoop | None = None
         self.error: BaseException | None = None
-        """What has ended it, if it failed."""
+        """The error that ended the run, if it failed."""
         self._name = options.name
         self._workers = workers
         self._reconcile_runs = reconcile_runs
@@ -97,7 +97,7 @@ class ControllerRun:
 
     @property
     def state(self) -> ControllerState:
-        """How far it is."""
+        """The current state."""
         if self.error is not None:
             return "failed"
         if self.loop is None:
@@ -108,13 +108,13 @@ class ControllerRun:
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
-        """The triggers that have not heard of everything that was cached."""
+        """The names of the triggers that have not received all cached objects yet."""
         return tuple(each.name for each in self._registrations if not each.synced)
 
     # -- in and out ----------------------------------------------------------------------------
 
     def check_new(self) -> None:
-        """Raise unless it can be entered.
+        """Raise unless the run can be entered.
 
         Raises:
             UsageError: it was entered before.
@@ -123,73 +123,79 @@ class ControllerRun:
             raise UsageError(f"the controller {self._name} runs once; make another one")
 
     async def enter(self, sources: Sequence[TriggerSource]) -> None:
-        """Register the triggers, and have the workers start when they are synced.
+        """Register the triggers, and start the workers when all triggers are synced.
 
         Raises:
             NotRunning: an informer has ended.
-            UsageError: it was entered before.
+            UsageError: the run was entered before.
         """
         self.check_new()
         self.loop = asyncio.get_running_loop()
+        # A controller that is started inside a handler must not count as a part of that call.
         self._reconcile_runs.context = detached_context()
         try:
             for source in sources:
                 self._registrations[source.register(f"controller {self._name}")] = source.informer
-            await self._supervisor.enter(lambda: self._start_task(self._supervise(), "lead of"))
+            await self._supervisor.enter(
+                lambda: self._start_task(self._supervise(), "supervisor of")
+            )
         except BaseException:
-            self.halt()
+            self.halt()  # removes the triggers that were registered before the failure
             raise
 
     async def leave(self, error: BaseException | None) -> None:
-        """End the runs: left by an exception at once, else when they have finished.
+        """End the runs: at once after an exception, otherwise when they have finished.
 
         Raises:
             ShutdownIncomplete: runs had to be cancelled, or didn't end even then.
-            BaseException: what has ended it, if it failed.
+            BaseException: the error that ended the run, if it failed.
         """
         self.halt()
-        left, hurry = error, None
-        cut: tuple[str, ...] = ()
+        cancellation: asyncio.CancelledError | None = None
+        unfinished: tuple[str, ...] = ()
         if error is None and self._supervisor.running:
             try:
-                cut = await self._drain_runs()
+                unfinished = await self._drain_runs()
             except asyncio.CancelledError as cancelled:
-                left = hurry = cancelled
+                error = cancellation = cancelled
         count = len(self._reconcile_runs.keys)
-        self._reconcile_runs.cancel_all()  # now, not when the tasks above them come to it
-        grace = CANCEL_GRACE if left is None else max(CANCEL_GRACE, self._shutdown_timeout)
+        # At once: the supervisor cancels the workers, which would cancel their runs a step later.
+        self._reconcile_runs.cancel_all()
+        grace = CANCEL_GRACE if error is None else max(CANCEL_GRACE, self._shutdown_timeout)
         try:
-            # A scope of anyio's would cancel this in every turn of the loop, and do nothing else.
+            # Unshielded, an outer anyio scope would cancel this again in every step of the loop.
             with anyio.CancelScope(shield=True):
-                await self._supervisor.leave(left, timeout=grace, running_names=self._running_names)
+                await self._supervisor.leave(
+                    error, timeout=grace, running_names=self._running_names
+                )
         finally:
             self._log_unfinished(count)
-        if hurry is not None:
-            raise hurry
-        if cut:
-            raise ShutdownIncomplete(cut, waited=self._shutdown_timeout)
+        if cancellation is not None:
+            raise cancellation
+        if unfinished:
+            raise ShutdownIncomplete(unfinished, waited=self._shutdown_timeout)
 
     async def wait_ended(self) -> None:
-        """Wait for the end of runs that ignore their cancellation, and so outlast ``leave``."""
+        """Wait for runs that ignore their cancellation, for which ``leave`` doesn't wait."""
         cancelled: asyncio.CancelledError | None = None
-        with anyio.CancelScope(shield=True):  # as above
+        with anyio.CancelScope(shield=True):  # as in leave()
             while self._tasks:
                 try:
                     await asyncio.wait(self._tasks)
                 except asyncio.CancelledError as error:
-                    cancelled = error
+                    cancelled = error  # raised when the runs have ended
         if cancelled is not None:
             raise cancelled
 
     def halt(self) -> None:
-        """Hear of nothing more, and start no more runs."""
+        """Remove the triggers, and start no more runs."""
         self._workers.halt()
-        self.synced.set()
+        self.synced.set()  # wakes wait_synced(), which raises then
         for each in list(self._registrations):
             each.remove()
 
     async def _drain_runs(self) -> tuple[str, ...]:
-        """Let runs come to their end; the names of those that didn't in time."""
+        """Wait for runs to finish. Return the names of those that didn't in time."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._shutdown_timeout)
         return self._running_names()
@@ -198,15 +204,15 @@ class ControllerRun:
         return tuple(sorted(f"{self._name}: {key}" for key in self._reconcile_runs.keys))
 
     def _log_unfinished(self, cancelled: int) -> None:
-        queued, later = self._workers.pending.counts
-        if cancelled or queued or later:
+        waiting, delayed = self._workers.pending.counts
+        if cancelled or waiting or delayed:
             log.warning(
-                "controller %s stopped: %d runs cancelled, %d keys left in line, %d left that were "
-                "to run later; whoever starts next begins with all objects",
+                "controller %s stopped: %d runs were cancelled, %d waiting keys and %d delayed "
+                "keys were not reconciled; the next controller starts with all objects",
                 self._name,
                 cancelled,
-                queued,
-                later,
+                waiting,
+                delayed,
             )
 
     # -- tasks ---------------------------------------------------------------------------------
@@ -217,7 +223,7 @@ class ControllerRun:
         task.add_done_callback(self._on_task_done)
 
     async def _supervise(self) -> None:
-        """Wait for the triggers, start the workers, and see to it that the triggers live on."""
+        """Wait for the triggers, start the workers, and raise when a trigger ends."""
         for each in self._registrations:
             try:
                 await self._wait_synced(each)
@@ -229,6 +235,7 @@ class ControllerRun:
         self.synced.set()
         for number in range(self._concurrency):
             self._start_task(self._workers.work(), f"worker {number} of")
+        # An informer that ends also ends the task of its handler, which is noticed here.
         tasks = {each.task: each for each in self._registrations if each.task is not None}
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if not self._workers.halted:
@@ -236,29 +243,33 @@ class ControllerRun:
             raise self._trigger_ended(ended) from self._registrations[ended].health.error
 
     async def _wait_synced(self, registration: Registration) -> None:
-        """Wait until a trigger has heard of what is cached."""
+        """Wait until a trigger has received all cached objects."""
         try:
             await registration.wait_synced(timeout=SYNC_WARNING_DELAY)
         except SyncTimeout as error:
-            log.warning("controller %s does nothing yet: %s", self._name, error)
-            await registration.wait_synced()
+            log.warning("controller %s has not started its workers yet: %s", self._name, error)
+            await registration.wait_synced()  # no limit: the informer retries for ever
 
     def _trigger_ended(self, registration: Registration) -> NotRunning:
-        """A trigger has ended, and with it the point of going on."""
+        """Return the error for a trigger that has ended, without which the controller would miss
+        events.
+        """
         informer = self._registrations[registration]
         return NotRunning(
-            f"the controller {self._name} has ended, since it hears no more of {informer.name} "
-            f"({informer.health}): its factory was left before it, or its handler removed"
+            f"the controller {self._name} has ended, since it receives no more events of "
+            f"{informer.name} ({informer.health}): the informers' factory was left before the "
+            "controller, or the controller's handler was removed"
         )
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
-        """One of the tasks has ended. None may while the others go on, unless it is halted."""
+        """Halt the controller if a task has ended while the others run."""
         self._tasks.discard(task)
         error: BaseException | None = None
         if not task.cancelled():
             error = task.exception()
         elif self._supervisor.running:
             error = RuntimeError(f"the {task.get_name()} was cancelled, but not by its controller")
+        # Only the first failure is reported; it makes the other tasks end.
         if error is not None and self.error is None:
             self.error = error
             log.critical("the controller %s failed", self._name, exc_info=error)

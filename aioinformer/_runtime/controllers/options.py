@@ -9,7 +9,7 @@ from aioinformer._core.controllers.rate_limiters import RateLimiter, default_lim
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.selectors.event_filter import Filter
-from aioinformer._runtime.delivery.handlers import check_int
+from aioinformer._runtime.delivery.options import check_int
 from aioinformer._runtime.reporting.error_hook import OnError, check_hook
 
 __all__ = ["DEFAULT_CONCURRENCY", "SHUTDOWN_TIMEOUT", "ControllerOptions", "resolve_alias"]
@@ -59,7 +59,7 @@ class ControllerOptions:
 
 
 def resolve_alias(default: T, **given: T | None) -> T:
-    """Return the value of an argument that has two names, of which the first is preferred.
+    """Return the value of an argument that has two names, given as ``name=value, alias=value``.
 
     Raises:
         TypeError: both are given.

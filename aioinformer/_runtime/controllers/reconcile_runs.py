@@ -1,9 +1,9 @@
-"""Runs of a reconciler: one call, in a task of its own, to its end.
+"""Runs of a reconciler: each is one call, in a task of its own.
 
-A task of its own has a copy of the context, so that what one run sets in it doesn't reach the
-next; it can be cancelled when its time is up, or when everything ends; and a run that cancels its
-own task hurts nobody else. Whoever started a run stays until it has ended, whatever happens: two
-runs of one key at once can't be.
+A separate task has a copy of the context, so that context variables that one run sets don't reach
+the next run. The task can be cancelled after the timeout or at the shutdown, and a run that cancels
+its own task affects nothing else. A worker waits until its run has ended, even if the worker is
+cancelled, so that two runs of one key never overlap.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ __all__ = ["Reconcile", "ReconcileRuns"]
 log = logging.getLogger("aioinformer.controller")
 
 CANCEL_WARNING_INTERVAL = 10.0
-"""Seconds between two warnings of a run that doesn't end although it was cancelled."""
+"""Seconds between two warnings about a run that was cancelled and doesn't end."""
 
 
 class Reconcile(Protocol):
-    """Brings what a key stands for into the state that it should have."""
+    """A function that brings the object of a key into its wanted state."""
 
     def __call__(self, key: ObjectKey, ctx: ReconcileContext, /) -> Awaitable[Result | None]:
-        """``async def reconcile(key, ctx)``. What it raises is a failure, and tried again."""
+        """Reconcile ``key``: ``async def reconcile(key, ctx)``. An exception is a failure and is
+        retried.
+        """
         ...
 
 
@@ -46,10 +48,10 @@ class _Run:
     task: asyncio.Task[Result | None]
     since: float
     cancelled: bool = False
-    """Whether it was told to end."""
+    """True if the run was cancelled from here."""
 
     def cancel(self) -> None:
-        """Once: a second time would break off its cleaning up."""
+        """Cancel the task once: a second cancellation would interrupt its cleanup."""
         if not self.cancelled:
             self.cancelled = True
             self.task.cancel()
@@ -65,10 +67,12 @@ class ReconcileRuns:
             TypeError: ``reconcile`` is not a function of a key and a context.
         """
         if isinstance(reconcile, type) or not callable(reconcile):
-            raise TypeError(f"reconcile is an async function of a key and a context: {reconcile!r}")
+            raise TypeError(
+                f"reconcile must be an async function of a key and a context, not {reconcile!r}"
+            )
         check_signature(reconcile, handler_name(reconcile), "key", "ctx")
         self.context = Context()
-        """What each run gets a copy of."""
+        """The context of which each run has a copy."""
         self._name = options.name
         self._reconcile, self._reconcile_name = reconcile, handler_name(reconcile)
         self._timeout = options.timeout
@@ -76,14 +80,14 @@ class ReconcileRuns:
         self._runs: dict[ObjectKey, _Run] = {}
 
     async def run(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
-        """Call the reconciler; what it answers.
+        """Call the reconciler and return its result.
 
-        Cancelled, this cancels the run and waits for its end.
+        If this is cancelled, the run is cancelled and awaited.
 
         Raises:
-            ReconcileTimeout: it took too long, was cancelled, and has ended.
-            HandlerCancelled: it raised a CancelledError of its own, or cancelled its task.
-            Exception: what it raised.
+            ReconcileTimeout: the run took too long, was cancelled, and has ended.
+            HandlerCancelled: the run raised a CancelledError itself, or cancelled its task.
+            Exception: an exception of the run.
         """
         loop = asyncio.get_running_loop()
         task = loop.create_task(
@@ -93,18 +97,20 @@ class ReconcileRuns:
         try:
             late = await self._wait_ended(key, run)
         except asyncio.CancelledError:
+            # The run has a task of its own, so the cancellation of this task doesn't reach it.
             run.cancel()
             await self._wait_cancelled(key, run)
             self._log_cancel_error(key, task)
             raise
         finally:
-            del self._runs[key]
+            del self._runs[key]  # the run has ended in every case
         if late is not None:
+            # Even if the run finished after its timeout: the key is retried.
             raise late from _exception_of(task)
         return self._result_of(task)
 
     async def _call(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
-        """In the run's own task and context."""
+        """Call the reconciler, in the run's own task and context."""
         answer = self._reconcile(key, ctx)
         if not isawaitable(answer):
             raise TypeError(f"{self._reconcile_name} must be async: it returned {answer!r}")
@@ -115,7 +121,7 @@ class ReconcileRuns:
         return result
 
     async def _wait_ended(self, key: ObjectKey, run: _Run) -> ReconcileTimeout | None:
-        """Wait for the end of a run; why it was cancelled, if its time ran out."""
+        """Wait for the end of a run. Return an error if it was cancelled because of the timeout."""
         done, _ = await asyncio.wait({run.task}, timeout=self._timeout)
         if done:
             return None
@@ -130,12 +136,12 @@ class ReconcileRuns:
         return late
 
     async def _wait_cancelled(self, key: ObjectKey, run: _Run) -> None:
-        """Wait for the end of a cancelled run; who is cancelled meanwhile waits all the same."""
+        """Wait for the end of a cancelled run, also if this is cancelled meanwhile."""
         while not run.task.done():
             try:
                 done, _ = await asyncio.wait({run.task}, timeout=CANCEL_WARNING_INTERVAL)
             except asyncio.CancelledError:
-                continue
+                continue  # the caller raises its first cancellation when the run has ended
             if not done:
                 self._warn_still_running(key, run)
 
@@ -145,30 +151,30 @@ class ReconcileRuns:
             return task.result()
         if isinstance(error, Exception):
             raise error
-        # A KeyboardInterrupt has ended the loop by itself; here it is as good as any other.
-        raise HandlerCancelled(
-            f"{self._name} raised a {type(error).__name__} of its own"
-        ) from error
+        # A worker handles Exceptions only. A KeyboardInterrupt has ended the loop already.
+        raise HandlerCancelled(f"{self._name} raised {type(error).__name__} itself") from error
 
     def _warn_still_running(self, key: ObjectKey, run: _Run) -> None:
         took = asyncio.get_running_loop().time() - run.since
         log.warning(
-            "%s: the run of %s goes on after %.0f s, although it was cancelled: its worker, and "
-            "whatever comes for the key, wait for it",
+            "%s: the run of %s has not ended after %.0f s, although it was cancelled; its worker "
+            "and further runs of the key wait for it",
             self._name,
             key,
             took,
         )
 
     def _log_cancel_error(self, key: ObjectKey, task: asyncio.Task[Result | None]) -> None:
-        """A run was cancelled from outside: what it raised then is said, and has no effect."""
+        """Log an exception of a run that was cancelled from outside. The exception has no other
+        effect.
+        """
         error = _exception_of(task)
         if error is not None and not isinstance(error, asyncio.CancelledError):
-            said = describe_error(error)
-            log.warning("%s: the run of %s raised as it was cancelled: %s", self._name, key, said)
+            text = describe_error(error)
+            log.warning("%s: the run of %s raised when it was cancelled: %s", self._name, key, text)
 
     def cancel_all(self) -> None:
-        """Have all of them end at once: each at its next await."""
+        """Cancel all runs. Each ends at its next await."""
         for run in self._runs.values():
             run.cancel()
 
@@ -178,7 +184,7 @@ class ReconcileRuns:
         return tuple(self._runs)
 
     def durations(self, now: float) -> dict[ObjectKey, float]:
-        """How long each has taken by now."""
+        """Return the duration of each run by now."""
         return {key: now - run.since for key, run in list(self._runs.items())}
 
     def __repr__(self) -> str:
@@ -186,12 +192,12 @@ class ReconcileRuns:
 
 
 def _is_result(result: object) -> bool:
-    """Whether a reconciler may return this; a program need not be type-checked."""
+    """Return True if a reconciler may return this; the program may not be type-checked."""
     return result is None or isinstance(result, Result)
 
 
 def _exception_of(task: asyncio.Task[Any]) -> BaseException | None:
-    """With what a task has ended."""
+    """Return the exception of a task that has ended, a CancelledError included."""
     if task.cancelled():
         try:
             task.result()

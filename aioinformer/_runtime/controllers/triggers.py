@@ -1,8 +1,8 @@
-"""Triggers: what turns the events of one informer into the keys that a controller works on.
+"""Triggers: handlers that turn the events of one informer into keys of a controller.
 
-A trigger is a plain handler that does nothing but ask for keys, so that it keeps nobody waiting.
-An update is asked about twice, as it was and as it is: a child that changes hands concerns both
-owners. What a program's ``to_keys`` raises costs the keys of that one state, and no others.
+A trigger is a plain handler that only requests keys, so that it is quick. For an update, the keys
+of the old and the new object are requested: a child whose owner changes affects both owners. If the
+program's ``to_keys`` raises for one of the two objects, the keys of the other are still requested.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ __all__ = [
 T = TypeVar("T", default=KubeObject)
 
 ToKeys: TypeAlias = Callable[[T], Iterable[ObjectKey | str]]
-"""Which keys an object concerns: ``ObjectKey``s, ``"namespace/name"``, or names where the
+"""Returns the keys that an object affects: ``ObjectKey``s, ``"namespace/name"``, or names where the
 controller's informer has a namespace of its own."""
 
 Enqueue: TypeAlias = Callable[[ObjectKey, Reason, Priority], None]
-"""Has a key reconciled."""
+"""Requests a run of a key."""
 
 
 def check_informer(informer: T) -> T:
-    """The informer that a controller was given.
+    """Return the informer that a controller was given.
 
     Raises:
-        TypeError: it is something else: the name of a resource, for example.
+        TypeError: it is something else, the name of a resource for example.
     """
     if not hasattr(informer, "add_handler"):
         raise TypeError(
@@ -53,40 +53,40 @@ def check_informer(informer: T) -> T:
 
 
 def check_to_keys(to_keys: object) -> None:
-    """Raise unless this may be asked for keys.
+    """Raise unless this is a plain function of an object.
 
     Raises:
-        TypeError: it is no function of an object, or async.
+        TypeError: it is not callable with an object, or async.
     """
     if isinstance(to_keys, type) or not callable(to_keys):
-        raise TypeError(f"to_keys is a function of an object, not {to_keys!r}")
+        raise TypeError(f"to_keys must be a function of an object, not {to_keys!r}")
     if iscoroutinefunction(to_keys) or iscoroutinefunction(type(to_keys).__call__):
-        raise TypeError(f"{to_keys!r} is async; it must answer at once")
+        raise TypeError(f"{to_keys!r} is async; to_keys must be a plain function")
     check_signature(to_keys, getattr(to_keys, "__qualname__", "to_keys"), "obj")
 
 
 def _reason_for(event: Event[Any], informer: str) -> tuple[Reason, Priority]:
-    """An event as a reason, and how urgent that is: as in controller-runtime."""
+    """Return the reason and the priority of an event, as in controller-runtime."""
     cause = cause_of(event)
     low = cause in ("initial", "resync")
     return Reason(cause, informer), Priority.LOW if low else Priority.NORMAL
 
 
 class ObjectTrigger(InternalHandler):
-    """Asks for the key of each object of which there is an event."""
+    """A handler that requests the key of each event's object."""
 
     def __init__(self, informer: str, enqueue: Enqueue) -> None:
         """Make a trigger.
 
         Args:
-            informer: the name of the informer whose events it hears.
-            enqueue: is given each key.
+            informer: the name of the informer whose events are delivered.
+            enqueue: called with each key.
         """
         self._informer = informer
         self._enqueue = enqueue
 
     def __call__(self, event: Event[Any]) -> None:
-        """Ask for its key."""
+        """Request the key of an event."""
         self._enqueue(event.key, *_reason_for(event, self._informer))
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ class ObjectTrigger(InternalHandler):
 
 
 class Trigger(Generic[T]):
-    """Asks for the keys that other objects concern."""
+    """A handler that requests the keys that other objects affect."""
 
     def __init__(
         self,
@@ -108,11 +108,11 @@ class Trigger(Generic[T]):
         """Make a trigger.
 
         Args:
-            informer: the name of the informer whose events it hears.
-            enqueue: is given each key.
-            to_keys: which keys an object concerns.
-            parse_key: makes a key of what ``to_keys`` gives.
-            on_error: is told what went wrong, before it is raised for the handler's own report.
+            informer: the name of the informer whose events are delivered.
+            enqueue: called with each key.
+            to_keys: returns the keys that an object affects.
+            parse_key: converts what ``to_keys`` returns to a key.
+            on_error: called with an error of ``to_keys``, before the error is raised.
         """
         self._informer = informer
         self._enqueue = enqueue
@@ -121,21 +121,21 @@ class Trigger(Generic[T]):
         self._on_error = on_error
 
     def __call__(self, event: Event[T]) -> None:
-        """Ask for the keys that an event concerns.
+        """Request the keys that an event affects.
 
         Raises:
-            Exception: what ``to_keys`` raised first; the keys of the other state were asked for.
+            Exception: the first error of ``to_keys``. The keys of the other object were requested.
         """
-        why = _reason_for(event, self._informer)
+        reason, priority = _reason_for(event, self._informer)
         failures: list[Exception] = []
         for key in self._affected_keys(event, failures):
-            self._enqueue(key, *why)
+            self._enqueue(key, reason, priority)
         if failures:
             self._on_error(failures[0])
             raise failures[0]
 
     def _affected_keys(self, event: Event[T], failures: list[Exception]) -> Iterable[ObjectKey]:
-        """The keys of all states that there were, each once."""
+        """Return the keys of the old and the new object, each key once."""
         states = [event.obj]
         if isinstance(event, Updated) and event.old is not event.new:
             states.append(event.old)
@@ -143,7 +143,7 @@ class Trigger(Generic[T]):
         for state in states:
             try:
                 found.update(dict.fromkeys(self._keys_of(state)))
-            except Exception as error:  # noqa: BLE001 - a program's code; it is raised in the end
+            except Exception as error:  # noqa: BLE001 - a program's code; raised by __call__
                 failures.append(error)
         return found
 
@@ -158,7 +158,7 @@ class Trigger(Generic[T]):
 
 
 def _is_key_list(given: object) -> bool:
-    """Whether there may be keys in this. A string has its letters."""
+    """Return True if this is a list of keys. A string is iterable, but its elements are letters."""
     return isinstance(given, Iterable) and not isinstance(given, str)
 
 

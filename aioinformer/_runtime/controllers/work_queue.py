@@ -1,15 +1,10 @@
-"""The work queue that workers wait at.
+"""``WorkQueue``: client-go's work queue for asyncio.
 
-Workers are served in the order of coming (``turns``); a key is taken after the wait, with no await
-in between, so that a cancelled ``get`` leaves it to the next one. One timer waits for the delayed
-key that comes first; there is none for each. What a queue is, the core's ``KeyQueue`` knows.
-
-Whose turn it is: a line of those who wait for things, one thing for each.
-
-Whoever waits is called in the order of coming, and one of the things is kept for it until it runs:
-who comes in between must look at ``reserved`` and doesn't overtake. What was kept for somebody who is
-cancelled before that goes to the next. Nothing is taken here: whoever was called takes for itself,
-with no await in between, so that a cancellation can't lose anything.
+``KeyQueue`` holds the state; this module adds waiting. ``FairWaiters`` wakes waiting workers in
+FIFO order. It reserves one key for each woken worker until the worker's task runs, and other
+workers must not take reserved keys (``reserved``). The woken worker takes the key itself, with no
+await in between. So a cancelled ``get`` has taken nothing, and its reserved key is passed to the
+next worker. One timer waits for the earliest delayed key, instead of a timer for each.
 """
 
 from __future__ import annotations
@@ -37,79 +32,78 @@ __all__ = ["FairWaiters", "WorkContext", "WorkQueue"]
 
 
 class FairWaiters:
-    """Those who wait for what ``things`` has."""
+    """Tasks that wait for items, in the order in which they came."""
 
     __slots__ = ("_items", "reserved", "waiters")
 
     def __init__(self, items: Sized) -> None:
-        """Nobody waits yet for any of ``items``, whose number is asked for when it may matter."""
+        """Start without waiters; ``items`` is read only for the number of items that it holds."""
         self.reserved = 0
-        """How many things are kept for those who were called and did not run yet."""
+        """Items that are reserved for waiters that were woken and have not run yet."""
         self.waiters: deque[asyncio.Future[bool]] = deque()
-        """Those who were not called yet."""
+        """Waiters that were not woken yet."""
         self._items = items
 
     async def wait(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Wait for one's turn, in the running ``loop``; whether there is something to take.
-
-        If not, ``wake_all_empty`` was called: there won't be anything.
-        """
+        """Wait for an item, in the running ``loop``; return False after ``wake_all_empty``."""
         waiter: asyncio.Future[bool] = loop.create_future()
         self.waiters.append(waiter)
         try:
-            called = await waiter
+            has_item = await waiter
         except asyncio.CancelledError:
-            with suppress(ValueError):  # it is there unless it was to be called
+            with suppress(ValueError):  # absent if it was woken meanwhile
                 self.waiters.remove(waiter)
+            # Woken and cancelled before it ran: its reserved item goes to the next waiter.
             if not waiter.cancelled() and waiter.result():
                 self.reserved -= 1
                 self.wake()
             raise
-        self.reserved -= called
-        return called
+        self.reserved -= has_item
+        return has_item
 
     def wake(self) -> None:
-        """Keep a thing for each of those who wait, as far as there are things."""
+        """Wake as many waiters as there are unreserved items, and reserve an item for each."""
         while self.waiters and len(self._items) > self.reserved:
             waiter = self.waiters.popleft()
-            if not waiter.done():
+            if not waiter.done():  # a cancelled waiter is skipped
                 self.reserved += 1
                 waiter.set_result(True)
 
     def wake_all_empty(self) -> None:
-        """Let all of them go with nothing."""
+        """Wake all waiters without an item."""
         while self.waiters:
             waiter = self.waiters.popleft()
             if not waiter.done():
                 waiter.set_result(False)
 
     def __repr__(self) -> str:
-        return f"<FairWaiters waiting={len(self.waiters)} kept={self.reserved}>"
+        return f"<FairWaiters waiting={len(self.waiters)} reserved={self.reserved}>"
 
 
 K = TypeVar("K", bound=Hashable)
 
 KEYS_PER_STEP = 512
-"""Delayed keys that are put in line, or dropped, in one step of the loop: about a millisecond. A
-hundred thousand that are ready at once would hold it for a tenth of a second."""
+"""Delayed keys that are moved or discarded in one step of the loop, which takes about a
+millisecond. A hundred thousand keys in one step would block the loop for a tenth of a second."""
 
 NORMAL = Priority.NORMAL
 
 
 class WorkQueue(Generic[K]):
-    """Keys to be worked on, each by one worker at a time, each once however often it is added.
+    """A queue of distinct keys, each processed by one worker at a time.
 
         queue = WorkQueue[str](name="pods")
         queue.add("web/web-0")
         async with queue.work() as key: ...     # get() and done()
 
-    A key that is added while it waits runs once; added while it is worked on, exactly once more.
-    Keys come in the order of their adds, those of ``Priority.LOW`` after the others: while both
-    wait, one in ten is a low one, so that nothing waits for ever.
+    A key that is added again while it waits runs once. A key that is added while it is processed
+    runs exactly once more. Keys are handed out in the order of their adds, those of
+    ``Priority.LOW`` after the others: while both wait, every tenth key is a low one, so that no key
+    waits for ever.
 
-    It belongs to the event loop that it is first used in. From a thread, use
-    ``loop.call_soon_threadsafe(queue.add, key)``; ``len()``, ``statistics()`` and ``repr()`` may
-    be asked from anywhere.
+    A queue belongs to the event loop in which it is first used. From a thread, use
+    ``loop.call_soon_threadsafe(queue.add, key)``. ``len()``, ``statistics()`` and ``repr()`` may be
+    called in any thread.
     """
 
     def __init__(
@@ -133,29 +127,29 @@ class WorkQueue(Generic[K]):
             ValueError: ``metrics`` is given without a name.
         """
         if metrics is not None and not name:
-            raise ValueError("a work queue that is measured needs a name=")
+            raise ValueError("a work queue with metrics= needs a name=")
         self.name = name
-        """What it is called in errors and metrics."""
+        """The name in errors and metrics."""
         self._keys: KeyQueue[K] = KeyQueue(f"the work queue {name}".rstrip())
         self._limiter: RateLimiter[K] = resolve_alias(
             default_limiter(), backoff=backoff, limiter=limiter
         )
         self._metrics = None if metrics is None else wrap_metrics(metrics)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = 0  # none has this number
+        self._thread = 0  # no thread has this number
         self._clock = loop_time
         self._fair_waiters = FairWaiters(self._keys)
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_due = inf  # when it rings
+        self._timer_due = inf  # the loop's time at which it fires
         self._idle: asyncio.Future[None] | None = None
 
-    # -- in ------------------------------------------------------------------------------------
+    # -- adding --------------------------------------------------------------------------------
 
     def add(self, key: K, *, priority: Priority = NORMAL) -> bool:
-        """Have ``key`` worked on. One that waits at low priority is moved up by a normal one.
+        """Request a run of ``key``. A key that waits at low priority is moved up by a normal one.
 
         Returns:
-            Whether it will be: ``False`` once the queue is shut down.
+            True, or False if the queue is shut down.
 
         Raises:
             UsageError: called outside of the queue's event loop.
@@ -168,20 +162,20 @@ class WorkQueue(Generic[K]):
         return added
 
     def add_after(self, key: K, delay: float, *, priority: Priority = NORMAL) -> bool:
-        """Have it worked on in ``delay`` seconds, or at once if that isn't above 0.
+        """Request a run of ``key`` in ``delay`` seconds, or at once if that isn't above 0.
 
         Of several delays of a key the earliest counts, and the highest priority. An ``add`` in the
-        meantime is a run of its own. ``shut_down`` drops what is still delayed, as in client-go.
+        meantime is a separate run. ``shut_down`` discards delayed keys, as in client-go.
 
         Returns:
-            ``False`` if the queue is shut down.
+            True, or False if the queue is shut down.
 
         Raises:
             ValueError: the delay is infinite or not a number.
             UsageError: called outside of the queue's event loop.
         """
         if not isfinite(delay):
-            raise ValueError(f"{key!r} can't be added after {delay} seconds")
+            raise ValueError(f"the delay of {key!r} must be finite, not {delay} seconds")
         if delay <= 0:
             return self.add(key, priority=priority)
         loop = self._bind_loop()
@@ -192,49 +186,50 @@ class WorkQueue(Generic[K]):
         return accepted
 
     def add_rate_limited(self, key: K, *, priority: Priority = NORMAL) -> bool:
-        """Have it tried again when the limiter allows. ``forget`` it when it went well.
+        """Request a retry of ``key`` after the backoff. Call ``forget`` when the key succeeds.
 
         Returns:
-            ``False`` if the queue is shut down.
+            True, or False if the queue is shut down.
         """
         if not self._keys.is_shut_down:
             self._keys.retries += 1
         return self.add_after(key, self._limiter.when(key, self._now()), priority=priority)
 
     def forget(self, key: K) -> None:
-        """Its failures don't count any more. It is still to be ``done``."""
+        """Forget the failures of ``key``. It must still be ``done``."""
         self._limiter.forget(key)
 
     def retries(self, key: K) -> int:
-        """How often it has been tried again since it was last forgotten."""
+        """Return how often ``key`` has been retried since it was last forgotten."""
         return self._limiter.retries(key)
 
-    # -- out -----------------------------------------------------------------------------------
+    # -- processing ----------------------------------------------------------------------------
 
     async def get(self) -> K:
-        """Wait for the next key and begin to work on it; ``done`` ends that, in any case.
+        """Wait for the next key and begin to process it. Call ``done`` afterwards, in any case.
 
-        Whoever waits longest is served first. A cancelled ``get`` has taken nothing.
+        The worker that has waited longest is served first. A cancelled ``get`` has taken nothing.
 
         Raises:
-            QueueShutDown: the queue is shut down, and will hand out nothing more.
+            QueueShutDown: the queue is shut down, and has no more keys.
             UsageError: called outside of the queue's event loop.
         """
         keys = self._keys
         if get_ident() != self._thread:
             self._bind_loop()
+        # Keys that are reserved for woken workers must not be taken here.
         if keys.waiting <= self._fair_waiters.reserved:
             await self._wait_for_key()
-        key = keys.take(self._clock())
+        key = keys.take(self._clock())  # no await since the wake-up, so the key is there
         if keys.is_shut_down:
             self._release_waiters()
         return key
 
     def done(self, key: K) -> None:
-        """End the work on a key that ``get`` returned.
+        """End the run of a key that ``get`` returned.
 
         Raises:
-            UsageError: it is not being worked on, or this is not the queue's event loop.
+            UsageError: the key is not being processed, or this is not the queue's event loop.
         """
         keys = self._keys
         if get_ident() != self._thread:
@@ -244,42 +239,42 @@ class WorkQueue(Generic[K]):
         if self._metrics is not None and item.started_at is not None:
             waited, worked = item.started_at - item.added_at, moment - item.started_at
             self._metrics.worked(self.name, waited, worked)
-        if item.rerun is not None:
+        if item.rerun is not None:  # the key waits again
             self._fair_waiters.wake()
         if keys.is_shut_down:
             self._release_waiters()
 
     def work(self) -> WorkContext[K]:
-        """``async with queue.work() as key``: one ``get``, and ``done`` whatever happens."""
+        """Return ``async with queue.work() as key``: one ``get``, and ``done`` in any case."""
         return WorkContext(self)
 
     def priority(self, key: K) -> Priority | None:
-        """That of a key which waits or is worked on; ``None`` for others.
+        """Return the priority of a key that waits or is processed; ``None`` for others.
 
-        A key that failed should be tried again at the priority that it had.
+        A key that failed should be retried at its priority.
         """
         return self._keys.priority(key)
 
-    # -- the end -------------------------------------------------------------------------------
+    # -- shutdown ------------------------------------------------------------------------------
 
     def shut_down(self, *, drop: bool = False) -> None:
-        """Take no more keys, and drop those that are delayed.
+        """Accept no more keys, and discard delayed ones.
 
-        What waits is still handed out, keys included that are worked on and were added meanwhile;
-        after that, ``get`` raises ``QueueShutDown``. Returns at once; calling it twice does no
-        harm.
+        Waiting keys are still handed out, and also keys that are processed and were added
+        meanwhile. After that, ``get`` raises ``QueueShutDown``. Returns at once. Further calls have
+        no effect.
 
         Args:
-            drop: drop what waits, too: ``get`` raises from now on. What is worked on is to be
-                ``done``, and has no run after this one.
+            drop: discard waiting keys too: ``get`` raises from now on. Keys that are being
+                processed must still be ``done``, and don't run again.
 
         Raises:
             UsageError: called outside of the queue's event loop.
         """
         loop = self._bind_loop()
         self._keys.shut_down(drop=drop)
-        self._set_timer(loop)
-        self._free(loop)
+        self._set_timer(loop)  # cancels the timer, since no key is delayed any more
+        self._free(loop)  # in steps, so that the loop isn't blocked
         self._release_waiters()
 
     def _free(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -287,15 +282,15 @@ class WorkQueue(Generic[K]):
             loop.call_soon(self._free, loop)
 
     async def drain(self, timeout: float | None = None) -> bool:
-        """Shut down, and wait until the workers are done with everything that was in line.
+        """Shut down, and wait until the workers are done with all keys that waited.
 
-        client-go's ShutDownWithDrain waits only for what is being worked on at the moment.
+        client-go's ShutDownWithDrain waits only for keys that are being processed at the moment.
 
         Args:
-            timeout: seconds; ``None`` waits for as long as it takes: for ever, if nobody works.
+            timeout: seconds; ``None`` for no limit: for ever, if there are no workers.
 
         Returns:
-            Whether everything is done.
+            True if all keys are done.
         """
         self.shut_down()
         if self._keys.idle:
@@ -307,21 +302,21 @@ class WorkQueue(Generic[K]):
 
     @property
     def is_shut_down(self) -> bool:
-        """Whether it takes no more keys."""
+        """True if no more keys are accepted."""
         return self._keys.is_shut_down
 
-    # -- asked ---------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------
 
     def statistics(self) -> QueueStatistics:
-        """Its numbers at this moment. May be asked in any thread."""
+        """Return the statistics at this moment. May be called in any thread."""
         return self._keys.statistics(self._clock())
 
     def __len__(self) -> int:
-        """Keys that wait to be handed out: neither delayed ones nor those that are worked on."""
+        """Return the number of keys that wait, without delayed and processed ones."""
         return len(self._keys)
 
     def __bool__(self) -> bool:
-        """Always: an empty queue is a queue."""
+        """Return True: an empty queue is not false."""
         return True
 
     def __repr__(self) -> str:
@@ -331,17 +326,17 @@ class WorkQueue(Generic[K]):
     # -- inside --------------------------------------------------------------------------------
 
     def _now(self) -> float:
-        """The time, if this is the right thread."""
+        """Return the time; raise outside of the queue's event loop."""
         if get_ident() != self._thread:
             self._bind_loop()
         return self._clock()
 
     def _bind_loop(self) -> asyncio.AbstractEventLoop:
-        """The queue's loop, if it is the running one; its first use decides.
+        """Return the queue's loop if it is the running one; the first use decides.
 
-        Asking for the running loop costs more than an add (a system call, in Python 3.11), and so
-        only those who wait or set a timer do. To the others the thread says as much: a thread runs
-        one loop at a time, and who adds a key in between two of them does no harm.
+        Finding the running loop takes longer than an add (a system call in Python 3.11), so only
+        waits and timers do it. Other calls compare the thread, which runs one loop at a time. A key
+        that is added between two loops of a thread does no harm.
         """
         loop = running_loop()
         check_loop(self._loop, self._keys.label)
@@ -352,13 +347,13 @@ class WorkQueue(Generic[K]):
         return loop
 
     async def _wait_for_key(self) -> None:
-        """Wait until a key is kept for the caller, who is to take it."""
-        called = not self._keys.finished and await self._fair_waiters.wait(self._bind_loop())
-        if not called or not self._keys.waiting:  # it was dropped meanwhile
-            raise QueueShutDown(f"{self._keys.label} is shut down, and nothing waits in it")
+        """Wait until a key is reserved for the caller, which must take it."""
+        has_key = not self._keys.finished and await self._fair_waiters.wait(self._bind_loop())
+        if not has_key or not self._keys.waiting:  # discarded meanwhile
+            raise QueueShutDown(f"{self._keys.label} is shut down, and no key waits in it")
 
     def _release_waiters(self) -> None:
-        """Let those go who wait for something that can't come any more."""
+        """Wake all waiters if no more keys will be handed out."""
         if self._keys.finished:
             self._fair_waiters.wake_all_empty()
             if self._keys.idle:
@@ -373,6 +368,7 @@ class WorkQueue(Generic[K]):
                 self._metrics.queue_ended(self.name, self.statistics)
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        # One timer for the earliest key; a hundred thousand timers would burden the loop's heap.
         due = self._keys.delays.next_due
         if self._timer is not None:
             self._timer.cancel()
@@ -380,20 +376,22 @@ class WorkQueue(Generic[K]):
         self._timer_due = inf if due is None else due
 
     def _collect_ready(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
-        """Put in line what is ready. A loop may call a little early, so ``due`` counts."""
+        """Move keys that are ready to the waiting ones. A loop may call a little early, so ``due``
+        counts.
+        """
         self._keys.collect_ready(max(due, loop.time()), KEYS_PER_STEP)
         self._fair_waiters.wake()
         self._set_timer(loop)
 
 
 class WorkContext(Generic[K]):
-    """One key for as long as the context lasts. ``WorkQueue.work`` makes it; enter it once."""
+    """A context manager that processes one key. ``WorkQueue.work`` makes it; enter it once."""
 
     __slots__ = ("_key", "_queue")
     _key: K
 
     def __init__(self, queue: WorkQueue[K]) -> None:
-        """Nothing is taken yet."""
+        """Take no key before the context is entered."""
         self._queue = queue
 
     async def __aenter__(self) -> K:

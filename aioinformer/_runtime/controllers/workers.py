@@ -1,8 +1,8 @@
-"""The workers of a controller: from a key in the queue to what becomes of its run.
+"""The workers of a controller: each takes a key, runs the reconciler and handles the result.
 
-Between ``get`` and ``done`` a key is one worker's. What the reconciler answers or raises decides
-when it comes back: after a time, with the limiter's backoff, or when something happens. A worker
-ends when the queue does; if it ends in any other way, something is wrong here.
+From ``get`` to ``done`` a key belongs to one worker. The reconciler's result or exception decides
+when the key runs again: after a time, after the backoff, or at the next event. A worker ends when
+the queue is shut down. Any other end is a bug.
 """
 
 from __future__ import annotations
@@ -33,23 +33,25 @@ RETRY = Reason("retry")
 
 
 class _RecordingLimiter:
-    """A limiter that remembers what it said last: health tells when a key is tried again."""
+    """A rate limiter that remembers its last delay, which health shows as the time of the next
+    retry.
+    """
 
     def __init__(self, limiter: RateLimiter[ObjectKey]) -> None:
         self.last_delay = 0.0
         self._limiter = limiter
 
     def when(self, key: ObjectKey, now: float) -> float:
-        """Count a failure; the seconds to wait."""
+        """Count a failure. Return the seconds to wait."""
         self.last_delay = self._limiter.when(key, now)
         return self.last_delay
 
     def forget(self, key: ObjectKey) -> None:
-        """Its failures don't count any more."""
+        """Forget the failures of ``key``."""
         self._limiter.forget(key)
 
     def retries(self, key: ObjectKey) -> int:
-        """How many failures of it count."""
+        """Return the number of failures of ``key`` that are remembered."""
         return self._limiter.retries(key)
 
     def __repr__(self) -> str:
@@ -57,7 +59,7 @@ class _RecordingLimiter:
 
 
 class Workers:
-    """What the workers of one controller share."""
+    """The queue, the reasons and the failures that the workers of one controller share."""
 
     def __init__(
         self,
@@ -79,31 +81,31 @@ class Workers:
         self.failures = FailureTracker()
         self.pending = PendingReconciles()
         self.runs = 0
-        """Runs that have ended."""
+        """The number of runs that have ended."""
         self._name = options.name
         self._reconcile_runs = reconcile_runs
         self._errors = errors
 
-    # -- what is to be done --------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------
 
     def enqueue(self, key: ObjectKey, reason: Reason, priority: Priority) -> None:
-        """Have ``key`` reconciled."""
+        """Request a run of ``key``."""
         self.pending.add(key, reason, priority)
         self.queue.add(key, priority=priority)
 
     def halt(self) -> None:
-        """Start no more runs. What is asked for from now on is only counted."""
+        """Start no more runs. Requests from now on are only counted."""
         self.queue.shut_down(drop=True)
 
     @property
     def halted(self) -> bool:
-        """Whether no more runs are started."""
+        """True if no more runs are started."""
         return self.queue.is_shut_down
 
-    # -- doing it ------------------------------------------------------------------------------
+    # -- runs ----------------------------------------------------------------------------------
 
     async def work(self) -> None:
-        """Be one of the workers, until they are halted."""
+        """Process keys until the workers are halted."""
         while True:
             try:
                 key = await self.queue.get()
@@ -112,11 +114,12 @@ class Workers:
             try:
                 await self._process(key)
             finally:
-                self.queue.done(key)
+                self.queue.done(key)  # also if this worker is cancelled
 
     async def _process(self, key: ObjectKey) -> None:
         clock = asyncio.get_running_loop().time
         began = clock()
+        # Reasons that arrive from now on belong to the next run.
         reasons, priority = self.pending.take(key, began)
         context = ReconcileContext(
             controller=self._name,
@@ -126,21 +129,22 @@ class Workers:
         )
         try:
             result = await self._reconcile_runs.run(key, context)
-        except Exception as error:  # noqa: BLE001 - a program's code; told and tried again
-            ended = "timeout" if isinstance(error, ReconcileTimeout) else "error"
+        except Exception as error:  # noqa: BLE001 - a program's code; reported and retried
+            outcome = "timeout" if isinstance(error, ReconcileTimeout) else "error"
             self._retry(key, error, priority)
         else:
-            ended = self._on_success(key, result or Result(), priority)
+            outcome = self._on_success(key, result or Result(), priority)
         self.runs += 1
-        self._errors.record_run(ended, clock() - began)
+        self._errors.record_run(outcome, clock() - began)
 
     def _on_success(self, key: ObjectKey, result: Result, priority: Priority) -> str:
-        """A run succeeded; what to call its result."""
+        """Handle a run that returned. Return the name of its result."""
         self.failures.record_success(key)
         if result.requeue:
+            # Without forget(): the backoff grows while the reconciler asks for it.
             self._requeue_rate_limited(key, REQUEUE, priority)
             return "requeue"
-        self.queue.forget(key)
+        self.queue.forget(key)  # the next failure starts with the shortest backoff again
         if result.requeue_after is None:
             return "success"
         due = asyncio.get_running_loop().time() + result.requeue_after
@@ -157,7 +161,7 @@ class Workers:
         self._errors.report_failure(key, error, failures=failures, delay=delay)
 
     def _requeue_rate_limited(self, key: ObjectKey, reason: Reason, priority: Priority) -> float:
-        """Have it run again when the limiter allows; in how many seconds."""
+        """Request a run after the backoff. Return the seconds until then."""
         now = asyncio.get_running_loop().time()
         self.queue.add_rate_limited(key, priority=priority)
         self.pending.schedule(key, reason, priority, now + self._limiter.last_delay)

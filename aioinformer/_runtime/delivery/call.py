@@ -1,15 +1,16 @@
-"""One call of a handler, and what comes of it.
+"""One call of a handler: its time limit, its cancellation, and its result.
 
-What a handler raises is a failure of that one call, and the next event follows; so is a
-CancelledError, unless it is the informer that ends. A call that takes too long is cancelled, or
-warned of. Which call comes when is ``calling``'s and ``rounds``'.
+An exception of a handler fails that one call, and the next event follows. The same holds for a
+CancelledError, unless the informer ends. With ``fail_fast`` a failed call closes the listener and
+is passed to ``on_fatal``, which ends the informer. ``on_fatal`` is a callback and no exception of
+the handler's task, because that task may have to wait for other calls, or for a thread, before it
+can end.
 
-Calls of handlers that are in flight: who is inside one, and which take too long.
+``CURRENT_CALL`` tells code in which call it runs, also in a task that the handler awaits. So an
+operation that would wait for that very call can raise instead of waiting for ever.
 
-A contextvar tells a piece of code in which call it runs, also when it is a task that the handler
-awaits. What would wait for that very call to end, for ever, can then say so instead.
-
-Time is watched by one timer a listener, not one a call: most calls are over long before it is due.
+One timer per listener watches the time of its calls, since most calls are over long before the
+timer is due.
 """
 
 from __future__ import annotations
@@ -18,21 +19,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
-from inspect import isawaitable
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from aioinformer._core.objects.kube_object import Event
 from aioinformer._runtime.delivery.handler_errors import HandlerErrors
-from aioinformer._runtime.delivery.handlers import (
-    Handler,
-    HandlerOptions,
-    compile_handler,
-    is_async,
-)
+from aioinformer._runtime.delivery.handlers import CompiledHandler
+from aioinformer._runtime.delivery.listener import Listener
+from aioinformer._runtime.delivery.options import HandlerOptions
 from aioinformer._runtime.delivery.thread_pool import HandlerThreads
 from aioinformer._runtime.tasks.event_loop import running_task
+from aioinformer.errors import ListenerOverflow
 
 __all__ = [
     "CURRENT_CALL",
@@ -40,28 +38,29 @@ __all__ = [
     "CallLimit",
     "CallTimeouts",
     "HandlerCaller",
-    "as_awaitable",
     "current_call",
     "detached_context",
 ]
 
 
 class ActiveCall(Struct, eq=False):
-    """One call of a handler that is awaited."""
+    """A call of a handler that is awaited."""
 
-    owner: object
-    """The registration."""
+    caller: HandlerCaller
+    """The caller of the handler."""
     event: Event
     started_at: float
-    """When it began, in the loop's time."""
+    """The loop's time at which the call began."""
     task: asyncio.Task[Any]
-    """The task that it runs in."""
+    """The task that the call runs in."""
     timeout_error: Exception | None = None
-    """Why it was cancelled, if its time ran out."""
+    """The error of a call whose time ran out."""
     done: bool = False
-    """Whether it has returned."""
+    """True once the handler has returned."""
     limits_passed: int = 0
-    """How many of the limits of its ``CallTimeouts`` it has passed."""
+    """The number of limits of its ``CallTimeouts`` that the call has passed."""
+    closing: list[HandlerCaller] = []
+    """The callers whose end this call waits for."""
 
     def __repr__(self) -> str:
         state = "over" if self.done else "late" if self.timeout_error else "in flight"
@@ -69,50 +68,54 @@ class ActiveCall(Struct, eq=False):
 
 
 CURRENT_CALL: ContextVar[ActiveCall | None] = ContextVar("aioinformer_call", default=None)
-"""The call of a handler that this code runs in, or that its task was started in."""
+"""The call of a handler that this code runs in, or in which its task was started."""
 
 
 def detached_context() -> Context:
-    """A copy of this context that is in no call, and keeps none alive."""
+    """Return a copy of the current context that belongs to no call, and keeps no call alive."""
     context = copy_context()
     context.run(CURRENT_CALL.set, None)
     return context
 
 
 def current_call() -> ActiveCall | None:
-    """The call that waits, or may wait, for the code that asks: ``None`` outside of any, or if it
-    is over, as for a task that a handler has left behind.
+    """Return the call that waits, or may wait, for the running code.
+
+    Returns:
+        ``None`` outside of any call, or if the call is over, as for a task that a handler left
+        running.
     """
     call = CURRENT_CALL.get()
     return None if call is None or call.done else call
 
 
 CallLimit: TypeAlias = tuple[float, Callable[[ActiveCall], None]]
-"""Seconds, and what is told of a call that takes longer."""
+"""Seconds, and the function to be called with a call that takes longer."""
 
 
 class CallTimeouts:
-    """Tells of calls that pass limits of time while they are in flight, once a limit."""
+    """The time limits of the calls in flight. Each call passes each limit once."""
 
     def __init__(self, limits: Sequence[CallLimit]) -> None:
-        """Watch nothing yet; the shorter limits come first."""
+        """Make an empty set of calls; the shorter limits come first."""
         self.calls: dict[ActiveCall, None] = {}
-        """The calls in flight. Who ends one takes it out; the timer stays: the next will need it.
-        """
+        """The calls in flight. The code that ends a call removes it; the timer stays, since the
+        next call will need it."""
         self._limits = limits
         self._timer: asyncio.TimerHandle | None = None
-        # Not a call's: the loop keeps a cancelled timer for a while, and with it its context.
+        # Not the context of a call: the loop keeps a cancelled timer for a while, and with it the
+        # timer's context.
         self._context = detached_context()
 
     def add(self, call: ActiveCall) -> None:
-        """A call has begun."""
+        """Watch a call that has begun."""
         self.calls[call] = None
         if self._timer is None:
             self._set_timer(call.started_at + self._limits[0][0])
 
     @property
     def description(self) -> str:
-        """What is in flight, and for how long the oldest of it; empty if nothing is."""
+        """The oldest call in flight and the time that it has taken; empty if there is none."""
         if not self.calls:
             return ""
         first = next(iter(self.calls))
@@ -122,7 +125,7 @@ class CallTimeouts:
         return f"at {what} for {lasted:.1f} s{others}"
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Watch no call any more."""
         self.calls.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -136,15 +139,15 @@ class CallTimeouts:
         now = asyncio.get_running_loop().time()
         for call in list(self.calls):
             while (due := self._next_limit_at(call)) is not None and due <= now:
-                tell = self._limits[call.limits_passed][1]
+                on_limit = self._limits[call.limits_passed][1]
                 call.limits_passed += 1
-                tell(call)
+                on_limit(call)
         due = min(filter(None, map(self._next_limit_at, self.calls)), default=None)
         if due is not None:
             self._set_timer(due)
 
     def _next_limit_at(self, call: ActiveCall) -> float | None:
-        """When it passes its next limit."""
+        """Return the time at which the call passes its next limit."""
         if call.limits_passed >= len(self._limits):
             return None
         return call.started_at + self._limits[call.limits_passed][0]
@@ -154,114 +157,120 @@ class CallTimeouts:
 
 
 SLOW_CALL_SECONDS = 10.0
-"""Seconds after which a call that still goes on is warned of. A call to an API server that takes
-as long has failed."""
+"""Seconds after which a warning names a call that has not returned. A call to an API server that
+takes as long has failed."""
 
 BLOCKING_CALL_SECONDS = 1.0
-"""Seconds after which a call that kept the event loop is warned of: nothing else ran meanwhile."""
+"""Seconds after which a warning names a call that blocked the event loop: nothing else ran
+meanwhile."""
 
 
 class HandlerCaller:
-    """Calls one handler, on its terms."""
+    """The caller of one handler."""
 
     def __init__(
         self,
-        owner: object,
-        name: str,
-        handler: Handler,
+        handler: CompiledHandler,
         options: HandlerOptions,
+        listener: Listener,
         errors: HandlerErrors,
     ) -> None:
-        """No call yet.
+        """Make a caller; ``start`` comes before the first call.
 
         Args:
-            owner: whose calls they are, for who asks where they are inside of.
-            name: the listener's.
-            handler: what to call.
-            options: how.
-            errors: where to tell of what goes wrong.
+            handler: the handler.
+            options: the options of the handler.
+            listener: the listener whose events are passed to the handler.
+            errors: reports what goes wrong.
 
         Raises:
-            TypeError: ``handler`` is none, or async where it must not be.
+            TypeError: the handler is async and its options say ``run_in_thread``.
         """
-        call = compile_handler(handler)
-        if options.run_in_thread and is_async(handler):
+        name, timeout = listener.name, options.timeout
+        if options.run_in_thread and handler.is_async:
             raise TypeError(f"{name} is async: it runs in the event loop, not in a thread")
-        self.synchronous = not (options.run_in_thread or is_async(handler))
-        """Whether its calls are over when they return, as far as that can be seen from outside."""
-        self._owner = owner
+        self.listener = listener
+        self.returns_at_once = not (options.run_in_thread or handler.is_async)
+        """True if a call is over when it returns, as far as that can be seen from outside."""
+        self.blocking_limit = min(BLOCKING_CALL_SECONDS, timeout or BLOCKING_CALL_SECONDS)
+        """Seconds after which a call that didn't suspend must be passed to ``on_blocking_call``."""
         self._options = options
         self._errors = errors
-        count = options.concurrency
         self._threads = (
-            HandlerThreads(call, max_threads=count, name=name) if options.run_in_thread else None
+            HandlerThreads(handler.call, max_threads=options.concurrency, name=name)
+            if options.run_in_thread
+            else None
         )
-        self.call: Callable[[Event], Any] = self._threads or call
-        """The handler, for those who deal with what it raises and returns themselves."""
-        timeout = options.timeout
+        self.call: Callable[[Event], Any] = self._threads or handler.call
+        """Calls the handler. An exception must be passed to ``on_exception``, an awaitable to
+        ``finish``."""
         limits: list[CallLimit] = []
-        if (
-            timeout is None or timeout > SLOW_CALL_SECONDS
-        ):  # what runs out of time before isn't warned of
+        if timeout is None or timeout > SLOW_CALL_SECONDS:  # else the timeout comes first
             limits.append((SLOW_CALL_SECONDS, self._on_slow_call))
         if timeout is not None:
             limits.append((timeout, self._on_timeout))
         self._timeouts = CallTimeouts(limits)
-        self.blocking_limit = min(BLOCKING_CALL_SECONDS, timeout or BLOCKING_CALL_SECONDS)
-        """Seconds after which ``on_blocking_call`` is to be told of a call that didn't suspend."""
         self._is_ending: Callable[[], bool] | None = None
         self._on_fatal: Callable[[Exception], None] | None = None
-        self._reported = False
+        self._reported = False  # the handler's cancellation of its own task
 
     def start(
         self, is_ending: Callable[[], bool] | None, on_fatal: Callable[[Exception], None] | None
     ) -> None:
-        """From now on it may be called.
+        """Prepare for calls.
 
         Args:
-            is_ending: whether a cancellation is meant: a handler may cancel the task that it runs
-                in. ``None``: every one is.
-            on_fatal: is told at once of what ends it, with ``fail_fast``.
+            is_ending: returns True if a cancellation comes from the informer: a handler may cancel
+                the task that it runs in. ``None`` if every cancellation comes from outside.
+            on_fatal: ends the informer with an error of a handler with ``fail_fast``.
         """
         self._is_ending, self._on_fatal = is_ending, on_fatal
 
     def stop(self) -> None:
-        """It will be called no more."""
+        """Release the timer and the threads: no further call follows."""
         self._timeouts.stop()
         if self._threads is not None:
             self._threads.close()
 
     def give_up(self) -> None:
-        """Wait no more for threads."""
+        """Stop waiting for threads that don't return."""
         if self._threads is not None:
             self._threads.give_up()
 
     @property
     def in_flight(self) -> str:
-        """The calls in flight, in words; empty if there are none."""
+        """A description of the calls in flight; empty if there are none."""
         return self._timeouts.description
 
-    def begin(self, event: Event) -> Awaitable[None] | None:
-        """Call the handler; what is left to await, if it is async."""
-        try:
-            result = self.call(event)
-        except BaseException as error:  # noqa: BLE001 - a program's code
-            self.on_exception(event, error)
-            return None
-        return as_awaitable(result)
+    def waits_for(self, other: HandlerCaller) -> bool:
+        """Return True if this is ``other``, or its calls wait for the end of ``other``.
+
+        The graph has no circle: a call whose wait would close one doesn't wait.
+        """
+        return self is other or any(
+            each.waits_for(other) for call in self._timeouts.calls for each in call.closing
+        )
 
     async def finish(
         self, task: asyncio.Task[Any], event: Event, awaitable: Awaitable[None], began: float
     ) -> None:
-        """Await the rest of a call, in ``task``, which is this one."""
-        call = ActiveCall(self._owner, event, began, task)
+        """Await the rest of a call in ``task``, the running one.
+
+        Args:
+            task: the running task.
+            event: the event of the call.
+            awaitable: what the call returned.
+            began: the loop's time at which the call began.
+        """
+        call = ActiveCall(self, event, began, task)
         CURRENT_CALL.set(call)
         self._timeouts.add(call)
         try:
             await awaitable
         except BaseException as error:
             if isinstance(error, GeneratorExit) and not _is_current_task(task):
-                raise  # it isn't the handler's: the loop is gone, and this coroutine with it
+                raise  # not the handler's: the loop is closed, and this coroutine with it
+            # The cancellation by ``_on_timeout`` was reported there.
             if call.timeout_error is None or not isinstance(error, asyncio.CancelledError):
                 self.on_exception(event, error)
         finally:
@@ -269,14 +278,12 @@ class HandlerCaller:
             self._timeouts.calls.pop(call, None)
             if call.timeout_error is not None and self._threads is None:
                 task.uncancel()
-        if call.timeout_error is not None and self._options.fail_fast:
-            raise call.timeout_error
 
     def on_exception(self, event: Event, error: BaseException) -> None:
-        """A call has failed, unless it is its task that is being told to end.
+        """Report a failed call, unless its task is being cancelled from outside.
 
         Raises:
-            BaseException: that very error if it is no handler's business, or with ``fail_fast``.
+            BaseException: that very error, if it ends the task or the program.
         """
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             raise error
@@ -284,58 +291,69 @@ class HandlerCaller:
             task = running_task()
             if self._cancelled_from_outside(task):
                 raise error
-            self._reported = task.cancelling() > 0  # it is undone by whoever awaits next
-        shown = self._errors.report_exception(event, error)
-        if self._options.fail_fast:
-            raise self._report_fatal(shown)
+            self._reported = task.cancelling() > 0  # cleared before the next await
+        self._fail(self._errors.report_exception(event, error))
 
-    def _report_fatal(self, error: Exception) -> Exception:
-        """It ends everything, which is told at once: other calls may be in flight."""
-        if self._on_fatal is not None:
-            self._on_fatal(error)
-        return error
+    def on_overflow(self, error: ListenerOverflow) -> None:
+        """Report that the listener was closed because its mailbox was full.
 
-    def _on_timeout(self, call: ActiveCall) -> None:
-        """The time of a call has run out."""
-        ends = "cancelled" if self._threads is None else "its thread can't be stopped"
-        call.timeout_error = self._errors.report_timeout(
-            call.event, self._options.timeout or 0.0, consequence=ends
-        )
-        if self._threads is None:
-            call.task.cancel()
-        if self._options.fail_fast:
-            self._report_fatal(call.timeout_error)
-
-    def _on_slow_call(self, call: ActiveCall) -> None:
-        self._errors.report_slow_call(call.event, f"has not returned after {SLOW_CALL_SECONDS:g} s")
+        At once, since the call in flight, which was too slow, may never return.
+        """
+        self._errors.report_end(error)
+        self._fail(error)
 
     def on_blocking_call(self, event: Event, took: float) -> None:
-        """A call that isn't async took long. Nobody could have stopped it.
+        """Report a call that blocked the event loop for ``took`` seconds.
 
-        Raises:
-            HandlerTimeout: longer than it may, with ``fail_fast``.
+        The call was not async, so that a timeout could not stop it.
         """
         if self._options.timeout is not None and took > self._options.timeout:
-            error = self._errors.report_timeout(
-                event, self._options.timeout, consequence="it isn't async"
+            self._fail(
+                self._errors.report_timeout(
+                    event, self._options.timeout, consequence="it isn't async"
+                )
             )
-            if self._options.fail_fast:
-                raise self._report_fatal(error)
         if took > BLOCKING_CALL_SECONDS:
             what = f"kept the event loop for {took:.1f} s; run_in_thread=True would not"
             self._errors.report_slow_call(event, what)
 
+    def _on_timeout(self, call: ActiveCall) -> None:
+        consequence = "cancelled" if self._threads is None else "its thread can't be stopped"
+        call.timeout_error = self._errors.report_timeout(
+            call.event, self._options.timeout or 0.0, consequence=consequence
+        )
+        if self._threads is None:
+            call.task.cancel()
+        self._fail(call.timeout_error)
+
+    def _on_slow_call(self, call: ActiveCall) -> None:
+        self._errors.report_slow_call(call.event, f"has not returned after {SLOW_CALL_SECONDS:g} s")
+
+    def _fail(self, error: Exception) -> None:
+        """With ``fail_fast``, make this call the last one and end the informer."""
+        if not self._options.fail_fast:
+            return
+        self.listener.close(drop=True)
+        if self._on_fatal is not None:
+            self._on_fatal(error)
+
     # -- cancellations -------------------------------------------------------------------------
 
     def cancellation_pending(self, task: asyncio.Task[Any]) -> bool:
-        """Whether ``task``, this one, may have to end, or to undo what the handler has done to it:
-        ``check_cancelled`` then knows.
+        """Return True if ``check_cancelled`` must be called for ``task``, the running one.
+
+        The task may have to end, or to clear a cancellation that the handler has made.
         """
         return task.cancelling() > 0 or (self._is_ending is not None and self._is_ending())
 
     async def check_cancelled(self, task: asyncio.Task[Any]) -> None:
-        """Undo a cancellation that the handler has made itself. But if ``task``, this one, is to
-        end, it ends here: the handler may have swallowed that, and a task group asks only once.
+        """Clear a cancellation that the handler has made, or end ``task``, the running one.
+
+        The task is ended here because the handler may have swallowed the cancellation, and a task
+        group cancels a task only once.
+
+        Raises:
+            CancelledError: the task has to end.
         """
         if task.cancelling():
             await self.clear_self_cancel(task)
@@ -343,41 +361,46 @@ class HandlerCaller:
             raise asyncio.CancelledError
 
     async def clear_self_cancel(self, task: asyncio.Task[Any]) -> None:
-        """Let nothing but the handler feel that it has cancelled its own task, this one.
+        """If the handler cancelled its own task, the running one, clear that cancellation.
 
-        ``uncancel()`` doesn't take back, before Python 3.13, what is still to be raised at the
-        next await: it is raised here.
+        Before Python 3.13, ``uncancel()`` does not take back the CancelledError that is still to
+        be raised at the next await. So the CancelledError is raised and suppressed here.
         """
-        blamed, self._reported = self._reported, False
+        reported, self._reported = self._reported, False
         if self._uncancel_self(task):
             return
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(0)
-        if self._uncancel_self(task):  # that came meanwhile; once more, for whoever awaits next
+        if self._uncancel_self(task):  # the informer's cancellation came meanwhile: raise it again
             task.cancel()
-        if not blamed:
+        if not reported:
             self._report_self_cancel()
 
     def cleared_self_cancel(self, task: asyncio.Task[Any]) -> bool:
-        """The same where the cancellation was raised already; false if ``task`` is to end."""
-        blamed, self._reported = self._reported, False
+        """Clear a cancellation by the handler that was raised already.
+
+        Returns:
+            False if the cancellation comes from outside, so that ``task`` has to end.
+        """
+        reported, self._reported = self._reported, False
         if self._uncancel_self(task):
             return False
-        if not blamed:
+        if not reported:
             self._report_self_cancel()
         return True
 
     def _report_self_cancel(self) -> None:
-        error = self._errors.report_self_cancel()
-        if self._options.fail_fast:
-            raise self._report_fatal(error)
+        self._fail(self._errors.report_self_cancel())
 
     def _cancelled_from_outside(self, task: asyncio.Task[Any]) -> bool:
-        """Whether ``task``, this one, was cancelled from outside."""
         return task.cancelling() > 0 and (self._is_ending is None or self._is_ending())
 
     def _uncancel_self(self, task: asyncio.Task[Any]) -> bool:
-        """The same; a cancellation that the handler has made is taken back."""
+        """Take back the handler's own cancellation of ``task``.
+
+        Returns:
+            True if the task was cancelled from outside; then nothing is taken back.
+        """
         if self._cancelled_from_outside(task):
             return True
         while task.cancelling():
@@ -388,14 +411,8 @@ class HandlerCaller:
         return f"<HandlerCaller of {self._errors!r}>"
 
 
-def as_awaitable(result: Any) -> Awaitable[None] | None:
-    """What is left to await of a call that has returned this."""
-    # Functions that aren't async mostly return None, and isawaitable is slow to reject it.
-    return result if result is not None and isawaitable(result) else None
-
-
 def _is_current_task(task: asyncio.Task[Any]) -> bool:
-    """Whether this is run by ``task``, rather than being closed by whoever lets go of it."""
+    """Return True if ``task`` runs this code, and not the garbage collector."""
     try:
         return asyncio.current_task() is task
     except RuntimeError:

@@ -1,124 +1,117 @@
-"""Handlers that are plain functions are called in rounds, which need no wake-up of each.
+"""Calls of plain functions, made together in one callback of the event loop.
 
-To wake a task up costs a microsecond, three times what it takes to call a function with an event
-and to keep the account of it. So where many handlers of an informer hear of one event, the loop is
-asked for one callback, which goes round those that have something pending.
+To wake a task takes a microsecond, three times as long as to call a function with an event and to
+record the call. So where many handlers of an informer receive one event, the loop is asked for one
+callback, which calls each plain handler that has pending events.
 
-Each call is still its own task's: it runs in that task's context, is what ``current_task`` says
-there, and whatever is more than a function that returns is left to the task, which is woken up for
-it: something to await, an exception that ends it, a cancellation. The first state, what was merged
-and a resync are not for rounds either.
+Each call still belongs to the task of its handler: it runs in that task's context, and
+``current_task`` returns that task. Whatever is more than a function that returns is left to the
+task, which is woken: an awaitable, an exception that ends the task, a cancellation. The initial
+state, merged events and resyncs are left to the task too.
 """
 
 from __future__ import annotations
 
 import asyncio
 from asyncio.tasks import (
-    _enter_task,  # pyright: ignore[reportPrivateUsage] - documented, for who runs code as a task
+    _enter_task,  # pyright: ignore[reportPrivateUsage] - documented, for code that runs as a task
     _leave_task,  # pyright: ignore[reportPrivateUsage] - as above
 )
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import Context
+from inspect import isawaitable
 from typing import Any, TypeAlias
 
-from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.objects.kube_object import Event
-from aioinformer._runtime.delivery.call import HandlerCaller, as_awaitable, detached_context
-from aioinformer._runtime.delivery.listener import Listener
+from aioinformer._runtime.delivery.call import HandlerCaller, detached_context
 from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS
 
 __all__ = ["InlineDispatcher", "InlineHandler", "UnfinishedCall"]
 
 UnfinishedCall: TypeAlias = tuple[Event, Awaitable[None], float]
-"""An event, what is left to await of its call, and when that began."""
+"""An event, the awaitable that its call returned, and the time at which the call began."""
 
 
 class InlineDispatcher:
-    """Those that have something pending, in the order in which it came."""
+    """The inline handlers of one informer that have pending events, in order of arrival."""
 
     def __init__(self) -> None:
-        """Nobody has anything."""
+        """Make a dispatcher with nothing to do."""
         self.deadline = 0.0
-        """When the round that is on has to give way."""
+        """The loop's time at which the running callback has to yield to the loop."""
         self.scheduled: deque[InlineHandler] = deque()
-        """Whom to visit, once each. Who asks to be, adds itself and has the round ``schedule_callback``."""
+        """The handlers to run, each once. A handler adds itself, and calls
+        ``schedule_callback``."""
         self.callback_pending = False
-        """Whether a round is about to begin."""
-        # Not that of whoever asked: it would be kept alive, and has nothing to do with this.
+        """True if the callback is scheduled."""
+        # Not the context of the code that schedules the callback, which it would keep alive.
         self._context = detached_context()
 
     def schedule_callback(self) -> None:
-        """Go round in the next turn of the loop."""
+        """Run the scheduled handlers in the next turn of the loop."""
         self.callback_pending = True
         asyncio.get_running_loop().call_soon(self._run, context=self._context)
 
     def _run(self) -> None:
-        """One round, as far as there is time."""
-        loop, asked = asyncio.get_running_loop(), self.scheduled
+        """Run the scheduled handlers, as far as there is time."""
+        loop, scheduled = asyncio.get_running_loop(), self.scheduled
         now = loop.time()
         self.deadline = due = now + SLICE_SECONDS
         try:
-            while asked and now < due:
-                now = asked.popleft().run_pending(loop, now)
+            while scheduled and now < due:
+                now = scheduled.popleft().run_pending(loop, now)
         finally:
             self.callback_pending = False
-            if asked:
+            if scheduled:
                 self.schedule_callback()
 
     def __repr__(self) -> str:
-        return f"<InlineDispatcher {len(self.scheduled)} to be visited>"
+        return f"<InlineDispatcher {len(self.scheduled)} scheduled>"
 
 
 class InlineHandler:
-    """Calls a plain handler in the name of its task, while that waits."""
+    """A plain handler that is called on behalf of its task, while the task waits."""
 
     def __init__(
-        self,
-        dispatcher: InlineDispatcher,
-        listener: Listener,
-        mailbox: Mailbox,
-        handler_caller: HandlerCaller,
-        context: Context,
+        self, dispatcher: InlineDispatcher, caller: HandlerCaller, context: Context
     ) -> None:
-        """Visit nobody before there is somebody who waits ``wait``.
+        """Make an inline handler. It is called only while its task is in ``wait``.
 
         Args:
-            dispatcher: who visits.
-            listener: who is told what was done.
-            mailbox: the listener's, where the events are.
-            handler_caller: calls the handler.
-            context: the one that the task runs in.
+            dispatcher: runs the handler.
+            caller: the caller of the handler.
+            context: the context that the task runs in.
         """
         self._dispatcher = dispatcher
-        self._listener = listener
-        self._mailbox = mailbox
-        self._handler_caller = handler_caller
-        self._call, self._blocking_limit = handler_caller.call, handler_caller.blocking_limit
+        self._listener = caller.listener
+        self._caller = caller
         self._run_in_context = context.run
         self._scheduled = False
         self._task: asyncio.Task[Any] | None = None
-        self._waiter: asyncio.Future[None] | None = None  # what it awaits
+        self._waiter: asyncio.Future[None] | None = None  # what the task awaits
         self._unfinished: UnfinishedCall | None = None
         self._error: BaseException | None = None
         self._cancelled = False
 
     def schedule(self) -> None:
-        """Something has come."""
+        """Have the dispatcher run this handler, since events have come."""
         if not self._scheduled:
             self._scheduled = True
-            rounds = self._dispatcher
-            rounds.scheduled.append(self)
-            if not rounds.callback_pending:
-                rounds.schedule_callback()
+            dispatcher = self._dispatcher
+            dispatcher.scheduled.append(self)
+            if not dispatcher.callback_pending:
+                dispatcher.schedule_callback()
 
     # -- the task's side -----------------------------------------------------------------------
 
     async def wait(
         self, task: asyncio.Task[Any], waiter: asyncio.Future[None]
     ) -> UnfinishedCall | None:
-        """Wait in ``task``, this one, until there is something for it to do: what is left of a
-        call, or what it finds at its listener.
+        """Wait in ``task``, the running one, until the task has something to do.
+
+        Returns:
+            A call to be finished, or ``None`` if the task has to look at its listener.
         """
         self._task, self._waiter = task, waiter
         try:
@@ -128,38 +121,44 @@ class InlineHandler:
         finally:
             self._waiter, self._cancelled = None, False
             error, self._error = self._error, None
-            left, self._unfinished = self._unfinished, None
+            unfinished, self._unfinished = self._unfinished, None
         if error is not None:
             raise error
-        return left
+        return unfinished
 
     def _on_cancelled(self, task: asyncio.Task[Any]) -> None:
-        if self._cancelled and self._handler_caller.cleared_self_cancel(task):
+        if self._cancelled and self._caller.cleared_self_cancel(task):
             return
-        if self._unfinished is not None:  # has begun: that it is to end is felt inside of it
+        if self._unfinished is not None:  # the cancellation must be raised inside of that call
             task.uncancel()
             task.cancel()
         elif self._error is None:
             raise asyncio.CancelledError
 
-    # -- the visitor's side --------------------------------------------------------------------
+    # -- the dispatcher's side -----------------------------------------------------------------
 
     def run_pending(self, loop: asyncio.AbstractEventLoop, now: float) -> float:
-        """Deal with what is pending, beginning ``now``, and as long as there is time; until when
-        that took.
+        """Call the handler with the pending events, as long as there is time.
+
+        Args:
+            loop: the running loop.
+            now: the loop's time.
+
+        Returns:
+            The loop's time afterwards.
         """
         self._scheduled = False
         task, waiter = self._task, self._waiter
-        if task is None or waiter is None or waiter.done():  # it is awake, and sees for itself
+        if task is None or waiter is None or waiter.done():  # the task is awake and takes them
             return now
         try:
             _enter_task(loop, task)
-        except RuntimeError:  # in a loop within another task's step, as nest_asyncio has them
+        except RuntimeError:  # inside another task's step, in a nested loop as of nest_asyncio
             waiter.set_result(None)
             return now
         try:
             now = self._run_in_context(self._call_pending, waiter, loop.time, now)
-        except BaseException as error:  # noqa: BLE001 - it is raised again, in the task
+        except BaseException as error:  # noqa: BLE001 - raised again in the task
             self._error = error
         finally:
             _leave_task(loop, task)
@@ -172,48 +171,44 @@ class InlineHandler:
     def _call_pending(
         self, waiter: asyncio.Future[None], clock: Callable[[], float], now: float
     ) -> float:
-        """Call the handler until nothing is pending that is for rounds, or time is up."""
-        box, call, patience, due = (
-            self._mailbox,
-            self._call,
-            self._blocking_limit,
-            self._dispatcher.deadline,
-        )
+        """Call the handler until no live event is pending, or time is up."""
+        listener, caller, due = self._listener, self._caller, self._dispatcher.deadline
+        mailbox, call, blocking_limit = listener.mailbox, caller.call, caller.blocking_limit
         began, first, count, longest, took = now, now, 0, 0.0, 0.0
         try:
-            while (run := box.borrow_batch()) is not None:
-                for event in run:
+            while (batch := mailbox.borrow_batch()) is not None:
+                for event in batch:
                     result = None
                     try:
                         result = call(event)
                     except BaseException as error:  # noqa: BLE001 - a program's code
-                        self._handler_caller.on_exception(event, error)
+                        caller.on_exception(event, error)
                     now = clock()
-                    if result is not None and (rest := as_awaitable(result)) is not None:
-                        self._unfinished = event, rest, began
+                    if result is not None and isawaitable(result):
+                        self._unfinished = event, result, began
                         return now
                     took = now - began
                     began = now
                     count += 1
                     if took > longest:
                         longest = took
-                    if took > patience:
-                        self._handler_caller.on_blocking_call(event, took)
-                    if waiter.done():
+                    if took > blocking_limit:
+                        caller.on_blocking_call(event, took)
+                    if waiter.done():  # the handler has closed its listener or cancelled its task
                         return now
                     if now >= due:
                         self.schedule()
                         return now
-                if not box.more_batches:
+                if not mailbox.more_batches:
                     return now
-            if not box.empty:  # what is pending is the task's
+            if not mailbox.empty:  # the rest is for the task, which takes events one by one
                 waiter.set_result(None)
         finally:
             if count:
-                self._listener.record_calls(began - first, count, took, longest)
-            self._listener.release()
+                listener.call_times.record(began - first, count, took, longest)
+            listener.release()
         return now
 
     def __repr__(self) -> str:
-        state = "asked for" if self._scheduled else "idle"
-        return f"<InlineHandler to {self._listener.name} {state}>"
+        state = "scheduled" if self._scheduled else "idle"
+        return f"<InlineHandler of {self._listener.name} {state}>"

@@ -1,20 +1,16 @@
-"""What a handler and a stream have in common: a mailbox, and somebody waiting at it.
+"""A listener: one registration of an informer, with its own mailbox.
 
-The informer's pump fills mailboxes and never waits for anybody, except at the ``BackpressureGate``: while a
-mailbox with ``overflow="block"`` is full, nothing is taken from the queue. A listener looks into
-its mailbox after each wake-up and takes the event with no await in between, so that a
-cancellation can't lose one.
+The pump fills mailboxes and never waits for a listener, with one exception: while a mailbox with
+``overflow="block"`` is full, the pump takes nothing from the DeltaFIFO, so that in the end the
+watch isn't read. The pump waits at the ``BackpressureGate`` then. All listeners of an informer
+share one gate: each opens the gate when its mailbox has room again, and the pump checks by itself
+which mailboxes are still full.
 
-Where the pump waits for listeners that would rather stop it than miss anything.
+The consumer of a listener (the runner of a handler, or an event stream) waits for the wake-up and
+takes events with no await in between, so that a cancellation can't lose an event.
 
-While the mailbox of a listener with ``overflow="block"`` is full, nothing is taken from the queue
-in front of the cache, so that in the end the watch isn't read. All listeners of an informer have
-one gate: whoever has taken enough opens it, and the pump looks for itself who is still full.
-
-The numbers of one listener, as a program sees them.
-
-They are kept where that costs nothing for each event: time is looked at once a batch, and most of
-them are only worked out when somebody asks.
+Statistics cost nothing for each event: the clock is read once a batch, and most numbers are
+computed when a program asks for them.
 """
 
 from __future__ import annotations
@@ -26,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import ReferenceType
 
+from aioinformer._core.delivery.key_concurrency import KeyConcurrency
 from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.objects.kube_object import Event, KubeObject
 from aioinformer.errors import ListenerOverflow, NotRunning, SyncTimeout
@@ -34,22 +31,22 @@ __all__ = ["BackpressureGate", "CallTimes", "Listener", "Statistics", "loop_time
 
 
 class BackpressureGate:
-    """Closed while a full mailbox keeps the pump waiting."""
+    """A gate that is closed while a full mailbox keeps the pump waiting."""
 
     def __init__(self) -> None:
-        """An open gate."""
+        """Make an open gate."""
         self._open = asyncio.Event()
         self._open.set()
         self.closed = False
-        """Whether the pump is waiting. Listeners look at it as they take events."""
+        """True while the pump waits. Listeners read this when they take events."""
 
     def open(self) -> None:
-        """Some mailbox has room again, or is gone."""
+        """Let the pump check again: a mailbox has room, or its listener was closed."""
         self.closed = False
         self._open.set()
 
     async def wait(self) -> None:
-        """Close the gate and wait until somebody opens it."""
+        """Close the gate and wait until a listener opens the gate."""
         self.closed = True
         self._open.clear()
         await self._open.wait()
@@ -60,55 +57,64 @@ class BackpressureGate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """A listener's numbers at one moment."""
+    """The numbers of a listener at one moment."""
 
     pending: int
-    """Live events queued, and what others were merged into."""
+    """Live events that are queued. Events that were merged into another one don't count."""
     limit: int
     """Live events that the mailbox holds."""
     high: int
-    """The most that were ever pending, after those too many were merged."""
+    """The most live events that were ever pending. With ``overflow="coalesce"`` they are counted
+    after merging."""
     delivered: int
-    """Events handed to the handler or taken from the stream."""
+    """Events that were passed to the handler or taken from the stream."""
     merged: int
-    """Events that were not told by themselves, since later ones took them in."""
+    """Events that were merged into a later event, and so not delivered by themselves."""
     errors: int
-    """Events at which the handler raised."""
+    """Calls of the handler that failed."""
     synced: bool
-    """Whether the state that the listener found was told and dealt with."""
+    """True if the handler has returned from all objects that were cached when it joined."""
     oldest: float
-    """Seconds that the oldest pending event has waited; 0 if none does. Resyncs don't count."""
+    """Seconds that the oldest pending event has waited; 0 if none is pending. Resyncs don't
+    count."""
     spent_last: float
-    """Seconds that the handler's last call took."""
+    """Seconds that the last call of the handler took."""
     spent_mean: float
     """Seconds that a call took on average."""
     spent_max: float
-    """The most that a call took."""
+    """Seconds that the longest call took."""
 
 
 class CallTimes:
-    """How long the calls of a handler took."""
+    """The times that the calls of a handler took."""
 
-    __slots__ = ("_calls", "_total", "last", "max")
+    __slots__ = ("_calls", "_total", "last", "max", "on_calls")
 
     def __init__(self) -> None:
-        """No call yet."""
+        """Begin with no call."""
         self.last = 0.0
         """Seconds of the last call."""
         self.max = 0.0
         """Seconds of the longest call."""
+        self.on_calls: Callable[[float, int], None] | None = None
+        """Called with the seconds that a number of calls took, and with that number."""
         self._calls = 0
         self._total = 0.0
 
-    def record_calls(
+    def record(
         self,
         seconds: float,
         calls: int = 1,
         last: float | None = None,
         longest: float | None = None,
     ) -> None:
-        """The last ``calls`` calls took so long together, the ``last`` of them and the
-        ``longest`` so long, if that isn't the same.
+        """Count calls.
+
+        Args:
+            seconds: how long they took together.
+            calls: their number.
+            last: seconds of the last of them; ``seconds`` by default.
+            longest: seconds of the longest of them; ``seconds`` by default.
         """
         self._calls += calls
         self._total += seconds
@@ -117,10 +123,12 @@ class CallTimes:
             longest = seconds
         if longest > self.max:
             self.max = longest
+        if self.on_calls is not None:
+            self.on_calls(seconds, calls)
 
     @property
     def mean(self) -> float:
-        """Seconds of a call on average; 0 before the first."""
+        """Seconds of a call on average; 0 before the first call."""
         return self._total / self._calls if self._calls else 0.0
 
     def __repr__(self) -> str:
@@ -128,8 +136,9 @@ class CallTimes:
 
 
 def loop_time() -> float:
-    """The time of the loop, which is the monotonic clock where it isn't a simulated one; so it can
-    be asked from a thread without one.
+    """Return the time of the running loop, or the monotonic clock in a thread without a loop.
+
+    The loop's time is the monotonic clock, except in a simulated loop.
     """
     try:
         return asyncio.get_running_loop().time()
@@ -138,9 +147,9 @@ def loop_time() -> float:
 
 
 class Listener:
-    """A mailbox that can be waited at. There is one consumer.
+    """A mailbox with a wake-up. There is one consumer.
 
-    It takes one event at a time with ``next_nowait`` or ``next``, or many::
+    The consumer takes one event at a time with ``next_nowait`` or ``next``, or many::
 
         while await listener.ready():
             for event in listener.take():
@@ -155,264 +164,237 @@ class Listener:
         *,
         describe: Callable[[], str] | None = None,
         resync: float = 0.0,
+        concurrency: int = 1,
     ) -> None:
-        """Make a listener with an empty mailbox.
+        """Make a listener.
 
         Args:
             name: for logs, health and errors.
-            mailbox: its pending events. A filter is the mailbox's (its ``each``).
-            gate: what to open when there is room again.
-            describe: says what its informer is doing, for errors.
-            resync: seconds between two times that it is told the cached state again; 0 for never.
+            mailbox: the pending events. A filter is the ``event_map`` of the mailbox.
+            gate: opened when the mailbox has room again.
+            describe: returns the state of the informer, for errors.
+            resync: seconds between two resyncs; 0 for none.
+            concurrency: objects whose events may be handled at once.
         """
         self.name = name
-        self.on_calls: Callable[[float, int], None] | None = None
-        """Is told the seconds that so many calls of its handler took, for metrics."""
-        self.on_closed: Callable[[Listener], None] | None = None
-        """Is told when it is closed, each time."""
+        self.mailbox = mailbox
+        self.gate = gate
+        self.in_flight = KeyConcurrency(concurrency)
+        """The keys whose events are being handled. Used only if ``concurrency`` is above 1."""
+        self.call_times = CallTimes()
+        self.closed = False
+        """True once nothing more will come. To be read only."""
+        self.failure: ListenerOverflow | None = None
+        """The error that closed the listener. A stream raises it, a handler's errors report it."""
         self.on_ready: Callable[[], None] | None = None
-        """Is called when live events have come, instead of waking up who waits."""
+        """Called when live events have come, instead of waking the consumer."""
+        self.on_overflow: Callable[[ListenerOverflow], None] | None = None
+        """Called when an overflow has closed the listener."""
+        self.on_closed: Callable[[Listener], None] | None = None
+        """Called each time that the listener is closed. Set by the pump."""
         self.resync_period = resync
         self.resync_due: float | None = None
-        """When it is to be told the cached state again; whoever keeps that time sets it."""
+        """The loop's time of the next resync. Set by the resync timer."""
         self.consumer: ReferenceType[asyncio.Task[Any]] | None = None
-        """The task that reads it, as far as that is known, which is of streams only."""
-        self.failure: ListenerOverflow | None = None
-        """Why it was closed, if nobody asked for that; a stream raises it, a handler reports it."""
+        """The task that reads a stream, if known."""
         self._describe = describe or self.__repr__
-        self._mailbox = mailbox
-        self._gate = gate
         self._waiter: asyncio.Future[None] | None = None
         self._synced = asyncio.Event()
-        self._closed = False
-        self._call_times = CallTimes()
+        self._sync_pending = True  # until ``_synced`` is set because the mailbox is synced
+        self._sync_marked = False
 
     # -- the informer's side -------------------------------------------------------------------
 
     def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
-        """Live events have come, ``at`` this time of the loop. They are kept, not copied.
+        """Queue live events that have come ``at`` this time of the loop. Nothing is copied.
 
         Returns:
-            Whether to ``merge_oldest`` before it is given anything more.
+            True if the mailbox needs ``merge_oldest`` before it is given anything more.
         """
-        box = self._mailbox
-        if box.put(events, at):
+        mailbox = self.mailbox
+        if mailbox.put(events, at):
             waiter = self._waiter
             if waiter is not None:
                 if self.on_ready is not None:
                     self.on_ready()
                 else:
+                    # Not _wake(): a call less for each event.
                     self._waiter = None
                     if not waiter.done():
                         waiter.set_result(None)
-            if box.overflowed:
-                self._fail()
-        return box.needs_merge
+            if mailbox.overflowed:
+                self._overflow()
+        return mailbox.needs_merge
 
     def put_relist(
         self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
     ) -> None:
-        """A list was applied; these are the changes, in batches that all listeners share."""
-        self._mailbox.put_relist(batches, at, initial=initial)
+        """Queue the changes of a list, in batches that all listeners share."""
+        self.mailbox.put_relist(batches, at, initial=initial)
         self._wake()
-        if self._mailbox.overflowed:
-            self._fail()
+        if self.mailbox.overflowed:
+            self._overflow()
 
     def replay(self, objects: Iterable[KubeObject], at: float = 0.0, *, full: bool = True) -> None:
-        """The listener has joined; these are the objects that are cached. ``full``: whether they
-        are a full state.
+        """Deliver the cached ``objects`` first, since the listener has just joined.
+
+        Args:
+            objects: the cached objects.
+            at: the time of the loop.
+            full: True if they are a full state.
         """
-        self._mailbox.replay(objects, at, full=full)
+        self.mailbox.replay(objects, at, full=full)
         self._wake()
 
     def resync(self, objects: Iterable[KubeObject], current: Callable[[KubeObject], bool]) -> None:
-        """Hear once more what is cached, unless the last time isn't over.
+        """Deliver the cached state again, unless the previous resync is still pending.
 
         Args:
-            objects: what is cached now.
-            current: whether the cache still has this very state of an object.
+            objects: the cached objects.
+            current: returns True if the cache still has this very state of an object.
         """
-        if self._mailbox.resync(objects, current):
+        if self.mailbox.resync(objects, current):
             self._wake()
 
-    def merge_oldest(self, count: int) -> None:
-        """Merge some of the oldest events that are pending."""
-        self._mailbox.merge_oldest(count)
-
     def close(self, *, drop: bool) -> None:
-        """Nothing more will come; ``drop`` what is pending, or leave it to be taken, but for a
-        resync, which is no news.
+        """Accept nothing more.
+
+        Args:
+            drop: whether to discard the pending events. Otherwise they can still be taken, except
+                for a resync, which holds no change.
         """
-        self._closed = self._mailbox.closed = True
-        _free_in_steps(self._mailbox.clear() if drop else self._mailbox.drop_resync())
+        self.closed = self.mailbox.closed = True
+        _free_in_steps(self.mailbox.clear() if drop else self.mailbox.drop_resync())
+        if drop:
+            self.in_flight.clear()
         self._wake()
-        self._synced.set()
+        self._synced.set()  # ``wait_synced`` raises if the mailbox isn't synced
         if self.on_closed is not None:
             self.on_closed(self)
-        self._gate.open()
+        self.gate.open()
 
-    def _fail(self) -> None:
-        self.failure = ListenerOverflow(self.name, limit=self._mailbox.limit)
+    def _overflow(self) -> None:
+        if self.closed:
+            return
+        self.failure = ListenerOverflow(self.name, limit=self.mailbox.limit)
         self.close(drop=True)
+        if self.on_overflow is not None:
+            self.on_overflow(self.failure)
 
     def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
             _set_done(waiter)
 
-    @property
-    def free(self) -> int:
-        """Live events that its mailbox still takes."""
-        return self._mailbox.free
-
-    @property
-    def needs_merge(self) -> bool:
-        """Whether to ``merge_oldest``: more is pending than may be."""
-        return self._mailbox.needs_merge
-
-    @property
-    def relist_pending(self) -> bool:
-        """Whether the changes of a list are still pending."""
-        return self._mailbox.relist_pending
-
-    @property
-    def blocks(self) -> bool:
-        """Whether the pump is to wait when it is full."""
-        return self._mailbox.overflow == "block"
-
-    @property
-    def merges(self) -> bool:
-        """Whether its events are merged when it is full."""
-        return self._mailbox.overflow == "coalesce"
-
-    @property
-    def filters(self) -> bool:
-        """Whether events go through a filter on their way in, which takes time."""
-        return self._mailbox.has_filter
-
-    @property
-    def pending(self) -> int:
-        """Live events queued. May be read from any thread."""
-        return self._mailbox.pending
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing is pending."""
-        return self._mailbox.empty
-
-    @property
-    def closed(self) -> bool:
-        """Whether nothing more will come."""
-        return self._closed
-
     # -- the consumer's side -------------------------------------------------------------------
 
     def next_nowait(self) -> Event | None:
-        """The next event if there is one. Asking says that the one before was dealt with."""
-        event = self._mailbox.pop()
+        """Return the next event if there is one. This acknowledges the previous event."""
+        event = self.mailbox.pop()
         self.release()
         return event
 
     async def next(self) -> Event | None:
-        """The next event; ``None`` when the listener is closed and everything was taken."""
+        """Return the next event, or ``None`` once the listener is closed and empty."""
         while (event := self.next_nowait()) is None:
             if not await self.ready():
                 return None
         return event
 
     async def ready(self) -> bool:
-        """Wait until there may be something to take; false when the listener is closed and
-        everything was taken. Doesn't wait, nor give way, if there is something already.
+        """Wait until there may be an event to take.
+
+        Neither waits nor yields to the loop if something is pending already.
+
+        Returns:
+            False once the listener is closed and empty.
         """
         if (waiter := self.waiter()) is not None:
             await waiter
-        return not (self._closed and self._mailbox.empty)
+        return not self.ended
 
     def waiter(self) -> asyncio.Future[None] | None:
-        """What to await until there may be something to take; ``None`` if there is something
-        already, or nothing more will come. ``ready`` without a coroutine, for those who can't
-        afford one for each event.
+        """Return a future that is done once there may be an event to take.
+
+        This is ``ready`` without a coroutine, for a consumer that calls it for each event.
+
+        Returns:
+            ``None`` if something is pending already, or nothing more will come.
         """
-        box = self._mailbox
-        if box.should_yield:  # it passes over what is told no more: give way
-            box.should_yield = False
+        mailbox = self.mailbox
+        if mailbox.should_yield:  # many events were skipped without a pause: yield to the loop
+            mailbox.should_yield = False
             loop = asyncio.get_running_loop()
             waiter: asyncio.Future[None] = loop.create_future()
             loop.call_soon(_set_done, waiter)
             return waiter
-        if self._closed or not box.empty:
+        if self.closed or not mailbox.empty:
             return None
-        if self._gate.closed:
-            self.release()  # a batch that was taken in one go has left room
+        if self.gate.closed:
+            self.release()  # the events of a batch were taken without a look at the gate
         self._waiter = waiter = asyncio.get_running_loop().create_future()
         return waiter
 
     def wake(self, waiter: asyncio.Future[None]) -> None:
-        """Set ``waiter`` as soon as there may be something to take, or nothing more will come;
-        once. For who waits at several listeners.
+        """Set ``waiter``, once, as soon as there may be an event to take or nothing more will come.
+
+        For a consumer that waits for several listeners.
         """
         self._waiter = waiter
-        if self._closed or not self._mailbox.empty:
+        if self.closed or not self.mailbox.empty:
             self._wake()
 
     @property
     def ended(self) -> bool:
-        """Whether it is closed and everything was taken."""
-        return self._closed and self._mailbox.empty
+        """True if the listener is closed and every event was taken."""
+        return self.closed and self.mailbox.empty
 
     def take(self) -> Iterator[Event]:
-        """What is pending, as far as that can be had in one go: to take an event from the iterator
-        is to pop it, at a fraction of what ``next_nowait`` costs.
+        """Return an iterator over the events that can be taken without waiting.
 
-        What is dropped or merged while the consumer is busy with an event doesn't come any more.
-        Nothing is lost by not taking it to its end: the next one goes on from there. Call
-        ``release`` after each suspension in between.
+        Advancing the iterator pops an event, at lower cost than ``next_nowait``. Events that are
+        discarded or merged meanwhile don't come. An iterator that is abandoned loses nothing: the
+        next one goes on from there. Call ``release`` after each suspension in between.
         """
-        run = self._mailbox.borrow_batch()
-        self.release()
-        return run if run is not None else self._pop_each()
+        batch = self.mailbox.borrow_batch()
+        if self._sync_pending or self.gate.closed:
+            self.release()
+        return batch if batch is not None else self._pop_each()
 
     def _pop_each(self) -> Iterator[Event]:
         while (event := self.next_nowait()) is not None:
             yield event
 
     def release(self) -> None:
-        """Let the pump go on if it waits for room and there is enough, and whoever waits for
-        ``synced`` if it is.
-        """
-        if self._gate.closed and self._mailbox.half_empty:
-            self._gate.open()
-        if self._mailbox.synced and not self._synced.is_set():
-            self._mark_synced()
+        """Open the gate if there is enough room, and set ``synced`` if that is reached."""
+        if self.gate.closed and self.mailbox.half_empty:
+            self.gate.open()
+        if self._sync_pending and self.mailbox.synced:
+            self._update_synced()
 
-    def _mark_synced(self) -> None:
-        """All that was cached when it joined was taken, and with one consumer dealt with."""
-        self._synced.set()
+    def _update_synced(self) -> None:
+        """Set ``synced`` if no event of the initial state is in flight any more."""
+        if not self._sync_marked:  # all of that state was taken just now
+            self._sync_marked = True
+            self.in_flight.mark()
+        if not self.in_flight.marked:
+            self._sync_pending = False
+            self._synced.set()
 
-    def record_calls(
-        self,
-        seconds: float,
-        calls: int = 1,
-        last: float | None = None,
-        longest: float | None = None,
-    ) -> None:
-        """The handler's last ``calls`` calls took so long together; and so the last and longest."""
-        self._call_times.record_calls(seconds, calls, last, longest)
-        if self.on_calls is not None:
-            self.on_calls(seconds, calls)
-
-    # -- its owner's side ----------------------------------------------------------------------
+    # -- the owner's side ----------------------------------------------------------------------
 
     @property
     def synced(self) -> bool:
-        """Whether everything that was cached when it joined was told, and dealt with."""
-        return self._mailbox.synced
+        """True if every object that was cached when the listener joined was delivered, and the
+        handler has returned from it.
+        """
+        return self.mailbox.synced and not self.in_flight.marked
 
     async def wait_synced(self, timeout: float | None = None) -> None:
-        """Wait for ``synced``.
+        """Wait until ``synced``.
 
         Args:
-            timeout: seconds.
+            timeout: seconds; ``None`` for no limit.
 
         Raises:
             SyncTimeout: not within that time.
@@ -427,35 +409,35 @@ class Listener:
             raise NotRunning(f"{self.name} ended before it was synced") from self.failure
 
     def statistics(self) -> Statistics:
-        """Its numbers now. Costs nothing while nobody asks; may be asked from any thread."""
-        box = self._mailbox
-        since, timing = box.oldest, self._call_times
+        """Return the numbers of this moment. May be called from any thread."""
+        mailbox, times = self.mailbox, self.call_times
+        since = mailbox.oldest
         return Statistics(
-            pending=box.pending,
-            limit=box.limit,
-            high=box.max_pending,
-            delivered=box.delivered,
-            merged=box.merged,
+            pending=mailbox.pending,
+            limit=mailbox.limit,
+            high=mailbox.max_pending,
+            delivered=mailbox.delivered,
+            merged=mailbox.merged,
             errors=0,
-            synced=box.synced,
+            synced=self.synced,
             oldest=0.0 if since is None else max(0.0, loop_time() - since),
-            spent_last=timing.last,
-            spent_mean=timing.mean,
-            spent_max=timing.max,
+            spent_last=times.last,
+            spent_mean=times.mean,
+            spent_max=times.max,
         )
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "open"
-        return f"<{type(self).__name__} {self.name} {state} {self._mailbox!r}>"
+        state = "closed" if self.closed else "open"
+        return f"<Listener {self.name} {state} {self.mailbox!r}>"
 
 
 def _set_done(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():  # cancelled
+    if not waiter.done():  # the waiting task may have been cancelled
         waiter.set_result(None)
 
 
 def _free_in_steps(steps: Iterator[None]) -> None:
-    """Let go of what was pending, one step a turn of the loop; at once if there is no loop."""
+    """Free what was pending, one step a turn of the loop; at once if no loop is running."""
     for _ in steps:
         try:
             asyncio.get_running_loop().call_soon(_free_in_steps, steps)

@@ -80,7 +80,7 @@ class EventStream(Generic[T_co]):
         self._time_slice = TimeSlice()
         self._loop = asyncio.get_running_loop()
         self._listener = self._join()
-        self._blocks = self._listener.blocks
+        self._blocks = self._listener.mailbox.overflow.blocks
         return self
 
     async def __aexit__(

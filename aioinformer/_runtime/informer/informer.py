@@ -24,7 +24,7 @@ from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.store import Indexers, IndexFunction
 from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
-from aioinformer._core.delivery.mailbox import LIMIT, Overflow
+from aioinformer._core.delivery.mailbox import LIMIT, Overflow, OverflowName
 from aioinformer._core.instrumentation import Levels
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
@@ -33,14 +33,13 @@ from aioinformer._core.objects.view import ObjectSnapshot, ObjectView
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._runtime.delivery.handlers import (
     Handler,
-    HandlerOptions,
     OnAdd,
     OnDelete,
     OnUpdate,
-    add_handler_from,
-    delete_handler_from,
-    update_handler_from,
+    compile_handler,
+    compile_method,
 )
+from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer._runtime.informer.cache_reader import CacheReader
@@ -179,7 +178,7 @@ class SharedInformer(Generic[T]):
         handler: Handler[T],
         *,
         limit: int = LIMIT,
-        overflow: Overflow = "coalesce",
+        overflow: Overflow | OverflowName = "coalesce",
         concurrency: int = 1,
         resync: float | None = None,
         filter: Filter[T] | None = None,  # noqa: A002 - the name that callers expect
@@ -226,15 +225,19 @@ class SharedInformer(Generic[T]):
             UsageError: ``filter`` is a predicate, and the informer has a ``model=``, and so no JSON
                 for it to read.
         """
-        return self._listeners.add_handler(
-            handler,
-            HandlerOptions(concurrency, timeout, run_in_thread, drain, fail_fast),
+        options = HandlerOptions(
             limit=limit,
             overflow=overflow,
             resync=resync,
-            predicate=filter,
+            filter=filter,
             name=name,
+            concurrency=concurrency,
+            timeout=timeout,
+            run_in_thread=run_in_thread,
+            drain=drain,
+            fail_fast=fail_fast,
         )
+        return self._listeners.add_handler(compile_handler(handler), options)
 
     def on_add(self, function: OnAdd[T, R]) -> OnAdd[T, R]:
         """Decorator: call ``function(obj, *, initial)`` for each object that is new.
@@ -242,24 +245,24 @@ class SharedInformer(Generic[T]):
         Each decorated function is a handler of its own: two of them don't wait for each other.
         Raises a TypeError if ``function`` is no function of these arguments.
         """
-        self.add_handler(add_handler_from(function))
+        self._listeners.add_handler(compile_method("on_add", function), HandlerOptions())
         return function
 
     def on_update(self, function: OnUpdate[T, R]) -> OnUpdate[T, R]:
         """Decorator: call ``function(old, new, *, resync)`` for each change."""
-        self.add_handler(update_handler_from(function))
+        self._listeners.add_handler(compile_method("on_update", function), HandlerOptions())
         return function
 
     def on_delete(self, function: OnDelete[T, R]) -> OnDelete[T, R]:
         """Decorator: call ``function(obj, *, reason)`` for each deleted object."""
-        self.add_handler(delete_handler_from(function))
+        self._listeners.add_handler(compile_method("on_delete", function), HandlerOptions())
         return function
 
     def events(
         self,
         *,
         limit: int = LIMIT,
-        overflow: Overflow = "coalesce",
+        overflow: Overflow | OverflowName = "coalesce",
         resync: float | None = None,
         filter: Filter[T] | None = None,  # noqa: A002 - the name that callers expect
     ) -> EventStream[T]:
@@ -277,9 +280,8 @@ class SharedInformer(Generic[T]):
             ValueError: a number is out of range.
             UsageError: as for ``add_handler``.
         """
-        return self._listeners.make_stream(
-            self, limit=limit, overflow=overflow, resync=resync, predicate=filter
-        )
+        options = ListenerOptions(limit=limit, overflow=overflow, resync=resync, filter=filter)
+        return self._listeners.make_stream(self, options)
 
     @asynccontextmanager
     async def snapshot_and_events(
@@ -287,7 +289,7 @@ class SharedInformer(Generic[T]):
         *,
         timeout: float | None = None,
         limit: int = LIMIT,
-        overflow: Overflow = "coalesce",
+        overflow: Overflow | OverflowName = "coalesce",
         resync: float | None = None,
     ) -> AsyncGenerator[tuple[Mapping[ObjectKey, T], EventStream[T]]]:
         """Give the cached objects and a stream of their changes, with no gap or repetition between.
@@ -308,9 +310,8 @@ class SharedInformer(Generic[T]):
             NotRunning: the informer has ended.
         """
         await self.wait_synced(timeout)
-        async with self._listeners.make_stream(
-            self, limit=limit, overflow=overflow, resync=resync, replay=False
-        ) as events:
+        options = ListenerOptions(limit=limit, overflow=overflow, resync=resync)
+        async with self._listeners.make_stream(self, options, replay=False) as events:
             # The stream has just joined, and entering it doesn't wait: so no event is missing
             # between this copy and the stream's first event.
             objects: Any = MappingProxyType(self._indexer.state.objects.copy())

@@ -1,7 +1,7 @@
-"""What makes two requests for an informer mean the same one.
+"""The key of an informer: requests with equal keys share one informer.
 
-A factory hands out one informer for each identity: the resource, its scope, the selectors, the
-shape of its objects. Indexes and listeners are added to it; they are no part of this.
+The key consists of the resource, its scope, the selectors and the shape of objects. Indexes and
+listeners are added to an informer, and are no part of its key.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DEFAULT_SHAPE = Shape.of()
 
 
 class InformerKey(Struct, frozen=True):
-    """One informer among those of a factory."""
+    """The key of one of a factory's informers."""
 
     resource: Resource
     namespace: str | None
@@ -44,34 +44,35 @@ class InformerKey(Struct, frozen=True):
         managed_fields: bool,
         shape: Shape[Any] | None = None,
     ) -> Self:
-        """The identity of what was asked for.
+        """Return the key of a request.
 
         Args:
             resource: a ``Resource``, or the name of a built-in one in any of its forms.
-            namespace: the scope; empty or ``None`` for all. Means nothing to a resource that is
-                in no namespace.
+            namespace: the scope; empty or ``None`` for all. Ignored for resources without
+                namespaces.
             labels: a label selector.
             fields: a field selector.
             managed_fields: whether objects keep ``metadata.managedFields``.
-            shape: what is made of them; functions are the same if they are equal.
+            shape: how objects are stored and converted. Functions are compared with ``==``.
 
         Raises:
             UnknownResource: no built-in resource has that name.
             InvalidSelector: a selector doesn't parse.
-            UsageError: the resource is a coroutine that nobody awaited.
-            TypeError: the namespace is a list of them.
+            UsageError: the resource is a coroutine that wasn't awaited.
+            TypeError: the namespace is no text: a list, for example.
         """
         if isinstance(resource, Coroutine):
             resource.close()
             raise UsageError("the resource is a coroutine: write `await client.resource(...)`")
         if not isinstance(cast("object", namespace), str | NoneType):
             raise TypeError(
-                f"namespace is one, or empty for all, not {namespace!r}: make an informer for each"
+                f"namespace must be one namespace's name, or empty for all, not {namespace!r}; "
+                "make an informer for each namespace"
             )
-        found = resolve_built_in(resource)
+        resolved = resolve_built_in(resource)
         return cls(
-            found,
-            (namespace or None) if found.namespaced else None,
+            resolved,
+            (namespace or None) if resolved.namespaced else None,
             str(LabelSelector.parse(labels)),
             str(FieldSelector.parse(fields)),
             managed_fields,
@@ -80,7 +81,7 @@ class InformerKey(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """What to call it in metrics: without the selectors, which may name an object."""
+        """The informer's name in metrics: without the selectors, which may name an object."""
         selected = " (selected)" if self.labels or self.fields else ""
         return f"{self._description}{selected}"
 

@@ -1,7 +1,7 @@
-"""A lister that can also be read bit by bit, in an event loop.
+"""A lister whose scans yield to the event loop.
 
-Looking at each of 100,000 objects takes a tenth of a second. ``Lister`` does that in one step,
-which is right in a thread; a ``scan`` stops every few milliseconds for everybody else.
+Reading each of 100,000 objects takes a tenth of a second. ``Lister.list`` does that in one step,
+which is right in a thread; a ``scan`` in an event loop yields every few milliseconds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T", default=KubeObject)
 
 
 class LiveLister(Lister[T]):
-    """Reads what an informer has cached. All but ``scan`` is safe to use from any thread."""
+    """Reads an informer's cache. All methods but ``scan`` are safe to use from any thread."""
 
     def scan(
         self,
@@ -33,27 +33,26 @@ class LiveLister(Lister[T]):
         fields: FieldChoice = None,
         where: Where[T] | None = None,
     ) -> Scan[T]:
-        """What ``list`` gives, found bit by bit: ``async for obj in lister.scan(labels=...)``.
+        """Return what ``list`` does, found in steps: ``async for obj in lister.scan(labels=...)``.
 
-        It shows the state of the moment at which it was asked for, whatever changes meanwhile.
-        The arguments and errors are those of ``list``.
+        The scan reads the state at the moment of this call, whatever changes meanwhile. Arguments
+        and errors are those of ``list``.
 
         Raises:
-            UsageError: it was not called in the event loop.
+            UsageError: called without a running event loop.
         """
         running_loop()
         return Scan(self._search(namespace, labels, fields, where))
 
 
 class Scan(Generic[T]):
-    """The objects of one ``scan``; iterate it once, and leave it whenever you like."""
+    """The objects of one ``scan``. It can be iterated once, and left at any time."""
 
     def __init__(self, search: Search[T]) -> None:
-        """Iterate what ``search`` finds."""
+        """Iterate over the results of ``search``."""
         self._search = search
-        self._step_size = (
-            ITEMS_PER_STEP if search.is_fast else 1
-        )  # a conversion may take a millisecond
+        # A conversion may take a millisecond: then the clock is read after each object.
+        self._step_size = ITEMS_PER_STEP if search.is_fast else 1
         self._results: deque[T] = deque()
         self._time_slice = TimeSlice()
 
@@ -64,7 +63,8 @@ class Scan(Generic[T]):
         while not self._results:
             if self._search.done:
                 raise StopAsyncIteration
-            # Also where everything is found: who iterates works too, and need not ever wait.
+            # Yield also if every step finds objects: the body of the caller's loop takes time, too,
+            # and may never wait.
             await self._time_slice.maybe_yield()
             self._results.extend(self._search.step(self._step_size))
         return self._results.popleft()

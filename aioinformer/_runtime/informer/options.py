@@ -78,6 +78,9 @@ class InformerOptions(ReflectorOptions):
     ``aioinformer.adapters.opentelemetry``."""
 
     def __post_init__(self) -> None:
+        for name, seconds in (("resync", self.resync), ("verify_every", self.verify_every)):
+            if not seconds >= 0:  # written so that a NaN fails, too
+                raise ValueError(f"{name} must be seconds, or 0 for never, not {seconds:g}")
         check_hook(self.on_error)
         for name, given in (("metrics", self.metrics), ("tracing", self.tracing)):
             if isinstance(given, type):

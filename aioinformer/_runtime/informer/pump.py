@@ -67,8 +67,11 @@ class Pump:
         self._queue = queue
         self._indexer = indexer
         self._joined: dict[Listener, None] = {}
-        self._cached_listeners: list[Listener] | None = []
-        self._cached_blocking: list[Listener] = []
+        self._listeners: list[Listener] = []
+        """The listeners of the last ``_refresh``, in order of joining."""
+        self._blocking: list[Listener] = []
+        """Those of them for which the pump waits while their mailbox is full."""
+        self._listeners_changed = False
         self._batch_size = BATCH_SIZE
         """Changes to apply until the next hand-over."""
         self._full_listeners: list[Listener] = []
@@ -84,29 +87,26 @@ class Pump:
             listener.replay(self._iter_cached() if replay else (), at, full=state.synced)
         self._joined[listener] = None
         listener.on_closed = self._leave
-        self._cached_listeners = None
+        self._listeners_changed = True
 
     def _leave(self, listener: Listener) -> None:
         self._joined.pop(listener, None)
-        self._cached_listeners = None
+        self._listeners_changed = True
 
     @property
     def listeners(self) -> list[Listener]:
-        """The listeners that are still there. Who comes or goes makes a new list of it."""
-        if self._cached_listeners is None:
-            self._cached_listeners = list(self._joined)
-            self._cached_blocking = [each for each in self._cached_listeners if each.blocks]
-            self._batch_size = (
-                FILTERED_BATCH_SIZE
-                if any(each.filters for each in self._cached_listeners)
-                else BATCH_SIZE
-            )
-        return self._cached_listeners
+        """The present listeners. Every listener that joins or leaves makes a new list of them."""
+        if self._listeners_changed:
+            self._refresh()
+        return self._listeners
 
-    @property
-    def _blocking(self) -> list[Listener]:
-        """Those of the audience that the pump waits for."""
-        return self._cached_blocking if self.listeners else []
+    def _refresh(self) -> None:
+        # Once before the next batch, not at every join: thousands of clients may join at once.
+        self._listeners_changed = False
+        self._listeners = list(self._joined)
+        self._blocking = [each for each in self._listeners if each.mailbox.overflow.blocks]
+        filtered = any(each.mailbox.has_filter for each in self._listeners)
+        self._batch_size = FILTERED_BATCH_SIZE if filtered else BATCH_SIZE
 
     def _iter_cached(self) -> Iterator[KubeObject]:
         """What is cached, in batches that all who are told of it share."""
@@ -124,15 +124,15 @@ class Pump:
 
     def listener_read_by(self, task: asyncio.Task[Any] | None) -> Listener | None:
         """Whom ``task`` reads of those that the pump may be waiting for."""
-        for listener in self._blocking:
-            if listener.consumer is not None and listener.consumer() is task:
+        for listener in self.listeners:
+            if listener.mailbox.overflow.blocks and listener.consumer is not None and listener.consumer() is task:
                 return listener
         return None
 
     @property
     def pending(self) -> int:
         """Live events that wait in mailboxes. May be read from any thread."""
-        return sum(each.pending for each in tuple(self._joined))
+        return sum(each.mailbox.pending for each in tuple(self._joined))
 
     def end(self) -> None:
         """Nothing more will come. What is pending can still be taken."""
@@ -148,10 +148,10 @@ class Pump:
             if not self._queue.fifo:
                 await self._queue.ready()
                 pace.reset()
-            while (room := self._free) <= 0:
-                await self._wait_for_room([each for each in self._blocking if each.free <= 0], pace)
-            self._full_listeners = []
-            entry = self._apply_changes(pace, room)
+            if self._listeners_changed:
+                self._refresh()
+            free = await self._wait_for_mailboxes(pace) if self._blocking else self._batch_size
+            entry = self._apply_changes(pace, free)
             if self._needs_merge:
                 await self._merge_pending(pace)
             if isinstance(entry, Replaced):
@@ -161,6 +161,17 @@ class Pump:
             elif isinstance(entry, Resync):
                 self.resync(self.listeners)
             await pace.maybe_yield()
+
+    async def _wait_for_mailboxes(self, time_slice: TimeSlice) -> int:
+        """Wait until no mailbox that blocks is full. Return the number of events that all take."""
+        while full := [each for each in self._blocking_listeners if each.mailbox.free <= 0]:
+            await self._wait_for_room(full, time_slice)
+        self._full_listeners = []
+        return min((each.mailbox.free for each in self._blocking), default=self._batch_size)
+
+    @property
+    def _blocking_listeners(self) -> list[Listener]:
+        return self._blocking if self.listeners else []
 
     async def _wait_for_room(self, full: list[Listener], time_slice: TimeSlice) -> None:
         """Wait until one of them has taken what is pending, or has left."""
@@ -178,10 +189,6 @@ class Pump:
         log.warning(
             "%s has not read its watch for %g s: %s", self._name, BLOCKED_WARNING_DELAY, names
         )
-
-    @property
-    def _free(self) -> int:
-        return min([each.free for each in self._blocking], default=self._batch_size)
 
     def _apply_changes(self, time_slice: TimeSlice, limit: int) -> Replaced | Resync | None:
         """Apply changes and hand over what they mean, up to the first entry of another kind.
@@ -208,9 +215,10 @@ class Pump:
                 break
         if events:
             self._distribute(tuple(events))
-        if self.waiters:
+        if self.waiters.waiting:
             self.waiters.notify(events)
-        self._report_rejected(rejected)
+        if rejected:
+            self._report_rejected(rejected)
         return special
 
     def _distribute(self, events: tuple[Event, ...]) -> None:
@@ -218,7 +226,9 @@ class Pump:
         self._cached_batches = None
         clock = asyncio.get_running_loop().time
         at = clock()
-        self._needs_merge = [each for each in self.listeners if each.put(events, at)]
+        if self._listeners_changed:  # by an index function that was called just now
+            self._refresh()
+        self._needs_merge = [each for each in self._listeners if each.put(events, at)]
         if (took := clock() - at) > MAX_DISTRIBUTE_SECONDS:
             self._batch_size = self._batch_size // 2 or 1
         elif self._batch_size <= len(events) and took < MAX_DISTRIBUTE_SECONDS / 4:
@@ -229,8 +239,8 @@ class Pump:
         are too many for one step.
         """
         for listener in self._needs_merge:
-            while listener.needs_merge:
-                listener.merge_oldest(ITEMS_PER_STEP)
+            while listener.mailbox.needs_merge:
+                listener.mailbox.merge_oldest(ITEMS_PER_STEP)
                 await time_slice.maybe_yield()
         self._needs_merge = []
 
@@ -261,10 +271,11 @@ class Pump:
         comes back they would pile up: lists times objects.
         """
         for listener in self.listeners:
-            while listener.merges and (listener.relist_pending or listener.needs_merge):
-                listener.merge_oldest(ITEMS_PER_STEP)
+            mailbox = listener.mailbox
+            while mailbox.overflow.merges and (mailbox.relist_pending or mailbox.needs_merge):
+                mailbox.merge_oldest(ITEMS_PER_STEP)
                 await time_slice.maybe_yield()
-        while full := [each for each in self._blocking if each.relist_pending]:
+        while full := [each for each in self._blocking_listeners if each.mailbox.relist_pending]:
             await self._wait_for_room(full, time_slice)
         self._full_listeners = []
 

@@ -42,8 +42,6 @@ class ResyncTimer:
             pump: the pump whose listeners get the resyncs.
             period: seconds, for listeners without a period of their own; 0 for never.
         """
-        if not period >= 0:  # written so that a NaN fails, too
-            raise ValueError(f"resync must be seconds, or 0 for never, not {period:g}")
         self._pump = pump
         self._default_period = period
         self._next_due: float | None = None
@@ -58,7 +56,7 @@ class ResyncTimer:
         """
         if requested is None:
             return self._default_period
-        if not requested >= 0:
+        if not requested >= 0:  # written so that a NaN fails, too
             raise ValueError(f"resync must be seconds, or 0 for never, not {requested:g}")
         return max(requested, MIN_RESYNC_PERIOD) if requested else 0.0
 

@@ -19,17 +19,10 @@ from aioinformer._core.objects.view import ObjectView
 from aioinformer._core.selectors.event_filter import EventFilter, Filter
 from aioinformer._runtime.delivery.call import current_call
 from aioinformer._runtime.delivery.handler_errors import HandlerErrors
-from aioinformer._runtime.delivery.handlers import (
-    Handler,
-    HandlerOptions,
-    InternalHandler,
-    check_int,
-    handler_name,
-    with_span,
-    with_view,
-)
+from aioinformer._runtime.delivery.handlers import CompiledHandler, with_span, with_view
 from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher
 from aioinformer._runtime.delivery.listener import Listener
+from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventSource, EventStream
 from aioinformer._runtime.informer.pump import Pump
@@ -80,46 +73,26 @@ class ListenerRegistry(Generic[T]):
         self._view: ObjectView[T] | None = indexer.view
         self.resync_timer = ResyncTimer(pump, resync)
         self._dispatcher = InlineDispatcher()
-        self._started: dict[Registration, None] = {}
+        self._registrations: dict[Registration, None] = {}
 
     # -- handlers --------------------------------------------------------------------------------
 
-    def add_handler(
-        self,
-        handler: Handler[T],
-        options: HandlerOptions,
-        *,
-        limit: int,
-        overflow: Overflow,
-        resync: float | None,
-        predicate: Filter[T] | None,
-        name: str | None,
-    ) -> Registration:
+    def add_handler(self, handler: CompiledHandler, options: HandlerOptions) -> Registration:
         """Register ``handler``; see ``SharedInformer.add_handler``."""
-        name = f"{name or handler_name(handler)} of {self._name}"
+        name = f"{options.name or handler.name} of {self._name}"
         errors = HandlerErrors(name, self._reporter.handler_failed)
-        period = self.resync_timer.resolve_period(resync)
-        mailbox = self.make_mailbox(limit, overflow, self._make_filter(predicate, errors))
-        registration = Registration(
-            with_view(self._with_spans(handler, name), self._view),
-            name,
-            mailbox,
-            self._pump.gate,
-            describe=self._describe,
-            resync=period,
-            options=options,
-            errors=errors,
-            dispatcher=self._dispatcher,
-        )
-        registration.on_calls = self._reporter.handler_timer(name)
-        self._join(registration)
+        listener = self._make_listener(name, options, errors, concurrency=options.concurrency)
+        listener.call_times.on_calls = self._reporter.handler_timer(name)
+        seen = with_view(self._with_spans(handler, name), self._view)
+        registration = Registration(seen, options, listener, errors, self._dispatcher)
+        self._join(listener)
+        self._registrations[registration] = None
         if self._task_group.entered:
             self._start(registration)
         return registration
 
-    def _with_spans(self, handler: Handler[T], name: str) -> Handler[T]:
-        known: object = handler
-        if isinstance(known, InternalHandler):
+    def _with_spans(self, handler: CompiledHandler, name: str) -> CompiledHandler:
+        if handler.internal:
             return handler  # a controller's trigger: the controller makes spans of its runs
         begin = self._reporter.handler_spans(name)
         return handler if begin is None else with_span(handler, begin)
@@ -133,55 +106,54 @@ class ListenerRegistry(Generic[T]):
         group = self._task_group
         task = registration.start(group.group, group.is_ending, group.fail)
         group.monitor(task)
-        self._started[registration] = None
-        task.add_done_callback(lambda _: self._started.pop(registration, None))
+        task.add_done_callback(lambda _: self._registrations.pop(registration, None))
 
     @property
     def registrations(self) -> tuple[Registration, ...]:
         """The handlers that have not been removed."""
-        return tuple(each for each in self._pump.listeners if isinstance(each, Registration))
+        return tuple(each for each in self._registrations if not each.closed)
 
     @property
     def unfinished(self) -> tuple[Registration, ...]:
         """The handlers whose task has not ended, including removed handlers."""
-        return tuple(each for each in self._started if each.running)
+        return tuple(each for each in self._registrations if each.running)
 
     # -- streams ---------------------------------------------------------------------------------
 
     def make_stream(
-        self,
-        source: EventSource,
-        *,
-        limit: int,
-        overflow: Overflow,
-        resync: float | None,
-        predicate: Filter[T] | None = None,
-        replay: bool = True,
+        self, source: EventSource, options: ListenerOptions, *, replay: bool = True
     ) -> EventStream[T]:
         """Make a stream, whose listener joins when the stream is entered.
 
         Args:
             source: the informer itself.
-            limit: as for ``SharedInformer.events``, like the next three.
-            overflow: see there.
-            resync: see there.
-            predicate: its ``filter``.
+            options: the options of the stream; see ``SharedInformer.events``.
             replay: True to deliver the cached objects first.
         """
-        name, period = f"stream of {self._name}", self.resync_timer.resolve_period(resync)
+        name = f"stream of {self._name}"
         errors = HandlerErrors(name, self._reporter.handler_failed)
-        mailbox = self.make_mailbox(limit, overflow, self._make_filter(predicate, errors))
+        listener = self._make_listener(name, options, errors)
 
         def join() -> Listener:
-            listener = Listener(
-                name, mailbox, self._pump.gate, describe=self._describe, resync=period
-            )
             self._join(listener, replay=replay)
             return listener
 
         return EventStream(source, join, self._view)
 
     # -- any listener ----------------------------------------------------------------------------
+
+    def _make_listener(
+        self, name: str, options: ListenerOptions, errors: HandlerErrors, *, concurrency: int = 1
+    ) -> Listener:
+        event_filter = self._make_filter(options.filter, errors)
+        return Listener(
+            name,
+            self.make_mailbox(options.limit, Overflow(options.overflow), event_filter),
+            self._pump.gate,
+            describe=self._describe,
+            resync=self.resync_timer.resolve_period(options.resync),
+            concurrency=concurrency,
+        )
 
     def _make_filter(
         self, predicate: Filter[T] | None, errors: HandlerErrors
@@ -194,7 +166,6 @@ class ListenerRegistry(Generic[T]):
         self, limit: int, overflow: Overflow, event_filter: EventFilter | None
     ) -> Mailbox:
         """Make the mailbox of a new listener."""
-        check_int("limit", limit)
         each = None if event_filter is None else event_filter.apply
         return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds, event_map=each)
 
@@ -219,10 +190,10 @@ class ListenerRegistry(Generic[T]):
         """
         self.check_loop()
         call = current_call()
-        owner = None if call is None else call.owner
-        if isinstance(owner, Registration) and owner.may_block(self._pump.gate):
+        listener = None if call is None else call.caller.listener
+        if listener and listener.gate is self._pump.gate and listener.mailbox.overflow.blocks:
             raise UsageError(
-                f"{owner.name} has overflow='block': inside a call, it can't wait for its own "
+                f"{listener.name} has overflow='block': inside a call, it can't wait for its own "
                 "informer, which may be waiting for it"
             )
         if reader := self._pump.listener_read_by(asyncio.current_task()):

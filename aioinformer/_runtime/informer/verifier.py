@@ -1,24 +1,21 @@
-"""Asking the server for the very state that a cache shows, to compare the two.
+"""The comparison of a cache with the server: once, or periodically.
 
-A list with ``resourceVersionMatch=Exact`` shows the past, as long as the server remembers it (five
-minutes, by etcd's compaction). client-go has the same as a debugging aid for WatchLists, its
-``consistencydetector``; this one compares whenever it is asked to, and reads page by page, so that
-the state isn't held twice. What differs is told by ``verification``.
+A list with ``resourceVersionMatch=Exact`` returns the state of exactly the version that the cache
+shows, as long as the server keeps that version (five minutes, by etcd's compaction). The list is
+read page by page, so that the state isn't in memory twice. client-go has the like as a debugging
+aid for WatchLists only, its ``consistencydetector``.
 
-Proving now and then that a cache is right: one comparison with the server every so often.
-
-Everything else here makes sure that the cache is right; this finds out whether it is. client-go
-has nothing like it for a running informer. What a comparison costs the server is a full list, page
-by page, so it is asked seldom, never by all informers at once, and once only: a server that can't
-be asked is asked again when the next comparison is due. How it is done is ``verifying``'s.
+A comparison costs the server a full list. ``PeriodicVerifier`` therefore compares seldom, spreads
+the comparisons of several informers over time, and doesn't retry: after a failure it waits for the
+next period.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from typing import NoReturn, TypeAlias
+from collections.abc import Awaitable, Callable, Iterable
+from typing import NoReturn
 
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.verification import Comparison, Verification
@@ -28,17 +25,23 @@ from aioinformer._core.listwatch.outcomes import classify
 from aioinformer._core.listwatch.requests import ListRequest
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.informer.waiters import CacheWaiters
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SharedSlot
+from aioinformer._runtime.reflector.list_reader import read_page
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.errors import CacheDiffers, Expired, FetchError, NotSynced, ProtocolError
 
 __all__ = ["MIN_PERIOD", "PeriodicVerifier", "verify"]
 
-
-_AddServerObject: TypeAlias = Callable[[KubeObject], None]
-
 MAX_ATTEMPTS = 5
-"""States that are asked for until the server remembers one."""
+"""Versions of the cache that are compared until the server still keeps one."""
+
+MIN_PERIOD = 60.0
+"""Seconds: the least between two comparisons. The server reads each full list from its store and
+not from its watch cache."""
+
+JITTER = 0.2
+"""The part of a period by which a comparison may come early or late, so that informers that started
+together don't list together for ever."""
 
 
 async def verify(
@@ -50,152 +53,116 @@ async def verify(
     managed_fields: bool,
     converter: Converter | None = None,
 ) -> Verification:
-    """Compare what ``indexer`` holds with what ``source`` has.
+    """Compare the objects of ``indexer`` with those of ``source``.
 
-    If the server has forgotten the version of the cache, the next one that the cache reaches is
-    tried: on a quiet resource that may take until the next bookmark, a minute.
+    If the server has discarded the cache's version, the next version that the cache reaches is
+    compared. For a quiet resource that can take until the next bookmark, a minute.
 
     Raises:
-        NotSynced: the cache doesn't hold its first full state yet.
-        FetchError: the server could not be asked.
-        NotRunning: the informer ended while it waited for another version.
+        NotSynced: the initial list isn't complete yet.
+        FetchError: a request failed.
+        NotRunning: the informer ended while this waited for another version.
     """
     for attempt in range(1, MAX_ATTEMPTS + 1):
         state = indexer.state
         if not state.synced:
-            raise NotSynced("there is nothing to verify before the first full state")
+            raise NotSynced("there is nothing to verify before the initial list is complete")
         version, rejected = state.resource_version, frozenset(indexer.rejected)
         comparison = Comparison(state.objects.copy(), version, rejected=rejected, contents=contents)
         try:
-            saw = _server_object_adder(comparison, converter)
-            await _read_pages(source, comparison, saw, managed_fields=managed_fields)
-            await _finish_comparison(comparison)
+            await _add_server_objects(source, comparison, managed_fields, converter)
         except Expired:
             if attempt == MAX_ATTEMPTS:
                 raise
             await _wait_for_new_version(indexer, waiters, version)
         else:
-            return comparison.close()
+            return await _finish(comparison)
     raise AssertionError("the last attempt returns or raises")
 
 
 async def _wait_for_new_version(indexer: Indexer, waiters: CacheWaiters, version: str) -> None:
-    """Wait until the cache has come to another version."""
     await waiters.wait_until(lambda: indexer.state.resource_version != version)
 
 
-def _server_object_adder(comparison: Comparison, converter: Converter | None) -> _AddServerObject:
-    """What shows an object of the server's to ``comparison``, as it would be cached."""
-    return (
-        comparison.add_server_object
-        if converter is None
-        else lambda obj: comparison.add_server_object(converter(obj))
-    )
+async def _finish(comparison: Comparison) -> Verification:
+    time_slice = TimeSlice()
+    while not comparison.step(ITEMS_PER_STEP):
+        await time_slice.maybe_yield()
+    return comparison.close()
 
 
-async def _read_pages(
+async def _add_server_objects(
     source: ListerWatcher,
     comparison: Comparison,
-    add_object: _AddServerObject,
-    *,
     managed_fields: bool,
+    converter: Converter | None,
 ) -> None:
-    """Show the server's objects, page by page, to ``comparison``."""
-    request = ListRequest(comparison.resource_version, exact=True)
+    """Add the server's objects, page by page, in the form in which the cache stores them."""
+
+    def add(objects: Iterable[KubeObject]) -> None:
+        for obj in objects if converter is None else map(converter, objects):
+            comparison.add_server_object(obj)
+
+    token = ""
     while True:
-        token = await _read_page(source, request, add_object, managed_fields=managed_fields)
+        request = ListRequest(comparison.resource_version, exact=True, continue_token=token)
+        decoder = ListDecoder(source.resource, managed_fields=managed_fields)
+        async with source.list(request) as chunks:
+            # Singly, because the comparison of contents decodes two bodies per object.
+            frame = await read_page(chunks, decoder, add, singly=True)
+        _check_version(source, frame.resource_version, request)
+        token = frame.continue_token
         if not token:
             return
-        request = ListRequest(comparison.resource_version, exact=True, continue_token=token)
 
 
-async def _finish_comparison(comparison: Comparison) -> None:
-    pace = TimeSlice()
-    while not comparison.step(ITEMS_PER_STEP):
-        await pace.maybe_yield()
-
-
-async def _read_page(
-    source: ListerWatcher,
-    request: ListRequest,
-    add_object: _AddServerObject,
-    *,
-    managed_fields: bool,
-) -> str:
-    """Show one page; the token for the next one."""
-    decoder = ListDecoder(source.resource, managed_fields=managed_fields)
-    pace = TimeSlice()
-    async with source.list(request) as chunks:
-        async for chunk in chunks:
-            for obj in decoder.feed(chunk):
-                add_object(obj)
-                await pace.maybe_yield()  # each of them: to compare contents opens two bodies
-            await pace.maybe_yield()
-        rest, frame = decoder.close()
-        for obj in rest:
-            add_object(obj)
-        if not frame.continue_token and isinstance(chunks, SharedSlot):
-            chunks.release()
-    if frame.resource_version != request.resource_version:
+def _check_version(source: ListerWatcher, version: str, request: ListRequest) -> None:
+    if version != request.resource_version:
         raise ProtocolError(
-            f"{source.resource} were listed at resourceVersion {frame.resource_version}, and not "
-            f"exactly at {request.resource_version}, as was asked for",
+            f"the server listed {source.resource} at resourceVersion {version} instead of exactly "
+            f"{request.resource_version}",
             phase="list",
         )
-    return frame.continue_token
-
-
-MIN_PERIOD = 60.0
-"""Seconds: the least between two comparisons. Each is a full list, which the server reads from its
-store and not from its cache."""
-
-JITTER = 0.2
-"""By how much of the period one may come early or late: informers that started together aren't to
-list together for ever."""
-
-_OnFailure: TypeAlias = Callable[[str, Exception], None]
 
 
 class PeriodicVerifier:
-    """Has one cache compared, and tells when it differs or could not be compared."""
+    """Compares one cache periodically, and reports differences and failures."""
 
     def __init__(
-        self, period: float, verify: Callable[[], Awaitable[Verification]], on_failure: _OnFailure
+        self,
+        period: float,
+        verify: Callable[[], Awaitable[Verification]],
+        on_failure: Callable[[str, Exception], None],
     ) -> None:
-        """Make it; ``run`` starts it.
+        """Make a verifier; ``run`` starts it.
 
         Args:
             period: seconds between two comparisons, ``MIN_PERIOD`` at least; 0 for never.
-            verify: makes one.
-            on_failure: is told what it was taken for, in one word, and the error.
-
-        Raises:
-            ValueError: ``period`` is negative, or no number.
+            verify: makes one comparison.
+            on_failure: called with the kind of failure, in one word, and the error.
         """
-        if not period >= 0:  # nor may it be nan
-            raise ValueError(f"verify_every must be seconds, or 0 for never, not {period:g}")
         self.period = max(period, MIN_PERIOD) if period else 0.0
         """Seconds between two comparisons; 0 for never."""
         self._verify = verify
         self._on_failure = on_failure
 
     async def run(self) -> NoReturn:
-        """Compare every so often, until cancelled."""
+        """Compare periodically, until cancelled."""
         while True:
             await asyncio.sleep(self.period * random.uniform(1 - JITTER, 1 + JITTER))
             await self._verify_once()
 
     async def _verify_once(self) -> None:
         try:
-            found = await self._verify()
-        except NotSynced:  # nothing is cached yet, and health says why
+            result = await self._verify()
+        except NotSynced:  # health says already why nothing is cached
             return
         except FetchError as error:
             self._on_failure(classify(error, opened=False).name.lower(), error)
         else:
-            if not found:
-                differences = {str(key): how for key, how in found.differences.items()}
-                self._on_failure("differs", CacheDiffers(str(found), differences=differences))
+            if not result:
+                differences = {str(key): how for key, how in result.differences.items()}
+                self._on_failure("differs", CacheDiffers(str(result), differences=differences))
 
     def __repr__(self) -> str:
         return f"<PeriodicVerifier every={self.period:g}>"

@@ -1,8 +1,8 @@
-"""Waiting for the cache to show something, without looking at it over and over.
+"""Waiters for a state of the cache, woken by the pump instead of polling.
 
-Who waits is woken by the pump, in the step in which what it may be waiting for was applied: a
-change of its object, or a version that was reached. It looks again before it goes on, with no
-await in between. Without anybody waiting, the pump does nothing for it.
+The pump wakes a waiter in the step that applies a change of the waiter's object, or reaches the
+waiter's version. The waiter checks its condition again before it returns, with no ``await`` in
+between. Without waiters this costs the pump nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["CacheWaiters", "ObjectVersion"]
 
 
 class ObjectVersion(Struct, frozen=True):
-    """One version of one object, as a write or a read has returned it."""
+    """One version of one object, as returned by a write or a read."""
 
     key: ObjectKey
     uid: str
@@ -30,22 +30,23 @@ class ObjectVersion(Struct, frozen=True):
 
     @classmethod
     def of(cls, obj: Mapping[str, Any]) -> Self:
-        """What identifies ``obj``.
+        """Return the version of ``obj``.
 
         Raises:
-            UsageError: it has no name, uid or resourceVersion.
+            UsageError: ``obj`` has no name, uid or resourceVersion.
         """
         if isinstance(obj, KubeObject):
             return cls(obj.key, obj.uid, obj.resource_version)
-        metadata = obj.get("metadata") if hasattr(obj, "get") else None  # a key, by mistake
+        # A caller may have passed a key by mistake.
+        metadata = obj.get("metadata") if hasattr(obj, "get") else None
         found: Mapping[str, Any] = {}
         if isinstance(metadata, Mapping):
             found = cast("Mapping[str, Any]", metadata)
         texts = [found.get(name) for name in ("name", "uid", "resourceVersion")]
         if not all(isinstance(text, str) and text for text in texts):
             raise UsageError(
-                "an object to wait for needs metadata with name, uid and resourceVersion: pass "
-                "what the server has answered to a write (wait_until waits for a key)"
+                "wait_for needs an object with metadata.name, uid and resourceVersion: pass the "
+                "server's answer to a write; to wait for a key, use wait_until"
             )
         name, uid, version = map(str, texts)
         return cls(ObjectKey(found.get("namespace") or "", name), uid, version)
@@ -55,7 +56,7 @@ class ObjectVersion(Struct, frozen=True):
 
 
 class _Waiter(Struct, frozen=True, eq=False):
-    """Somebody who waits."""
+    """One waiting task, and the changes that may fulfil its condition."""
 
     key: ObjectKey | None
     version: int | None
@@ -70,50 +71,56 @@ class _Waiter(Struct, frozen=True, eq=False):
 
 
 class CacheWaiters:
-    """All who wait for something in one cache."""
+    """The waiters of one cache."""
 
     def __init__(self, indexer: Indexer, name: str) -> None:
-        """Nobody waits; ``indexer`` has the cache, and ``name`` is the informer's."""
+        """Start without waiters.
+
+        Args:
+            indexer: holds the cached objects.
+            name: the informer's name.
+        """
         self._indexer = indexer
         self._name = name
-        self._waiters: dict[_Waiter, None] = {}
+        self.waiting: dict[_Waiter, None] = {}
+        """The waits that have not ended. The pump looks at them after every batch."""
         self._ended = False
 
-    # -- the pump's half -------------------------------------------------------------------------
+    # -- called by the pump ----------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._waiters)
+        return len(self.waiting)
 
     def notify(self, events: Iterable[Event]) -> None:
-        """These changes were applied, or others that are no event, such as a bookmark."""
+        """Wake the waiters that these events, or the applied version, may fulfil."""
         version = self._indexer.state.resource_version
         applied = int(version) if is_numeric(version) else 0
-        touched = {event.obj.key for event in events}
-        for wait in self._waiters:
-            if wait.is_affected(touched, applied):
-                _wake(wait)
+        changed_keys = {event.obj.key for event in events}
+        for waiter in self.waiting:
+            if waiter.is_affected(changed_keys, applied):
+                _wake(waiter)
 
     def notify_all(self) -> None:
-        """Everything may have changed."""
-        for wait in self._waiters:
-            _wake(wait)
+        """Wake all waiters, since everything may have changed."""
+        for waiter in self.waiting:
+            _wake(waiter)
 
     def end(self) -> None:
-        """Nothing will change any more."""
+        """Wake all waiters, since nothing will change any more; they raise ``NotRunning``."""
         self._ended = True
         self.notify_all()
 
-    # -- the half of those who wait --------------------------------------------------------------
+    # -- called by waiting tasks -----------------------------------------------------------------
 
     async def wait_until(
         self, ready: Callable[[], bool], *, key: ObjectKey | None = None, version: int | None = None
     ) -> None:
-        """Wait until ``ready()``, which is asked at once, and in this task.
+        """Wait until ``ready()`` is true. It is called at once, and always in this task.
 
         Args:
             ready: reads the cache.
-            key: which object must have changed before it is asked again; ``None`` for any change.
-            version: or which version must have been applied.
+            key: the object whose changes can make ``ready`` true; ``None`` for any change.
+            version: the version whose application can make ``ready`` true.
 
         Raises:
             NotRunning: the informer ended before.
@@ -121,18 +128,18 @@ class CacheWaiters:
         while not ready():
             if self._ended:
                 raise NotRunning(f"the informer of {self._name} has ended")
-            wait = _Waiter(key, version, asyncio.get_running_loop().create_future())
-            self._waiters[wait] = None
+            waiter = _Waiter(key, version, asyncio.get_running_loop().create_future())
+            self.waiting[waiter] = None
             try:
-                await wait.future
+                await waiter.future
             finally:
-                del self._waiters[wait]
+                del self.waiting[waiter]
 
     async def wait_for_version(self, target: ObjectVersion) -> KubeObject | None:
-        """Wait until the cache shows this version or a later one; what it shows then.
+        """Wait until the cache shows this version or a later one, and return the cached object.
 
         Raises:
-            NotComparable: a version is no number, and not the very one.
+            NotComparable: a version is no number, and the cache doesn't hold that very version.
             NotRunning: the informer ended before.
         """
         if not self._has_reached(target):
@@ -140,28 +147,29 @@ class CacheWaiters:
             await self.wait_until(
                 lambda: self._has_reached(target), key=target.key, version=version
             )
-        held = self._indexer.state.objects.get(target.key)
-        return held if held is not None and held.uid == target.uid else None
+        cached = self._indexer.state.objects.get(target.key)
+        return cached if cached is not None and cached.uid == target.uid else None
 
     def _has_reached(self, target: ObjectVersion) -> bool:
         state, version = self._indexer.state, target.resource_version
         if not state.synced:
             return False
-        held = state.objects.get(target.key)
+        cached = state.objects.get(target.key)
         if (
-            held is not None
-            and held.uid == target.uid
-            and has_reached(held.resource_version, version)
+            cached is not None
+            and cached.uid == target.uid
+            and has_reached(cached.resource_version, version)
         ):
             return True
-        # It is gone, or was rejected, or it isn't selected.
+        # The object was deleted or rejected, or isn't selected, once this version was applied.
         return has_reached(state.resource_version, version)
 
     async def wait_for_predicate(
         self, key: ObjectKey, predicate: Callable[[KubeObject | None], object]
     ) -> KubeObject | None:
-        """Wait until the object of that key passes ``predicate``; which gets ``None`` if it is not
-        there. What it raises is raised.
+        """Wait until the object of that key passes ``predicate``, and return the object.
+
+        The predicate gets ``None`` if the object isn't cached. What it raises is raised.
 
         Raises:
             NotRunning: the informer ended before.

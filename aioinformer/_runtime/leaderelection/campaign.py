@@ -1,10 +1,10 @@
-"""Carries out what an ``Election`` asks for: requests, and waits.
+"""The requests and waits of an ``Election``.
 
-One request at a time, each for no longer than the election has patience. What comes of it is told
-to the election, and whoever listens hears of it, with no await in between. Errors are part of an
-election: they are kept and logged, the first of a kind as a warning (that somebody was faster is
-none), and never end it. What is no
-error of a request (a client that was closed, a bug) does.
+One request at a time is sent, with a timeout that the election sets. Its result is passed to the
+election, and the listener is notified, with no await in between. Errors of requests are a normal
+part of an election and never end it. They are kept and logged: the first of a kind as a warning,
+except ``Conflict``, which only means that another candidate was faster. Errors that no request
+raises (a closed client, a bug) end the campaign.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ log = logging.getLogger("aioinformer.election")
 
 
 class Campaign:
-    """One candidate's requests."""
+    """The requests of one candidate."""
 
     def __init__(
         self, election: Election, leases: ResourceWriter, key: ObjectKey, clock: SuspendAwareClock
     ) -> None:
-        """Make it; nothing has been asked yet.
+        """Send nothing before ``run``.
 
         Args:
-            election: says what to do.
-            leases: what to do it with.
-            key: of the Lease.
-            clock: the election's time.
+            election: decides the next action.
+            leases: reads and writes the Lease.
+            key: the key of the Lease.
+            clock: the election's clock.
         """
         self.election = election
         self.error: FetchError | None = None
-        """What went wrong last; ``None`` once a request has worked again."""
+        """The last error; ``None`` once a request has succeeded again."""
         self._leases = leases
         self._key = key
         self._clock = clock
 
     async def run(self, on_change: Callable[[], None]) -> None:
-        """Do what is asked for until it is lost or has ended.
+        """Carry out the election's actions until the Lease is lost or the election has ended.
 
         Args:
-            on_change: called when there is something new.
+            on_change: called after each change.
 
         Raises:
             UsageError: the writer can't be used.
@@ -77,20 +77,20 @@ class Campaign:
                     on_change()
 
     async def _execute(self, action: ReadLease | CreateLease | UpdateLease) -> None:
-        patience = self.election.request_timeout(self._clock.now)
+        timeout = self.election.request_timeout(self._clock.now)
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(timeout):
                 lease = await self._send(action)
         except NotFound as error:
             if isinstance(action, ReadLease):
-                self.error = None
+                self.error = None  # no Lease yet is a normal state
                 self.election.record_read(None, self._clock.now, random.random())
             else:
                 self._fail(action, error)
         except FetchError as error:
             self._fail(action, error)
         except TimeoutError as error:
-            late = RequestTimedOut(f"no answer within {patience:.3g} s", phase="write")
+            late = RequestTimedOut(f"no answer within {timeout:.3g} s", phase="write")
             late.__cause__ = error
             self._fail(action, late)
         else:
@@ -106,23 +106,24 @@ class Campaign:
                 return await self._leases.update(body)
 
     def _succeed(self, action: ReadLease | CreateLease | UpdateLease, lease: KubeObject) -> None:
-        told = (
+        record = (
             self.election.record_read
             if isinstance(action, ReadLease)
             else self.election.record_write
         )
-        told(lease.to_dict(), self._clock.now, random.random())
+        record(lease.to_dict(), self._clock.now, random.random())
         self.error = None
 
     def _fail(self, action: ReadLease | CreateLease | UpdateLease, error: FetchError) -> None:
-        again = self.error is not None and type(error) is type(self.error)
+        repeated = self.error is not None and type(error) is type(self.error)
         self.error = error
-        asked = type(action).__name__.lower()
+        # A Conflict only means that another candidate was faster.
         first = logging.INFO if isinstance(error, Conflict) else logging.WARNING
-        level = logging.DEBUG if again else first
-        log.log(level, "lease %s: %s failed: %s", self._key, asked, describe_error(error))
-        least = (error.status.retry_after or 0.0) if isinstance(error, ServerError) else 0.0
-        self.election.record_failure(self._clock.now, random.random(), minimum=least)
+        level = logging.DEBUG if repeated else first
+        name = type(action).__name__
+        log.log(level, "lease %s: %s failed: %s", self._key, name, describe_error(error))
+        minimum = (error.status.retry_after or 0.0) if isinstance(error, ServerError) else 0.0
+        self.election.record_failure(self._clock.now, random.random(), minimum=minimum)
 
     def __repr__(self) -> str:
         return f"<Campaign {self.election!r} error={self.error!r}>"

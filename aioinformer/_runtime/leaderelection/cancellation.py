@@ -1,18 +1,16 @@
-"""How a body is made to end: the code in an ``async with`` whose reason has gone.
+"""Cancellation of the body of an ``async with`` block when leadership is lost.
 
-An anyio scope cancels it, again and again until it has ended: a body that swallows one
-cancellation is given the next, tasks of anyio's task groups are reached all at once, and what
-stands in a shielded scope is left to finish. There is one gap, which is closed here: anyio leaves
-out a task whose wait is over and which is due to run, and that one would do another step, the most
-dangerous one after a long pause. It is cancelled as asyncio does.
+``BodyCanceller`` cancels the body through an anyio scope, again and again until the body has ended:
+a body that swallows one cancellation receives the next, tasks of anyio's task groups are cancelled
+together, and code in a shielded scope may finish. anyio leaves one gap: it skips a task whose wait
+is over and which is due to run, so that the task would take one more step. After a long pause of
+the process that step is the most dangerous one. So such a task is cancelled in asyncio's way.
+Cancellations from other sources stay in effect.
 
-Cancellations that others ask for meanwhile stay theirs.
-
-A coroutine that is asked before each of its steps whether it may take it.
-
-Cancelling a task takes effect at its next step. But when a process was stopped in the middle of
-something, what was due before comes first as it goes on, timers and all, and one step may be one
-too many. Where the coroutine is driven from here, each is looked at, whatever the loop's order.
+``GuardedAwaitable`` runs a coroutine and checks before each step if it may take it. Cancelling a
+task takes effect at its next step. But when a stopped process continues, callbacks that were due
+before, timers included, run first, and one step may be one too many. A check before each step
+doesn't depend on the order in which the loop runs callbacks.
 """
 
 from __future__ import annotations
@@ -30,28 +28,30 @@ __all__ = ["BodyCanceller", "GuardedAwaitable"]
 
 
 class BodyCanceller:
-    """Ends what the current task does between ``enter`` and ``leave``, if it is told to."""
+    """Cancels the code that the current task runs between ``enter`` and ``leave``."""
 
     def __init__(self) -> None:
-        """Nobody is to go."""
+        """Prepare the cancellation of the current task's body."""
         self.requested = False
-        """Whether the body was told to end."""
+        """True if the body was cancelled from here."""
         self._scope = anyio.CancelScope()
         self._task = running_task()
         self._cancelling_before = 0
         self._own_cancels = 0
 
     def enter(self) -> None:
-        """The body begins. No await may come between this and the body."""
+        """Begin the body. No await may come between this call and the body."""
         self._cancelling_before = self._task.cancelling()
         self._scope.__enter__()
 
     def cancel(self, reason: str) -> None:
-        """Make it end. The body itself may say so, and is cancelled where it next waits."""
+        """Cancel the body. Called by the body itself, the cancellation takes effect at its next
+        await.
+        """
         if self.requested:
             return
         self.requested = True
-        # asyncio's own way to see what a task waits for is not public; anyio looks there, too.
+        # asyncio has no public attribute for the future that a task awaits; anyio reads this too.
         waits_for: object = getattr(self._task, "_fut_waiter", None)
         due = isinstance(waits_for, asyncio.Future) and waits_for.done()
         if due and asyncio.current_task() is not self._task and self._task.cancel(reason):
@@ -59,31 +59,32 @@ class BodyCanceller:
         self._scope.cancel(reason)
 
     def leave(self) -> bool:
-        """The body has ended; whether somebody else wants its task to end as well."""
+        """End the body. Return True if another source wants to cancel the task as well."""
         for _ in range(self._own_cancels):
             self._task.uncancel()
-        # It isn't told with what the body ended: it would take exception groups apart.
+        # The scope must not see the exception of the body: it would split exception groups.
         self._scope.__exit__(None, None, None)
-        asked = self._task.cancelling() > self._cancelling_before
-        return asked or anyio.current_effective_deadline() == -float("inf")
+        cancelled = self._task.cancelling() > self._cancelling_before
+        return cancelled or anyio.current_effective_deadline() == -float("inf")
 
     def __repr__(self) -> str:
-        return f"<BodyCanceller {'wanted' if self.requested else 'not wanted'}>"
+        return f"<BodyCanceller {'cancelled' if self.requested else 'not cancelled'}>"
 
 
 T = TypeVar("T")
 
 
 class GuardedAwaitable(Generic[T]):
-    """Awaits a coroutine, step by step. Await it once, in the task that it is to run in."""
+    """An awaitable that runs a coroutine step by step. Await it once, in the coroutine's task."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T], cancel_reason: Callable[[], str]) -> None:
-        """Make it.
+        """Wrap a coroutine.
 
         Args:
-            coroutine: what to run.
-            cancel_reason: asked before each step; if it says anything, the coroutine is cancelled there,
-                with that. It says so once: from then on cancelling is somebody else's.
+            coroutine: the coroutine to run.
+            cancel_reason: called before each step. If it returns a reason, the coroutine is
+                cancelled at that point with the reason as message. It returns the reason only once:
+                further cancellations are up to the caller.
         """
         self._coroutine = coroutine
         self._cancel_reason = cancel_reason
@@ -93,8 +94,8 @@ class GuardedAwaitable(Generic[T]):
         work = self._coroutine
         try:
             while True:
-                if thrown is None and (refused := self._cancel_reason()):
-                    thrown = CancelledError(refused)
+                if thrown is None and (reason := self._cancel_reason()):
+                    thrown = CancelledError(reason)
                 try:
                     waits = work.send(None) if thrown is None else work.throw(thrown)
                 except StopIteration as done:
@@ -105,7 +106,7 @@ class GuardedAwaitable(Generic[T]):
                     yield waits
                 except GeneratorExit:
                     raise
-                except BaseException as error:  # noqa: BLE001 - it is the coroutine's
+                except BaseException as error:  # noqa: BLE001 - thrown into the coroutine
                     thrown = error
         finally:
             work.close()

@@ -1,11 +1,13 @@
-"""Seconds that go by also while the machine sleeps.
+"""A monotonic clock that advances while the machine is suspended.
 
-An event loop's clock stands still on Linux while the machine is suspended, and a lease doesn't. So
-this one adds the time that the machine has slept: by how much ``CLOCK_BOOTTIME`` has got away from
-``CLOCK_MONOTONIC``. Where there is no such clock nothing is added: on Windows the loop's goes on by
-itself, on macOS a sleeping leader wakes up as one until its next renewal fails.
+The clock of an event loop on Linux stands still while the machine is suspended, but a lease
+expires. So this clock adds the time of suspension: the growth of the difference between
+``CLOCK_BOOTTIME`` and ``CLOCK_MONOTONIC``. Where there is no ``CLOCK_BOOTTIME``, nothing is added.
+On Windows the loop's clock advances by itself. On macOS a leader that was suspended remains leader
+after it wakes up, until its next renewal fails.
 
-A timer of the loop doesn't know of it: whoever waits has to look now and then.
+Timers of the loop don't include the time of suspension, so a program that waits must read this
+clock now and then.
 """
 
 from __future__ import annotations
@@ -16,33 +18,35 @@ from collections.abc import Callable
 __all__ = ["SuspendAwareClock", "suspended_seconds"]
 
 MIN_SUSPEND = 0.1
-"""Seconds. Less is no sleep, but what went by between reading one clock and the other."""
+"""Seconds. A smaller difference is the time between reading one clock and the other."""
 
 INITIAL_READS = 3
-"""At the beginning: the one with the least in between counts."""
+"""Reads at the start, of which the one with the least time between the two clocks counts."""
 
 _BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def suspended_seconds() -> float:
-    """How long this machine has been suspended since some moment; 0 where that isn't known."""
+    """Return the seconds that this machine has been suspended since some moment; 0 if not known."""
     if _BOOT_CLOCK is None:
         return 0.0
     boot = time.clock_gettime(_BOOT_CLOCK)
-    return boot - time.monotonic()  # in this order: what goes by in between makes it less
+    return (
+        boot - time.monotonic()
+    )  # in this order, so that time between the reads only lowers the difference
 
 
 class SuspendAwareClock:
-    """A monotonic clock. May be read from any thread."""
+    """A monotonic clock that includes suspension. May be read from any thread."""
 
     def __init__(
         self, monotonic: Callable[[], float], suspended: Callable[[], float] = suspended_seconds
     ) -> None:
-        """Make a clock.
+        """Start without suspension.
 
         Args:
-            monotonic: seconds that go by while the machine is awake: a loop's ``time``.
-            suspended: seconds that it has slept, from some moment on.
+            monotonic: returns seconds that advance while the machine is awake: a loop's ``time``.
+            suspended: returns the seconds of suspension since some moment.
         """
         self._monotonic = monotonic
         self._read_suspended = suspended
@@ -51,11 +55,11 @@ class SuspendAwareClock:
 
     @property
     def now(self) -> float:
-        """Seconds: those of ``awake``, and those slept since the clock was made."""
-        slept = self._read_suspended() - self._suspended_before
-        if slept > self._suspended + MIN_SUSPEND:
-            self._suspended = slept
+        """Seconds of ``monotonic`` plus the seconds of suspension since the clock was made."""
+        suspended = self._read_suspended() - self._suspended_before
+        if suspended > self._suspended + MIN_SUSPEND:
+            self._suspended = suspended
         return self._monotonic() + self._suspended
 
     def __repr__(self) -> str:
-        return f"<SuspendAwareClock {self.now:.3f} s, slept {self._suspended:g} s>"
+        return f"<SuspendAwareClock {self.now:.3f} s, suspended {self._suspended:g} s>"

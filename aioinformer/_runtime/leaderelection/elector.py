@@ -1,14 +1,14 @@
-"""``LeaderElector``: of several replicas of a program, one acts.
+"""``LeaderElector``: of several replicas of a program, only one is active.
 
     elector = LeaderElector(client.api(leases), "web/shop-controller", identity=pod_name)
     async with elector.leading() as fencing:
-        ...  # nobody else is in here
+        ...  # no other replica runs this block now
 
-The rules are ``_core.elections``', one term is ``leadership``'s. What makes the promise: a leader
-stops ``lease_duration - renew_deadline`` seconds before others may begin, and within that time its
-body has to end. Pauses of the process, the time that the body takes to end once it is cancelled,
-and what clocks differ in *rate* must stay below that together. What takes longer can't be undone
-from here: see ``check``, ``guarded`` and ``Fencing``.
+The guarantee rests on a margin: a leader stops ``lease_duration - renew_deadline`` seconds before
+others may begin, and its body must end within that time. Pauses of the process, the time that a
+cancelled body takes to end, and the difference in rate between clocks must together stay below the
+margin. A longer pause can't be undone by this process. For that case see ``check``, ``guarded`` and
+``Fencing``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
 from aioinformer._runtime.leaderelection.guarded_writer import GuardedWriter
 from aioinformer._runtime.leaderelection.health import ElectionHealth, ElectionStatus
 from aioinformer._runtime.leaderelection.term import LeadershipTerm
-from aioinformer._runtime.reporting.safe_metrics import wrap_metrics as guarded_metrics
+from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import LeadershipLost, UsageError
@@ -59,42 +59,44 @@ class LeaderElector:
         on_new_leader: Callable[[str], None] | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        """Make a candidate; nothing is asked for before ``leading``. Call it in the event loop.
+        """Make a candidate. Nothing is sent before ``leading``. Call this in the event loop.
 
         Args:
             leases: reads and writes Leases: ``client.api(await client.resource("leases"))``.
-            key: of the Lease: ``namespace/name``, or a name if ``leases`` has a namespace. It is
-                created if it isn't there.
-            identity: this candidate's own, and no other's: a pod's name, for example. Two that are
-                given the same don't lead together all the same, but a program that was killed and
-                comes back under its old name waits until its old lease is over.
-            lease_duration: seconds without a renewal after which others take over. Written into
-                the Lease rounded up to whole seconds, and others go by what is written.
+            key: the key of the Lease: ``namespace/name``, or a name if ``leases`` has a namespace.
+                The Lease is created if it doesn't exist.
+            identity: the candidate's identity, which no other candidate has: a pod's name, for
+                example. Two candidates with the same identity don't lead together, but a program
+                that was killed and returns under its old identity waits until its old lease has
+                expired.
+            lease_duration: seconds without a renewal after which others take over. It is written
+                into the Lease rounded up to whole seconds, and others use the written value.
             renew_deadline: seconds after the last renewal after which leading ends.
-            retry_period: seconds between two tries; others' are stretched by up to 1.2 times that.
-            release_on_exit: whether to release the lease when a body has ended by itself, so that
-                others needn't wait until it runs out. Leaving then takes up to ``renew_deadline``
-                if the server is silent; a second cancellation ends that.
-            on_new_leader: called in the event loop with the identity of each new leader that is
-                seen, our own included. It must be quick and not wait; what it raises is logged.
-            metrics: told of leading, under the name of the Lease.
+            retry_period: seconds between two attempts. Candidates that wait add up to 1.2 times
+                that at random.
+            release_on_exit: True if the lease is released when a body has ended by itself, so that
+                others don't wait until it expires. Leaving then takes up to ``renew_deadline`` if
+                the server doesn't answer; a second cancellation ends that wait.
+            on_new_leader: called in the event loop with the identity of each new leader, this
+                candidate included. It must be quick and not wait. An exception from it is logged.
+            metrics: receives the changes of leadership, under the name of the Lease.
 
         Raises:
-            ValueError: numbers that don't fit (client-go's checks), a key or identity that can't
-                be.
-            TypeError: ``on_new_leader`` is async: nobody would await it.
-            UsageError: ``leases`` are something else; or this is no event loop.
+            ValueError: the times don't fit together (client-go's checks), or the key or identity is
+                invalid.
+            TypeError: ``on_new_leader`` is async.
+            UsageError: ``leases`` writes another resource, or no event loop is running.
         """
         if (leases.resource.group, leases.resource.plural) != (GROUP, "leases"):
             raise UsageError(f"a LeaderElector needs leases.{GROUP}, not {leases.resource}")
         if iscoroutinefunction(on_new_leader):
-            raise TypeError("on_new_leader must be a plain function: nobody would await it")
+            raise TypeError("on_new_leader is called, not awaited: it must not be async")
         key = ObjectKey.parse(key) if isinstance(key, str) else key
         times = ElectionTimes(
             lease_duration=lease_duration, renew_deadline=renew_deadline, retry_period=retry_period
         )
         self.key = key
-        """Of the Lease."""
+        """The key of the Lease."""
         self._election = Election(key, identity=identity, times=times)
         self._loop = running_loop()
         self._clock = SuspendAwareClock(self._loop.time)
@@ -102,7 +104,7 @@ class LeaderElector:
         self._status = ElectionStatus(self._campaign, self._clock)
         self._release_on_exit = release_on_exit
         self._on_new_leader = on_new_leader
-        self._metrics = guarded_metrics(metrics)
+        self._metrics = wrap_metrics(metrics)
         self._reported_leader = ""
         self._reported_leading = False
         self._metrics.leadership(str(key), False)
@@ -111,23 +113,24 @@ class LeaderElector:
     # -- leading -------------------------------------------------------------------------------
 
     def leading(self) -> AbstractAsyncContextManager[Fencing, None]:
-        """Wait for leadership, and lead for as long as the block lasts.
+        """Wait for leadership, and lead while the block runs.
 
-        When leadership is lost, the block is cancelled, as by an anyio scope: again and again until
-        it has ended. Then ``LeadershipLost`` is raised. The block's own exceptions pass through as
-        they are, and so does a cancellation from outside. After a pause of the process that was too
-        long, what the block waits for brings it no more: it is cancelled where it waits, unless its
-        next step was due before the pause began; see ``run``, and ``check``.
+        When leadership is lost, the block is cancelled as by an anyio scope: again and again until
+        it has ended. Then ``LeadershipLost`` is raised. The block's own exceptions and a
+        cancellation from outside pass through unchanged. After a pause of the process that was too
+        long, the block is cancelled where it waits, unless its next step was due before the pause
+        began; see ``run`` and ``check``.
 
-        Enter and leave it in one task. Tasks that the block has started are its own to end, best in
-        a task group within it.
+        Enter and leave the block in one task. The block must end the tasks that it starts, best
+        with a task group inside the block.
 
         Returns:
-            A context; entering it gives the number of the term.
+            A context manager. Entering it returns the number of the term.
 
         Raises:
-            LeadershipLost: on leaving; its cause is what failed last.
-            UsageError: on entering: it leads or waits already, or the writer can't be used.
+            LeadershipLost: on leaving. The last error is its cause.
+            UsageError: on entering: this candidate leads or waits already, or the writer can't be
+                used.
         """
         return LeadershipTerm(
             self._campaign,
@@ -140,10 +143,10 @@ class LeaderElector:
         )
 
     async def run(self, body: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Wait for leadership, and run a coroutine function under it; what it returns.
+        """Wait for leadership, run a coroutine function under it, and return its result.
 
-        As ``leading``, and more: the clock is read before each step of the coroutine, so that after
-        a pause of any length, at any point, it is cancelled before it does anything.
+        In addition to ``leading``, the clock is read before each step of the coroutine. So after a
+        pause of any length, at any point, the coroutine is cancelled before it takes another step.
 
         Raises:
             LeadershipLost: leadership was lost.
@@ -152,29 +155,32 @@ class LeaderElector:
             return await GuardedAwaitable(body(), self._cancel_reason)
 
     def check(self) -> None:
-        """Raise unless this leads at this moment; for what is about to act in the leader's name.
+        """Raise unless this candidate leads at this moment. Call it just before an action of the
+        leader.
 
-        It reads the clock, so that it is right after any pause. May be called from any thread, and
-        costs two microseconds. The block that leads is cancelled, too, if it wasn't.
+        It reads the clock, so that the result is right after any pause. It may be called from any
+        thread and takes two microseconds. If leadership was lost, the block that leads is cancelled
+        too.
 
         Raises:
-            LeadershipLost: it doesn't.
+            LeadershipLost: this candidate doesn't lead.
         """
         if not self.is_leader:
             if self._term is not None and _is_running_loop(self._loop):
                 self._term.check_leading()
-            reason = self._election.lost_reason or "it isn't led from here"
+            reason = self._election.lost_reason or "this candidate doesn't lead"
             raise LeadershipLost(f"leadership of {self.key}: {reason}") from self._campaign.error
 
     def guarded(self, writer: ResourceWriter) -> GuardedWriter:
-        """A writer that writes only while this leads: it checks before each request.
+        """Return a writer that writes only while this candidate leads: it checks before each
+        request.
 
-        A request that was sent in time may be carried out later, and isn't taken back.
+        A request that was sent in time may take effect later, and isn't undone.
         """
         return GuardedWriter(writer, self.check)
 
     def _cancel_reason(self) -> str:
-        """Why the body may not go on, when that is new."""
+        """Return why the body must end, or an empty string; a reason is returned once."""
         if self._term is None or self._term.ended or self._term.check_leading():
             return ""
         return f"leadership of {self.key} was lost"
@@ -183,32 +189,32 @@ class LeaderElector:
 
     @property
     def identity(self) -> str:
-        """The candidate's own."""
+        """The candidate's identity."""
         return self._election.identity
 
     @property
     def is_leader(self) -> bool:
-        """Whether this leads at this moment. May be read from any thread."""
+        """True if this candidate leads at this moment. May be read from any thread."""
         term = self._term
         return term is not None and not term.ended and self._election.leads(self._clock.now)
 
     @property
     def leader(self) -> str:
-        """Who leads, as far as was seen when the Lease was read last; empty for nobody."""
+        """The leader's identity when the Lease was last read; empty for none."""
         return self._election.leader
 
     @property
     def fencing(self) -> Fencing | None:
-        """The number of our term; ``None`` while this doesn't lead."""
+        """The number of our term; ``None`` while this candidate doesn't lead."""
         return self._election.fencing if self.is_leader else None
 
     @property
     def health(self) -> ElectionHealth:
-        """How it stands, with what went wrong last."""
+        """A snapshot of the state, with the last error."""
         return self._status.health
 
     def _on_change(self) -> None:
-        """There is something new."""
+        """Update the state, the metrics and the program after a change."""
         self._status.update()
         if (leads := self.is_leader) != self._reported_leading:
             self._reported_leading = leads

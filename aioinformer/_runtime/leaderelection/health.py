@@ -1,7 +1,7 @@
-"""What an election says about itself: for readiness probes and people.
+"""The public state of an elector, for readiness probes and people.
 
-A ``ElectionStatus`` is kept as things change, an ``ElectionHealth`` is a snapshot of it. Times are
-seconds relative to the snapshot, so that they mean something in a log.
+``ElectionStatus`` is updated after each change, and ``ElectionHealth`` is a snapshot of it. Times
+in a snapshot are in seconds relative to it, so that they are readable in a log.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from aioinformer._runtime.reporting.health import describe_error
 __all__ = ["ElectionHealth", "ElectionState", "ElectionStatus"]
 
 ElectionState: TypeAlias = Literal["idle", "waiting", "leading", "lost", "releasing"]
-"""``idle``: it doesn't run. ``waiting``: somebody else leads, or the server can't be asked.
-``lost``: leadership was lost, and nobody has asked for it again."""
+"""``idle``: no term is wanted. ``waiting``: another candidate leads, or the server can't be
+reached. ``lost``: leadership was lost, and the program hasn't asked for it again."""
 
 _STATES: dict[ElectionPhase, ElectionState] = {
     "idle": "idle",
@@ -33,23 +33,24 @@ _STATES: dict[ElectionPhase, ElectionState] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionHealth:
-    """An election at one moment."""
+    """The state of an elector at one moment."""
 
     state: ElectionState
     since: float
     """Seconds in this state."""
     leader: str
-    """Who leads, as far as was seen; empty for nobody."""
+    """The leader's identity when the Lease was last read; empty for none."""
     error: Exception | None
-    """What went wrong last, with the server's own Status in it if it had one; ``None`` once a
-    request has worked again."""
+    """The last error, with the server's Status if it had one; ``None`` once a request has succeeded
+    again."""
     renewed: float | None
-    """Seconds since our last renewal that succeeded was sent; ``None`` before the first."""
+    """Seconds since our last successful renewal was sent; ``None`` before the first."""
     expires_in: float | None
-    """Seconds for which this leads, if nothing is renewed any more; ``None`` if it doesn't."""
+    """Seconds for which this candidate still leads without a renewal; ``None`` if it doesn't
+    lead."""
 
     def __str__(self) -> str:
-        leader = one_line(self.leader) or "nobody"
+        leader = one_line(self.leader) or "none"
         parts = [f"{self.state} for {self.since:.1f} s", f"leader: {leader}"]
         if self.renewed is not None and self.state == "leading":
             parts.append(f"renewed {self.renewed:.1f} s ago")
@@ -59,10 +60,10 @@ class ElectionHealth:
 
 
 class ElectionStatus:
-    """How an election stands, and since when."""
+    """The state of an election, and since when."""
 
     def __init__(self, campaign: Campaign, clock: SuspendAwareClock) -> None:
-        """Nothing has happened yet."""
+        """Start in the state ``idle``."""
         self._campaign = campaign
         self._clock = clock
         self._state: ElectionState = "idle"
@@ -70,11 +71,11 @@ class ElectionStatus:
 
     @property
     def state(self) -> ElectionState:
-        """What it does."""
+        """The current state."""
         return _STATES[self._campaign.election.phase]
 
     def update(self) -> None:
-        """Something may have changed."""
+        """Note the time if the state has changed."""
         if self.state != self._state:
             self._state, self._since = self.state, self._clock.now
 

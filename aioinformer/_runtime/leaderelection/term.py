@@ -1,11 +1,11 @@
-"""One term: won, lived under, and given up.
+"""One term: the lease is acquired, the body runs while it is renewed, and the lease is released.
 
-While the body runs, a task of its own renews the lease, so that a body that waits for something is
-no hindrance; and a timer looks at the clock, so that a server that says nothing is none either.
-The order at the end is what matters: first the body has ended, then the lease is released.
+A separate task renews the lease, so that a body that waits doesn't prevent a renewal. A timer
+checks the clock, so that a server that doesn't answer doesn't keep the body running. The order at
+the end matters: first the body ends, then the lease is released.
 
-    won ──▶ body runs ──▶ it returns, raises, or is cancelled from outside ──▶ released
-                 └──▶ lost: it is cancelled ──▶ it has ended ──▶ LeadershipLost; nothing is written
+    acquired ──▶ body runs ──▶ it returns, raises, or is cancelled from outside ──▶ released
+                      └──▶ lost: it is cancelled ──▶ it ends ──▶ LeadershipLost, nothing is written
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["LeadershipTerm"]
 log = logging.getLogger("aioinformer.election")
 
 CLOCK_CHECKS = 10
-"""Looks at the clock in the time that a body has to end. A machine that was asleep is seen to have
-been so by one of them: a timer of the loop doesn't count that time."""
+"""Checks of the clock in the time that a body has to end. One of them notices that the machine was
+suspended: a timer of the loop doesn't include that time."""
 
 
 class LeadershipTerm:
-    """Enter it to lead; what is inside ends when that does. Enter it once."""
+    """A context manager that leads while its block runs. Enter it once."""
 
     def __init__(
         self,
@@ -47,16 +47,16 @@ class LeadershipTerm:
         on_change: Callable[[], None],
         on_exit: Callable[[], None],
     ) -> None:
-        """Made by ``LeaderElector.leading``.
+        """Send nothing before the block is entered. ``LeaderElector.leading`` makes a term.
 
         Args:
-            campaign: for what.
-            clock: the election's time.
-            name: of the Lease, for errors and the task.
-            release_on_exit: whether to release the lease at the end.
-            on_enter: called on entering; it may raise.
-            on_change: called when there is something new.
-            on_exit: called when it is over.
+            campaign: acquires and renews the lease.
+            clock: the election's clock.
+            name: the name of the Lease, for errors and the task.
+            release_on_exit: True if the lease is released at the end.
+            on_enter: called when the block is entered; it may raise.
+            on_change: called after each change.
+            on_exit: called when the term is over.
         """
         self._campaign = campaign
         self._election = campaign.election
@@ -66,7 +66,7 @@ class LeadershipTerm:
         self._on_enter = on_enter
         self._on_change = on_change
         self._on_exit = on_exit
-        self._won = asyncio.Event()
+        self._acquired = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._canceller: BodyCanceller | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -74,28 +74,31 @@ class LeadershipTerm:
         self._lost: LeadershipLost | None = None
         self._stopping = False
 
-    # -- won -----------------------------------------------------------------------------------
+    # -- acquiring -----------------------------------------------------------------------------
 
     async def __aenter__(self) -> Fencing:
-        """Wait for leadership, for as long as it takes.
+        """Wait for leadership without a time limit.
 
         Raises:
-            UsageError: it was entered before, or the writer can't be used; or whatever ``begun``
-                raises.
+            UsageError: the term was entered before, or the writer can't be used. Exceptions of
+                ``on_enter`` pass through.
         """
         if self._stopping:
-            raise UsageError(f"this block for {self._name} is over; each term has its own")
+            raise UsageError(
+                f"this term for {self._name} is over; call leading() again for another one"
+            )
         self._on_enter(self)
         try:
+            # The lease may be lost between its acquisition and the next step of this task.
             while (fencing := self._current_fencing()) is None:
                 await self._acquire()
         except BaseException:
             await self._stop_and_release()
             raise
         self._canceller = BodyCanceller()
-        self._canceller.enter()
+        self._canceller.enter()  # no await from here to the body
         self._on_change()
-        self._check_clock()
+        self._check_clock()  # starts the timer
         return fencing
 
     def _current_fencing(self) -> Fencing | None:
@@ -103,14 +106,14 @@ class LeadershipTerm:
         return self._election.fencing if leads else None
 
     async def _acquire(self) -> None:
-        """Until it was won; it may be lost again before this task gets to know."""
-        self._won.clear()
+        """Wait until the lease is acquired. It may be lost again before this task runs."""
+        self._acquired.clear()
         if self._task is None or self._task.done():
             self._election.seek(self._clock.now)
             work = self._campaign.run(self._on_campaign_change)
             self._task = asyncio.create_task(work, name=f"election of {self._name}")
             self._task.add_done_callback(self._on_task_done)
-        await self._won.wait()
+        await self._acquired.wait()
         if self._failure is not None:
             raise self._failure
 
@@ -119,24 +122,28 @@ class LeadershipTerm:
         if self._canceller is not None:
             self.check_leading()
         elif self._election.phase == "leading":
-            self._won.set()
+            self._acquired.set()
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
-        """The task that renews has ended: by a loss, or because something is wrong."""
+        """Handle the end of the renewing task: leadership was lost, or an unexpected error
+        occurred.
+        """
         if self._stopping:
             return
         if task.cancelled():
-            self._failure = RuntimeError(f"the {task.get_name()} was cancelled, but not by us")
+            self._failure = RuntimeError(
+                f"the {task.get_name()} was cancelled, but not by its elector"
+            )
         else:
             self._failure = task.exception()
-        self._won.set()
+        self._acquired.set()  # _acquire() raises the failure
         if self._canceller is not None:
             self.check_leading()
 
-    # -- lived under ---------------------------------------------------------------------------
+    # -- leading -------------------------------------------------------------------------------
 
     def check_leading(self) -> bool:
-        """Whether it goes on. If it doesn't, the body is told."""
+        """Return True if this term still leads; otherwise cancel the body."""
         if self._canceller is None:
             return False
         if self._election.leads(self._clock.now) and self._failure is None:
@@ -151,22 +158,23 @@ class LeadershipTerm:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing runs under it, or what does was told to end. From any thread."""
+        """True if no body runs, or if the body was cancelled. May be read from any thread."""
         return self._canceller is None or self._lost is not None
 
     def _check_clock(self) -> None:
-        """Look at the clock, and again later; the timer's callback."""
-        told = self._lost is not None  # before now: after a long pause it gets a moment to end
-        goes_on, now, times = self.check_leading(), self._clock.now, self._election.times
-        if told and now >= self._election.takeover_at:
+        """Check the clock, and schedule the next check. Called by the timer."""
+        # After a long pause the body is cancelled by this check; it gets time until the next one.
+        cancelled_before = self._lost is not None
+        leads, now, times = self.check_leading(), self._clock.now, self._election.times
+        if cancelled_before and now >= self._election.takeover_at:
             log.critical(
-                "what ran as the leader of %s was cancelled and still runs, and by now others "
-                "may lead",
+                "the body that led %s was cancelled and still runs, and another candidate may "
+                "lead by now",
                 self._name,
             )
             return
         wait = (times.lease_duration - times.renew_deadline) / CLOCK_CHECKS
-        if goes_on:
+        if leads:
             wait = min(wait, self._election.leads_until - now)
         self._timer = asyncio.get_running_loop().call_later(max(0.0, wait), self._check_clock)
 
@@ -179,7 +187,7 @@ class LeadershipTerm:
         lost.__cause__ = cause
         return lost
 
-    # -- given up ------------------------------------------------------------------------------
+    # -- releasing -----------------------------------------------------------------------------
 
     async def __aexit__(
         self,
@@ -193,20 +201,22 @@ class LeadershipTerm:
             await self._stop_and_release()
         if self._lost is None:
             return
+        # The body's own errors and a cancellation from outside are not replaced.
         if error is None or (isinstance(error, asyncio.CancelledError) and not from_outside):
             raise self._lost from self._lost.__cause__
 
     def _exit_body(self) -> bool:
-        """The body has ended; whether somebody else wants its task to end as well."""
-        self.check_leading()  # a body that never waited has not heard of it either
-        eviction, self._canceller = self._canceller, None
+        """End the body. Return True if another source wants to cancel its task as well."""
+        self.check_leading()  # a body that never waited was not cancelled yet
+        canceller, self._canceller = self._canceller, None
         if self._timer is not None:
             self._timer.cancel()
-        return eviction is not None and eviction.leave()
+        return canceller is not None and canceller.leave()
 
     async def _stop_and_release(self) -> None:
-        """Stop renewing; then release what is held. A second cancellation ends that at once."""
+        """Stop renewing, then release the lease. A second cancellation ends the release at once."""
         try:
+            # Shielded from anyio scopes: the lease must be released also after a cancellation.
             with anyio.CancelScope(shield=True):
                 await self._stop()
                 if self._release_on_exit:
@@ -217,17 +227,17 @@ class LeadershipTerm:
 
     async def _release(self) -> None:
         self._election.release(self._clock.now)
-        held = self._election.phase == "releasing"
+        releasing = self._election.phase == "releasing"
         try:
             await self._campaign.run(self._on_change)
         except Exception:
             log.exception("the lease %s was not released", self._name)
             return
-        if held and not self._election.released:
-            log.warning("the lease %s was not released; it runs out by itself", self._name)
+        if releasing and not self._election.released:
+            log.warning("the lease %s was not released; it expires by itself", self._name)
 
     async def _stop(self) -> None:
-        """End the task that renews, also when cancelled meanwhile."""
+        """End the renewing task, also if this is cancelled meanwhile."""
         self._stopping = True
         task, cancelled = self._task, None
         while task is not None and not task.done():
@@ -235,7 +245,7 @@ class LeadershipTerm:
             try:
                 await asyncio.wait({task})
             except asyncio.CancelledError as error:
-                cancelled = error
+                cancelled = error  # raised when no renewal can be sent any more
         if cancelled is not None:
             raise cancelled
 

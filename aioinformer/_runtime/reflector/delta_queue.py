@@ -28,11 +28,7 @@ class DeltaQueue:
 
     def feed(self, entries: Sequence[Delta | Bookmark]) -> None:
         """Queue what a chunk of a watch brought."""
-        for entry in entries:
-            if isinstance(entry, Delta):
-                self.fifo.push(entry)
-            else:
-                self.fifo.bookmark(entry.resource_version)
+        self.fifo.extend(entries)
         self._filled.set()
 
     def replace(

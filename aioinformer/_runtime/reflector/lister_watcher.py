@@ -13,7 +13,7 @@ from typing import Protocol, Self, runtime_checkable
 from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
 from aioinformer._core.objects.resources import Resource
 
-__all__ = ["ListerWatcher", "SharedSlot", "SupportsDiscovery"]
+__all__ = ["ListerWatcher", "SharesListSlots", "SupportsDiscovery"]
 
 
 class ListerWatcher(Protocol):
@@ -62,9 +62,12 @@ class SupportsDiscovery(Protocol):
 
 
 @runtime_checkable
-class SharedSlot(Protocol):
-    """Chunks that come with something others wait for until the initial state is complete."""
+class SharesListSlots(Protocol):
+    """A ``ListerWatcher`` that limits the initial lists that are read at the same time.
 
-    def release(self) -> None:
-        """The initial state is complete."""
+    Such a source can see for itself where a list ends, but not where a WatchList becomes a watch.
+    """
+
+    def release_list_slot(self) -> None:
+        """Let another informer begin: the initial list of the open WatchList is complete."""
         ...

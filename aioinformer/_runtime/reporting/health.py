@@ -1,7 +1,7 @@
-"""What an informer says about itself: for readiness probes, time-outs and people.
+"""The health of an informer: for readiness probes, errors of timeouts, and people.
 
-A ``ReflectorStatus`` is what the reflector keeps up to date; a ``Health`` is a snapshot of it with what
-the cache adds. Times are seconds relative to the snapshot, so that they mean something in a log.
+The reflector keeps a ``ReflectorStatus`` up to date. A ``Health`` is a snapshot of the status and
+of the cache. Times are seconds relative to the snapshot, so that they are readable in a log.
 """
 
 from __future__ import annotations
@@ -15,52 +15,53 @@ __all__ = ["Health", "InformerState", "ReflectorStatus", "describe_error", "erro
 InformerState: TypeAlias = Literal[
     "new", "listing", "watching", "waiting", "absent", "stopped", "failed"
 ]
-"""``new``: not started. ``waiting``: something went wrong, the next attempt is due in
-``retry_in``. ``absent``: the server doesn't serve the resource; it is looked for again in
-``retry_in``. ``failed``: a task of the informer ended that should not; a bug, or ``fail_fast``."""
+"""``new``: not started. ``waiting``: a request failed; the next one is due in ``retry_in``.
+``absent``: the server doesn't serve the resource; the next check is due in ``retry_in``.
+``failed``: a task of the informer ended that should not have: a bug, or ``fail_fast``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """An informer at one moment."""
+    """The state of an informer at one moment."""
 
     state: InformerState
     since: float
     """Seconds in this state."""
     error: Exception | None
-    """What went wrong last, with the server's own Status in it if it had one; ``None`` once a
-    list or a watch has worked again."""
+    """The last error, with the server's Status in it if there was one; ``None`` once a list or a
+    watch has succeeded again."""
     retry_in: float | None
-    """Seconds to the next attempt, while waiting."""
+    """Seconds to the next request, while waiting."""
     synced: bool
-    """Whether the cache has held a full state. It stays true."""
+    """True once the initial list was applied. It stays true."""
     resource_version: str
-    """Up to where the cache has applied everything."""
+    """The version up to which the cache has applied everything."""
     objects: int
-    """How many objects are cached."""
+    """The number of cached objects."""
     rejected: tuple[str, ...]
-    """Keys of objects whose newest version was rejected, a hundred at most: it doesn't fit
-    ``model=``, or ``transform=`` or an index function raised. What was cached of them stays; they
-    are listed until they fit again, or are deleted."""
+    """Keys of objects whose newest version was rejected, a hundred at most: the version doesn't fit
+    ``model=``, or ``transform=`` or an index function raised. The previous version stays cached. A
+    key is listed until a version is accepted, or the object is deleted."""
     blocked_by: tuple[str, ...]
-    """Names of the listeners whose full mailbox keeps the watch from being read."""
+    """Names of the listeners whose full mailbox stops the reading of the watch."""
     rejections: int = 0
-    """How many objects are rejected."""
+    """The number of rejected objects."""
     unconverted: int = 0
-    """How many times ``convert=`` has raised: it is asked whenever somebody looks."""
+    """How many times ``convert=`` has raised. It is called at every access."""
     fresh: float | None = None
-    """Seconds since the server last proved that the cache is up to date: the end of a list, an
-    event, a bookmark. ``None`` before the first. Bookmarks come about once a minute, so that up
-    to 75 s say nothing; a server without them may be silent for as long as nothing happens."""
+    """Seconds since the server last proved that the cache is up to date, by the end of a list, an
+    event or a bookmark; ``None`` before the first proof. Bookmarks arrive about once a minute, so
+    that up to 75 s are normal. A server without bookmarks may send nothing for as long as nothing
+    changes."""
     strategy: Literal["watchlist", "list"] = "list"
-    """How the state is, or was last, read."""
+    """How the whole state is, or was last, read."""
     rewinds: int = 0
     """How many times the server has gone back in time (restored from a backup)."""
     verified: float | None = None
-    """Seconds since the cache was last compared with the server and found to be right
-    (``verify``, ``verify_every=``); ``None`` before the first time."""
+    """Seconds since the cache was last compared with the server without a difference (``verify``,
+    ``verify_every=``); ``None`` before the first time."""
     differences: int = 0
-    """In how many objects it differed when it was compared last."""
+    """The number of differences that the last comparison found."""
 
     def __str__(self) -> str:
         if self.state == "new":
@@ -85,56 +86,56 @@ class Health:
 
 
 class ReflectorStatus:
-    """The state of a reflector, as it changes."""
+    """The current state of a reflector."""
 
     def __init__(self) -> None:
-        """A reflector that has not started."""
+        """Make the status of a reflector that has not started."""
         self.state: InformerState = "new"
         self.error: Exception | None = None
         self.absent = False
-        """Whether the server is known not to serve the resource."""
+        """True if the server is known not to serve the resource."""
         self.fresh_at: float | None = None
-        """When the server last proved that what was read is up to date."""
+        """The time at which the server last proved that the received state is up to date."""
         self.differences = 0
-        """In how many objects the cache differed when it was compared last."""
+        """The number of differences that the last comparison found."""
         self._verified_at: float | None = None
         self._clock: Callable[[], float] = float
         self._since = 0.0
         self._retry_at: float | None = None
 
     def start(self, clock: Callable[[], float]) -> None:
-        """The reflector has started; ``clock`` gives monotonic seconds."""
+        """Record that the reflector has started; ``clock`` returns monotonic seconds."""
         self._clock = clock
         self._since = clock()
 
     def set_state(self, state: InformerState) -> None:
-        """The reflector now does this."""
+        """Change the state, and forget a scheduled retry."""
         if state != self.state:
             self.state, self._since = state, self._clock()
         self._retry_at = None
 
     def clear_error(self) -> None:
-        """A list or a watch works."""
+        """Forget the error, since a list or a watch has succeeded."""
         self.error = None
 
     def record_error(self, error: Exception) -> None:
-        """Something went wrong."""
+        """Record the last error."""
         self.error = error
 
     def schedule_retry(self, delay: float) -> None:
-        """The next attempt is due in ``delay`` seconds."""
+        """Record that the next request is due in ``delay`` seconds."""
         self.set_state("absent" if self.absent else "waiting")
         self._retry_at = self._clock() + delay
 
     def record_comparison(self, differences: int) -> None:
-        """The cache was compared with the server, and differed in so many objects."""
+        """Record a comparison of the cache with the server, and the number of its differences."""
         self.differences = differences
         if not differences:
             self._verified_at = self._clock()
 
     @property
     def verified(self) -> float | None:
-        """Seconds since the cache was last found to be right."""
+        """Seconds since the last comparison without differences."""
         return None if self._verified_at is None else self._clock() - self._verified_at
 
     @property
@@ -149,7 +150,7 @@ class ReflectorStatus:
 
     @property
     def retry_in(self) -> float | None:
-        """Seconds to the next attempt, while waiting."""
+        """Seconds to the next request, while waiting."""
         return None if self._retry_at is None else max(0.0, self._retry_at - self._clock())
 
     def __repr__(self) -> str:
@@ -157,13 +158,13 @@ class ReflectorStatus:
 
 
 def error_text(error: BaseException) -> str:
-    """What an exception says, which is a program's code and may fail."""
+    """Return an exception's text. ``__str__`` may be the program's code, and may raise."""
     try:
         return str(error)
-    except Exception as failed:  # noqa: BLE001 - a program's code
-        return f"<its __str__ raised {type(failed).__name__}>"
+    except Exception as failure:  # noqa: BLE001 - the program's code
+        return f"<its __str__ raised {type(failure).__name__}>"
 
 
 def describe_error(error: BaseException) -> str:
-    """An exception in one line, for logs."""
+    """Return an exception's class and text, for logs."""
     return f"{type(error).__name__}: {error_text(error)}"

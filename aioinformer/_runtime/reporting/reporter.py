@@ -15,9 +15,9 @@ from collections.abc import Callable
 from functools import partial
 
 from aioinformer._core.instrumentation import InformerTrace, Metrics, Tracing
-from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import AnyRequest, Verb
-from aioinformer._core.listwatch.transitions import TRANSITIONS, NextRequest, Phase
+from aioinformer._core.listwatch.transitions import Learn, LogLevel, NextRequest, Transition
 from aioinformer._runtime.reporting.error_hook import OnError, Problem, call_hook, check_hook
 from aioinformer._runtime.reporting.health import InformerState, ReflectorStatus, describe_error
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
@@ -33,22 +33,7 @@ __all__ = ["InformerReporter"]
 log = logging.getLogger("aioinformer.reflector")
 
 
-_SUCCESSES = frozenset({Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED})
-"""Outcomes of requests that clear the error in health."""
-
-_SERVED = frozenset(
-    {Outcome.COMPLETE, Outcome.SERVED, Outcome.APPEARED, Outcome.API_VERSION_CHANGED}
-)
-"""Outcomes that prove that the server serves the resource."""
-
-_NO_WATCH_LIST = frozenset(
-    outcome
-    for outcome, rule in TRANSITIONS[Phase.WATCHLIST].items()
-    if rule.next_request is NextRequest.LIST
-)
-"""Outcomes of a WatchList on a server without WatchLists: an older server, or a resource whose
-storage has none. They are expected and cost one request, so they are logged at level INFO. If the
-request as such is wrong, the list that follows fails and is logged as a warning."""
+_LEVELS: dict[LogLevel, int] = {"info": logging.INFO, "warning": logging.WARNING}
 
 _REQUEST_STATES: dict[Verb, InformerState] = {"list": "listing", "watchlist": "listing"}
 """The state that a request under way puts the informer in. A watch does so once it is open."""
@@ -120,8 +105,16 @@ class InformerReporter:
         self.status.clear_error()
         self.trace.complete()
 
-    def received(self, size: int, events: int) -> None:
-        """Record a chunk of ``size`` bytes that completed ``events`` events or objects."""
+    def received(self, size: int, events: int, fresh_at: float | None = None) -> None:
+        """Record that data arrived.
+
+        Args:
+            size: bytes.
+            events: events or objects that the data completed.
+            fresh_at: the time of arrival, if the data proves that the received state is up to date.
+        """
+        if fresh_at is not None:
+            self.status.fresh_at = fresh_at
         self.metrics.received(self.label, self._verb, size, events)
         self.trace.received(size, events)
 
@@ -129,39 +122,37 @@ class InformerReporter:
         """Record that the server has just proved that the received state is up to date."""
         self.status.fresh_at = now
 
-    def request_ended(self, outcome: Outcome, error: FetchError | None, delay: float) -> None:
-        """Record and log the end of a request.
+    def request_ended(self, end: RequestEnd, transition: Transition, delay: float) -> None:
+        """Record that a request has ended.
 
         Args:
-            outcome: how the request ended.
-            error: the error that ended the request; ``None`` for a normal end.
+            end: the outcome, and the error to report.
+            transition: the table row of the outcome.
             delay: seconds to the next request.
         """
-        cause = outcome.name.lower()
+        cause, error = end.outcome.name.lower(), end.error
         seconds = self._clock() - self._requested_at
         self.metrics.request_ended(self.label, self._verb, cause, seconds)
         self.trace.ended(cause, error)
-        if outcome is Outcome.COMPLETE and self._verb == "list":
+        if end.outcome is Outcome.COMPLETE and self._verb == "list":
             self.trace.complete()
         if error is not None:
-            self._log(outcome, error)
+            self._log_end(error, transition)
             self.status.record_error(error)
             self._report(self._verb, cause, error, delay)
-        elif outcome in _SUCCESSES:
+        elif transition.ending.healthy:
             self.status.clear_error()
-        if outcome in _SERVED:
+        if Learn.SERVED in transition.learn:
             self.status.absent = False
         if delay:
             self.status.schedule_retry(delay)
 
-    def _log(self, outcome: Outcome, error: FetchError) -> None:
-        # A WatchList that fails once its watch is open is a failure like any other.
-        initial = self.status.state == "listing" and self._verb == "watchlist"
-        if initial and outcome in _NO_WATCH_LIST:
-            message = "%s: WatchList is not available, falling back to LIST: %s"
-            log.info(message, self._informer, describe_error(error))
+    def _log_end(self, error: FetchError, transition: Transition) -> None:
+        if transition.next_request is NextRequest.LIST:
+            said = "%s: WatchList is not available, falling back to LIST: %s"
         else:
-            log.warning("%s: %s", self._informer, describe_error(error))
+            said = "%s: %s"
+        log.log(_LEVELS[transition.log], said, self._informer, describe_error(error))
 
     def request_cancelled(self) -> None:
         """Record that a request was cancelled because the informer ends."""

@@ -1,8 +1,6 @@
-"""Tracing that can do no harm.
+"""Spans that never raise.
 
-A ``Tracing`` is a program's code, called in the middle of the informer's work. What it raises must
-not end an informer, nor a handler's call: the first is logged, and that is all. Without one,
-nothing is asked and nothing is made.
+Without a ``Tracing`` of the program, nothing is called and no span is made.
 """
 
 from __future__ import annotations
@@ -10,15 +8,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import ExitStack, contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from aioinformer._core.instrumentation import BeginSpan, InformerTrace, Span, Tracing
-from aioinformer._core.listwatch.requests import Verb
+from aioinformer._runtime.reporting.safe_call import SafeCall
 
 __all__ = [
-    "NoTrace",
-    "SafeCall",
     "SafeSpan",
+    "SafeTrace",
     "await_in_span",
     "handler_span_factory",
     "make_informer_trace",
@@ -27,57 +24,38 @@ __all__ = [
 
 log = logging.getLogger("aioinformer.tracing")
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class SafeCall:
-    """Calls a program's code, and goes on when that raises."""
-
-    def __init__(self, name: str) -> None:
-        """Nothing has gone wrong yet; ``name`` is whose spans they are."""
-        self._name = name
-        self._logged = False
-
-    def __call__(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
-        """What it returns; ``None`` if it raised."""
-        try:
-            return function(*args, **kwargs)
-        except Exception:
-            if not self._logged:
-                self._logged = True
-                said = "the tracing of %s raised; spans are missing from now on, no more is said"
-                log.exception(said, self._name)
-            return None
-
-    def __repr__(self) -> str:
-        return f"<SafeCall of {self._name}>"
+def _safe_call(name: str) -> SafeCall:
+    message = "the tracing of %s raised: spans are missing; further errors from it are not logged"
+    return SafeCall(log, message, name)
 
 
 class SafeSpan:
-    """One span, or none where it couldn't be begun."""
+    """One span, or nothing if it couldn't be begun."""
 
     def __init__(self, span: Span | None, safe_call: SafeCall) -> None:
-        """It has begun."""
+        """Wrap a span that has begun."""
         self._span = span
         self._safe_call = safe_call
 
     @contextmanager
     def current(self) -> Generator[None]:
-        """What runs inside belongs to it."""
+        """Make the span the current one for the length of a block."""
         if self._span is None:
             yield
             return
-        with ExitStack() as inside:
-            made = self._safe_call(self._span.current)
-            if made is not None:
-                self._safe_call(made.__enter__)
-                # Not with what was raised inside: that isn't its to swallow.
-                inside.callback(self._safe_call, made.__exit__, None, None, None)
+        with ExitStack() as stack:
+            context = self._safe_call(self._span.current)
+            if context is not None:
+                self._safe_call(context.__enter__)
+                # Left without the block's exception, which the context could suppress.
+                stack.callback(self._safe_call, context.__exit__, None, None, None)
             yield
 
     def ended(self, error: BaseException | None) -> None:
-        """It is over."""
+        """End the span; ``error`` is what was raised."""
         if self._span is not None:
             self._safe_call(self._span.ended, error)
 
@@ -86,7 +64,7 @@ class SafeSpan:
 
 
 async def await_in_span(awaitable: Awaitable[R], span: SafeSpan) -> R:
-    """Await the rest of what ``span`` is about, which ends with it."""
+    """Await the rest of a span's work, then end the span."""
     try:
         with span.current():
             result = await awaitable
@@ -97,84 +75,46 @@ async def await_in_span(awaitable: Awaitable[R], span: SafeSpan) -> R:
     return result
 
 
-class NoTrace:
-    """Nobody traces an informer's requests."""
-
-    __slots__ = ()
-
-    def asked(self, verb: Verb) -> None:
-        """Nobody listens."""
-
-    def received(self, size: int, events: int) -> None:
-        """Nobody listens."""
-
-    def complete(self) -> None:
-        """Nobody listens."""
-
-    def ended(self, cause: str, error: Exception | None) -> None:
-        """Nobody listens."""
-
-    def closed(self) -> None:
-        """Nobody listens."""
-
-    def __repr__(self) -> str:
-        return "<NoTrace>"
-
-
-class _SafeTrace:
-    """Passes on what it is told, and goes on when that raises."""
+class SafeTrace(InformerTrace):
+    """Passes every call on to the program's trace, and drops what it raises."""
 
     def __init__(self, trace: InformerTrace, safe_call: SafeCall) -> None:
+        """Wrap each method of ``trace``."""
         self._trace = trace
-        self._safe_call = safe_call
-
-    def asked(self, verb: Verb) -> None:
-        self._safe_call(self._trace.asked, verb)
-
-    def received(self, size: int, events: int) -> None:
-        self._safe_call(self._trace.received, size, events)
-
-    def complete(self) -> None:
-        self._safe_call(self._trace.complete)
-
-    def ended(self, cause: str, error: Exception | None) -> None:
-        self._safe_call(self._trace.ended, cause, error)
-
-    def closed(self) -> None:
-        self._safe_call(self._trace.closed)
+        safe_call.wrap(trace, InformerTrace, self)
 
     def __repr__(self) -> str:
-        return f"<_GuardedTrace {self._trace!r}>"
+        return f"<SafeTrace {self._trace!r}>"
 
 
 def make_informer_trace(tracing: Tracing | None, label: str, resource: str) -> InformerTrace:
-    """Of an informer's requests: spans that don't raise, or the silence in their place."""
+    """Return the trace of an informer's requests; one that does nothing without tracing."""
     if tracing is None:
-        return NoTrace()
-    guard = SafeCall(f"the informer of {label}")
-    made = guard(tracing.informer, label, resource)
-    return NoTrace() if made is None else _SafeTrace(made, guard)
+        return InformerTrace()
+    safe_call = _safe_call(f"the informer of {label}")
+    trace = safe_call(tracing.informer, label, resource)
+    return InformerTrace() if trace is None else SafeTrace(trace, safe_call)
 
 
 def handler_span_factory(
     tracing: Tracing | None, label: str, listener: str
 ) -> Callable[[str], SafeSpan] | None:
-    """The same of the calls of a handler; ``None`` if there shall be no spans."""
+    """Return a function that begins the span of a handler's call; ``None`` for no spans."""
     if tracing is None:
         return None
-    guard = SafeCall(f"handler {listener}")
-    begin: BeginSpan | None = guard(tracing.handler, label, listener)
+    safe_call = _safe_call(f"handler {listener}")
+    begin: BeginSpan | None = safe_call(tracing.handler, label, listener)
     if begin is None:
         return None
     known: Any = begin
-    return lambda kind: SafeSpan(guard(known, kind), guard)
+    return lambda kind: SafeSpan(safe_call(known, kind), safe_call)
 
 
 def reconcile_span_factory(
     tracing: Tracing | None, controller: str
 ) -> Callable[[], SafeSpan] | None:
-    """The same of a controller's runs; ``None`` without tracing."""
+    """Return a function that begins the span of a controller's run; ``None`` without tracing."""
     if tracing is None:
         return None
-    guard = SafeCall(f"controller {controller}")
-    return lambda: SafeSpan(guard(tracing.reconcile, controller), guard)
+    safe_call = _safe_call(f"controller {controller}")
+    return lambda: SafeSpan(safe_call(tracing.reconcile, controller), safe_call)

@@ -103,14 +103,10 @@ class TimeSlice:
     @property
     def expired(self) -> bool:
         """Whether it is time to give way."""
-        return self._elapsed >= SLICE_SECONDS
-
-    @property
-    def _elapsed(self) -> float:
-        return self._clock() - self._started_at
+        return self._clock() - self._started_at >= SLICE_SECONDS
 
     async def maybe_yield(self, budget: float = SLICE_SECONDS) -> None:
         """Give way if it is time to: after ``budget`` seconds of work."""
-        if self._elapsed >= budget:
+        if self._clock() - self._started_at >= budget:
             await asyncio.sleep(0)
             self._started_at = self._clock()

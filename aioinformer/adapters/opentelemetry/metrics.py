@@ -31,7 +31,7 @@ from opentelemetry.metrics import (
 )
 
 from aioinformer._core.controllers.queue_items import QueueStatistics, ReadQueue
-from aioinformer._core.instrumentation import Levels, ReadLevels
+from aioinformer._core.instrumentation import Levels, Metrics, ReadLevels
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters._totals import (
     HANDLER_SECONDS,
@@ -68,7 +68,7 @@ recorded. They take about a millisecond."""
 ReadObservations: TypeAlias = Callable[[], Iterable[Observation]]
 
 
-class OpenTelemetryMetrics:
+class OpenTelemetryMetrics(Metrics):
     """``Metrics`` as OpenTelemetry instruments, named ``aioinformer....``.
 
     Make one for each meter provider, and share it among all factories and event loops of the
@@ -100,7 +100,7 @@ class OpenTelemetryMetrics:
 
     def _create_request_instruments(self, meter: Meter) -> None:
         self._requests_started = meter.create_counter(
-            f"{SCOPE}.requests", "{request}", "Lists, watches and probes asked for."
+            f"{SCOPE}.requests", "{request}", "Lists, watches and probes that were requested."
         )
         self._requests_ended = meter.create_counter(
             f"{SCOPE}.requests_ended", "{request}", "Requests that ended, by cause."

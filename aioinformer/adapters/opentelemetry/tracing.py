@@ -40,6 +40,7 @@ from opentelemetry.trace import (
     use_span,
 )
 
+from aioinformer._core.instrumentation import InformerTrace
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters.opentelemetry.metrics import SCOPE
 from aioinformer.errors import ServerError
@@ -70,7 +71,7 @@ class OpenTelemetryTracing:
     spans unless ``handlers`` is true. While a request, call or run is under way, its span is
     current: spans that the handler makes become its children, and so do those of an instrumentation
     of aiohttp's client (``opentelemetry-instrumentation-aiohttp-client``). The API server is not
-    told of spans unless the client has ``headers=trace_headers``.
+    told about spans unless the client has ``headers=trace_headers``.
 
     Args:
         tracer_provider: makes the spans; the process's provider by default, which may be set later.
@@ -142,7 +143,7 @@ class _RequestSpan:
         span.end()
 
 
-class _InformerSpans:
+class _InformerSpans(InformerTrace):
     """The spans of one informer: at most one request and one full state are under way."""
 
     def __init__(self, tracer: Tracer, informer: str, resource: str) -> None:
@@ -169,6 +170,7 @@ class _InformerSpans:
         root = not parent
         span = self._tracer.start_span(
             f"{verb} {self._informer}",
+            # An empty context makes a root span, whatever span is current.
             context=Context() if parent is None else parent,
             kind=kind,
             attributes={
@@ -203,6 +205,7 @@ class _InformerSpans:
         if request is not None:
             request.end(error, outcome=cause)
         state = self._state
+        # After a normal end the state goes on with the next page.
         if state is not None and (error is not None or cause == "cancelled"):
             self._state = None
             state.end(error, requests=state.requests, outcome=cause)

@@ -115,7 +115,7 @@ class Cluster:
         """Return a context in which ``reached`` is called once this resourceVersion is reached."""
         return self._storage.expecting(version, reached)
 
-    # -- resources ----------------------------------------------------------------------------
+    # -- resources -----------------------------------------------------------------------------
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -146,7 +146,7 @@ class Cluster:
         """
         self._storage.remove(self._storage.find(resource))
 
-    # -- one object ---------------------------------------------------------------------------
+    # -- one object ----------------------------------------------------------------------------
 
     def get(
         self, resource: str | Resource, name: str, *, namespace: str | None = None
@@ -227,7 +227,7 @@ class Cluster:
         conditions = Preconditions(uid, resource_version, graceful=graceful)
         return self.registry.delete(resource, name, namespace, preconditions=conditions)
 
-    # -- many objects -------------------------------------------------------------------------
+    # -- many objects --------------------------------------------------------------------------
 
     def list(
         self,

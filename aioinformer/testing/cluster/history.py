@@ -48,6 +48,7 @@ class StoredChange:
     def _encode_cached(self, encoder: ObjectEncoder, event: WatchEventType) -> bytes:
         line = self._encoded_events.get((event, encoder))
         if line is None:
+            # An object can be DELETED for a watch and still exist: it left the selection.
             shown = self.deleted_state if event == "DELETED" or self.new is None else self.new
             line = self._encoded_events[event, encoder] = encoder.encode_event(event, shown)
         return line

@@ -159,6 +159,7 @@ def _find_start(query: ListQuery, selection: Selection, storage: Storage) -> _Pa
     exact = query.match == "Exact" or (version and query.limit and not query.match)
     if not exact:
         return _PageStart(storage.version, limit=query.limit)
+    # The compacted version itself can be shown: its state is that before the oldest kept change.
     if version < storage.change_log.compacted_version:
         raise statuses.expired_version()
     return _PageStart(version, limit=query.limit)
@@ -169,7 +170,7 @@ def _continue_from_token(query: ListQuery, selection: Selection, storage: Storag
         raise statuses.bad_request("specifying resource version is not allowed when using continue")
     token = _decode_token(query.continue_token)
     key = selection.prefix + token.start.lstrip("/")
-    if token.rv == INCONSISTENT_VERSION:
+    if token.rv == INCONSISTENT_VERSION:  # the client accepted the present state for the rest
         return _PageStart(storage.version, key, query.limit)
     if token.rv < storage.change_log.compacted_version:
         last = token.start.lstrip("/").rstrip("\0")

@@ -167,7 +167,7 @@ class Registry:
                 return _decode_copy(stored)
             return _decode_copy(self.storage.store(collection, stored, None))
 
-    # -- apply --------------------------------------------------------------------------------
+    # -- apply ---------------------------------------------------------------------------------
 
     def apply(
         self,
@@ -218,7 +218,7 @@ class Registry:
         applied = apply_configuration(encoding, absent, request)
         return with_managed_fields(new, applied["metadata"].get("managedFields"))
 
-    # -- steps that the writes share ----------------------------------------------------------
+    # -- steps that the writes share -----------------------------------------------------------
 
     def _replace(
         self,

@@ -163,7 +163,7 @@ class Storage:
             self.collections[_resource_key(resource)] = Collection(Encoding(resource))
         self._index_names()
 
-    # -- resources ----------------------------------------------------------------------------
+    # -- resources -----------------------------------------------------------------------------
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -212,7 +212,7 @@ class Storage:
                 # Built-in resources come first, so a custom one can't take their short names.
                 self._names.setdefault(name, resource)
 
-    # -- changes ------------------------------------------------------------------------------
+    # -- changes -------------------------------------------------------------------------------
 
     def store(
         self, collection: Collection, old: StoredObject | None, body: dict[str, Any] | None
@@ -267,7 +267,7 @@ class Storage:
         if watch in watches:
             watches.remove(watch)
 
-    # -- snapshots ----------------------------------------------------------------------------
+    # -- snapshots -----------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         """Return the present state."""

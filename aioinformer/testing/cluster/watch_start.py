@@ -75,9 +75,6 @@ def open_watch(
     """
     _check_query(query)
     version = parse_version(query.resource_version, for_watch=True)
-    initial = query.send_initial_events
-    if initial is None:
-        initial = version == 0  # the server's SetListOptionsDefaults; recordings 35, 36 and 52
     watch = Watch(
         view,
         start_version=max(version, storage.version),
@@ -86,13 +83,17 @@ def open_watch(
         current_version=lambda: storage.version,
         on_close=storage.detach,
     )
-    error = _start_error(storage, version, initial=initial)
+    initial = query.send_initial_events
+    if initial is None:
+        initial = version == 0  # the server's SetListOptionsDefaults; recordings 35, 36 and 52
+    error = _find_start_error(storage, version, initial=initial)
     if query.send_initial_events and not limits.watch_lists:
         error = statuses.unsupported_watch_list()
     if error is not None:
         watch.set_initial_lines([encode_error_event(statuses.status_document(error.status))])
         watch.finish()
         return watch
+    # The initial lines show the state of this call, and the attached watch every later change.
     storage.attach(watch)
     if initial:
         watch.set_initial_lines(
@@ -116,11 +117,12 @@ def _check_query(query: WatchQuery) -> None:
         raise statuses.invalid_watch_list_match(query.match)
 
 
-def _start_error(storage: Storage, version: int, *, initial: bool) -> ServerError | None:
+def _find_start_error(storage: Storage, version: int, *, initial: bool) -> ServerError | None:
     """Return the error that is the only event of a watch, or ``None`` if the watch can start."""
     if initial:
         newest = storage.version
         return statuses.too_large_version(version, newest) if version > newest else None
+    # A version that is not reached yet is no error here: the watch waits for it without events.
     oldest = storage.change_log.oldest_watchable
     return statuses.too_old_version(version, oldest) if 0 < version < oldest else None
 
@@ -133,6 +135,7 @@ def _encode_initial_events(
     Lines are encoded as the watch takes them, but always show the state of this call.
     """
     state = collection.snapshot_before((), prefix=view.selection.prefix)
+    # The list holds the states of now: ``state`` reads the collection, which later writes change.
     present = [state[key] for key in state.keys]
     lines = (
         view.encoder.encode_event("ADDED", stored)

@@ -106,7 +106,7 @@ class Watch:
         """Called when a bookmark is due; returns the seconds by which it is late, or ``inf`` if
         it is never sent."""
         self._view = view
-        self._bookmark_delayed = False
+        self._bookmark_delayed = False  # True while the next bookmark waits for its second time
         self._first_line_taken = False
         self._initial_lines: Iterator[bytes] = iter(())
         self._pending: deque[bytes] = deque()
@@ -123,7 +123,7 @@ class Watch:
         """The resource that is watched."""
         return self._view.resource
 
-    # -- the reading side ---------------------------------------------------------------------
+    # -- the reading side ----------------------------------------------------------------------
 
     def take(self, now: float) -> list[bytes]:
         """Return the next lines, each with its newline; an empty list if there are none yet.
@@ -193,7 +193,7 @@ class Watch:
         self._drained = True
         self.finish()
 
-    # -- the cluster's side -------------------------------------------------------------------
+    # -- the cluster's side --------------------------------------------------------------------
 
     def set_initial_lines(self, lines: Iterable[bytes]) -> None:
         """Set the lines to send before all others. They are encoded as they are taken."""
@@ -204,6 +204,7 @@ class Watch:
 
         A watch whose client doesn't read is dropped when its buffer is full, as by a real server.
         """
+        # A watch from a version that is not reached yet skips the changes up to that version.
         if not self._open or change.version <= self._start_version:
             return
         line = self._view.encode_change(change)
@@ -213,7 +214,7 @@ class Watch:
             self.close()
             return
         self._pending.append(line)
-        if len(self._pending) == 1:
+        if len(self._pending) == 1:  # the reader takes all lines when it is notified once
             self._notify_ready()
 
     def finish(self, *, bookmark: bool = False) -> None:

@@ -78,7 +78,7 @@ class FaultedRequest:
         self._next_drip_time = 0.0
         self._stop_observing = faults.observe(self._notify)
 
-    # -- the head -----------------------------------------------------------------------------
+    # -- the head ------------------------------------------------------------------------------
 
     def response_action(self, now: float) -> FaultAction:
         """Return the action for the answer as a whole; ``SendBytes(b"")`` if it can begin."""
@@ -108,7 +108,7 @@ class FaultedRequest:
             return statuses.forbidden_path()
         return statuses.forbidden(self.verb, self.resource, self._namespace)
 
-    # -- the body -----------------------------------------------------------------------------
+    # -- the body ------------------------------------------------------------------------------
 
     def body_action(self, data: bytes, now: float) -> FaultAction:
         """Return the action for the next bytes of the body.
@@ -149,7 +149,7 @@ class FaultedRequest:
                 data = data[:low] + effect.put[low - start : high - start] + data[high:]
         return data
 
-    # -- watches ------------------------------------------------------------------------------
+    # -- watches -------------------------------------------------------------------------------
 
     def bookmark_delay(self) -> float:
         """Return the seconds by which a bookmark that is due is late; ``inf`` for never."""
@@ -175,7 +175,7 @@ class FaultedRequest:
         self._apply_faults((NoInitialEventsEnd,))
         return bool(self._active_effects(NoInitialEventsEnd))
 
-    # -- the faults ---------------------------------------------------------------------------
+    # -- the faults ----------------------------------------------------------------------------
 
     def _apply_faults(self, effects: tuple[type[object], ...]) -> None:
         """Count this request as a hit of each active fault that has one of these effects."""

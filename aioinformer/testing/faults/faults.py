@@ -149,7 +149,7 @@ class Faults:
         self._active: list[Fault] = []
         self._observers: list[Callable[[], None]] = []
 
-    # -- connections --------------------------------------------------------------------------
+    # -- connections ---------------------------------------------------------------------------
 
     def refuse(self) -> Fault:
         """Refuse connections, and requests over idle connections. Answers under way go on."""
@@ -175,7 +175,7 @@ class Faults:
         """
         return self._add(Cut(_check_offset(after), stalled=True), **requests)
 
-    # -- bytes --------------------------------------------------------------------------------
+    # -- bytes ---------------------------------------------------------------------------------
 
     def drip(
         self, *, size: int = 1, every: float = 0.001, **requests: Unpack[RequestFilter]
@@ -198,7 +198,7 @@ class Faults:
         """
         return self._add(Corrupt(_check_offset(after) or 0, put), **requests)
 
-    # -- answers ------------------------------------------------------------------------------
+    # -- answers -------------------------------------------------------------------------------
 
     def latency(self, seconds: float, **requests: Unpack[RequestFilter]) -> Fault:
         """Begin answers this many seconds late."""
@@ -230,7 +230,7 @@ class Faults:
         """Answer 403, with the text of RBAC for each request (recordings 25 and 40)."""
         return self._add(ErrorStatus(None), **requests)
 
-    # -- watches ------------------------------------------------------------------------------
+    # -- watches -------------------------------------------------------------------------------
 
     def drop_bookmarks(self, **watches: Unpack[WatchFilter]) -> Fault:
         """Send no bookmarks.
@@ -269,7 +269,7 @@ class Faults:
         status = _make_status(code, None, reason, message)
         return self._add(EndWatch(status), verb="watch", **watches)
 
-    # -- all switches -------------------------------------------------------------------------
+    # -- all switches --------------------------------------------------------------------------
 
     @property
     def on(self) -> tuple[Fault, ...]:

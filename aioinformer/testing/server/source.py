@@ -9,18 +9,13 @@ is refused or answered with an error was not done; a write whose answer broke wa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from aioinformer._client.api.resource_writer import ClientWriter
-from aioinformer._client.api.scheduler import (
-    Permit,
-    ReflectorLane,
-    RequestScheduler,
-    ScheduledStream,
-)
+from aioinformer._client.api.scheduler import ReflectorLane, RequestScheduler
 from aioinformer._client.http.request import Timeouts
 from aioinformer._core.listwatch.requests import (
     DiscoveryRequest,
@@ -152,7 +147,7 @@ class ClusterListerWatcher:
     """True if the reflector can ask for a WatchList. The cluster's features decide the answer."""
 
     @asynccontextmanager
-    async def list(self, request: ListRequest) -> AsyncGenerator[ScheduledStream]:
+    async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         """Yield the bytes of a page.
 
         Raises:
@@ -160,14 +155,15 @@ class ClusterListerWatcher:
             TransportError: the answer is missing or incomplete.
         """
         query = request.query() | self._selector_params()
-        async with self._drive_request("list", request) as (permit, driver):
+        async with self._drive_request("list", request) as driver:
             await self._start_response(driver, query)
             body = queries.list_page(self.source.cluster, self.resource, self.namespace, query)
             async with aclosing(driver.transfer(split_chunks(body))) as chunks:
-                yield permit.open_stream(chunks)
+                self.lane.record_response()
+                yield chunks
 
     @asynccontextmanager
-    async def watch(self, request: WatchRequest) -> AsyncGenerator[ScheduledStream]:
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         """Yield the bytes of a stream of events. Leaving the context ends the stream.
 
         Raises:
@@ -175,7 +171,7 @@ class ClusterListerWatcher:
             TransportError: the answer is missing or breaks off.
         """
         query = request.query() | self._selector_params()
-        async with self._drive_request("watch", request) as (permit, driver):
+        async with self._drive_request("watch", request) as driver:
             await self._start_response(driver, query)
             watch = queries.start_watch(
                 self.source.cluster,
@@ -186,9 +182,14 @@ class ClusterListerWatcher:
             )
             try:
                 async with aclosing(driver.transfer(driver.watch_lines(watch))) as lines:
-                    yield permit.open_stream(lines)
+                    self.lane.record_response()
+                    yield lines
             finally:
                 watch.close()
+
+    def release_list_slot(self) -> None:
+        """Let another informer begin: the initial list of the open WatchList is complete."""
+        self.lane.release_list_slot()
 
     async def discover(self) -> Resource | None:
         """Return the resource as the cluster serves it now, in another version if need be.
@@ -219,12 +220,12 @@ class ClusterListerWatcher:
     @asynccontextmanager
     async def _drive_request(
         self, verb: Literal["list", "watch"], request: Request
-    ) -> AsyncGenerator[tuple[Permit, RequestDriver]]:
+    ) -> AsyncGenerator[RequestDriver]:
         source = self.source
-        async with self.lane.acquire(request) as permit:
+        async with self.lane.acquire(request):
             with FaultedRequest(source.faults, verb, self.resource, self.namespace) as faulted:
                 try:
-                    yield permit, RequestDriver(faulted, source.clock)
+                    yield RequestDriver(faulted, source.clock)
                 except FetchError as error:
                     error.phase = verb
                     raise

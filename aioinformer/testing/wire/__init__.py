@@ -1,9 +1,9 @@
-"""Bytes of requests and responses, as the real API server writes them.
+"""Bytes of requests and responses, in the form of the real API server.
 
 urls          paths to resources, objects and subresources
 negotiation   the Accept header: JSON, tables, metadata only
-encoding      lists, watch events and gzip
-tables        the table form of objects
-statuses      ``Status`` bodies
+encoding      lists, watch events and their dialects
+tables        the metadata form and the table form of objects
+statuses      errors as ``Status`` bodies
 discovery     discovery documents
 """

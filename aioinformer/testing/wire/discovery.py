@@ -1,7 +1,7 @@
-"""What a cluster says it serves: discovery in both forms, as documents without HTTP.
+"""Discovery documents of a cluster, in both forms.
 
-The aggregated form (one document for everything) is asked for by ``Accept``; the legacy one is a
-document a group version. Recordings 01 to 03.
+Clients ask for the aggregated form, one document for everything, by ``Accept``. The legacy form is
+one document for each group version. Recordings 01 to 03.
 """
 
 from __future__ import annotations
@@ -9,49 +9,46 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator
 from itertools import groupby
-from typing import Any
 
 from aioinformer._core.objects.resources import Resource
-from aioinformer.testing.wire.encoding import Encoding
-
-Document = dict[str, Any]
+from aioinformer.testing.wire.encoding import Encoding, JsonObject
 
 AGGREGATED_CONTENT_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 """The content type of the aggregated form."""
 
 VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
-"""What can be done here with any resource."""
+"""The verbs of every resource here."""
 
 STATUS_VERBS = ["get", "patch", "update"]
-"""And with the status of one."""
+"""The verbs of a status subresource."""
 
 
 def api_group_discovery_list(
     resources: Iterable[Resource], *, core: bool, with_status: Container[Resource] = ()
-) -> Document:
-    """Everything in the core group (``/api``), or in all the others (``/apis``)."""
+) -> JsonObject:
+    """Return the aggregated form of the core group (``/api``) or of all others (``/apis``)."""
     wanted = [resource for resource in resources if (resource.group == "") is core]
     items = [_group_discovery(group, served, with_status) for group, served in _by_group(wanted)]
     head = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
     return head | {"metadata": _empty_metadata(), "items": items}
 
 
-def api_versions(address: str) -> Document:
-    """The legacy form of ``/api``."""
+def api_versions(address: str) -> JsonObject:
+    """Return the legacy form of ``/api``."""
     reachable = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
-    head: Document = {"kind": "APIVersions", "versions": ["v1"]}
+    head: JsonObject = {"kind": "APIVersions", "versions": ["v1"]}
     return head | {"serverAddressByClientCIDRs": reachable}
 
 
-def api_group_list(resources: Iterable[Resource]) -> Document:
-    """The legacy form of ``/apis``."""
+def api_group_list(resources: Iterable[Resource]) -> JsonObject:
+    """Return the legacy form of ``/apis``."""
     named = [resource for resource in resources if resource.group]
     listed = [_group_entry(name, served) for name, served in _by_group(named)]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
 
 
-def api_group(resources: Iterable[Resource], name: str) -> Document | None:
-    """``/apis/GROUP``; ``None`` if nothing of it is served."""
+def api_group(resources: Iterable[Resource], name: str) -> JsonObject | None:
+    """Return ``/apis/GROUP``, or ``None`` if no resource of the group is served."""
     served = [resource for resource in resources if resource.group == name]
     if not served or not name:
         return None
@@ -60,29 +57,31 @@ def api_group(resources: Iterable[Resource], name: str) -> Document | None:
 
 def api_resource_list(
     resources: Iterable[Resource], api_version: str, with_status: Container[Resource] = ()
-) -> Document | None:
-    """``/api/v1`` or ``/apis/GROUP/VERSION``; ``None`` if nothing of it is served."""
+) -> JsonObject | None:
+    """Return ``/api/v1`` or ``/apis/GROUP/VERSION``; ``None`` if it has no served resource."""
     served = [resource for resource in resources if resource.api_version == api_version]
     if not served:
         return None
-    head: Document = {"kind": "APIResourceList"}
+    head: JsonObject = {"kind": "APIResourceList"}
     if served[0].group:
         head["apiVersion"] = "v1"  # the core group's document has none (recording 01)
     entries = [
-        entry for one in served for entry in _resource_entries(one, status=one in with_status)
+        entry for each in served for entry in _resource_entries(each, status=each in with_status)
     ]
     return head | {"groupVersion": api_version, "resources": entries}
 
 
 def find_served(resources: Iterable[Resource], wanted: Resource) -> Resource | None:
-    """What these documents say of one resource: it, or the same in its preferred version."""
-    found = [one for one in resources if (one.group, one.plural) == (wanted.group, wanted.plural)]
-    same = [one for one in found if one.version == wanted.version]
+    """Return a resource in the wanted version, else in the preferred one that is served."""
+    found = [
+        each for each in resources if (each.group, each.plural) == (wanted.group, wanted.plural)
+    ]
+    same = [each for each in found if each.version == wanted.version]
     return next(iter(same or sorted(found, key=_version_priority)), None)
 
 
-def version_info(minor: int) -> Document:
-    """``/version`` of Kubernetes 1.``minor``."""
+def version_info(minor: int) -> JsonObject:
+    """Return ``/version`` of Kubernetes 1.``minor``."""
     git = f"v1.{minor}.0"
     return {"major": "1", "minor": str(minor), "gitVersion": git, "platform": "linux/amd64"}
 
@@ -94,7 +93,7 @@ def _by_group(resources: Iterable[Resource]) -> Iterator[tuple[str, list[Resourc
 
 
 def _by_version(resources: Iterable[Resource]) -> Iterator[tuple[str, list[Resource]]]:
-    """By version, the preferred one first."""
+    """Group resources by version, the preferred version first."""
     versions: dict[str, list[Resource]] = {}
     for resource in sorted(resources, key=_version_priority):
         versions.setdefault(resource.version, []).append(resource)
@@ -106,8 +105,10 @@ _VERSION_PATTERN = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 def _version_priority(resource: Resource) -> tuple[int, int, int, str]:
-    """Sorts versions as a server prefers them: v2, v1, v1beta2, v1beta1, v1alpha1, and others by
-    name (apimachinery's ``CompareKubeAwareVersionStrings``).
+    """Return the sort key of a version, in the order of the server's preference.
+
+    The order is v2, v1, v1beta2, v1beta1, v1alpha1, then other versions by name (apimachinery's
+    ``CompareKubeAwareVersionStrings``).
     """
     found = _VERSION_PATTERN.fullmatch(resource.version)
     if found is None:
@@ -118,23 +119,23 @@ def _version_priority(resource: Resource) -> tuple[int, int, int, str]:
 
 def _group_discovery(
     name: str, resources: list[Resource], with_status: Container[Resource]
-) -> Document:
-    versions: list[Document] = []
+) -> JsonObject:
+    versions: list[JsonObject] = []
     for version, served in _by_version(resources):
-        found = [_resource_discovery(one, status=one in with_status) for one in served]
+        found = [_resource_discovery(each, status=each in with_status) for each in served]
         versions.append({"version": version, "resources": found, "freshness": "Current"})
     return {"metadata": {"name": name} if name else _empty_metadata(), "versions": versions}
 
 
-def _resource_discovery(resource: Resource, *, status: bool) -> Document:
-    # Built-in types don't say their group and version again; custom ones do.
+def _resource_discovery(resource: Resource, *, status: bool) -> JsonObject:
+    # Built-in types leave out the group and version, which stand above; custom ones repeat them.
     custom = Encoding(resource).custom
     kind = {
         "group": resource.group if custom else "",
         "version": resource.version if custom else "",
         "kind": resource.kind,
     }
-    entry: Document = {"resource": resource.plural, "responseKind": kind}
+    entry: JsonObject = {"resource": resource.plural, "responseKind": kind}
     entry |= {"scope": "Namespaced" if resource.namespaced else "Cluster"}
     entry |= {"singularResource": resource.singular, "verbs": VERBS}
     entry |= _short_names(resource)
@@ -142,7 +143,7 @@ def _resource_discovery(resource: Resource, *, status: bool) -> Document:
     return entry | ({"subresources": [part]} if status else {})
 
 
-def _group_entry(name: str, resources: list[Resource]) -> Document:
+def _group_entry(name: str, resources: list[Resource]) -> JsonObject:
     versions = [
         {"groupVersion": f"{name}/{version}", "version": version}
         for version, _ in _by_version(resources)
@@ -150,9 +151,9 @@ def _group_entry(name: str, resources: list[Resource]) -> Document:
     return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
 
-def _resource_entries(resource: Resource, *, status: bool) -> Iterator[Document]:
-    """The resource, and its status behind it."""
-    entry: Document = {"name": resource.plural, "singularName": resource.singular}
+def _resource_entries(resource: Resource, *, status: bool) -> Iterator[JsonObject]:
+    """Yield the entry of a resource, then that of its status subresource."""
+    entry: JsonObject = {"name": resource.plural, "singularName": resource.singular}
     entry |= {"namespaced": resource.namespaced, "kind": resource.kind, "verbs": VERBS}
     yield entry | _short_names(resource)
     if status:
@@ -160,9 +161,9 @@ def _resource_entries(resource: Resource, *, status: bool) -> Iterator[Document]
         yield entry | part
 
 
-def _short_names(resource: Resource) -> Document:
+def _short_names(resource: Resource) -> JsonObject:
     return {"shortNames": list(resource.short_names)} if resource.short_names else {}
 
 
-def _empty_metadata() -> Document:
+def _empty_metadata() -> JsonObject:
     return {}

@@ -124,7 +124,7 @@ class Encoding:
 
     def __post_init__(self) -> None:
         known = (self.resource.group, self.resource.kind) in _BUILT_IN_TYPES
-        object.__setattr__(self, "custom", not known)
+        object.__setattr__(self, "custom", not known)  # the instance is frozen
 
     def encode_item(self, body: dict[str, Any]) -> bytes:
         """Return an object as a list item."""
@@ -163,6 +163,7 @@ class Encoding:
         joined = b",".join(stored.raw for stored in rows)
         kind = encode_json(f"{self.resource.kind}List")
         api_version = encode_json(self.resource.api_version)
+        # The items are joined as bytes: each object was encoded once, when it was stored.
         if self.custom:
             metadata = encode_json({"continue": ""} | list_meta.to_dict(), sort_keys=True)
             head = b'{"apiVersion":%s,"items":[' % api_version

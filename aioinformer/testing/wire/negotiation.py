@@ -1,8 +1,8 @@
-"""What a client wants to be answered with: the ``Accept``, ``Accept-Encoding`` and ``User-Agent``
-of a request, read as the API server reads them.
+"""Content negotiation: ``Accept``, ``Accept-Encoding`` and ``User-Agent`` of a request.
 
-JSON is all that is written here, in the forms of ``meta.k8s.io``: what else a client would rather
-have is passed over, and refused if nothing is left.
+The headers are read as the API server reads them. Only JSON is written here, in the forms of
+``meta.k8s.io``. Other formats that a client prefers are skipped, and a request without any
+supported format is answered with 406.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ JSON = "application/json"
 
 _ACCEPTED_TYPES = (JSON, "application/*", "*/*")
 _PRETTY_PRINTED_AGENTS = ("curl", "Wget", "Mozilla/5.0")
-"""What the User-Agents of "all browsers and cli http tools" begin with (``isPrettyPrint``)."""
+"""The beginnings of the User-Agents of "all browsers and cli http tools" (``isPrettyPrint``)."""
 
 _PARTIAL_METADATA, _PARTIAL_METADATA_LIST = "PartialObjectMetadata", "PartialObjectMetadataList"
 
 
 def negotiate_list_form(accept: str, resource: Resource) -> ObjectForm:
-    """The form of a list.
+    """Return the form of a list.
 
     Raises:
-        ServerError: 406.
+        ServerError: 406, if no accepted format is supported.
     """
     for kind in _requested_kinds(accept):
         if kind in ("", "Table", _PARTIAL_METADATA_LIST):
@@ -50,10 +50,10 @@ def negotiate_list_form(accept: str, resource: Resource) -> ObjectForm:
 
 
 def negotiate_object_form(accept: str) -> Literal["whole", "metadata"]:
-    """The form of one object.
+    """Return the form of one object.
 
     Raises:
-        ServerError: 406, or 500 for the form of a list.
+        ServerError: 406, if no accepted format is supported; 500 for the form of a list.
     """
     for kind in _requested_kinds(accept):
         if kind in ("", _PARTIAL_METADATA):
@@ -64,10 +64,10 @@ def negotiate_object_form(accept: str) -> Literal["whole", "metadata"]:
 
 
 def negotiate_watch_form(accept: str) -> ObjectForm:
-    """The form of the objects in a watch.
+    """Return the form of the objects in a watch.
 
     Raises:
-        ServerError: 406.
+        ServerError: 406, if no accepted format is supported.
     """
     for kind in _requested_kinds(accept):
         if kind in ("", "Table", _PARTIAL_METADATA):
@@ -76,17 +76,17 @@ def negotiate_watch_form(accept: str) -> ObjectForm:
 
 
 def accepts_plain(accept: str) -> bool:
-    """Whether objects as they are will do, so that a Status can be sent as one."""
+    """Return True if whole objects are accepted, so that a Status can be sent as one."""
     return "" in _requested_kinds(accept)
 
 
 def _requested_kinds(accept: str) -> Iterator[str]:
-    """The kinds that are asked for, best first; "" for objects as they are."""
-    for clause in _parse_accept(accept or "*/*"):
-        kind, parameters = clause
-        if kind not in _ACCEPTED_TYPES:
+    """Yield the accepted kinds, the preferred one first; "" stands for whole objects."""
+    for media_type, parameters in _parse_accept(accept or "*/*"):
+        if media_type not in _ACCEPTED_TYPES:
             continue
         wanted = {name: parameters.get(name, "") for name in ("as", "g", "v")}
+        # Parameters of another group (discovery, for example) name no form, so they are skipped.
         if not any(wanted.values()):
             yield ""
         elif f"{wanted['g']}/{wanted['v']}" == META_API_VERSION:
@@ -94,11 +94,12 @@ def _requested_kinds(accept: str) -> Iterator[str]:
 
 
 def _parse_accept(accept: str) -> list[tuple[str, Mapping[str, str]]]:
+    """Return the media types of an ``Accept`` with their parameters, by decreasing quality."""
     clauses: list[tuple[str, Mapping[str, str]]] = []
     for offer in accept.replace(" ", "").split(","):
-        kind, *pairs = offer.split(";")
+        media_type, *pairs = offer.split(";")
         split = [pair.partition("=") for pair in pairs]
-        clauses.append((kind, {name: value for name, _, value in split}))
+        clauses.append((media_type, {name: value for name, _, value in split}))
     return sorted(clauses, key=lambda clause: -_parse_quality(clause[1].get("q", "1")))
 
 
@@ -110,17 +111,17 @@ def _parse_quality(text: str) -> float:
 
 
 def _go_list_type(resource: Resource) -> str:
-    """What the server calls a list of it, which shows in its refusals."""
+    """Return the server's Go type of a list, which its error texts name."""
     if Encoding(resource).custom:
         return "*unstructured.UnstructuredList"
     return f"*{resource.version}.{resource.kind}List"
 
 
 def wants_aggregated(accept: str) -> bool:
-    """Whether the first format asked for that exists here is that of aggregated discovery."""
+    """Return True if the first accepted format that is supported is aggregated discovery."""
     wanted = {"as": "APIGroupDiscoveryList", "g": "apidiscovery.k8s.io", "v": "v2"}
-    for kind, parameters in _parse_accept(accept):
-        if kind not in _ACCEPTED_TYPES:
+    for media_type, parameters in _parse_accept(accept):
+        if media_type not in _ACCEPTED_TYPES:
             continue
         if wanted.items() <= parameters.items():
             return True
@@ -130,13 +131,16 @@ def wants_aggregated(accept: str) -> bool:
 
 
 def accepts_gzip(headers: Mapping[str, str]) -> bool:
-    """Whether the answer may be compressed. A quality (``gzip;q=1``) isn't understood."""
+    """Return True if the answer can be compressed.
+
+    The server doesn't understand a quality (``gzip;q=1``), and neither does this function.
+    """
     offered = headers.get("Accept-Encoding", "").split(",")
     return any(offer.strip() == "gzip" for offer in offered)
 
 
 def wants_pretty(headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
-    """Whether the answer is for eyes: it is indented then (recording 44)."""
+    """Return True if the answer is to be indented, for a person (recording 44)."""
     if asked := query.get("pretty"):
         return asked in ("1", "t", "T", "TRUE", "true", "True")
     return headers.get("User-Agent", "").startswith(_PRETTY_PRINTED_AGENTS)

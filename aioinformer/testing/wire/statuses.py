@@ -68,7 +68,7 @@ def _without_empty(details: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in details.items() if value}
 
 
-# -- 400, 401, 404, 415 --------------------------------------------------------------------------
+# -- 400, 401, 404, 415 ------------------------------------------------------------------------
 
 
 def bad_request(message: str) -> ServerError:
@@ -169,7 +169,7 @@ def _not_acceptable(message: str) -> ServerError:
     return server_error(Status(406, "NotAcceptable", message))
 
 
-# -- 409, 422 ------------------------------------------------------------------------------------
+# -- 409, 422 ----------------------------------------------------------------------------------
 
 
 def already_exists(resource: Resource, name: str) -> ServerError:
@@ -255,7 +255,7 @@ def _invalid_list_options(*causes: dict[str, str]) -> ServerError:
     return server_error(Status(422, "Invalid", message, details))
 
 
-# -- resource versions ---------------------------------------------------------------------------
+# -- resource versions -------------------------------------------------------------------------
 
 
 def malformed_version(text: str, *, for_watch: bool) -> ServerError:
@@ -319,7 +319,7 @@ def invalid_token(reason: str) -> ServerError:
     return bad_request(f"invalid continue token: continue key is not valid: {reason}")
 
 
-# -- patches, applies and deletions --------------------------------------------------------------
+# -- patches, applies and deletions ------------------------------------------------------------
 
 
 def undecodable_patch(found: object, wanted: str) -> ServerError:

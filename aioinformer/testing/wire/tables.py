@@ -1,14 +1,13 @@
-"""Lists and watches as tables for people: ``Accept: application/json;as=Table;g=meta.k8s.io;v=v1``.
+"""The forms of objects in ``meta.k8s.io``: metadata alone, and tables for people.
 
-A server prints each built-in type in its own way; here pods have their columns (recording 28) and
-everything else has those of a custom resource whose definition names none: name and age. Every
-event of a watch is a table of one row, and only the first one says which columns there are.
+``Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1`` asks for metadata, and
+its singular for the metadata of one object or of a watch's objects (recordings 19 and 32). These
+are Go structs for every resource, so there is one dialect.
 
-The forms other than whole in which objects can be asked for: metadata alone.
-
-``Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1`` and its singular;
-recordings 19 and 32. Unlike the objects themselves these are Go structs for every resource, so
-they are written in one dialect. Tables are ``tables``'s.
+``Accept: application/json;as=Table;g=meta.k8s.io;v=v1`` asks for a table. A server prints each
+built-in type in its own way. Here pods have their columns (recording 28), and every other resource
+has the columns of a custom resource whose definition names none: name and age. Every event of a
+watch is a table of one row, and only the first one has the column definitions.
 """
 
 from __future__ import annotations
@@ -22,11 +21,13 @@ import msgspec
 
 from aioinformer.testing.wire.encoding import (
     Encoding,
+    JsonObject,
     ListMeta,
     ObjectEncoder,
     StoredObject,
     WatchEventType,
     build_bookmark_metadata,
+    encode_document,
     encode_json,
     encode_watch_event,
     order_metadata,
@@ -43,50 +44,64 @@ __all__ = [
     "partial_object_metadata",
 ]
 
-
 META_API_VERSION = "meta.k8s.io/v1"
 """The group version of these forms."""
+
+ObjectForm: TypeAlias = Literal["whole", "metadata", "table"]
+"""The form of objects: whole, their metadata alone, or a table for people."""
+
+Include: TypeAlias = Literal["Metadata", "Object", "None"]
+"""The part of an object beside its cells in a table: the query parameter ``includeObject``."""
+
+
+def make_encoder(
+    encoding: Encoding, form: ObjectForm, include: Include, clock: Callable[[], dt.datetime]
+) -> ObjectEncoder:
+    """Return the encoder of a resource's objects in a form."""
+    if form == "table":
+        return TableEncoder(encoding, clock, include)
+    return encoding if form == "whole" else MetadataEncoder()
+
+
+# -- metadata ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataEncoder:
-    """Objects of any resource as ``PartialObjectMetadata``; all of them are alike."""
+    """Objects as ``PartialObjectMetadata``, the same for all resources."""
 
     def encode_event(self, event: WatchEventType, stored: StoredObject) -> bytes:
-        """One event of a watch."""
+        """Return one event of a watch."""
         return encode_watch_event(
             event, encode_json(partial_object_metadata(stored.body["metadata"]))
         )
 
     def encode_bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
-        """A bookmark."""
+        """Return a bookmark."""
         metadata = build_bookmark_metadata(version, initial_events_end)
         return encode_watch_event("BOOKMARK", encode_json(partial_object_metadata(metadata)))
 
     def as_first_event(self, line: bytes) -> bytes:
-        """The event as it is."""
+        """Return the event unchanged."""
         return line
 
     def encode_list(self, rows: Iterable[StoredObject], list_meta: ListMeta) -> bytes:
-        """A list, or one page of it."""
+        """Return a list, or one page of it."""
         head = {"kind": "PartialObjectMetadataList", "apiVersion": META_API_VERSION}
         items = [partial_object_metadata(stored.body["metadata"]) for stored in rows]
-        return encode_json(head | {"metadata": list_meta.to_dict(), "items": items}) + b"\n"
+        return encode_document(head | {"metadata": list_meta.to_dict(), "items": items})
 
 
-def partial_object_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    """An object's type and metadata."""
+def partial_object_metadata(metadata: JsonObject) -> JsonObject:
+    """Return the ``PartialObjectMetadata`` of an object."""
     head = {"kind": "PartialObjectMetadata", "apiVersion": META_API_VERSION}
     return head | {"metadata": order_metadata(metadata)}
 
 
-ObjectForm: TypeAlias = Literal["whole", "metadata", "table"]
-"""How objects are shown: as they are, by their metadata alone, or as a table for people."""
-
-Include: TypeAlias = Literal["Metadata", "Object", "None"]
-"""What of an object stands beside its cells: the query's ``includeObject``."""
+# -- tables ------------------------------------------------------------------------------------
 
 _NO_COLUMNS = b'"columnDefinitions":null'
+"""The place of the column definitions in an event: ``as_first_event`` fills it in."""
 
 _NAME_DESCRIPTION = (
     "Name must be unique within a namespace. Is required when creating resources, although some "
@@ -147,110 +162,106 @@ _POD_COLUMNS = (
         1,
     ),
 )
-_NO_VALUE = "<none>"
 
 
 @dataclass(frozen=True, slots=True)
 class TableEncoder:
-    """One resource as a table."""
+    """Objects of one resource as tables."""
 
     encoding: Encoding
     clock: Callable[[], dt.datetime]
-    """The time that ages are counted to."""
+    """Returns the time to which ages are counted."""
     include: Include = "Metadata"
 
     def encode_list(self, rows: Iterable[StoredObject], list_meta: ListMeta) -> bytes:
-        """A list, or one page of it."""
-        printed = [
-            {"cells": self._row_cells(stored.body), "object": self._row_object(stored)}
-            for stored in rows
-        ]
-        return encode_json(self._build_table(list_meta.to_dict(), self._columns, printed)) + b"\n"
+        """Return a list, or one page of it."""
+        printed = [self._build_row(stored) for stored in rows]
+        return encode_document(_build_table(list_meta.to_dict(), self._columns, printed))
 
     def encode_event(self, event: WatchEventType, stored: StoredObject) -> bytes:
-        """One event of a watch."""
-        row = {"cells": self._row_cells(stored.body), "object": self._row_object(stored)}
-        metadata = {"resourceVersion": stored.body["metadata"]["resourceVersion"]}
-        return encode_watch_event(event, encode_json(self._build_table(metadata, None, [row])))
+        """Return one event of a watch."""
+        version = stored.body["metadata"]["resourceVersion"]
+        return _encode_table_event(event, version, self._build_row(stored))
 
     def encode_bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
-        """A bookmark: a row of nothing, whose object carries the mark."""
-        body: dict[str, Any] = {"metadata": build_bookmark_metadata(version, initial_events_end)}
+        """Return a bookmark: a row with empty cells, whose object has the annotation."""
+        metadata = build_bookmark_metadata(version, initial_events_end)
         shown: Any = None
         if self.include == "Object":
-            plain = self.encoding.encode_bookmark(version, initial_events_end=initial_events_end)
-            shown = msgspec.json.decode(plain)["object"]
-        elif self.include == "Metadata" or initial_events_end:  # the mark is never left out
-            shown = partial_object_metadata(body["metadata"])
-        row = {"cells": self._row_cells(body), "object": shown}
-        metadata = {"resourceVersion": str(version)}
-        return encode_watch_event("BOOKMARK", encode_json(self._build_table(metadata, None, [row])))
+            whole = self.encoding.encode_bookmark(version, initial_events_end=initial_events_end)
+            shown = msgspec.json.decode(whole)["object"]
+        elif self.include == "Metadata" or initial_events_end:  # the annotation is always sent
+            shown = partial_object_metadata(metadata)
+        row = {"cells": self._row_cells({"metadata": metadata}), "object": shown}
+        return _encode_table_event("BOOKMARK", str(version), row)
 
     def as_first_event(self, line: bytes) -> bytes:
-        """The event with the columns, if it is a table."""
+        """Return the event with the column definitions, if the event is a table."""
         return line.replace(_NO_COLUMNS, b'"columnDefinitions":%s' % encode_json(self._columns), 1)
 
     @property
-    def _columns(self) -> list[dict[str, Any]]:
+    def _columns(self) -> list[JsonObject]:
         columns = [_build_column("Name", _NAME_DESCRIPTION, 0, form="name")]
         if self._is_pods:
             return columns + [_build_column(*column) for column in _POD_COLUMNS]
         return [*columns, _build_column("Age", _AGE_DESCRIPTION, 0, kind="date")]
 
-    def _build_table(
-        self, metadata: dict[str, Any], columns: object, rows: object
-    ) -> dict[str, Any]:
-        head: dict[str, Any] = {
-            "kind": "Table",
-            "apiVersion": META_API_VERSION,
-            "metadata": metadata,
-        }
-        return head | {"columnDefinitions": columns, "rows": rows}
-
-    def _row_object(self, stored: StoredObject) -> object:
+    def _build_row(self, stored: StoredObject) -> JsonObject:
+        shown: Any = None
         if self.include == "Object":
-            return msgspec.Raw(self.encoding.add_type_meta(stored.raw))
-        return None if self.include == "None" else partial_object_metadata(stored.body["metadata"])
+            shown = msgspec.Raw(self.encoding.add_type_meta(stored.raw))
+        elif self.include == "Metadata":
+            shown = partial_object_metadata(stored.body["metadata"])
+        return {"cells": self._row_cells(stored.body), "object": shown}
 
     @property
     def _is_pods(self) -> bool:
         return str(self.encoding.resource) == "pods"
 
-    def _row_cells(self, body: dict[str, Any]) -> list[str | None]:
+    def _row_cells(self, body: JsonObject) -> list[str | None]:
         name = body["metadata"].get("name", "")
         created = body["metadata"].get("creationTimestamp")
-        lived = format_age(self.clock() - dt.datetime.fromisoformat(created)) if created else None
+        age = format_age(self.clock() - dt.datetime.fromisoformat(created)) if created else None
         if not self._is_pods:
-            return [name, lived]
+            return [name, age]
         ready, status, restarts, *wide = _pod_cells(body)
-        return [name, ready, status, restarts, lived or "<unknown>", *wide]
+        return [name, ready, status, restarts, age or "<unknown>", *wide]
 
 
-def make_encoder(
-    encoding: Encoding, form: ObjectForm, include: Include, clock: Callable[[], dt.datetime]
-) -> ObjectEncoder:
-    """How the objects of one resource are shown."""
-    if form == "table":
-        return TableEncoder(encoding, clock, include)
-    return encoding if form == "whole" else MetadataEncoder()
+def _encode_table_event(event: WatchEventType, version: str, row: JsonObject) -> bytes:
+    table = _build_table({"resourceVersion": version}, None, [row])
+    return encode_watch_event(event, encode_json(table))
+
+
+def _build_table(metadata: JsonObject, columns: object, rows: object) -> JsonObject:
+    return {
+        "kind": "Table",
+        "apiVersion": META_API_VERSION,
+        "metadata": metadata,
+        "columnDefinitions": columns,
+        "rows": rows,
+    }
 
 
 def _build_column(
     name: str, description: str, priority: int, *, kind: str = "string", form: str = ""
-) -> dict[str, Any]:
-    column: dict[str, Any] = {"name": name, "type": kind, "format": form}
+) -> JsonObject:
+    column: JsonObject = {"name": name, "type": kind, "format": form}
     return column | {"description": description, "priority": priority}
 
 
-def _pod_cells(body: dict[str, Any]) -> list[str]:
-    """What is printed of a pod besides name and age (a part of kubernetes' ``printPod``)."""
+_NO_VALUE = "<none>"
+
+
+def _pod_cells(body: JsonObject) -> list[str]:
+    """Return the cells of a pod besides name and age (a part of kubernetes' ``printPod``)."""
     spec, status = _as_mapping(body.get("spec")), _as_mapping(body.get("status"))
-    running = [_as_mapping(one) for one in _as_list(status.get("containerStatuses"))]
-    ready = sum(bool(one.get("ready")) for one in running)
-    restarts = sum(int(one.get("restartCount") or 0) for one in running)
+    containers = [_as_mapping(each) for each in _as_list(status.get("containerStatuses"))]
+    ready = sum(bool(each.get("ready")) for each in containers)
+    restarts = sum(int(each.get("restartCount") or 0) for each in containers)
     reason = status.get("reason") or status.get("phase") or ""
-    for one in reversed(running):  # the first container that waits has the last word
-        waiting = _as_mapping(_as_mapping(one.get("state")).get("waiting"))
+    for each in reversed(containers):  # the reason of the first waiting container is printed
+        waiting = _as_mapping(_as_mapping(each.get("state")).get("waiting"))
         reason = waiting.get("reason") or reason
     if "deletionTimestamp" in body["metadata"]:
         reason = "Terminating"
@@ -265,19 +276,19 @@ def _pod_cells(body: dict[str, Any]) -> list[str]:
     ]
 
 
-def _readiness_gates(spec: dict[str, Any], status: dict[str, Any]) -> str:
+def _readiness_gates(spec: JsonObject, status: JsonObject) -> str:
     wanted = {
         _as_mapping(gate).get("conditionType") for gate in _as_list(spec.get("readinessGates"))
     }
     if not wanted:
         return _NO_VALUE
-    conditions = [_as_mapping(one) for one in _as_list(status.get("conditions"))]
-    met = {one.get("type") for one in conditions if one.get("status") == "True"}
+    conditions = [_as_mapping(each) for each in _as_list(status.get("conditions"))]
+    met = {each.get("type") for each in conditions if each.get("status") == "True"}
     return f"{len(wanted & met)}/{len(wanted)}"
 
 
-def _as_mapping(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+def _as_mapping(value: object) -> JsonObject:
+    return cast("JsonObject", value) if isinstance(value, dict) else {}
 
 
 def _as_list(value: object) -> list[Any]:
@@ -288,10 +299,11 @@ _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
 
 
 def format_age(duration: dt.timedelta) -> str:
-    """A duration as the server prints it: two figures at most (``duration.HumanDuration``)."""
+    """Return a duration in the server's notation: at most two figures (``HumanDuration``)."""
     seconds = int(duration.total_seconds())
     if seconds < 0:
         return "<invalid>" if seconds < -1 else "0s"
+    # Each row: the end of its range, the unit, and the smaller unit of the second figure, if any.
     for below, (unit, letter), (part, smaller) in (
         (2 * _MINUTE, (1, "s"), (0, "")),
         (10 * _MINUTE, (_MINUTE, "m"), (1, "s")),

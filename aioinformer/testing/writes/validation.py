@@ -31,7 +31,7 @@ _OMITTED_WHEN_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences")
 """The metadata that is omitted when it is empty."""
 
 _GENERATE_NAME_LIMIT = 58
-"""The number of characters of ``generateName`` that are used: 5 more make 63, the limit of names."""
+"""The number of characters of ``generateName`` that are used. Five more make 63, the limit."""
 
 
 class _ObjectMeta(msgspec.Struct, rename="camel"):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import TypeVar
 
 import pytest
@@ -13,7 +12,6 @@ from aioinformer._client.api.scheduler import (
     PAGE_SLOT_SECONDS,
     ReflectorLane,
     RequestScheduler,
-    ScheduledStream,
 )
 from aioinformer._client.client import Client
 from aioinformer._core.listwatch.rate_limit import Limits
@@ -45,22 +43,16 @@ def simulated(story: Callable[[], Coroutine[object, object, T]]) -> T:
     return run(story(), seed=7, horizon=10_000)
 
 
-async def nothing() -> AsyncGenerator[bytes]:
-    for chunk in list[bytes]():
-        yield chunk
-
-
 def now() -> float:
     return asyncio.get_running_loop().time()
 
 
 async def send(lane: ReflectorLane, request: AnyRequest, *, lasting: float = 0.0) -> float:
     """A request that succeeds; when it was sent."""
-    async with lane.acquire(request) as turn:
+    async with lane.acquire(request):
         sent = now()
-        async with aclosing(nothing()) as chunks:
-            turn.open_stream(chunks)
-            await asyncio.sleep(lasting)
+        lane.record_response()
+        await asyncio.sleep(lasting)
     return sent
 
 
@@ -154,11 +146,11 @@ def test_a_watch_list_gives_its_place_back_when_it_is_settled() -> None:
         traffic = RequestScheduler(Limits(lists=1))
 
         async def stream() -> None:
-            async with traffic.create_lane().acquire(WATCH_LIST) as turn:
-                chunks = turn.open_stream(nothing())
+            lane = traffic.create_lane()
+            async with lane.acquire(WATCH_LIST):
                 await asyncio.sleep(2.0)
-                chunks.release()
-                chunks.release()  # once more is no second place
+                lane.release_list_slot()
+                lane.release_list_slot()  # a second call frees no second slot
                 await asyncio.sleep(100.0)
 
         streaming = asyncio.create_task(stream())
@@ -196,14 +188,28 @@ def test_the_pages_of_a_list_keep_its_place() -> None:
     assert other == pytest.approx(5.5)  # the watch after the last page gave the place back
 
 
-def test_a_list_that_says_that_it_is_settled_keeps_nothing() -> None:
+def test_the_watch_after_a_list_frees_the_slot_of_the_list() -> None:
     async def story() -> float:
         traffic = RequestScheduler(Limits(lists=1))
-        async with traffic.create_lane().acquire(FIRST) as turn:
-            turn.open_stream(nothing()).release()
-        return await send(traffic.create_lane(), FIRST)
+        lane = traffic.create_lane()
+        await send(lane, FIRST)
+        async with lane.acquire(WATCH):
+            return await send(traffic.create_lane(), FIRST)
 
     assert simulated(story) == 0.0
+
+
+def test_the_end_of_a_watch_list_frees_no_slot_of_a_list_on_the_same_lane() -> None:
+    """A verification lists while the reflector watches."""
+
+    async def story() -> int:
+        traffic = RequestScheduler(Limits(lists=2))
+        lane = traffic.create_lane()
+        async with lane.acquire(WATCH_LIST), lane.acquire(FIRST):
+            lane.release_list_slot()
+            return traffic.initial_lists
+
+    assert simulated(story) == 1
 
 
 def test_a_place_that_waits_for_a_page_in_vain_is_free_after_a_second() -> None:
@@ -336,8 +342,9 @@ def test_an_error_inside_an_answer_counts() -> None:
         traffic = RequestScheduler()
 
         async def broken() -> None:
-            async with traffic.create_lane().acquire(WATCH) as turn:
-                turn.open_stream(nothing())
+            lane = traffic.create_lane()
+            async with lane.acquire(WATCH):
+                lane.record_response()
                 raise LOST
 
         with pytest.raises(ConnectionLost):
@@ -394,7 +401,9 @@ def test_closing_the_gate_is_said_once(caplog: pytest.LogCaptureFixture) -> None
 
     with caplog.at_level("INFO", logger="aioinformer.traffic"):
         simulated(story)
-    assert caplog.messages == ["the server asks for patience: no list or watch for 3.0 s"]
+    assert caplog.messages == [
+        "the server asks for a pause (Retry-After): no list or watch for 3.0 s"
+    ]
 
 
 # -- cancelled ---------------------------------------------------------------------------------
@@ -453,21 +462,21 @@ def test_the_state_shows_in_the_repr() -> None:
     async def story() -> list[str]:
         traffic = RequestScheduler(Limits(lists=1))
         lane, shown = traffic.create_lane(), [repr(traffic)]
-        async with lane.acquire(FIRST) as turn:
+        async with lane.acquire(FIRST):
             waiting = asyncio.create_task(send(traffic.create_lane(), FIRST))
             await asyncio.sleep(0)
             traffic.record_failure(LOST)
             shown.append(repr(traffic))
-            turn.open_stream(nothing())
+            lane.record_response()
         shown.append(repr(lane))
         await send(lane, WATCH)
         await waiting
         return shown
 
     assert simulated(story) == [
-        "<RequestScheduler 0 of 1 initial states, 0 waiting>",
-        "<RequestScheduler 1 of 1 initial states, 1 waiting, server in trouble>",
-        "<ReflectorLane with a place of <RequestScheduler 1 of 1 initial states, 1 waiting>>",
+        "<RequestScheduler 0 of 1 initial lists, 0 waiting>",
+        "<RequestScheduler 1 of 1 initial lists, 1 waiting, server in trouble>",
+        "<ReflectorLane with a slot of <RequestScheduler 1 of 1 initial lists, 1 waiting>>",
     ]
 
 
@@ -484,15 +493,14 @@ async def test_the_readers_of_a_client_share_its_limits() -> None:
         Client(server.url, limits=Limits(lists=1)) as client,
     ):
         one, other = client.lister_watcher(PODS), client.lister_watcher(PODS)
-        async with one.list(FIRST) as chunks:
-            assert isinstance(chunks, ScheduledStream)
+        async with one.watch(WATCH_LIST):
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.02), other.list(FIRST):
                     raise AssertionError("two at once")
-            assert await client.get_raw("/api/v1/pods") == await read(chunks)
-            chunks.release()
-            async with other.list(FIRST) as others:
-                assert b"PodList" in await read(others)
+            assert b"PodList" in await client.get_raw("/api/v1/pods")
+            one.release_list_slot()
+            async with other.list(FIRST) as chunks:
+                assert b"PodList" in await read(chunks)
 
 
 async def test_a_retry_after_from_a_server_closes_the_gate_for_its_client_alone() -> None:

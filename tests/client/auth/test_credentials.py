@@ -73,10 +73,10 @@ def test_what_is_no_server_is_quoted() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("ftp://admin:canary@host.example", "not what was given for host.example"),
-        ("ftp://host.example?token=canary", "not what was given for host.example"),
-        ("http://admin:canary@[bad", "not what was given"),
-        ("admin:canary@host", "not what was given"),
+        ("ftp://admin:canary@host.example", "not the given URL of host.example"),
+        ("ftp://host.example?token=canary", "not the given URL of host.example"),
+        ("http://admin:canary@[bad", "not the given text"),
+        ("admin:canary@host", "not the given text"),
     ],
 )
 def test_what_is_no_server_is_not_quoted_if_a_secret_is_in_it(text: str, shown: str) -> None:
@@ -87,7 +87,7 @@ def test_what_is_no_server_is_not_quoted_if_a_secret_is_in_it(text: str, shown: 
 
 
 def test_a_password_in_a_server_url_is_refused_without_being_shown() -> None:
-    with pytest.raises(ConfigurationError, match=r"server host\.example has a user") as caught:
+    with pytest.raises(ConfigurationError, match=r"server host\.example contains a user") as caught:
         parse_server_url("https://admin:canary@host.example")
     assert "canary" not in str(caught.value)
 
@@ -98,7 +98,7 @@ def test_a_slash_at_the_end_of_a_server_url_means_nothing() -> None:
 
 @pytest.mark.parametrize("port", ["99999", "x"])
 def test_a_port_that_is_none_is_told(port: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"^the port of 'https://a:\w+' is no number"):
+    with pytest.raises(ConfigurationError, match=r"^the port of 'https://a:\w+' is not a number"):
         parse_server_url(f"https://a:{port}")
 
 

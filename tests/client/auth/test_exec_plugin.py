@@ -16,7 +16,7 @@ from tests.client.fake_exec_plugin import V1, V1BETA1, FakePlugin, in_seconds
 from tests.client.kubeconfigs import CANARY, error_chain_text
 
 NOTHING: Mapping[str, Any] = {}
-CHECK = "run it in a terminal to see what is wrong: perhaps a login has ended"
+CHECK = "run it in a terminal to see what is wrong: perhaps a login has expired"
 
 
 def made(fake: FakePlugin, cluster: Mapping[str, Any] = NOTHING, **more: Any) -> ExecPlugin:
@@ -126,7 +126,7 @@ async def test_a_path_to_no_plugin_has_nothing_to_do_with_the_search_path(tmp_pa
 
     assert await failure(ExecPlugin(parse_exec_section(section, {}), "here")) == (
         f"here: the exec plugin '{tmp_path}/login' can't be run: No such file or directory: is it "
-        "installed, and `command:` in the kubeconfig right?"
+        "installed, and is `command:` in the kubeconfig right?"
     )
 
 
@@ -136,7 +136,7 @@ async def test_a_plugin_that_may_not_be_executed_says_how_to_change_that(tmp_pat
 
     told = await failure(ExecPlugin(parse_exec_section(section, {}), "here"))
 
-    assert told.endswith("can't be run: Permission denied: may it be executed (chmod +x)?")
+    assert told.endswith("can't be run: Permission denied: is the file executable (chmod +x)?")
 
 
 async def test_the_end_of_what_it_complains_of_is_told(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ async def test_a_plugin_that_prints_something_else_says_so(
         ({}, "neither a token nor a certificate"),
         ({"clientCertificateData": CANARY}, "a certificate without its key"),
         ({"clientKeyData": CANARY}, "a key without its certificate"),
-        ({"token": f"{CANARY} x"}, "a token that can't be used: it has a space"),
+        ({"token": f"{CANARY} x"}, "a token that can't be used: it contains a space"),
         ({"token": CANARY, "expirationTimestamp": "soon"}, "an expirationTimestamp that is no"),
     ],
 )
@@ -252,7 +252,7 @@ async def test_a_run_that_failed_is_not_repeated_at_once(tmp_path: Path) -> None
     [
         ({"apiVersion": V1}, "names no command"),
         ({"apiVersion": "client.authentication.k8s.io/v1alpha1", "command": "x"}, "v1alpha1"),
-        ({"apiVersion": V1, "command": "x", "interactiveMode": "Always"}, "wants a terminal"),
+        ({"apiVersion": V1, "command": "x", "interactiveMode": "Always"}, "requires a terminal"),
         ({"apiVersion": V1, "command": "x", "env": [{"value": CANARY}]}, "args or env"),
         ({"apiVersion": V1, "command": "x", "env": [CANARY]}, "args or env"),
         ({"apiVersion": V1, "command": "x", "args": 5}, "args or env"),

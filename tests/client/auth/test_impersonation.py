@@ -86,7 +86,7 @@ async def test_groups_of_nobody_are_an_error(tmp_path: Path, key: str) -> None:
     said = await load_error(Kubeconfig(path, environment=NO_POD))
 
     assert f"{path}: context 'main': its user impersonates groups" in said
-    assert "needs `as:`" in said
+    assert "set `as:`" in said
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ async def test_groups_of_nobody_are_an_error(tmp_path: Path, key: str) -> None:
     ids=["a list", "two lines", "no list", "a number", "no mapping", "no list in it"],
 )
 def test_what_can_not_be_a_header_is_an_error_that_does_not_quote_it(user: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match="are not what they should be") as caught:
+    with pytest.raises(ConfigurationError, match="as-groups a list of strings") as caught:
         impersonation_headers(user)
 
     assert CANARY not in error_chain_text(caught.value)

@@ -56,7 +56,7 @@ def files(certificates: Certificates) -> Files:
 
 async def end_of_reading() -> None:
     """Return when nothing reads certificates any more."""
-    tasks = [each for each in asyncio.all_tasks() if each.get_name() == "renewal of certificates"]
+    tasks = [each for each in asyncio.all_tasks() if each.get_name() == "refresh of certificates"]
     await asyncio.gather(*tasks)
 
 
@@ -142,7 +142,7 @@ async def test_what_can_not_be_read_leaves_the_context_in_use_and_is_told(
         assert await tls.context(failed=first) is first
     assert caplog.messages == [
         "here: a certificate or its key can't be used: /there/ca.crt: No such file or directory; "
-        "those of before are used on"
+        "the last certificates stay in use"
     ]
 
 

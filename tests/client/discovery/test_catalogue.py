@@ -109,7 +109,7 @@ def test_two_other_groups_are_an_ambiguity_that_lists_both() -> None:
     with pytest.raises(AmbiguousResource) as caught:
         two.find("Gateways")
     assert str(caught.value) == (
-        "several resources are called 'Gateways': say gateways.gateway.io or gateways.istio.io"
+        "several resources are called 'Gateways': use gateways.gateway.io or gateways.istio.io"
     )
     assert caught.value.candidates == ("gateways.gateway.io", "gateways.istio.io")
     for candidate in caught.value.candidates:
@@ -144,8 +144,8 @@ def test_a_resource_that_can_not_be_watched_is_no_unknown_one() -> None:
     assert isinstance(error, UnwatchableResource)
     assert error.lacks == ("watch",)
     assert str(error) == (
-        "'componentstatuses' (componentstatuses in v1) can't be kept in a cache: the server "
-        "doesn't let anybody watch it (it allows get, list)"
+        "'componentstatuses' (componentstatuses in v1) can't be cached: the "
+        "resource doesn't support watch (it supports get, list)"
     )
 
 
@@ -178,7 +178,7 @@ def test_an_unknown_name_suggests_the_near_ones() -> None:
     assert isinstance(error, UnknownResource)
     assert str(error) == (
         "the server has no resource called 'Deploymets' (did you mean deployments?); "
-        "`kubectl api-resources` lists what it has"
+        "`kubectl api-resources` lists what the server has"
     )
 
 
@@ -236,7 +236,7 @@ def test_a_server_that_is_known_is_named() -> None:
 
 def test_a_server_that_lists_nothing_may_be_none_of_kubernetes() -> None:
     assert str(Catalogue((), {"/apis": LOST}).make_lookup_error("widgets.a.io")).endswith(
-        "it lists nothing at all: is it a Kubernetes API server?"
+        "it lists no resources at all: is it a Kubernetes API server?"
     )
 
 
@@ -264,7 +264,7 @@ def test_an_unknown_name_tells_which_groups_did_not_answer() -> None:
 
     assert str(dark.make_lookup_error("x")) == (
         "the server has no resource called 'x'; it did not describe metrics.k8s.io/v1beta1, "
-        "a.io/v1; `kubectl api-resources` lists what it has"
+        "a.io/v1; `kubectl api-resources` lists what the server has"
     )
 
 
@@ -286,7 +286,7 @@ def test_a_bare_name_is_not_unknown_if_much_could_not_be_read(path: str) -> None
 
 def test_a_server_without_a_list_of_groups_wants_the_group_named() -> None:
     assert str(Catalogue((), {"/apis": LOST}).make_lookup_error("widgets")) == (
-        "the server has no resource called 'widgets'; it has no list of its groups, so ask for "
+        "the server has no resource called 'widgets'; it doesn't list its groups, so ask for "
         "widgets.GROUP, if it is a Kubernetes API server at all"
     )
 

@@ -344,7 +344,7 @@ async def test_credentials_that_are_never_renewed_are_a_timeout(call: ApiRequest
 
     assert type(first) is type(second) is RequestTimedOut
     assert first.phase == "credentials"
-    assert str(first) == "http://10.0.0.1: the credentials were not renewed in 0.05 s"
+    assert str(first) == "http://10.0.0.1: the credentials were not refreshed in 0.05 s"
 
 
 # -- secrets -----------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ async def test_a_token_of_two_lines_is_refused(tmp_path: Path) -> None:
     message = await load_error(Kubeconfig(path))
 
     assert message == (
-        f"{path}: context 'main': the token has a space, newline or control character in it"
+        f"{path}: context 'main': the token contains a space, newline or control character"
     )
 
 
@@ -91,7 +91,7 @@ async def test_an_exec_plugin_that_fails_says_so(tmp_path: Path) -> None:
 
     assert await load_error(Kubeconfig(path)) == (
         f"{path}: context 'main': the exec plugin 'false' failed with code 1; run it in a "
-        "terminal to see what is wrong: perhaps a login has ended"
+        "terminal to see what is wrong: perhaps a login has expired"
     )
 
 

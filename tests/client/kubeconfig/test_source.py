@@ -100,13 +100,13 @@ async def test_when_nothing_is_found_everything_tried_is_named(tmp_path: Path) -
 
     assert await load_error(source) == (
         f"no cluster is configured: $KUBECONFIG names no file that exists ({missing}), and this "
-        f"is no pod; put your cluster's kubeconfig into ~/.kube/config, or name its file in "
+        f"is not a pod; put your cluster's kubeconfig into ~/.kube/config, or name its file in "
         f"$KUBECONFIG"
     )
     at_home = replace(source, environment={"HOME": str(tmp_path)})
     assert (await load_error(at_home)).startswith(
         f"no cluster is configured: $KUBECONFIG is not set, {tmp_path}/.kube/config does not "
-        f"exist, and this is no pod"
+        f"exist, and this is not a pod"
     )
     homeless = replace(source, environment=NO_POD)
     assert "~/.kube/config does not exist" in await load_error(homeless)
@@ -206,7 +206,7 @@ async def test_a_context_that_names_what_is_not_there_says_so(tmp_path: Path, pa
     path = write_kubeconfig(tmp_path, content)
 
     assert await load_error(Kubeconfig(path)) == (
-        f"{path}: context 'main' names {part} 'nobody', which is not there"
+        f"{path}: context 'main' names {part} 'nobody', which does not exist"
     )
 
 
@@ -233,12 +233,12 @@ async def test_a_context_without_a_user_is_anonymous(
     [
         ("", "is empty; put the cluster's kubeconfig there"),
         (" \n", "is empty"),
-        ("[1, 2]", "is no YAML mapping, as a kubeconfig is; is it the right file?"),
-        ("# canary-7c21", "is no YAML mapping"),
-        ("canary-7c21\0", "is no text (UTF-8), as a kubeconfig is; is it the right file?"),
-        ("users: [{user: {token: canary-7c21}}]", "is no kubeconfig"),
+        ("[1, 2]", "is not a YAML mapping, as a kubeconfig must be; is it the right file?"),
+        ("# canary-7c21", "is not a YAML mapping"),
+        ("canary-7c21\0", "is not UTF-8 text, as a kubeconfig must be; is it the right file?"),
+        ("users: [{user: {token: canary-7c21}}]", "is not a kubeconfig"),
         ("a: [\nb: *canary-7c21", "is not valid YAML: see line 2"),
-        ("{}", "has no current context; it has none at all"),
+        ("{}", "has no current context; it has no contexts"),
     ],
     ids=[
         "empty",
@@ -348,7 +348,7 @@ async def test_a_token_that_is_no_text_is_told_unseen(
     source = mounted(tmp_path, certificates)
     (tmp_path / "token").write_bytes(CANARY.encode() + b"\xff")
 
-    with pytest.raises(ConfigurationError, match="the token is no text") as caught:
+    with pytest.raises(ConfigurationError, match="the token is not text") as caught:
         await source.load()
     assert CANARY not in error_chain_text(caught.value)
 

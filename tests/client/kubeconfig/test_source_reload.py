@@ -126,8 +126,8 @@ async def test_auth_providers_that_kubernetes_removed_are_not_taken_for_anonymou
     path = write_kubeconfig(tmp_path, make_kubeconfig(user={"auth-provider": {"name": name}}))
 
     assert await load_error(Kubeconfig(path)) == (
-        f"{path}: context 'main': the auth-provider {name!r} was removed from Kubernetes in 1.26; "
-        f"use the exec plugin of your cloud"
+        f"{path}: context 'main': Kubernetes 1.26 removed the auth-provider {name!r}; use the "
+        f"exec plugin of your cloud"
     )
 
 
@@ -159,7 +159,7 @@ async def test_a_certificate_without_a_key_is_refused(tmp_path: Path) -> None:
     )
 
     assert (await load_error(Kubeconfig(write_kubeconfig(tmp_path, content)))).endswith(
-        "client-certificate and client-key are not there both"
+        "client-certificate and client-key must both be set"
     )
 
 
@@ -195,12 +195,12 @@ async def test_a_plugin_is_run_once_for_all_requests_until_what_it_yielded_ends(
     tmp_path: Path,
 ) -> None:
     fake = FakePlugin(tmp_path)
-    fake.set_status(token="one", expirationTimestamp=in_seconds(0.05))
+    fake.set_status(token="one", expirationTimestamp=in_seconds(0.5))
     credentials = await load_credentials(
         write_kubeconfig(tmp_path, make_kubeconfig(user=fake.user()))
     )
     fake.set_status(token="two")
-    await asyncio.sleep(0.06)
+    await asyncio.sleep(0.6)
 
     headers = await asyncio.gather(*(credentials.authorization.header() for _ in range(10)))
 

@@ -524,7 +524,7 @@ def test_a_name_that_is_taken_is_an_error_and_nothing_is_added() -> None:
 
 @pytest.mark.parametrize("objects", [[], [pod("a")]], ids=["synced", "holding"])
 def test_an_index_is_not_added_in_one_step_later(objects: list[KubeObject]) -> None:
-    with pytest.raises(UsageError, match=r"holds objects already.*await informer\.add_index"):
+    with pytest.raises(UsageError, match=r"objects are cached already.*await informer\.add_index"):
         holding(*objects).add_indexers({"other": by_node})
 
 

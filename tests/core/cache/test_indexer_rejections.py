@@ -316,7 +316,7 @@ def test_a_transform_is_asked_once_for_each_event_of_any_kind() -> None:
         return obj
 
     initial = InitialList(lambda obj: obj)
-    intake = WatchDecoder(PODS, initial=initial, converter=Shape.of(transform=transform).keep())
+    decoder = WatchDecoder(PODS, initial=initial, converter=Shape.of(transform=transform).keep())
     lines = [
         line("ADDED", pod_body("a", rv="2")),
         line("BOOKMARK", END),
@@ -324,29 +324,27 @@ def test_a_transform_is_asked_once_for_each_event_of_any_kind() -> None:
         line("DELETED", pod_body("a", rv="5")),
         line("BOOKMARK", {"metadata": {"resourceVersion": "6"}}),
     ]
-    intake.feed(b"\n".join(lines) + b"\n")
+    batch = decoder.feed(b"\n".join(lines) + b"\n")
 
     assert asked == ["2", "4", "5"]
-    state = intake.take_initial_list()
-    assert state is not None
-    assert [obj.name for obj in state[0]] == ["a"]
-    assert len(intake.take_entries()[0]) == 3
+    assert batch.initial_list is not None
+    assert [obj.name for obj in batch.initial_list.objects()] == ["a"]
+    assert len(batch.entries) == 3
 
 
 def test_an_initial_state_has_its_misfits_in_it() -> None:
     initial = InitialList(lambda obj: obj)
-    intake = WatchDecoder(PODS, initial=initial, converter=Shape.of(model=Pod).keep())
+    decoder = WatchDecoder(PODS, initial=initial, converter=Shape.of(model=Pod).keep())
     bad = pod_body("a", rv="2") | {"spec": {"nodeName": 7}}
     lines = [
         line("ADDED", bad),
         line("ADDED", pod_body("b", rv="2")),
         line("BOOKMARK", END),
     ]
-    intake.feed(b"\n".join(lines) + b"\n")
-    state = intake.take_initial_list()
+    found = decoder.feed(b"\n".join(lines) + b"\n").initial_list
 
-    assert state is not None
-    assert [type(obj) for obj in state[0]] == [ExcludedObject, ModelObject]
+    assert found is not None
+    assert [type(obj) for obj in found.objects()] == [ExcludedObject, ModelObject]
 
 
 # -- proofs ------------------------------------------------------------------------------------

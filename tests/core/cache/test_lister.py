@@ -91,7 +91,7 @@ def test_a_name_alone_is_enough_for_a_cluster_scoped_resource() -> None:
 
 
 def test_a_name_alone_does_not_say_which_of_many_namespaces() -> None:
-    with pytest.raises(UsageError, match=r"which pod 'a'.*namespace="):
+    with pytest.raises(UsageError, match=r"the name 'a' alone is ambiguous.*namespace="):
         pods().get("a")
 
 
@@ -321,7 +321,7 @@ def test_reading_before_the_first_full_state_is_an_error_that_says_what_to_do() 
         lambda: lister["web/a"],
         lister.count,
     ):
-        with pytest.raises(NotSynced, match=r"cache of pods.*wait_synced.*lister\.unsynced"):
+        with pytest.raises(NotSynced, match=r"initial list of pods.*wait_synced.*lister\.unsynced"):
             read()
 
 

@@ -144,7 +144,7 @@ def test_only_what_an_index_has_filed_is_looked_at(query: Query, count: int) -> 
         node=field("spec.nodeName"),
         namespace=field("metadata.namespace"),
     )
-    assert repr(query.search(held)) == f"<Search looked=0/{count}>"
+    assert repr(query.search(held)) == f"<Search searched=0/{count}>"
 
 
 def test_what_the_index_has_answered_is_not_asked_again() -> None:
@@ -173,7 +173,7 @@ def test_a_search_can_be_made_bit_by_bit_and_shows_the_state_at_its_beginning() 
     assert (search.step(2), search.done) == ([B, C], False)
     assert (search.step(5), search.done) == ([], True)
     assert search.all() == []
-    assert repr(search) == "<Search looked=4/4>"
+    assert repr(search) == "<Search searched=4/4>"
 
 
 def test_the_rest_of_a_search_can_be_had_at_once() -> None:

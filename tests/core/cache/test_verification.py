@@ -90,4 +90,4 @@ def test_the_repr_shows_how_far_it_is(seen: int) -> None:
     comparison = comparing(A, B, C)
     for obj in (A, B)[:seen]:
         comparison.add_server_object(obj)
-    assert repr(comparison) == f"<Comparison rv=10 seen={seen} left={3 - seen}>"
+    assert repr(comparison) == f"<Comparison rv=10 compared={seen} left={3 - seen}>"

@@ -7,7 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer import BUILT_IN, Bookmark, Delta, KubeObject, ObjectKey, Resource
-from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
+from aioinformer._core.codec.watch_decoder import (
+    SLICE_BYTES,
+    InitialList,
+    WatchBatch,
+    WatchDecoder,
+)
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import ProtocolError, ServerError
 from tests.client.recordings import read_recording
@@ -50,140 +55,128 @@ def shown(entries: list[Delta | Bookmark]) -> list[str]:
     ]
 
 
-def state(intake: WatchDecoder) -> tuple[list[str], str] | None:
-    """The names and versions of the initial state, and its own version."""
-    taken = intake.take_initial_list()
-    if taken is None:
+def state(batch: WatchBatch) -> tuple[list[str], str] | None:
+    """The names and versions of the initial list, and its own version."""
+    initial = batch.initial_list
+    if initial is None:
         return None
-    objects, version = taken
-    return sorted(f"{each.name} {each.resource_version}" for each in objects), version
+    names = sorted(f"{each.name} {each.resource_version}" for each in initial.objects())
+    return names, initial.resource_version
 
 
 # -- plain watches -------------------------------------------------------------------------------
 
 
-def test_what_came_is_taken_once() -> None:
-    intake = WatchDecoder(PODS)
-    intake.feed(added("a", 1) + modified("a", 2) + bookmark(3))
+def test_a_batch_has_the_events_of_its_bytes() -> None:
+    decoder = WatchDecoder(PODS)
+    batch = decoder.feed(added("a", 1) + modified("a", 2) + bookmark(3))
 
-    entries, bookmarks = intake.take_entries()
+    assert shown(batch.entries) == ["Added a 1", "Updated a 2", "bookmark 3"]
+    assert (batch.bookmarks, batch.event_count, batch.resource_version) == (1, 3, "3")
+    assert batch.error is None
+    assert decoder.feed(b"") == WatchBatch([], 0, 0)
 
-    assert shown(entries) == ["Added a 1", "Updated a 2", "bookmark 3"]
-    assert bookmarks == 1
-    assert intake.take_event_count() == 3
-    assert intake.take_entries() == ([], 0)
-    assert intake.take_event_count() == 0
+
+def test_a_bookmark_without_a_version_has_none_for_the_batch() -> None:
+    batch = WatchDecoder(PODS).feed(added("a", 1) + event_line("BOOKMARK", '{"metadata":{}}'))
+
+    assert (batch.bookmarks, batch.resource_version) == (1, "1")
 
 
 @pytest.mark.parametrize("bad", [error_event(500, "InternalError"), b"no event\n"])
-def test_what_came_before_something_bad_counts(bad: bytes) -> None:
-    intake = WatchDecoder(PODS)
+def test_the_events_before_an_error_are_in_its_batch(bad: bytes) -> None:
+    batch = WatchDecoder(PODS).feed(added("a", 1) + bad + added("b", 2))
 
-    with pytest.raises((ServerError, ProtocolError)):
-        intake.feed(added("a", 1) + bad + added("b", 2))
-
-    assert shown(intake.take_entries()[0]) == ["Added a 1"]
+    assert shown(batch.entries) == ["Added a 1"]
+    assert isinstance(batch.error, ServerError | ProtocolError)
 
 
 def test_half_an_event_is_none() -> None:
-    intake = WatchDecoder(PODS)
-    intake.feed(added("a", 1)[:-5])
+    decoder = WatchDecoder(PODS)
 
-    assert intake.take_entries() == ([], 0)
-    assert intake.buffered > 0
+    assert decoder.feed(added("a", 1)[:-5]).entries == []
+    assert decoder.buffered > 0
 
 
-def test_a_plain_watch_has_no_initial_state() -> None:
-    intake = WatchDecoder(PODS)
-    intake.feed(added("a", 1) + mark(5))
+def test_a_plain_watch_has_no_initial_list() -> None:
+    batch = WatchDecoder(PODS).feed(added("a", 1) + mark(5))
 
-    assert intake.take_initial_list() is None
-    assert shown(intake.take_entries()[0]) == ["Added a 1", "bookmark 5"]
+    assert state(batch) is None
+    assert shown(batch.entries) == ["Added a 1", "bookmark 5"]
 
 
 # -- WatchLists ----------------------------------------------------------------------------------
 
 
-def test_the_initial_state_is_what_is_there_at_the_mark() -> None:
-    intake = watch_list()
-    intake.feed(added("a", 7) + added("b", 3) + added("c", 5))
-    intake.feed(modified("a", 8) + deleted("b", 9))
-    assert state(intake) is None
+def test_the_initial_list_has_the_objects_that_exist_at_the_mark() -> None:
+    decoder = watch_list()
+    assert state(decoder.feed(added("a", 7) + added("b", 3) + added("c", 5))) is None
+    assert state(decoder.feed(modified("a", 8) + deleted("b", 9))) is None
 
-    intake.feed(mark(9))
+    batch = decoder.feed(mark(9))
 
-    assert state(intake) == (["a 8", "c 5"], "9")
-    assert intake.take_entries() == ([], 0), "none of it is live, and neither is the mark"
-    assert state(intake) is None, "once"
+    assert state(batch) == (["a 8", "c 5"], "9")
+    assert (batch.entries, batch.bookmarks) == ([], 0), (
+        "none of it is live, and neither is the mark"
+    )
+    assert state(decoder.feed(modified("a", 10))) is None, "once"
 
 
-def test_what_follows_the_mark_is_live() -> None:
-    intake = watch_list()
-    intake.feed(added("a", 1) + mark(5) + modified("a", 6) + bookmark(7))
+def test_events_after_the_mark_are_live() -> None:
+    batch = watch_list().feed(added("a", 1) + mark(5) + modified("a", 6) + bookmark(7))
 
-    assert state(intake) == (["a 1"], "5")
-    entries, bookmarks = intake.take_entries()
-    assert shown(entries) == ["Updated a 6", "bookmark 7"]
-    assert bookmarks == 1
+    assert state(batch) == (["a 1"], "5")
+    assert shown(batch.entries) == ["Updated a 6", "bookmark 7"]
+    assert (batch.bookmarks, batch.event_count) == (1, 4)
 
 
 def test_an_empty_collection_is_a_state_too() -> None:
-    intake = watch_list()
-    intake.feed(mark(4))
-
-    assert state(intake) == ([], "4")
+    assert state(watch_list().feed(mark(4))) == ([], "4")
 
 
 @pytest.mark.parametrize("said", ["false", "True", "", "yes"])
 def test_a_bookmark_that_says_anything_but_true_is_no_end(said: str) -> None:
-    intake = watch_list()
-    intake.feed(added("a", 1) + mark(5, said))
-    assert state(intake) is None
+    decoder = watch_list()
+    assert state(decoder.feed(added("a", 1) + mark(5, said))) is None
 
-    intake.feed(mark(6))
-
-    assert state(intake) == (["a 1"], "6")
+    assert state(decoder.feed(mark(6))) == (["a 1"], "6")
 
 
-def test_bookmarks_before_the_mark_say_nothing() -> None:
-    intake = watch_list()
-    intake.feed(bookmark(3) + added("a", 1) + bookmark(4))
-    assert intake.take_entries() == ([], 0)
-    intake.feed(mark(5))
+def test_bookmarks_before_the_mark_prove_nothing() -> None:
+    decoder = watch_list()
+    before = decoder.feed(bookmark(3) + added("a", 1) + bookmark(4))
+    assert (before.entries, before.bookmarks) == ([], 0)
 
-    assert state(intake) == (["a 1"], "5")
-    assert intake.take_entries() == ([], 0)
+    batch = decoder.feed(mark(5))
 
-
-def test_something_bad_before_the_mark_leaves_no_state() -> None:
-    intake = watch_list()
-    with pytest.raises(ServerError):
-        intake.feed(added("a", 1) + error_event(500, "InternalError"))
-
-    assert state(intake) is None
-    assert intake.take_entries() == ([], 0)
+    assert state(batch) == (["a 1"], "5")
+    assert (batch.entries, batch.bookmarks) == ([], 0)
 
 
-def test_something_bad_behind_the_mark_leaves_the_state() -> None:
-    intake = watch_list()
-    with pytest.raises(ServerError):
-        intake.feed(added("a", 1) + mark(2) + added("b", 3) + error_event(410, "Expired"))
+def test_an_error_before_the_mark_leaves_no_initial_list() -> None:
+    batch = watch_list().feed(added("a", 1) + bookmark(2) + error_event(500, "InternalError"))
 
-    assert state(intake) == (["a 1"], "2")
-    assert shown(intake.take_entries()[0]) == ["Added b 3"]
+    assert isinstance(batch.error, ServerError)
+    assert state(batch) is None
+    assert (batch.entries, batch.bookmarks) == ([], 0)
 
 
-def test_an_object_that_is_in_memory_already_is_not_held_twice() -> None:
+def test_an_error_after_the_mark_leaves_the_initial_list() -> None:
+    batch = watch_list().feed(added("a", 1) + mark(2) + added("b", 3) + error_event(410, "Expired"))
+
+    assert isinstance(batch.error, ServerError)
+    assert state(batch) == (["a 1"], "2")
+    assert shown(batch.entries) == ["Added b 3"]
+
+
+def test_an_object_that_is_cached_is_not_held_twice() -> None:
     held = pod("a", 1)
     known = {(held.key, held.resource_version): held}
     initial = InitialList(lambda obj: known.get((obj.key, obj.resource_version), obj))
-    intake = WatchDecoder(PODS, initial=initial)
-    intake.feed(added("a", 1) + added("b", 2) + mark(3))
+    batch = WatchDecoder(PODS, initial=initial).feed(added("a", 1) + added("b", 2) + mark(3))
 
-    taken = intake.take_initial_list()
-
-    assert taken is not None
-    assert next(obj for obj in taken[0] if obj.key == ObjectKey("web", "a")) is held
+    assert batch.initial_list is not None
+    assert next(o for o in batch.initial_list.objects() if o.key == ObjectKey("web", "a")) is held
 
 
 @given(st.data())
@@ -191,12 +184,12 @@ def test_an_object_that_is_in_memory_already_is_not_held_twice() -> None:
 def test_the_state_is_the_same_however_its_bytes_are_cut(data: st.DataObject) -> None:
     whole = added("a", 7) + added("b", 3) + modified("a", 8) + bookmark(8) + deleted("b", 9)
     whole += mark(9) + modified("a", 10) + mark(11)
-    intake = watch_list()
-    for chunk in data.draw(strategies.chunks(whole)):
-        intake.feed(chunk)
+    decoder = watch_list()
+    batches = [decoder.feed(chunk) for chunk in data.draw(strategies.chunks(whole))]
 
-    assert state(intake) == (["a 8"], "9")
-    assert shown(intake.take_entries()[0]) == ["Updated a 10", "bookmark 11"]
+    assert [found for batch in batches if (found := state(batch))] == [(["a 8"], "9")]
+    entries = [entry for batch in batches for entry in batch.entries]
+    assert shown(entries) == ["Updated a 10", "bookmark 11"]
 
 
 @pytest.mark.parametrize(
@@ -210,17 +203,22 @@ def test_the_state_is_the_same_however_its_bytes_are_cut(data: st.DataObject) ->
 def test_a_recorded_watch_list_is_read(
     name: str, resource: Resource, objects: int, live: int
 ) -> None:
-    intake = WatchDecoder(resource, initial=InitialList(itself))
-    intake.feed(read_recording(name).body)
+    batch = WatchDecoder(resource, initial=InitialList(itself)).feed(read_recording(name).body)
 
-    taken = intake.take_initial_list()
-
-    assert taken is not None
-    assert (len(taken[0]), len(intake.take_entries()[0])) == (objects, live)
+    assert batch.initial_list is not None
+    assert (len(batch.initial_list), len(batch.entries)) == (objects, live)
 
 
-def test_the_reprs_say_how_far_it_is() -> None:
-    intake = watch_list()
-    intake.feed(added("a", 1))
-    assert repr(intake) == "<WatchDecoder waiting=0 <InitialList objects=1>>"
+# -- a program's code for each object ------------------------------------------------------------
+
+
+def test_bytes_are_decoded_in_slices_only_where_a_converter_runs() -> None:
+    assert WatchDecoder(PODS).slice_bytes > 2**40
+    assert WatchDecoder(PODS, converter=itself).slice_bytes == SLICE_BYTES
+
+
+def test_the_repr_shows_the_progress() -> None:
+    decoder = watch_list()
+    decoder.feed(added("a", 1) + b"half")
+    assert repr(decoder) == "<WatchDecoder buffered=4 B <InitialList objects=1>>"
     assert PODS in BUILT_IN

@@ -30,55 +30,55 @@ def test_every_event_is_a_cause(event: Event, cause: str) -> None:
 
 
 def test_reasons_of_one_key_are_merged_and_taken_once() -> None:
-    summons = PendingReconciles()
-    summons.add(A, INITIAL, Priority.LOW)
-    summons.add(A, UPDATED, Priority.NORMAL)
-    summons.add(A, UPDATED, Priority.NORMAL)
-    summons.add(B, INITIAL, Priority.LOW)
+    pending = PendingReconciles()
+    pending.add(A, INITIAL, Priority.LOW)
+    pending.add(A, UPDATED, Priority.NORMAL)
+    pending.add(A, UPDATED, Priority.NORMAL)
+    pending.add(B, INITIAL, Priority.LOW)
 
-    assert summons.take(A, 0.0) == ((INITIAL, UPDATED), Priority.NORMAL)
-    assert summons.take(B, 0.0) == ((INITIAL,), Priority.LOW)
-    assert summons.take(A, 0.0) == ((), Priority.LOW)
-    assert len(summons) == 0
+    assert pending.take(A, 0.0) == ((INITIAL, UPDATED), Priority.NORMAL)
+    assert pending.take(B, 0.0) == ((INITIAL,), Priority.LOW)
+    assert pending.take(A, 0.0) == ((), Priority.LOW)
+    assert len(pending) == 0
 
 
 def test_what_is_planned_is_a_reason_only_from_then_on() -> None:
-    summons = PendingReconciles()
-    summons.schedule(A, RETRY, Priority.NORMAL, 10.0)
-    summons.add(A, UPDATED, Priority.NORMAL)
+    pending = PendingReconciles()
+    pending.schedule(A, RETRY, Priority.NORMAL, 10.0)
+    pending.add(A, UPDATED, Priority.NORMAL)
 
-    assert summons.take(A, 5.0)[0] == (UPDATED,)
-    assert summons.counts == (0, 1)
-    assert summons.take(A, 10.0)[0] == (RETRY,)
-    assert len(summons) == 0
+    assert pending.take(A, 5.0)[0] == (UPDATED,)
+    assert pending.counts == (0, 1)
+    assert pending.take(A, 10.0)[0] == (RETRY,)
+    assert len(pending) == 0
 
 
 def test_of_several_plans_the_earliest_counts() -> None:
-    summons = PendingReconciles()
+    pending = PendingReconciles()
     for due in (30.0, 10.0, 20.0):
-        summons.schedule(A, RETRY, Priority.NORMAL, due)
-    summons.add(A, UPDATED, Priority.NORMAL)
+        pending.schedule(A, RETRY, Priority.NORMAL, due)
+    pending.add(A, UPDATED, Priority.NORMAL)
 
-    assert set(summons.take(A, 10.0)[0]) == {RETRY, UPDATED}
-    assert len(summons) == 0
+    assert set(pending.take(A, 10.0)[0]) == {RETRY, UPDATED}
+    assert len(pending) == 0
 
 
 def test_a_timer_that_is_early_by_a_tick_still_runs_for_what_was_planned() -> None:
-    summons = PendingReconciles()
-    summons.schedule(A, RETRY, Priority.LOW, 10.0)
+    pending = PendingReconciles()
+    pending.schedule(A, RETRY, Priority.LOW, 10.0)
 
-    assert summons.take(A, 9.999_999) == ((RETRY,), Priority.LOW)
-    assert len(summons) == 0
+    assert pending.take(A, 9.999_999) == ((RETRY,), Priority.LOW)
+    assert len(pending) == 0
 
 
 def test_a_key_that_waits_for_both_counts_once() -> None:
-    summons = PendingReconciles()
-    summons.schedule(A, RETRY, Priority.LOW, 10.0)
-    summons.add(A, UPDATED, Priority.LOW)
-    summons.add(B, UPDATED, Priority.LOW)
+    pending = PendingReconciles()
+    pending.schedule(A, RETRY, Priority.LOW, 10.0)
+    pending.add(A, UPDATED, Priority.LOW)
+    pending.add(B, UPDATED, Priority.LOW)
 
-    assert (len(summons), summons.counts) == (2, (2, 1))
-    assert repr(summons) == "<PendingReconciles now=2 later=1>"
+    assert (len(pending), pending.counts) == (2, (2, 1))
+    assert repr(pending) == "<PendingReconciles waiting=2 scheduled=1>"
 
 
 @pytest.mark.parametrize("after", [-1.0, float("inf"), float("nan")])
@@ -88,7 +88,7 @@ def test_a_requeue_after_no_time_that_can_be_is_refused(after: float) -> None:
 
 
 def test_a_result_asks_for_one_kind_of_requeue() -> None:
-    with pytest.raises(ValueError, match="its own backoff"):
+    with pytest.raises(ValueError, match="waits by the backoff"):
         Result(requeue=True, requeue_after=1)
 
 

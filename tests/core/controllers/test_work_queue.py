@@ -71,11 +71,13 @@ def test_nothing_can_be_taken_from_an_empty_queue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "state"), [([], "doesn't know it"), (["a"], "still holds it")], ids=["gone", "waits"]
+    ("known", "state"), [([], "is not in"), (["a"], "still waits in")], ids=["gone", "waits"]
 )
 def test_a_key_that_is_not_worked_on_can_not_be_done(known: list[str], state: str) -> None:
     queue = filled(*known)
-    with pytest.raises(UsageError, match=f"'a' was done.* {state}; call done"):
+    with pytest.raises(
+        UsageError, match=f"'a' is not being processed: it {state} the work queue; call done"
+    ):
         queue.done("a", 0.0)
     assert emptied(queue) == known
 
@@ -84,7 +86,7 @@ def test_a_key_is_done_once() -> None:
     queue = filled("a")
     queue.take(0.0)
     queue.done("a", 0.0)
-    with pytest.raises(UsageError, match="'a' was done"):
+    with pytest.raises(UsageError, match="'a' is not being processed"):
         queue.done("a", 0.0)
 
 

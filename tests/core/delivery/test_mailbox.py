@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.delivery.batch_queue import FILTER_BATCH
-from aioinformer._core.delivery.mailbox import LIMIT, MAX_MERGED, MAX_SKIPPED, Mailbox, Overflow
+from aioinformer._core.delivery.mailbox import LIMIT, MAX_MERGED, MAX_SKIPPED, Mailbox, OverflowName
 from aioinformer._core.objects.kube_object import (
     Added,
     Deleted,
@@ -39,7 +39,7 @@ def never(_: KubeObject) -> bool:
 def mailbox(
     *,
     limit: int = 4,
-    overflow: Overflow = "block",
+    overflow: OverflowName = "block",
     holds: Callable[[KubeObject], bool] = always,
 ) -> Mailbox:
     """A mailbox of a listener that nothing ever left the cache of."""
@@ -857,7 +857,7 @@ class World:
 
     box: Mailbox = field(init=False)
     limit: int
-    overflow: Overflow
+    overflow: OverflowName
     picky: bool = False
     """Whether a filter keeps each third version from the listener."""
     cache: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
@@ -1016,7 +1016,7 @@ OPERATIONS = st.one_of(
     st.lists(OPERATIONS, min_size=5, max_size=40),
 )
 def test_a_listener_holds_what_the_cache_does_once_it_was_told_all(
-    overflow: Overflow,
+    overflow: OverflowName,
     picky: bool,
     before: list[tuple[str, str, bool]],
     early: bool,
@@ -1064,7 +1064,7 @@ def test_a_listener_that_keeps_up_hears_everything(
     limit: int, batches: list[list[tuple[str, str, bool]]], left: int
 ) -> None:
     """Only beyond the limit is anything merged."""
-    world = World(limit + left + 12, "coalesce")
+    world = World(limit + left + 2 * 8, "coalesce")  # a re-created object is two events
     for changes in batches:
         world.live(changes)
         while world.box.pending > left:

@@ -296,7 +296,7 @@ def test_a_leader_whose_lease_somebody_emptied_has_lost() -> None:
     server.election.step(2.0, WALL)
     server.election.record_failure(2.0, 0.0)
     server.lease = lease_of("", version=500)
-    assert server.run(2.0) == LeaseLost("it was released by somebody else")
+    assert server.run(2.0) == LeaseLost("another program released it")
 
 
 def test_a_renewal_may_take_half_the_renew_deadline_and_no_longer_than_there_is() -> None:

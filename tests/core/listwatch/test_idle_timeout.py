@@ -42,7 +42,7 @@ def once_a_minute() -> ServerProfile:
 
 def test_where_no_bookmark_was_seen_silence_means_nothing() -> None:
     liveness = opened()
-    liveness.data_received(1200.0)
+    liveness.last_data = 1200.0
 
     assert liveness.deadline == AT_LAST
     assert not liveness.past_deadline(AT_LAST - 1.0)
@@ -51,7 +51,7 @@ def test_where_no_bookmark_was_seen_silence_means_nothing() -> None:
 
 def test_a_minute_s_bookmarks_make_it_75_seconds() -> None:
     liveness = opened()
-    liveness.data_received(1060.0)
+    liveness.last_data = 1060.0
     liveness.record_bookmark(1060.0)
 
     assert liveness.deadline == 1060.0 + 75.0
@@ -63,7 +63,7 @@ def test_it_is_remembered_across_reconnects() -> None:
 
 def test_whatever_comes_puts_it_off() -> None:
     liveness = opened(once_a_minute())
-    liveness.data_received(1050.0)
+    liveness.last_data = 1050.0
 
     assert liveness.deadline == 1125.0
 
@@ -81,7 +81,7 @@ def test_bookmarks_that_come_very_often_don_t_make_it_impatient() -> None:
     habits = ServerProfile()
     liveness = opened(habits)
     for at in range(1001, 1021):
-        liveness.data_received(float(at))
+        liveness.last_data = float(at)
         liveness.record_bookmark(float(at))
 
     assert habits.bookmark_interval is not None
@@ -131,7 +131,7 @@ def test_an_initial_state_may_not_pause_for_long() -> None:
     liveness = opened(initial=True)
     assert liveness.deadline == 1030.0
 
-    liveness.data_received(1010.0)
+    liveness.last_data = 1010.0
 
     assert liveness.deadline == 1040.0
 
@@ -139,18 +139,18 @@ def test_an_initial_state_may_not_pause_for_long() -> None:
 def test_nor_may_it_go_on_for_ever() -> None:
     """A server that ignores sendInitialEvents sends its objects, then what changes."""
     liveness = opened(initial=True)
-    liveness.data_received(1299.0)
+    liveness.last_data = 1299.0
 
     assert liveness.deadline == 1300.0
 
 
 def test_behind_the_end_mark_it_is_a_watch() -> None:
     liveness = opened(initial=True)
-    liveness.data_received(1020.0)
+    liveness.last_data = 1020.0
     liveness.complete_initial_list(1020.0)
     assert liveness.deadline == AT_LAST
 
-    liveness.data_received(1080.0)
+    liveness.last_data = 1080.0
     liveness.record_bookmark(1080.0)
 
     assert liveness.deadline == 1080.0 + 75.0

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer._core.listwatch.backoff import Backoff
-from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import (
     PAGE_SIZE,
     DiscoveryRequest,
@@ -25,7 +25,8 @@ from aioinformer._core.listwatch.state_machine import (
     WATCH_SECONDS,
     ListWatchState,
 )
-from aioinformer._core.listwatch.transitions import STRATEGY_FAILURES, Phase
+from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
+from aioinformer._core.objects.deltas import Compare
 from aioinformer.errors import ProtocolError
 from tests.core import strategies
 from tests.core.list_watch_states import (
@@ -35,6 +36,7 @@ from tests.core.list_watch_states import (
     discovery_state,
     freshness_check_state,
     listing_state,
+    observe,
     paging_state,
     summarize,
     watching_state,
@@ -55,7 +57,7 @@ def test_the_first_list_is_asked_for_at_any_version() -> None:
 def test_a_later_list_is_asked_for_at_the_last_version_and_without_a_limit() -> None:
     """A limit would bypass the server's cache; an older state would go back in time."""
     cursor = watching_state("10")
-    cursor.observe_version("15")
+    observe(cursor, "15")
 
     assert advance(cursor, Outcome.PROTOCOL_ERROR).request == ListRequest("15", 0)
 
@@ -172,8 +174,8 @@ def test_a_watch_starts_where_the_list_was_taken() -> None:
 
 def test_a_watch_goes_on_behind_the_last_event() -> None:
     cursor = watching_state("10")
-    cursor.observe_version("11")
-    cursor.observe_version("12")
+    observe(cursor, "11")
+    observe(cursor, "12")
 
     assert summarize(advance(cursor, Outcome.ENDED).request) == "12"
     assert summarize(advance(cursor, Outcome.UNREACHABLE).request) == "12"
@@ -182,23 +184,23 @@ def test_a_watch_goes_on_behind_the_last_event() -> None:
 def test_an_event_without_a_version_moves_nothing() -> None:
     """client-go has no such guard, and would list at "0" next: back in time."""
     cursor = watching_state("10")
-    cursor.observe_version("11")
-    cursor.observe_version("")
+    observe(cursor, "11")
+    observe(cursor, "")
 
     assert summarize(advance(cursor, Outcome.ENDED).request) == "11"
 
 
 def test_an_older_version_is_no_place_to_go_back_to() -> None:
     cursor = watching_state("10")
-    cursor.observe_version("12")
-    cursor.observe_version("9")
+    observe(cursor, "12")
+    observe(cursor, "9")
 
     assert summarize(advance(cursor, Outcome.ENDED).request) == "12"
 
 
 def test_versions_that_are_no_numbers_are_taken_as_they_come() -> None:
     cursor = watching_state("b-2")
-    cursor.observe_version("a-1")
+    observe(cursor, "a-1")
 
     assert summarize(advance(cursor, Outcome.ENDED).request) == "a-1"
 
@@ -248,7 +250,7 @@ def test_an_event_ends_the_count_of_watches_not_served() -> None:
     for rv in ("11", "12", "13", "14"):
         for _ in range(MAX_CONSECUTIVE_FAILURES - 1):
             advance(cursor, Outcome.EMPTY_WATCH)
-        cursor.observe_version(rv)
+        observe(cursor, rv)
 
     assert cursor.phase is Phase.WATCH
 
@@ -272,8 +274,8 @@ def test_the_first_watch_list_asks_for_the_newest_state_and_never_for_zero() -> 
 
 def test_a_later_watch_list_asks_for_a_state_no_older_than_the_last_one_known() -> None:
     cursor = watchlist_state()
-    cursor.complete_initial_list("10")
-    cursor.observe_version("15")
+    cursor.complete_initial_list("10", 0.0)
+    observe(cursor, "15")
 
     assert advance(cursor, Outcome.ERROR_EVENT).request == WatchRequest("15", 450, initial=True)
 
@@ -282,7 +284,7 @@ def test_behind_the_end_mark_the_stream_is_a_watch() -> None:
     cursor = watchlist_state()
     phases = [cursor.phase]
 
-    cursor.complete_initial_list("10")
+    cursor.complete_initial_list("10", 0.0)
 
     assert [*phases, cursor.phase] == [Phase.WATCHLIST, Phase.WATCH]
     assert advance(cursor, Outcome.ENDED).request == WatchRequest("10", 450)
@@ -298,7 +300,7 @@ def test_a_stream_that_ends_before_its_mark_leaves_no_version_behind() -> None:
 def test_an_end_mark_without_a_version_is_a_protocol_error() -> None:
     cursor = watchlist_state()
     with pytest.raises(ProtocolError, match="no version"):
-        cursor.complete_initial_list("")
+        cursor.complete_initial_list("", 0.0)
     assert cursor.phase is Phase.WATCHLIST
 
 
@@ -365,7 +367,9 @@ def test_what_says_nothing_against_watch_lists_never_leads_to_a_list(outcome: Ou
         assert advance(cursor, outcome).request == WatchRequest("", 450, initial=True)
 
 
-@pytest.mark.parametrize("outcome", sorted(STRATEGY_FAILURES[Phase.WATCHLIST], key=str))
+@pytest.mark.parametrize(
+    "outcome", [each for each, row in TRANSITIONS[Phase.WATCHLIST].items() if row.fallback]
+)
 def test_a_watch_list_that_comes_to_nothing_again_and_again_gives_way_to_a_list(
     outcome: Outcome,
 ) -> None:
@@ -410,9 +414,10 @@ def test_how_a_watch_ended_depends_on_how_long_it_lasted_and_what_it_brought(
 ) -> None:
     """A bookmark alone is no news, and neither is an old event once more."""
     cursor = watching_state("10")
-    cursor.observe_version(seen)
+    cursor.open_watch(100.0)
+    cursor.record_watch_data(seen, now=100.0, changed=changed)
 
-    assert cursor.classify_watch_end(lasted=lasted, changed=changed) is outcome
+    assert cursor.finish_watch(100.0 + lasted).outcome is outcome
 
 
 # -- silence, and a server that goes back in time ------------------------------------------------
@@ -434,9 +439,9 @@ def test_a_probe_that_fails_is_not_repeated() -> None:
 
 def test_an_older_newest_version_means_that_the_server_was_restored() -> None:
     cursor = freshness_check_state()
-    outcome = cursor.finish_page("9", "")
-    assert outcome is Outcome.REWOUND
-    assert advance(cursor, outcome).request == ListRequest("", PAGE_SIZE)
+    end = cursor.finish_page("9", "")
+    assert end == RequestEnd(Outcome.REWOUND)
+    assert advance(cursor, end).request == ListRequest("", PAGE_SIZE)
 
     advance(cursor, cursor.finish_page("9", ""))
 
@@ -447,7 +452,7 @@ def test_an_older_newest_version_means_that_the_server_was_restored() -> None:
 def test_a_consistent_list_that_is_older_is_such_evidence_too() -> None:
     cursor = watching_state("10")
     advance(cursor, Outcome.VERSION_TOO_LARGE)
-    assert not cursor.versions_comparable
+    assert cursor.compare is Compare.BY_CONTENT
 
     advance(cursor, cursor.finish_page("9", ""))
 
@@ -459,7 +464,7 @@ def test_so_is_a_consistent_watch_list() -> None:
     advance(cursor, Outcome.VERSION_TOO_LARGE)
     assert cursor.request == WatchRequest("", 450, initial=True)
 
-    cursor.complete_initial_list("9")
+    cursor.complete_initial_list("9", 0.0)
 
     assert cursor.version_went_back
     assert cursor.resource_version == "9"
@@ -478,7 +483,7 @@ def test_the_next_state_in_order_ends_the_matter() -> None:
 def test_a_list_that_may_be_any_old_state_is_no_evidence() -> None:
     """The first list is at "0", and there is nothing to compare it with."""
     cursor = listing_state()
-    assert cursor.versions_comparable
+    assert cursor.compare is Compare.BY_VERSION
     advance(cursor, cursor.finish_page("9", ""))
 
     assert not cursor.version_went_back
@@ -525,13 +530,15 @@ def test_the_state_of_a_resource_in_another_version_is_compared_by_content() -> 
     cursor = discovery_state()
     cursor.compare_by_content()
     advance(cursor, Outcome.API_VERSION_CHANGED)
-    assert not cursor.versions_comparable
+    compared = [cursor.compare]
 
-    advance(cursor, cursor.finish_page("10", ""))
+    end = cursor.finish_page("10", "")
+    compared.append(cursor.compare)
+    advance(cursor, end)
+    compared.append(cursor.compare)
 
-    assert cursor.by_content
+    assert compared == [Compare.BY_CONTENT, Compare.BY_CONTENT, Compare.BY_VERSION]
     assert not cursor.version_went_back
-    assert cursor.versions_comparable
 
 
 # -- answers that no server should give ------------------------------------------------------------
@@ -541,7 +548,7 @@ def test_a_page_that_leads_back_to_itself_is_a_protocol_error() -> None:
     """It would be asked for thousands of times a second, and each would be kept."""
     cursor = paging_state()
 
-    with pytest.raises(ProtocolError, match="goes on with the page that it was on"):
+    with pytest.raises(ProtocolError, match="leads to the same page"):
         cursor.finish_page("10", "t1")
 
 
@@ -550,7 +557,7 @@ def test_a_list_that_is_begun_again_may_come_upon_its_token_of_before() -> None:
     advance(cursor, Outcome.ACCESS_DENIED)
     assert cursor.phase is Phase.LIST
 
-    assert cursor.finish_page("10", "t1") is Outcome.MORE
+    assert cursor.finish_page("10", "t1").outcome is Outcome.MORE
 
 
 def test_of_pages_at_different_versions_the_first_one_s_is_watched_from() -> None:
@@ -566,18 +573,19 @@ def test_a_list_that_is_older_than_it_was_asked_to_be_is_not_believed() -> None:
     cursor = watching_state("10")
     advance(cursor, Outcome.EXPIRED)
 
-    outcome = cursor.finish_page("5", "")
+    end = cursor.finish_page("5", "")
 
-    assert outcome is Outcome.REWOUND
+    assert end.outcome is Outcome.REWOUND
+    assert "older than requested" in str(end.error)
     assert cursor.resource_version == "10"
-    assert advance(cursor, outcome).request == ListRequest("", PAGE_SIZE)
+    assert advance(cursor, end).request == ListRequest("", PAGE_SIZE)
 
 
 def test_a_watch_list_that_is_older_than_it_was_asked_to_be_is_not_believed() -> None:
     cursor = watchlist_state("10")
 
-    with pytest.raises(ProtocolError, match="older than the one asked for"):
-        cursor.complete_initial_list("5")
+    with pytest.raises(ProtocolError, match="older than requested"):
+        cursor.complete_initial_list("5", 0.0)
     assert cursor.resource_version == "10"
 
 
@@ -585,8 +593,9 @@ def test_a_server_that_brings_one_change_and_hangs_up_is_believed_a_few_times() 
     cursor = watching_state("10")
     outcomes: list[Outcome] = []
     for version in range(11, 18):
-        cursor.observe_version(str(version))
-        outcomes.append(cursor.classify_watch_end(lasted=0.1, changed=True))
+        cursor.open_watch(100.0)
+        cursor.record_watch_data(str(version), now=100.0, changed=True)
+        outcomes.append(cursor.finish_watch(100.1).outcome)
         advance(cursor, outcomes[-1])
 
     assert outcomes == [*[Outcome.ENDED] * MAX_CONSECUTIVE_FAILURES, *[Outcome.SHORT_WATCH] * 4]
@@ -680,17 +689,17 @@ def test_no_sequence_of_outcomes_leads_astray(
     for _ in range(data.draw(st.integers(1, 25))):
         version += 1
         if cursor.phase is Phase.WATCHLIST and data.draw(st.booleans()):
-            cursor.complete_initial_list(str(version))
+            cursor.complete_initial_list(str(version), 0.0)
             complete = True
         outcome = data.draw(strategies.outcomes(cursor.phase))
         before = cursor.resource_version
         if outcome in (Outcome.MORE, Outcome.COMPLETE):
             token = f"t{version}" if outcome is Outcome.MORE else ""
-            assert cursor.finish_page(str(version), token) is outcome
+            assert cursor.finish_page(str(version), token).outcome is outcome
             complete = complete or outcome is Outcome.COMPLETE
         elif cursor.phase is Phase.WATCH and data.draw(st.booleans()):
-            cursor.observe_version(str(version))
-            cursor.observe_version("")
+            observe(cursor, str(version))
+            observe(cursor, "")
         early = outcome is Outcome.ENDED and cursor.phase is Phase.WATCHLIST
         jitter, pause = data.draw(strategies.unit_floats), data.draw(strategies.seconds)
 

@@ -1,4 +1,4 @@
-"""Controllers for tests: clusters in memory, simulated time, reconcilers that keep a diary."""
+"""Parts of controller tests: clusters in memory, simulated time, recording reconcilers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from aioinformer.testing.simulation import run
 T = TypeVar("T")
 
 FOOS = Resource("samples.example.com", "v1", "foos", "Foo")
-"""What is reconciled."""
+"""The resource that the tests reconcile."""
 BARS = Resource("samples.example.com", "v1", "bars", "Bar")
-"""What foos own."""
+"""The resource of the objects that foos own."""
 REALMS = Resource("samples.example.com", "v1", "realms", "Realm", namespaced=False)
 
 BACKOFF = BackoffPolicy(initial=0.1, maximum=1.0, jitter=0)
@@ -34,7 +34,7 @@ DOUBLING_LIMITER = ItemExponential(1.0, 1000.0)
 
 
 def make_cluster(*foos: str) -> Cluster:
-    """A cluster with these foos in its default namespace."""
+    """Return a cluster with these foos in its default namespace."""
     cluster = Cluster()
     for resource in (FOOS, BARS, REALMS):
         cluster.add_resource(resource)
@@ -54,7 +54,7 @@ def update_foo(cluster: Cluster, name: str, **spec: object) -> None:
 def body_with_owner(
     name: str, owner: str, resource: Resource = FOOS, *, controller: bool = True
 ) -> Any:
-    """The body of something that ``owner`` controls."""
+    """Return the body of an object that ``owner`` owns."""
     reference = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -71,7 +71,7 @@ def key(name: str) -> ObjectKey:
 
 @asynccontextmanager
 async def running_factory(cluster: Cluster) -> AsyncGenerator[SharedInformerFactory]:
-    """A factory of informers of a cluster in memory."""
+    """Run a factory of informers of a cluster in memory."""
     async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
         yield informers
 
@@ -83,7 +83,7 @@ async def foo_informer(cluster: Cluster) -> AsyncGenerator[SharedInformer]:
 
 
 def run_simulated(scenario: Callable[[], Coroutine[Any, Any, T]], *, seed: int = 1) -> T:
-    """Run a test's inside in simulated time."""
+    """Run a scenario in simulated time."""
     return run(scenario(), seed=seed)
 
 
@@ -92,21 +92,21 @@ def loop_time() -> float:
 
 
 async def wait_until(condition: Callable[[], bool], *, every: float = 0.01) -> None:
-    """Look every so many virtual seconds until ``condition`` holds."""
-    while not condition():  # noqa: ASYNC110 - any event of any part may be what it waits for
+    """Wait until ``condition`` holds, with a check every ``every`` seconds of simulated time."""
+    while not condition():  # noqa: ASYNC110 - no single event stands for every condition
         await asyncio.sleep(every)
 
 
 @dataclass(slots=True)
 class RecordingReconciler:
-    """A reconciler that writes down its calls, and does and answers what it is told to."""
+    """A reconciler that records its runs, and returns or raises the given results."""
 
     duration: float = 0.0
     """Seconds that a run takes."""
     results: list[Result | Exception | None] = field(
         default_factory=list[Result | Exception | None]
     )
-    """What the next runs answer or raise; then ``None``."""
+    """The results that the next runs return or raise; later runs return ``None``."""
     runs: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
     """The name and the time of each run that began."""
     ended: list[str] = field(default_factory=list[str])
@@ -128,22 +128,22 @@ class RecordingReconciler:
         finally:
             self.active_runs[key] -= 1
             self.ended.append(key.name)
-        answer = self.results.pop(0) if self.results else None
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        result = self.results.pop(0) if self.results else None
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     @property
     def names(self) -> list[str]:
-        """Whose runs they were, in order."""
+        """The names of the reconciled objects, in the order of the runs."""
         return [name for name, _ in self.runs]
 
     @property
     def times(self) -> list[float]:
-        """When they began."""
+        """The start time of each run."""
         return [time for _, time in self.runs]
 
     @property
     def causes(self) -> list[list[str]]:
-        """Why they began."""
+        """The causes of each run."""
         return [[reason.cause for reason in each.reasons] for each in self.contexts]

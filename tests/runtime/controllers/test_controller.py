@@ -631,7 +631,7 @@ def test_a_run_that_ignores_its_cancellation_keeps_its_key_and_is_warned_of(
     run_simulated(main)
     assert ended[0] == 30.0
     assert runs[:2] == [0.0, 30.0]
-    assert "goes on after 15 s, although it was cancelled" in caplog.text
+    assert "has not ended after 15 s, although it was cancelled" in caplog.text
 
 
 def test_a_timeout_error_of_the_reconcilers_own_is_its_own() -> None:

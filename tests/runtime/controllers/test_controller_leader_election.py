@@ -161,7 +161,10 @@ def test_the_lease_is_held_until_runs_have_ended_that_ignore_their_cancellation(
             assert cluster.get("leases", "it", namespace="default")["spec"]["holderIdentity"] == ""
 
     run_simulated(main)
-    assert "it: the run of default/a goes on after 11 s, although it was cancelled" in caplog.text
+    assert (
+        "it: the run of default/a has not ended after 11 s, although it was cancelled"
+        in caplog.text
+    )
 
 
 def test_runs_may_take_their_time_to_end_when_leadership_was_lost() -> None:

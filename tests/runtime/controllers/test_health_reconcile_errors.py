@@ -26,7 +26,7 @@ async def test_a_failure_is_logged_counted_and_told(caplog: pytest.LogCaptureFix
         )
     ]
     (record,) = caplog.records
-    said = "controller it: default/a failed (3 in a row), tried again in 0.02 s: ValueError: no"
+    said = "controller it: default/a failed (3 in a row), retried in 0.02 s: ValueError: no"
     assert record.message == said
     assert record.levelno == logging.ERROR
     assert record.exc_info is not None

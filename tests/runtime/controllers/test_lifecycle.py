@@ -77,7 +77,10 @@ def test_leaving_lets_runs_finish_and_starts_no_more(caplog: pytest.LogCaptureFi
     run_simulated(main)
     assert len(diary.ended) == 2
     assert diary.cancelled == []
-    assert "controller it stopped: 0 runs cancelled, 3 keys left in line, 0 left" in caplog.text
+    assert (
+        "controller it stopped: 0 runs were cancelled, 3 waiting keys and 0 delayed keys"
+        in caplog.text
+    )
 
 
 def test_runs_that_are_not_done_by_the_deadline_are_cancelled_and_named() -> None:
@@ -130,7 +133,7 @@ def test_a_failed_run_at_the_end_is_among_what_is_left(caplog: pytest.LogCapture
             assert it.health.waiting == 2
 
     run_simulated(main)
-    assert "0 keys left in line, 2 left that were to run later" in caplog.text
+    assert "0 waiting keys and 2 delayed keys were not reconciled" in caplog.text
 
 
 def test_stop_ends_run_when_the_runs_are_over() -> None:
@@ -156,8 +159,12 @@ def test_a_controller_whose_factory_was_not_entered_says_so(
             await asyncio.sleep(100)
 
     run_simulated(main)
-    (said,) = [each.message for each in caplog.records if "does nothing yet" in each.message]
-    assert said.startswith("controller c does nothing yet: not synced after 30 s: controller c of")
+    (said,) = [
+        each.message for each in caplog.records if "has not started its workers yet" in each.message
+    ]
+    assert said.startswith(
+        "controller c has not started its workers yet: not synced after 30 s: controller c of"
+    )
     assert "not started: enter the factory with `async with`" in said
 
 
@@ -284,7 +291,7 @@ def test_what_a_cancelled_run_raises_is_said(caplog: pytest.LogCaptureFixture) -
                 await within(Controller(foos, clumsy), KeyError())
 
     run_simulated(main)
-    assert "raised as it was cancelled: ValueError: while cleaning up" in caplog.text
+    assert "raised when it was cancelled: ValueError: while cleaning up" in caplog.text
 
 
 # -- what ends it -----------------------------------------------------------------------------
@@ -302,7 +309,7 @@ def test_a_factory_that_is_left_first_ends_the_controller_with_a_reason() -> Non
         await asyncio.sleep(1)
         await informers.__aexit__(None, None, None)
         with pytest.raises(
-            NotRunning, match="its factory was left before it, or its handler removed"
+            NotRunning, match="factory was left before the controller, or the controller's handler"
         ):
             await running
 
@@ -345,7 +352,7 @@ def test_one_of_several_informers_is_enough_to_end_it() -> None:
             await asyncio.sleep(1)
             (trigger,) = bars.registrations
             trigger.remove()
-            with pytest.raises(NotRunning, match="it hears no more of bars"):
+            with pytest.raises(NotRunning, match="it receives no more events of bars"):
                 await running
             assert controller.state == "failed"
             assert "NotRunning" in str(controller.health)
@@ -366,7 +373,7 @@ def test_an_informer_that_has_ended_has_no_controllers() -> None:
     run_simulated(main)
 
 
-@pytest.mark.parametrize("name", ["worker 0 of controller it", "lead of controller it"])
+@pytest.mark.parametrize("name", ["worker 0 of controller it", "supervisor of controller it"])
 def test_a_task_that_somebody_else_cancels_is_a_failure_and_never_silent(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -538,5 +545,5 @@ def test_a_hundred_thousand_keys_left_in_line_hold_nobody(
             assert it.health.waiting > 99_000
 
     run_simulated(main)
-    assert "keys left in line" in caplog.text
+    assert "were not reconciled" in caplog.text
     assert caplog.records[-1].levelno == logging.WARNING

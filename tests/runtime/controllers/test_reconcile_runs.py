@@ -78,7 +78,7 @@ async def is_odd(key: ObjectKey, ctx: ReconcileContext) -> None:
 
 def test_what_is_no_exception_is_wrapped_in_one() -> None:
     async def main() -> None:
-        with pytest.raises(HandlerCancelled, match="it raised a Odd of its own") as caught:
+        with pytest.raises(HandlerCancelled, match="it raised Odd itself") as caught:
             await ReconcileRuns(is_odd, ControllerOptions(name="it")).run(A, CONTEXT)
         assert isinstance(caught.value.__cause__, Odd)
 

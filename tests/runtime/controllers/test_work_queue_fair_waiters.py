@@ -36,12 +36,12 @@ async def test_those_who_wait_are_called_in_the_order_of_coming_one_for_each_thi
     shelf = Shelf()
     tasks = await shelf.waiting(3)
     shelf.put("a", "b")
-    assert repr(shelf.turns) == "<FairWaiters waiting=1 kept=2>"
+    assert repr(shelf.turns) == "<FairWaiters waiting=1 reserved=2>"
     await yield_to_loop()
     assert [task.done() for task in tasks] == [True, True, False]
     shelf.put("c")
     assert [await task for task in tasks] == ["a", "b", "c"]
-    assert repr(shelf.turns) == "<FairWaiters waiting=0 kept=0>"
+    assert repr(shelf.turns) == "<FairWaiters waiting=0 reserved=0>"
 
 
 async def test_who_comes_later_does_not_overtake() -> None:
@@ -78,7 +78,7 @@ async def test_what_is_left_over_by_the_last_one_cancelled_can_be_taken() -> Non
     shelf.put("a")
     only.cancel()
     await yield_to_loop()
-    assert repr(shelf.turns) == "<FairWaiters waiting=0 kept=0>"
+    assert repr(shelf.turns) == "<FairWaiters waiting=0 reserved=0>"
     assert await shelf.take() == "a"
 
 

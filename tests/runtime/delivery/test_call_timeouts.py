@@ -8,17 +8,35 @@ from contextvars import Context
 from typing import Any, TypeVarTuple, Unpack
 
 from aioinformer import Added
-from aioinformer._runtime.delivery.call import CURRENT_CALL, ActiveCall, CallTimeouts, current_call
+from aioinformer._core.delivery.mailbox import Mailbox
+from aioinformer._runtime.delivery.call import (
+    CURRENT_CALL,
+    ActiveCall,
+    CallTimeouts,
+    HandlerCaller,
+    current_call,
+)
+from aioinformer._runtime.delivery.handler_errors import HandlerErrors
+from aioinformer._runtime.delivery.handlers import compile_handler
+from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
+from aioinformer._runtime.delivery.options import HandlerOptions
 from aioinformer._runtime.tasks.event_loop import running_task
 from aioinformer.testing.simulation import SimulatedLoop, run
 from tests.runtime.scripted_source import pod
 
 Ts = TypeVarTuple("Ts")
-EVENT = Added(pod("a", 1))
+
+
+def active_call(started_at: float) -> ActiveCall:
+    listener = Listener("h", Mailbox(holds=lambda _: True), BackpressureGate())
+    caller = HandlerCaller(
+        compile_handler(print), HandlerOptions(), listener, HandlerErrors(listener.name)
+    )
+    return ActiveCall(caller, Added(pod("a", 1)), started_at, running_task())
 
 
 async def test_a_task_that_a_call_starts_is_inside_it_until_the_call_is_over() -> None:
-    call = ActiveCall(object(), EVENT, 0.0, running_task())
+    call = active_call(0.0)
 
     async def asks() -> ActiveCall | None:
         CURRENT_CALL.set(call)
@@ -64,7 +82,7 @@ def test_a_thousand_quick_calls_need_no_thousand_timers() -> None:
         late: list[ActiveCall] = []
         watch = CallTimeouts([(10.0, late.append)])
         for _ in range(1000):
-            call = ActiveCall(None, EVENT, loop.time(), running_task())
+            call = active_call(loop.time())
             watch.add(call)
             await asyncio.sleep(0.01)  # a timer too
             del watch.calls[call]
@@ -82,7 +100,7 @@ def test_each_call_that_takes_too_long_is_told_of_once_and_in_time() -> None:
         watch = CallTimeouts([(10.0, lambda call: told.append((loop.time(), call)))])
         calls: list[ActiveCall] = []
         for _ in range(4):
-            calls.append(ActiveCall(None, EVENT, loop.time(), running_task()))
+            calls.append(active_call(loop.time()))
             watch.add(calls[-1])
             await asyncio.sleep(3)
         del watch.calls[calls[1]]
@@ -106,9 +124,9 @@ def test_a_call_passes_one_limit_after_the_other() -> None:
                 (30.0, lambda call: told.append((loop.time(), "late"))),
             ]
         )
-        watch.add(ActiveCall(None, EVENT, loop.time(), running_task()))
+        watch.add(active_call(loop.time()))
         await asyncio.sleep(25)
-        watch.add(ActiveCall(None, EVENT, loop.time(), running_task()))
+        watch.add(active_call(loop.time()))
         await asyncio.sleep(60)
 
     run(main(), seed=0)
@@ -121,7 +139,7 @@ def test_what_is_stopped_tells_of_nothing() -> None:
 
     async def main() -> None:
         watch = CallTimeouts([(10.0, told.append)])
-        watch.add(ActiveCall(None, EVENT, 0.0, running_task()))
+        watch.add(active_call(0.0))
         watch.stop()
         await asyncio.sleep(60)
 
@@ -131,7 +149,7 @@ def test_what_is_stopped_tells_of_nothing() -> None:
 
 
 async def test_a_call_shows_its_state() -> None:
-    call = ActiveCall(None, EVENT, 0.0, running_task())
+    call = active_call(0.0)
     shown = [repr(call)]
     call.timeout_error = TimeoutError()
     shown.append(repr(call))

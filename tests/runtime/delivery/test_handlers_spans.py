@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Generator
 from contextlib import contextmanager
-from inspect import iscoroutinefunction
 
 import pytest
 
 from aioinformer import Added, Deleted, Event, KubeObject, Updated
 from aioinformer._runtime.delivery.handlers import (
-    add_handler_from,
+    CompiledHandler,
+    Handler,
     compile_handler,
-    delete_handler_from,
-    event_kinds,
-    is_async,
-    update_handler_from,
+    compile_method,
     with_span,
 )
-from aioinformer._runtime.reporting.safe_tracing import SafeCall, SafeSpan
+from aioinformer._runtime.reporting.safe_call import SafeCall
+from aioinformer._runtime.reporting.safe_tracing import SafeSpan
 from tests.runtime.scripted_source import pod
 
 EVENTS: tuple[Event, ...] = (
@@ -37,7 +36,7 @@ class Diary:
 
     def begin(self, kind: str) -> SafeSpan:
         self.notes.append(f"begin {kind}")
-        return SafeSpan(self, SafeCall("a test"))
+        return SafeSpan(self, SafeCall(logging.getLogger(), "%s", "a test"))
 
     @contextmanager
     def current(self) -> Generator[None]:
@@ -49,16 +48,20 @@ class Diary:
         self.notes.append(f"end {type(error).__name__}")
 
 
-async def call(handler: object, event: Event) -> None:
-    called: Awaitable[None] | None = compile_handler(handler)(event)  # type: ignore[arg-type] # any form
+def traced(handler: Handler, diary: Diary) -> CompiledHandler:
+    return with_span(compile_handler(handler), diary.begin)
+
+
+async def call(handler: CompiledHandler, event: Event) -> None:
+    called: Awaitable[None] | None = handler.call(event)
     if called is not None:
         await called
 
 
 async def test_a_plain_handler_is_called_in_its_span() -> None:
     diary = Diary()
-    handler = with_span(lambda event: diary.notes.append("call"), diary.begin)
-    assert not is_async(handler)
+    handler = traced(lambda event: diary.notes.append("call"), diary)
+    assert not handler.is_async
     await call(handler, EVENTS[0])
     assert diary.notes == ["begin added", "in", "call", "out", "end NoneType"]
 
@@ -71,8 +74,8 @@ async def test_an_async_handler_stays_one_and_is_awaited_in_its_span() -> None:
         await asyncio.sleep(0)
         diary.notes.append("done")
 
-    handler = with_span(store, diary.begin)
-    assert iscoroutinefunction(handler)
+    handler = traced(store, diary)
+    assert handler.is_async
     await call(handler, EVENTS[1])
     inside = ["in", "call", "done", "out"]
     assert diary.notes == ["begin updated", "in", "out", *inside, "end NoneType"]
@@ -89,7 +92,7 @@ async def test_what_a_handler_raises_ends_its_span_and_is_raised(waits: bool) ->
         raise KeyError
 
     with pytest.raises(KeyError):
-        await call(with_span(store if waits else plain, diary.begin), EVENTS[2])
+        await call(traced(store if waits else plain, diary), EVENTS[2])
     assert diary.notes[-1] == "end KeyError"
 
 
@@ -102,23 +105,29 @@ class DeletionsOnly:
         """Nothing to do."""
 
 
+class Methods(DeletionsOnly):
+    def on_add(self, obj: KubeObject, *, initial: bool) -> None:
+        """Nothing to do."""
+
+    def on_update(self, old: KubeObject, new: KubeObject, *, resync: bool) -> None:
+        """Nothing to do."""
+
+
 @pytest.mark.parametrize(
     ("handler", "kinds"),
     [
-        pytest.param(add_handler_from(lambda obj, initial: None), ["added"], id="on_add"),
-        pytest.param(
-            update_handler_from(lambda old, new, resync: None), ["updated"], id="on_update"
-        ),
-        pytest.param(delete_handler_from(lambda obj, reason: None), ["deleted"], id="on_delete"),
-        pytest.param(DeletionsOnly(), ["deleted"], id="object"),
-        pytest.param(ignored, ["added", "updated", "deleted"], id="function"),
+        pytest.param(compile_method("on_add", Methods().on_add), ["added"], id="on_add"),
+        pytest.param(compile_method("on_update", Methods().on_update), ["updated"], id="on_update"),
+        pytest.param(compile_method("on_delete", Methods().on_delete), ["deleted"], id="on_delete"),
+        pytest.param(compile_handler(DeletionsOnly()), ["deleted"], id="object"),
+        pytest.param(compile_handler(ignored), ["added", "updated", "deleted"], id="function"),
     ],
 )
 async def test_only_events_that_it_does_something_about_have_spans(
-    handler: object, kinds: list[str]
+    handler: CompiledHandler, kinds: list[str]
 ) -> None:
     diary = Diary()
     for event in EVENTS:
-        await call(with_span(handler, diary.begin), event)  # type: ignore[arg-type] # any form
+        await call(with_span(handler, diary.begin), event)
     assert [each[6:] for each in diary.notes if each.startswith("begin")] == kinds
-    assert len(event_kinds(handler)) == len(kinds)  # type: ignore[arg-type] # any form
+    assert len(handler.kinds) == len(kinds)

@@ -12,40 +12,16 @@ from typing import Any
 
 import pytest
 
-from aioinformer import Event, Handler
-from aioinformer._core.delivery.mailbox import Mailbox
+from aioinformer import Event
 from aioinformer._core.objects.kube_object import Added
-from aioinformer._runtime.delivery.handler_errors import HandlerErrors
-from aioinformer._runtime.delivery.handlers import HandlerOptions
 from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher
 from aioinformer._runtime.delivery.listener import BackpressureGate
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS
 from aioinformer.errors import HandlerCancelled
 from aioinformer.testing.simulation import run
-from tests.runtime.registrations import A1, LIFECYCLE_EVENTS
+from tests.runtime.registrations import A1, LIFECYCLE_EVENTS, make_registration
 from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
-
-
-def made(
-    handler: Handler,
-    rounds: InlineDispatcher,
-    *,
-    fail_fast: bool = False,
-    limit: int = 10_000,
-    timeout: float | None = None,
-    gate: BackpressureGate | None = None,
-) -> Registration:
-    """A handler of an informer that has others as well."""
-    return Registration(
-        handler,
-        "h",
-        Mailbox(limit=limit, holds=lambda _: True, overflow="block" if gate else "coalesce"),
-        gate or BackpressureGate(),
-        options=HandlerOptions(fail_fast=fail_fast, timeout=timeout),
-        errors=HandlerErrors("h"),
-        dispatcher=rounds,
-    )
 
 
 @asynccontextmanager
@@ -86,14 +62,14 @@ async def test_a_task_sleeps_on_while_its_handler_is_called() -> None:
         counted.append(Steps(work))
         return asyncio.Task(_all(counted[-1]), loop=loop, **options)
 
-    it = made(seen.append, InlineDispatcher())
+    it = make_registration(seen.append)
     async with asyncio.TaskGroup() as group:
         asyncio.get_running_loop().set_task_factory(counting)
         it.start(group)
         asyncio.get_running_loop().set_task_factory(None)
         await yield_to_loop()
         for event in LIFECYCLE_EVENTS:
-            it.put([event])
+            it.listener.put([event])
             await yield_to_loop(2)
         assert ([each.taken for each in counted], seen) == ([0], LIFECYCLE_EVENTS)
         it.remove()
@@ -111,11 +87,11 @@ def test_one_callback_of_the_loop_serves_all() -> None:
 
     async def main() -> None:
         rounds = InlineDispatcher()
-        its = [made(noting(number), rounds) for number in range(50)]
+        its = [make_registration(noting(number), dispatcher=rounds) for number in range(50)]
         async with waiting(*its):
             for it in its:
-                it.put(LIFECYCLE_EVENTS[:1])
-            assert repr(rounds) == "<InlineDispatcher 50 to be visited>"
+                it.listener.put(LIFECYCLE_EVENTS[:1])
+            assert repr(rounds) == "<InlineDispatcher 50 scheduled>"
             await asyncio.sleep(0)
             assert seen == list(range(50))
 
@@ -135,11 +111,11 @@ async def test_each_call_is_its_own_tasks() -> None:
 
     for tenant in ("red", "blue"):
         TENANT.set(tenant)
-        its.append(made(look, rounds))
+        its.append(make_registration(look, dispatcher=rounds))
     async with waiting(*its):
         for _ in range(2):
             for it in its:
-                it.put(LIFECYCLE_EVENTS[:1])
+                it.listener.put(LIFECYCLE_EVENTS[:1])
             await yield_to_loop()
 
     red, blue = (it.task for it in its)
@@ -159,10 +135,10 @@ async def test_a_round_gives_way_and_nobody_is_forgotten() -> None:
 
         return call
 
-    its = [made(slow(number), rounds) for number in range(2)]
+    its = [make_registration(slow(number), dispatcher=rounds) for number in range(2)]
     async with waiting(*its):
         for it in its:
-            it.put([Added(pod(f"p-{number}", 1)) for number in range(8)])
+            it.listener.put([Added(pod(f"p-{number}", 1)) for number in range(8)])
         while len(calls) < 16:
             await asyncio.sleep(0)
             turn += 1
@@ -182,9 +158,9 @@ async def test_a_function_that_returns_an_awaitable_is_awaited_by_its_task() -> 
         order.append(asyncio.current_task())
         return rest(event)
 
-    it = made(handler, InlineDispatcher())
+    it = make_registration(handler)
     async with waiting(it):
-        it.put(LIFECYCLE_EVENTS)
+        it.listener.put(LIFECYCLE_EVENTS)
         await wait_until(lambda: len(order) == 6)
 
     assert order == [
@@ -207,11 +183,11 @@ async def test_what_was_begun_feels_that_it_is_to_end() -> None:
             felt.append("the end")
             raise
 
-    it = made(lambda _: rest(), InlineDispatcher())
+    it = make_registration(lambda _: rest())
     async with asyncio.TaskGroup() as group:
         task = it.start(group, lambda: True)
         await yield_to_loop()
-        it.put(LIFECYCLE_EVENTS)
+        it.listener.put(LIFECYCLE_EVENTS)
         asyncio.get_running_loop().call_soon(task.cancel)  # behind the round, before the task
         await asyncio.wait({task})
 
@@ -224,9 +200,9 @@ def test_what_ends_the_program_does(error: type[BaseException]) -> None:
         raise error
 
     async def main() -> None:
-        it = made(handler, InlineDispatcher())
+        it = make_registration(handler)
         async with waiting(it):
-            it.put(LIFECYCLE_EVENTS)
+            it.listener.put(LIFECYCLE_EVENTS)
             await asyncio.sleep(1)
 
     with pytest.raises(error):
@@ -234,21 +210,14 @@ def test_what_ends_the_program_does(error: type[BaseException]) -> None:
     gc.collect()  # asyncio complains of what such an end leaves behind: now, not in another test
 
 
-async def test_with_fail_fast_the_task_ends_though_the_handler_was_removed() -> None:
+async def test_with_fail_fast_an_error_is_fatal_though_the_handler_was_removed() -> None:
     def handler(event: Event) -> None:
         it.remove()
         raise ValueError("fatal")
 
-    async def until_it_fails() -> None:
-        async with waiting(it):
-            it.put(LIFECYCLE_EVENTS)
-            await asyncio.sleep(1)
+    it = make_registration(handler, fail_fast=True)
 
-    it = made(handler, InlineDispatcher(), fail_fast=True)
-    with pytest.raises(ExceptionGroup) as caught:
-        await until_it_fails()
-
-    assert [str(each) for each in caught.value.exceptions] == ["fatal"]
+    assert [str(each) for each in await fatal_errors(it)] == ["fatal"]
 
 
 @pytest.mark.parametrize("raises", [False, True])
@@ -263,11 +232,14 @@ async def test_a_handler_that_cancels_its_task_hurts_nobody_and_fails_once(raise
         if raises:
             raise asyncio.CancelledError
 
-    its = [made(rude, rounds), made(seen.append, rounds)]
+    its = [
+        make_registration(rude, dispatcher=rounds),
+        make_registration(seen.append, dispatcher=rounds),
+    ]
     async with waiting(*its):
         for number in range(1, 4):
             for it in its:
-                it.put(LIFECYCLE_EVENTS[:1])
+                it.listener.put(LIFECYCLE_EVENTS[:1])
             await yield_to_loop()
             assert its[0].statistics().errors == number
         assert all(it.running for it in its)
@@ -281,24 +253,27 @@ async def test_with_fail_fast_a_handler_that_cancels_its_task_ends_it_with_an_er
         assert task is not None
         task.cancel()
 
-    async def until_it_fails() -> None:
-        async with waiting(it):
-            it.put(LIFECYCLE_EVENTS)
-            await asyncio.sleep(1)
+    it = make_registration(rude, fail_fast=True)
 
-    it = made(rude, InlineDispatcher(), fail_fast=True)
-    with pytest.raises(ExceptionGroup) as caught:
-        await until_it_fails()
+    assert [type(each) for each in await fatal_errors(it)] == [HandlerCancelled]
 
-    assert [type(each) for each in caught.value.exceptions] == [HandlerCancelled]
+
+async def fatal_errors(it: Registration) -> list[Exception]:
+    """The errors that a handler ends its informer with."""
+    fatal: list[Exception] = []
+    async with asyncio.TaskGroup() as group:
+        it.start(group, lambda: False, fatal.append)
+        await yield_to_loop()
+        it.listener.put(LIFECYCLE_EVENTS)
+    return fatal
 
 
 async def test_in_the_middle_of_another_tasks_step_the_task_is_woken_up_instead() -> None:
     seen: list[Event] = []
     rounds = InlineDispatcher()
-    it = made(seen.append, rounds)
+    it = make_registration(seen.append, dispatcher=rounds)
     async with waiting(it):
-        it.put(LIFECYCLE_EVENTS)
+        it.listener.put(LIFECYCLE_EVENTS)
         loop = asyncio.get_running_loop()
         assert rounds.scheduled.popleft().run_pending(loop, 1.0) == 1.0
         assert seen == []
@@ -309,9 +284,9 @@ async def test_in_the_middle_of_another_tasks_step_the_task_is_woken_up_instead(
 
 async def test_what_was_merged_is_left_to_the_task() -> None:
     seen: list[Event] = []
-    it = made(seen.append, InlineDispatcher(), limit=1)
+    it = make_registration(seen.append, dispatcher=InlineDispatcher(), limit=1)
     async with waiting(it):
-        it.put([Added(A1), *LIFECYCLE_EVENTS[1:2]])
+        it.listener.put([Added(A1), *LIFECYCLE_EVENTS[1:2]])
         await yield_to_loop()
 
     assert seen == [Added(LIFECYCLE_EVENTS[1].obj)]
@@ -319,19 +294,21 @@ async def test_what_was_merged_is_left_to_the_task() -> None:
 
 async def test_whoever_waits_for_room_is_told_that_there_is_some() -> None:
     gate = BackpressureGate()
-    it = made(lambda _: None, InlineDispatcher(), limit=3, gate=gate)
+    it = make_registration(
+        lambda _: None, dispatcher=InlineDispatcher(), limit=3, overflow="block", gate=gate
+    )
     async with waiting(it):
         pump = asyncio.create_task(gate.wait())
         await yield_to_loop()
-        it.put(LIFECYCLE_EVENTS)
+        it.listener.put(LIFECYCLE_EVENTS)
         await yield_to_loop()
         assert pump.done()
 
 
 async def test_a_call_that_takes_too_long_is_a_failure_though_nobody_could_stop_it() -> None:
-    it = made(lambda _: time.sleep(0.003), InlineDispatcher(), timeout=0.002)
+    it = make_registration(lambda _: time.sleep(0.003), timeout=0.002)
     async with waiting(it):
-        it.put(LIFECYCLE_EVENTS)
+        it.listener.put(LIFECYCLE_EVENTS)
         await yield_to_loop()
 
     assert it.statistics().errors == 3
@@ -342,9 +319,9 @@ async def test_the_longest_call_is_known_though_many_are_told_of_together() -> N
         if event is LIFECYCLE_EVENTS[1]:
             time.sleep(0.003)
 
-    it = made(handler, InlineDispatcher())
+    it = make_registration(handler)
     async with waiting(it):
-        it.put(LIFECYCLE_EVENTS)
+        it.listener.put(LIFECYCLE_EVENTS)
         await wait_until(lambda: it.statistics().delivered == 3)
         await yield_to_loop()
 

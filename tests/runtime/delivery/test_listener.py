@@ -10,7 +10,7 @@ from operator import length_hint
 import pytest
 
 from aioinformer import Added, Deleted, Event, KubeObject, Statistics, Updated
-from aioinformer._core.delivery.mailbox import MAX_SKIPPED, Mailbox, Overflow
+from aioinformer._core.delivery.mailbox import MAX_SKIPPED, Mailbox, OverflowName
 from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer.errors import ListenerOverflow, NotRunning, SyncTimeout
 from aioinformer.testing.simulation.loop import run
@@ -25,7 +25,7 @@ def held(obj: KubeObject) -> bool:
 
 
 def listener(
-    limit: int = 4, gate: BackpressureGate | None = None, overflow: Overflow = "block"
+    limit: int = 4, gate: BackpressureGate | None = None, overflow: OverflowName = "block"
 ) -> Listener:
     mailbox = Mailbox(limit=limit, overflow=overflow, holds=held)
     return Listener("stream of pods", mailbox, gate or BackpressureGate())
@@ -96,7 +96,7 @@ async def test_what_was_pending_is_freed_in_steps() -> None:
 
     box.close(drop=True)
 
-    assert box.empty
+    assert box.mailbox.empty
     before = length_hint(objects)
     await yield_to_loop()
     assert (before > 0, length_hint(objects)) == (True, 0)
@@ -210,9 +210,9 @@ async def test_who_waits_for_synced_is_told_of_the_mark_in_front_of_a_live_batch
 
 async def test_a_plain_handler_is_synced_behind_a_live_batch() -> None:
     plain = make_registration(lambda _: None)
-    plain.put([Added(pod("a", 1))])
-    plain.put_relist([[Added(pod("b", 1), initial=True)]], initial=True)
-    plain.put([Added(pod("c", 1))])
+    plain.listener.put([Added(pod("a", 1))])
+    plain.listener.put_relist([[Added(pod("b", 1), initial=True)]], initial=True)
+    plain.listener.put([Added(pod("c", 1))])
 
     async with handling(plain):
         await plain.wait_synced(timeout=5)
@@ -254,7 +254,7 @@ async def test_its_statistics_are_those_of_the_mailbox() -> None:
         spent_mean=0.0,
         spent_max=0.0,
     )
-    assert box.pending == 1
+    assert box.mailbox.pending == 1
 
 
 def test_its_statistics_say_how_long_the_oldest_event_has_waited() -> None:
@@ -274,8 +274,8 @@ def test_its_statistics_say_how_long_the_oldest_event_has_waited() -> None:
 
 async def test_its_statistics_say_how_long_calls_took() -> None:
     box = listener()
-    box.record_calls(3.0)
-    box.record_calls(6.0, 2, 1.0, 5.0)
+    box.call_times.record(3.0)
+    box.call_times.record(6.0, 2, 1.0, 5.0)
 
     numbers = box.statistics()
 
@@ -299,7 +299,7 @@ async def test_what_is_pending_can_be_taken_in_one_go() -> None:
     box.put(additions(1))
     seen: list[list[Event]] = []
 
-    while not box.empty and await box.ready():
+    while not box.mailbox.empty and await box.ready():
         seen.append(list(box.take()))
 
     assert seen == [additions(2), additions(1)]
@@ -419,7 +419,7 @@ async def test_a_listener_that_may_not_be_slow_is_closed_with_an_error() -> None
     assert isinstance(box.failure, ListenerOverflow)
     assert box.failure.limit == 2
     assert "stream of pods was ended: it was too slow for a limit of 2" in str(box.failure)
-    assert (await box.next(), box.pending) == (None, 0)
+    assert (await box.next(), box.mailbox.pending) == (None, 0)
     with pytest.raises(NotRunning) as caught:
         await box.wait_synced()
     assert caught.value.__cause__ is box.failure

@@ -27,9 +27,9 @@ from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 async def test_a_handler_that_is_removed_hears_no_more() -> None:
     seen: list[Event] = []
     async with started_registration(seen.append) as it:
-        it.put(LIFECYCLE_EVENTS[:1])
+        it.listener.put(LIFECYCLE_EVENTS[:1])
         await wait_until(lambda: seen == LIFECYCLE_EVENTS[:1])
-        it.put(LIFECYCLE_EVENTS[1:])
+        it.listener.put(LIFECYCLE_EVENTS[1:])
         it.remove()
         it.remove()
 
@@ -47,7 +47,7 @@ async def test_a_handler_may_remove_itself() -> None:
         await asyncio.sleep(0)
 
     async with started_registration(once) as it:
-        it.put(LIFECYCLE_EVENTS)
+        it.listener.put(LIFECYCLE_EVENTS)
 
     assert seen == LIFECYCLE_EVENTS[:1]
 
@@ -60,7 +60,7 @@ async def test_a_handler_may_close_itself_and_is_not_waited_for() -> None:
         seen.append(event)
 
     async with started_registration(once) as it:
-        it.put(LIFECYCLE_EVENTS)
+        it.listener.put(LIFECYCLE_EVENTS)
 
     assert seen == LIFECYCLE_EVENTS[:1]
 
@@ -75,7 +75,7 @@ async def test_closing_waits_for_the_call_in_flight() -> None:
         log.append("end")
 
     async with started_registration(handler) as it:
-        it.put(LIFECYCLE_EVENTS)
+        it.listener.put(LIFECYCLE_EVENTS)
         await wait_until(lambda: log == ["begin"])
         closing = asyncio.create_task(it.aclose())
         await yield_to_loop()
@@ -109,7 +109,7 @@ async def test_closing_may_be_given_a_time() -> None:
         await finish.wait()
 
     async with started_registration(slow) as it:
-        it.put([Added(A1)])
+        it.listener.put([Added(A1)])
         await yield_to_loop()
         with pytest.raises(ShutdownIncomplete, match="slow"):
             await it.aclose(timeout=0.01)
@@ -128,7 +128,7 @@ async def test_closing_from_a_task_that_the_handler_awaits_does_not_wait_for_it(
         seen.append(event)
 
     async with started_registration(once) as it:
-        it.put(LIFECYCLE_EVENTS)
+        it.listener.put(LIFECYCLE_EVENTS)
 
     assert seen == LIFECYCLE_EVENTS[:1]
 
@@ -153,7 +153,7 @@ def test_a_task_that_a_call_left_behind_does_wait(concurrency: int) -> None:
 
     async def main() -> None:
         async with running_registration(it):
-            it.put(LIFECYCLE_EVENTS)
+            it.listener.put(LIFECYCLE_EVENTS)
             await asyncio.sleep(60)
 
     it, ended = make_registration(handler, concurrency=concurrency), list[float]()
@@ -177,7 +177,7 @@ async def test_handlers_that_close_each_other_do_not_wait_for_ever(count: int) -
     async with asyncio.TaskGroup() as group, asyncio.timeout(5):
         for it in some:
             it.start(group)
-            it.put(LIFECYCLE_EVENTS)
+            it.listener.put(LIFECYCLE_EVENTS)
         await wait_until(lambda: not any(it.running for it in some))
 
     assert all(it.closed for it in some)
@@ -205,7 +205,7 @@ async def test_a_handler_that_has_given_up_closing_another_is_waited_for_by_that
     async with asyncio.TaskGroup() as group:
         for each in (other, it):
             each.start(group)
-            each.put(LIFECYCLE_EVENTS[:1])
+            each.listener.put(LIFECYCLE_EVENTS[:1])
         await wait_until(lambda: it.closed)
         await yield_to_loop()
         finish.set()
@@ -216,7 +216,7 @@ async def test_a_handler_that_has_given_up_closing_another_is_waited_for_by_that
 async def test_what_is_left_of_the_first_state_is_named_too() -> None:
     it = make_registration(print)
     assert it.unfinished_work == it.name
-    it.replay([A1, pod("b", 1)])
+    it.listener.replay([A1, pod("b", 1)])
 
     assert it.unfinished_work == f"{it.name} (part of a whole state pending)"
 
@@ -239,7 +239,7 @@ def _closed_with(*, drain: bool, aclose: bool | None) -> int:
     async def main() -> None:
         it = make_registration(slow, drain=drain)
         async with running_registration(it):
-            it.put(LIFECYCLE_EVENTS)
+            it.listener.put(LIFECYCLE_EVENTS)
             await asyncio.sleep(1)
             await it.aclose(drain=aclose)
             assert not it.running
@@ -258,7 +258,7 @@ def test_what_is_not_finished_in_time_is_dropped_and_named() -> None:
     async def main() -> None:
         it = make_registration(slow)
         async with running_registration(it):
-            it.put(LIFECYCLE_EVENTS)
+            it.listener.put(LIFECYCLE_EVENTS)
             await asyncio.sleep(1)
             with pytest.raises(ShutdownIncomplete) as caught:
                 await it.aclose(timeout=12, drain=True)
@@ -279,7 +279,7 @@ def test_those_that_drain_finish_and_the_others_go_on() -> None:
         its = [make_registration(_sleeper(10), drain=drain) for drain in (True, False)]
         async with running_registration(its[0]), running_registration(its[1]):
             for it in its:
-                it.put(LIFECYCLE_EVENTS)
+                it.listener.put(LIFECYCLE_EVENTS)
             assert await drain_handlers(its, 60) == ()
             assert asyncio.get_running_loop().time() == 30
             assert [it.running for it in its] == [False, True]
@@ -294,7 +294,7 @@ def test_those_that_are_late_are_named_and_drop_what_is_left(
         its = [make_registration(_sleeper(seconds), drain=True) for seconds in (1, 10)]
         async with running_registration(its[0]), running_registration(its[1]):
             for it in its:
-                it.put(LIFECYCLE_EVENTS)
+                it.listener.put(LIFECYCLE_EVENTS)
             assert await drain_handlers(its, 15) == (
                 f"{its[1].name} (at Updated of web/a for 5.0 s, 1 pending)",
             )
@@ -321,7 +321,7 @@ async def test_an_eager_task_does_not_call_it_before_its_registration_is_returne
     its: list[Registration] = []
 
     it = make_registration(lambda _: its[0].remove())
-    it.put(LIFECYCLE_EVENTS)
+    it.listener.put(LIFECYCLE_EVENTS)
     async with asyncio.TaskGroup() as group:
         it.start(group)
         its.append(it)
@@ -350,7 +350,7 @@ async def test_it_is_synced_when_the_call_for_the_last_initial_object_is_over() 
         await finish.wait()
 
     async with started_registration(handler) as it:
-        it.replay([A1])
+        it.listener.replay([A1])
         await yield_to_loop()
         assert not it.statistics().synced
         finish.set()
@@ -365,8 +365,8 @@ def test_with_several_calls_at_once_it_is_synced_when_all_of_them_are_over() -> 
     async def main() -> None:
         it = make_registration(slow, concurrency=3)
         async with running_registration(it):
-            it.replay([pod("30", 1), pod("1", 1), pod("20", 1)])
-            it.put([Added(pod("40", 1)), Updated(pod("1", 1), pod("1", 2))])
+            it.listener.replay([pod("30", 1), pod("1", 1), pod("20", 1)])
+            it.listener.put([Added(pod("40", 1)), Updated(pod("1", 1), pod("1", 2))])
             await asyncio.sleep(5)
             assert (it.synced, it.statistics().synced) == (False, False)
             await it.wait_synced()
@@ -384,13 +384,13 @@ async def test_a_handler_that_waits_for_itself_is_told_so(concurrency: int) -> N
         await asyncio.create_task(it.wait_synced())
 
     it = make_registration(
-        waits, concurrency=concurrency, failed=lambda _, error: errors.append(error)
+        waits, concurrency=concurrency, on_error=lambda _, error: errors.append(error)
     )
     async with running_registration(it):
-        it.replay([A1])
+        it.listener.replay([A1])
         await wait_until(lambda: bool(errors))
         await it.wait_synced(timeout=1)
-        it.put([Added(A1)])  # once synced, there is nothing to wait for
+        it.listener.put([Added(A1)])  # once synced, there is nothing to wait for
         await wait_until(lambda: it.statistics().delivered == 2)
         await yield_to_loop()
 

@@ -43,7 +43,7 @@ async def test_a_blocking_handler_is_called_in_a_thread_named_after_it() -> None
         seen.append((event, threading.current_thread().name))
 
     async with running_registration(make_registration(blocking, run_in_thread=True)) as it:
-        it.put(LIFECYCLE_EVENTS)
+        it.listener.put(LIFECYCLE_EVENTS)
         await wait_until(lambda: len(seen) == 3)
 
     assert [event for event, _ in seen] == LIFECYCLE_EVENTS
@@ -58,7 +58,7 @@ async def test_it_runs_in_the_context_of_its_registration() -> None:
     REQUEST.reset(token)
 
     async with running_registration(it):
-        it.put([Added(A1)])
+        it.listener.put([Added(A1)])
         await wait_until(lambda: bool(seen))
 
     assert seen == ["r-1"]
@@ -76,7 +76,7 @@ async def test_handlers_that_hang_leave_the_program_s_own_threads_alone() -> Non
             some = [make_registration(hangs, run_in_thread=True) for _ in range(3)]
             for it in some:
                 it.start(group)
-                it.put([Added(A1)])
+                it.listener.put([Added(A1)])
             await asyncio.sleep(0)
             assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), 5) == 7
             for it in some:
@@ -90,10 +90,10 @@ async def test_what_a_thread_raises_is_the_handler_s_failure() -> None:
 
     failures: list[Exception] = []
     it = make_registration(
-        clumsy, run_in_thread=True, failed=lambda _, error: failures.append(error)
+        clumsy, run_in_thread=True, on_error=lambda _, error: failures.append(error)
     )
     async with running_registration(it):
-        it.put(LIFECYCLE_EVENTS)
+        it.listener.put(LIFECYCLE_EVENTS)
         await wait_until(lambda: it.statistics().errors == 3)
 
     assert [str(error) for error in failures] == ["clumsy me"] * 3
@@ -107,10 +107,10 @@ async def test_a_stop_iteration_in_a_thread_is_a_failure_too() -> None:
         next(iter(()))
 
     it = make_registration(
-        clumsy, run_in_thread=True, failed=lambda _, error: failures.append(error)
+        clumsy, run_in_thread=True, on_error=lambda _, error: failures.append(error)
     )
     async with running_registration(it):
-        it.put(LIFECYCLE_EVENTS)
+        it.listener.put(LIFECYCLE_EVENTS)
         await wait_until(lambda: len(failures) == 3)
 
     assert {str(error) for error in failures} == {"the handler raised StopIteration"}
@@ -130,7 +130,7 @@ async def test_who_gives_up_leaves_the_thread_to_itself() -> None:
         it = make_registration(stuck, run_in_thread=True)
         async with asyncio.TaskGroup() as group:
             task = it.start(group)
-            it.put(LIFECYCLE_EVENTS)
+            it.listener.put(LIFECYCLE_EVENTS)
             await wait_until(lambda: log == ["begin"])
             task.cancel()
             await asyncio.sleep(0.002)
@@ -150,7 +150,7 @@ async def test_a_thread_ends_with_its_handler_and_keeps_no_program_alive() -> No
 
     it = make_registration(handler, run_in_thread=True)
     async with running_registration(it):
-        it.put(LIFECYCLE_EVENTS)
+        it.listener.put(LIFECYCLE_EVENTS)
         await wait_until(lambda: len(threads) == 3)
 
     assert len(set(threads)) == 1
@@ -176,10 +176,10 @@ async def test_a_call_that_timed_out_keeps_its_object_busy_until_it_returns() ->
             run_in_thread=True,
             concurrency=2,
             timeout=0.02,
-            failed=lambda _, error: failures.append(error),
+            on_error=lambda _, error: failures.append(error),
         )
         async with running_registration(it):
-            it.put([Added(A1), *LIFECYCLE_EVENTS[1:2], Added(B1)])
+            it.listener.put([Added(A1), *LIFECYCLE_EVENTS[1:2], Added(B1)])
             await wait_until(lambda: bool(failures) and "end b" in log)
             assert log == ["begin a", "begin b", "end b"]
             assert it.statistics().errors == 1
@@ -204,7 +204,7 @@ async def test_an_end_waits_for_the_thread() -> None:
         it = make_registration(slow, run_in_thread=True)
         async with asyncio.TaskGroup() as group:
             task = it.start(group)
-            it.put(LIFECYCLE_EVENTS)
+            it.listener.put(LIFECYCLE_EVENTS)
             await wait_until(lambda: log == ["begin"])
             task.cancel()
             await asyncio.sleep(0.002)
@@ -231,10 +231,10 @@ async def test_one_that_turns_out_to_be_async_fails_at_each_call() -> None:
     it = make_registration(
         lambda event: work(event),
         run_in_thread=True,
-        failed=lambda _, error: failures.append(error),
+        on_error=lambda _, error: failures.append(error),
     )
     async with running_registration(it):
-        it.put([Added(A1)])
+        it.listener.put([Added(A1)])
         await wait_until(lambda: bool(failures))
 
     assert "with run_in_thread=True the handler must not be async" in str(failures[0])

@@ -16,6 +16,7 @@ from aioinformer import (
     Event,
     KubeObject,
     LabelSelector,
+    ListRequest,
     NoMetrics,
     Problem,
     Resource,
@@ -25,6 +26,7 @@ from aioinformer import (
 )
 from aioinformer import field as field_of
 from aioinformer._core.instrumentation import ReadLevels
+from aioinformer._runtime.informer.options import InformerRequest
 from aioinformer.errors import (
     Forbidden,
     InvalidSelector,
@@ -638,7 +640,7 @@ def test_a_url_is_no_source() -> None:
 
 
 def test_a_class_feeds_no_metrics() -> None:
-    with pytest.raises(TypeError, match=r"metrics is an object: pass NoMetrics\(\), not the class"):
+    with pytest.raises(TypeError, match=r"metrics is an object: pass Metrics\(\), not the class"):
         SharedInformerFactory(scripted_source(), metrics=NoMetrics)  # type: ignore[arg-type]
 
 
@@ -806,3 +808,49 @@ async def test_using_an_informer_adds_the_indexes_that_it_lacks_while_it_runs() 
         await informers.wait_synced(timeout=5)
         async with informers.use("pods", indexers={"node": field_of("spec.nodeName")}) as pods:
             assert names(pods.lister.by_index("node", "node-1")) == ["a"]
+
+
+# -- options of one informer ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("options", "limit"), [({}, 3), ({"page_size": 2}, 2)])
+async def test_an_option_of_one_informer_takes_the_place_of_the_factory_s(
+    options: InformerRequest, limit: int
+) -> None:
+    source = scripted_source(pods=[list_response(body("a", 1))])
+    async with SharedInformerFactory(source, page_size=3) as informers:
+        await informers.informer("pods", **options).wait_synced(5)
+    request = source.scripts["pods"].requests[0]
+    assert isinstance(request, ListRequest)
+    assert request.limit == limit
+
+
+async def test_informers_without_options_of_their_own_share_with_any() -> None:
+    informers = SharedInformerFactory(scripted_source(), resync=30)
+    pods = informers.informer("pods", page_size=50, backoff=SLOW_BACKOFF)
+    assert informers.informer("pods") is pods
+    assert informers.informer("pods", backoff=SLOW_BACKOFF, resync=30) is pods
+    async with informers.use("pods", page_size=50) as used:
+        assert used is pods
+    assert informers.informer("pods", namespace="web", page_size=7) is not pods
+
+
+async def test_two_values_of_one_option_for_a_shared_informer_are_an_error() -> None:
+    informers = SharedInformerFactory(scripted_source(), resync=30)
+    pods = informers.informer("pods", page_size=50)
+    with pytest.raises(
+        UsageError, match=r"informer of pods .*has page_size=50; .*have page_size=100"
+    ):
+        informers.informer("pods", page_size=100)
+    with pytest.raises(UsageError, match=r"has resync=30; .*have resync=5"):
+        async with informers.use("pods", resync=5):
+            raise AssertionError("it can't be entered")
+    assert list(informers) == [pods]
+
+
+async def test_options_end_with_the_informer_that_had_them() -> None:
+    async with SharedInformerFactory(ClusterSource(cluster_with_pods("a"))) as informers:
+        async with informers.use("pods", page_size=50):
+            pass
+        async with informers.use("pods", page_size=100) as pods:
+            await pods.wait_synced(5)

@@ -82,5 +82,5 @@ async def test_a_forgotten_await_is_named() -> None:
 
 
 def test_several_namespaces_are_several_informers() -> None:
-    with pytest.raises(TypeError, match=r"not \['web', 'shop'\]: make an informer for each"):
+    with pytest.raises(TypeError, match=r"not \['web', 'shop'\]; make an informer for each"):
         of(namespace=["web", "shop"])  # type: ignore[arg-type]

@@ -169,6 +169,7 @@ async def test_a_new_object_and_one_that_is_gone_are_waited_for() -> None:
         assert await informer.wait_for(shown, timeout=5) is shown
         answer = patched(cluster, "a", "1")
         cluster.delete("pods", "a")
+        await informer.wait_until("default/a", lambda obj: obj is None, timeout=5)
         assert await informer.wait_for(answer, timeout=5) is None
 
 
@@ -456,7 +457,7 @@ async def test_a_server_that_answers_with_another_version_is_no_proof() -> None:
     )
     async with running_informer(SharedInformer(source)) as informer:
         await source.wait_for_request(2)
-        with pytest.raises(ProtocolError, match="11, and not exactly at 10"):
+        with pytest.raises(ProtocolError, match="resourceVersion 11 instead of exactly 10"):
             await informer.verify()
 
 

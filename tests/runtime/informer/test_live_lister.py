@@ -93,5 +93,5 @@ async def test_a_thread_is_sent_to_list() -> None:
 async def test_the_repr_shows_how_far_it_is() -> None:
     scan = LiveLister(holding(100), PODS).scan()
     await anext(scan)
-    assert repr(scan) == "<Scan <Search looked=64/100>>"
+    assert repr(scan) == "<Scan <Search searched=64/100>>"
     assert repr(LiveLister(holding(1), PODS)) == "<LiveLister pods objects=1 synced=True>"

@@ -25,11 +25,11 @@ from aioinformer import (
     ObjectKey,
     Updated,
 )
-from aioinformer._core.delivery.mailbox import MAX_MERGED, Mailbox, Overflow
+from aioinformer._core.delivery.mailbox import MAX_MERGED, Mailbox, OverflowName
 from aioinformer._runtime.delivery.listener import Listener
-from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.pump import BATCH_SIZE, FILTERED_BATCH_SIZE, Pump
 from tests.runtime.informers import running_in_background
+from tests.runtime.registrations import make_registration
 from tests.runtime.registrations import running_registration as handling
 from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 
@@ -49,7 +49,7 @@ class Works:
         self.pump = Pump("pods", self.queue, self.indexer)
 
     def listener(
-        self, name: str = "a stream", limit: int = 4, overflow: Overflow = "block"
+        self, name: str = "a stream", limit: int = 4, overflow: OverflowName = "block"
     ) -> Listener:
         mailbox = Mailbox(limit=limit, overflow=overflow, holds=self.indexer.holds)
         listener = Listener(name, mailbox, self.pump.gate)
@@ -430,9 +430,8 @@ async def test_it_goes_on_when_the_full_mailbox_is_drained() -> None:
 async def test_a_plain_handler_that_blocks_hears_everything(limit: int) -> None:
     """It takes a batch in one go, and nobody sees that there is room until it asks for more."""
     works, heard = Works(), list[Event]()
-    mailbox = Mailbox(limit=limit, overflow="block", holds=works.indexer.holds)
-    plain = Registration(heard.append, "plain", mailbox, works.pump.gate)
-    works.pump.join(plain)
+    plain = make_registration(heard.append, limit=limit, overflow="block", gate=works.pump.gate)
+    works.pump.join(plain.listener)
 
     async with handling(plain), works.pumping():
         works.add(*(pod(f"p-{n}", n) for n in range(4000)))
@@ -499,7 +498,7 @@ async def test_a_listener_that_merges_stops_nobody() -> None:
         assert works.cached == {"a": "1000"}
         assert works.blocked_by() == ()
 
-    assert slow.pending <= 2
+    assert slow.mailbox.pending <= 2
     assert taken(slow)[-1].obj == pod("a", 1000)
 
 
@@ -530,7 +529,7 @@ async def test_a_stuck_listener_that_merges_holds_its_bound_over_many_relists() 
             if number % 5 == 4:
                 works.add(pod("p-0", number * 1000 + 999))
             await works.drained()
-            assert stuck.pending <= 2 * objects
+            assert stuck.mailbox.pending <= 2 * objects
             taken(brisk)
 
     view = {event.obj.name: event.obj.resource_version for event in taken(stuck)}
@@ -580,7 +579,7 @@ async def test_a_listener_that_is_far_behind_catches_up_in_steps() -> None:
     async with works.pumping():
         works.add(*(pod(f"p-{n}", n) for n in range(limit + 1)))
         await works.drained()
-        await wait_until(lambda: not slow.needs_merge)
+        await wait_until(lambda: not slow.mailbox.needs_merge)
 
     assert slow.statistics().pending == limit + 1, "so many keys"
     assert len(taken(slow)) == limit + 1
@@ -739,7 +738,7 @@ class Churn:
         if len(self.ears) >= 8:
             return
         chance = self._random
-        overflow: Overflow = chance.choice(["coalesce", "coalesce", "block"])
+        overflow: OverflowName = chance.choice(["coalesce", "coalesce", "block"])
         state = self.works.indexer.state
         found = dict(state.objects) if state.synced else {}
         ear = Ear(
@@ -787,7 +786,7 @@ async def test_whoever_comes_and_goes_ends_up_with_what_is_cached(seed: int) -> 
             churn.check()
             if churn.works.queue.fifo:
                 await yield_to_loop(3)
-        while churn.works.queue.fifo or not all(ear.listener.empty for ear in churn.ears):
+        while churn.works.queue.fifo or not all(ear.listener.mailbox.empty for ear in churn.ears):
             for ear in churn.ears:
                 for event in taken(ear.listener):
                     ear.hear(event)

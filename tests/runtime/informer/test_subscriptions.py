@@ -220,7 +220,7 @@ async def test_a_handler_that_its_own_filter_removes_hears_no_more(when: str, ve
 
     found = [] if when == "found" else [("a", "added", True), ("b", "added", True)]
     assert view.heard == found[: len(view.heard)], "and nothing of what has come later"
-    assert (registration.empty, registration.running) == (True, False)
+    assert (registration.listener.mailbox.empty, registration.running) == (True, False)
 
 
 async def test_a_handler_that_anothers_filter_removes_hears_nothing_either() -> None:
@@ -589,7 +589,7 @@ async def test_a_handler_that_blocks_its_informer_can_not_wait_for_it(overflow: 
 
     registration = informer.add_handler(waits, overflow=overflow)
     task = asyncio.create_task(informer.run())
-    registration.put([Added(pod("a", 1))])
+    registration.listener.put([Added(pod("a", 1))])
     await wait_until(lambda: bool(errors))
     task.cancel()
     await asyncio.wait({task})

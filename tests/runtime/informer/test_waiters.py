@@ -172,7 +172,7 @@ def test_an_object_in_no_namespace_can_be_waited_for() -> None:
     ids=str,
 )
 def test_what_the_server_did_not_write_is_refused(body: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=r"name, uid and resourceVersion.*answered"):
+    with pytest.raises(UsageError, match=r"name, uid and resourceVersion.*answer to a write"):
         ObjectVersion.of(body)
 
 
@@ -268,5 +268,5 @@ async def test_an_end_is_an_error_unless_it_is_shown_already() -> None:
 
 
 def test_a_key_says_nothing_of_a_write() -> None:
-    with pytest.raises(UsageError, match="wait_until waits for a key"):
+    with pytest.raises(UsageError, match="to wait for a key, use wait_until"):
         ObjectVersion.of("web/web-0")  # type: ignore[arg-type]

@@ -20,28 +20,28 @@ KEY = "web/controller"
 
 
 class PausableLoop(SimulatedLoop):
-    """A loop whose process can be stopped: time goes by, and nothing runs."""
+    """A simulated loop whose process can be paused: time passes, and no task runs."""
 
     def pause_for(self, seconds: float) -> None:
-        """As SIGSTOP and SIGCONT do, or a callback that takes so long."""
+        """Pause the process, like SIGSTOP and SIGCONT, or like a long callback."""
         self._now += seconds
 
 
 def run_simulated(main: Callable[[], Awaitable[T]], *, seed: int = 1) -> T:
-    """Run ``main`` in such a loop; nothing must be left when it has ended."""
+    """Run ``main`` in a pausable loop, and assert that no task is left at its end."""
 
-    async def alone() -> T:
+    async def checked() -> T:
         result = await main()
         left = asyncio.all_tasks() - {asyncio.current_task()}
         assert not left, f"tasks left behind: {left}"
         return result
 
     with asyncio.Runner(loop_factory=lambda: PausableLoop(seed=seed)) as runner:
-        return runner.run(alone())
+        return runner.run(checked())
 
 
 def pause_process(seconds: float) -> None:
-    """Stop the process that this runs in."""
+    """Pause the process of the running loop."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, PausableLoop)
     loop.pause_for(seconds)
@@ -53,7 +53,7 @@ def loop_time() -> float:
 
 @dataclass(slots=True)
 class ElectionSetup:
-    """A cluster, what goes wrong with it, and who runs for its Lease."""
+    """A cluster with faults, and the candidates for its Lease."""
 
     cluster: Cluster = field(default_factory=Cluster)
     faults: Faults = field(default_factory=Faults)
@@ -70,7 +70,7 @@ class ElectionSetup:
         on_new_leader: Callable[[str], None] | None = None,
         metrics: Metrics | None = None,
     ) -> LeaderElector:
-        """A candidate, whose requests suffer from ``faults`` or those of everybody."""
+        """Return a candidate, with faults of its own or those of the setup."""
         source = ClusterSource(self.cluster, faults or self.faults)
         return LeaderElector(
             source.api(LEASES),
@@ -86,12 +86,12 @@ class ElectionSetup:
 
     @property
     def lease(self) -> dict[str, Any]:
-        """As it is."""
+        """The Lease."""
         return self.cluster.get("leases", "controller", namespace="web")
 
     @property
     def holder(self) -> str | None:
-        """Who holds it; ``None`` if there is none."""
+        """The identity of the Lease's holder; ``None`` if there is no Lease."""
         try:
             return str(self.lease["spec"]["holderIdentity"])
         except NotFound:
@@ -99,11 +99,11 @@ class ElectionSetup:
 
     @property
     def lease_version(self) -> str:
-        """Of the Lease: it changes with each write."""
+        """The resourceVersion of the Lease, which changes with each write."""
         return str(self.lease["metadata"]["resourceVersion"])
 
     def update_lease(self, **fields: object) -> None:
-        """Somebody else writes the Lease's spec."""
+        """Write the Lease's spec, as another client."""
         self.cluster.merge_patch("leases", "controller", {"spec": fields}, namespace="web")
 
 

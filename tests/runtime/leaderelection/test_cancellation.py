@@ -72,7 +72,7 @@ async def test_who_evicts_itself_is_cancelled_where_it_next_waits() -> None:
     eviction = BodyCanceller()
     eviction.enter()
     eviction.cancel("enough")
-    assert "wanted" in repr(eviction)
+    assert "cancelled" in repr(eviction)
     with pytest.raises(asyncio.CancelledError):
         await asyncio.sleep(3600)
     assert not eviction.leave()

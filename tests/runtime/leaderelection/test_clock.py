@@ -36,7 +36,7 @@ def test_what_the_machine_sleeps_is_added() -> None:
     machine.awake += 1
     machine.asleep += 60
     assert clock.now == 3761.0
-    assert repr(clock) == "<SuspendAwareClock 3761.000 s, slept 3660 s>"
+    assert repr(clock) == "<SuspendAwareClock 3761.000 s, suspended 3660 s>"
 
 
 def test_what_goes_by_between_two_readings_is_no_sleep_and_time_never_goes_back() -> None:

@@ -97,7 +97,7 @@ def test_the_repr_says_how_far_it_is() -> None:
         async with term:
             assert (
                 repr(term)
-                == "<LeadershipTerm of web/controller leading <BodyCanceller not wanted>>"
+                == "<LeadershipTerm of web/controller leading <BodyCanceller not cancelled>>"
             )
 
     run_simulated(main)

@@ -32,19 +32,20 @@ def test_an_unknown_keyword_is_an_error() -> None:
         Reflector(scripted_lister_watcher(), DeltaQueue(), **misspelled)
 
 
-@pytest.mark.parametrize(
-    "reflector",
-    [
-        lambda source: Reflector(source, DeltaQueue(), options=ReflectorOptions(page_size=3)),
-        lambda source: Reflector(source, DeltaQueue(), page_size=3),
-    ],
-    ids=["options", "keywords"],
-)
+def built_from_options(source: ScriptedListerWatcher) -> Reflector:
+    return Reflector(source, DeltaQueue(), options=ReflectorOptions(page_size=3))
+
+
+def built_from_keywords(source: ScriptedListerWatcher) -> Reflector:
+    return Reflector(source, DeltaQueue(), page_size=3)
+
+
+@pytest.mark.parametrize("build", [built_from_options, built_from_keywords])
 async def test_a_reflector_takes_its_options_whole_or_as_keywords(
-    reflector: Callable[[ScriptedListerWatcher], Reflector],
+    build: Callable[[ScriptedListerWatcher], Reflector],
 ) -> None:
     source = scripted_lister_watcher()
-    async with running_in_background(reflector(source).run()):
+    async with running_in_background(build(source).run()):
         await source.wait_for_request(1)
 
     assert source.requests[0].query()["limit"] == "3"

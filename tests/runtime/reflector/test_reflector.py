@@ -275,7 +275,7 @@ async def test_a_watch_that_ends_at_once_with_nothing_is_an_error_and_waited_out
     error = await failure(scripted_lister_watcher(list_response(), watch_response()))
 
     assert isinstance(error, ConnectionLost)
-    assert str(error) == "the watch ended at once, with nothing new in it"
+    assert str(error) == "the watch ended at once without a change"
     assert error.phase == "watch"
 
 
@@ -284,7 +284,7 @@ async def test_a_watch_that_ends_at_once_with_a_bookmark_alone_is_waited_out_too
     error = await failure(scripted_lister_watcher(list_response(), watch_response(bookmark(20))))
 
     assert isinstance(error, ConnectionLost)
-    assert str(error) == "the watch ended at once, with nothing new in it"
+    assert str(error) == "the watch ended at once without a change"
 
 
 async def test_a_server_that_serves_no_watch_is_listed_again_in_the_end() -> None:
@@ -509,7 +509,7 @@ async def test_a_failure_is_one_warning_in_one_line(caplog: pytest.LogCaptureFix
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
     assert lines[0] == "pods: Forbidden: 403 Forbidden: pods is forbidden"
     assert lines[1].startswith("pods: ProtocolError: a line of 44 bytes")
-    assert lines[2] == "pods: ConnectionLost: the watch ended at once, with nothing new in it"
+    assert lines[2] == "pods: ConnectionLost: the watch ended at once without a change"
     assert not any("\n" in line or "xxx" in line for line in lines)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -331,7 +331,7 @@ def test_a_list_that_drips_for_ever_is_given_up_too() -> None:
             await asyncio.sleep(10 * MINUTE + 5)
             assert watched.asked() == ["list 0", "list 0", "watch 10"]
             assert watched.causes == ["list connection_lost"]
-            assert "has not ended after 600 s" in str(watched.problems[0].error)
+            assert "did not end within 600 s" in str(watched.problems[0].error)
 
     in_virtual_time(main)
 
@@ -758,35 +758,20 @@ def test_an_absence_of_before_confirms_nothing_after_a_state_was_read() -> None:
     in_virtual_time(main)
 
 
-def test_a_list_that_was_read_to_its_end_makes_room_for_others_at_once() -> None:
+def test_a_watch_list_makes_room_for_others_once_its_initial_list_is_complete() -> None:
     async def main() -> None:
-        settled: list[str] = []
-
-        class Chunks:
-            def __init__(self, chunks: AsyncIterator[bytes]) -> None:
-                self._chunks = chunks
-
-            def __aiter__(self) -> AsyncIterator[bytes]:
-                return self._chunks
-
-            def __anext__(self) -> Awaitable[bytes]:
-                return self._chunks.__anext__()
-
-            def release(self) -> None:
-                settled.append("now")
+        released: list[float] = []
 
         @dataclass(slots=True, eq=False)
-        class Shared(ScriptedListerWatcher):
-            @asynccontextmanager
-            async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-                async with ScriptedListerWatcher.list(self, request) as chunks:
-                    yield Chunks(chunks)
+        class Sharing(ScriptedListerWatcher):
+            def release_list_slot(self) -> None:
+                released.append(asyncio.get_running_loop().time())
 
-        answers = scripted_lister_watcher(
-            list_response(version="10", token="t1"), list_response(version="10"), quiet()
-        ).responses
-        async with Watched(Shared(answers)).runs():
+        answers = scripted_lister_watcher(quiet(added("a", 3), initial_events_end(5))).responses
+        async with Watched(Sharing(answers, watch_lists=True)).runs():
             await asyncio.sleep(1)
-        assert settled == ["now"], "behind the last page, and once"
+            assert len(released) == 1
+            await asyncio.sleep(MINUTE)
+        assert len(released) == 1
 
     in_virtual_time(main)

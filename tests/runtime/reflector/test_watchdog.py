@@ -50,7 +50,7 @@ def test_whatever_comes_puts_it_off_without_a_new_timer() -> None:
             watchdog.guard(liveness)
             for _ in range(50):
                 await asyncio.sleep(10)
-                liveness.data_received(time())
+                liveness.last_data = time()
             await asyncio.sleep(1000)
         assert watchdog.expired
         assert time() == pytest.approx(575.0 + RECHECK_DELAY)
@@ -66,7 +66,7 @@ def test_what_comes_at_the_last_moment_counts() -> None:
             liveness = a_minute()
             watchdog.guard(liveness)
             await asyncio.sleep(75 + RECHECK_DELAY / 2)
-            liveness.data_received(time())
+            liveness.last_data = time()
             await asyncio.sleep(60)
         assert not watchdog.expired
 
@@ -102,7 +102,7 @@ def test_an_end_that_comes_into_being_later_is_noticed() -> None:
             liveness = IdleTimeout(LivenessPolicy(), habits, now=time(), timeout=600, initial=False)
             watchdog.guard(liveness)
             await asyncio.sleep(60)
-            liveness.data_received(time())
+            liveness.last_data = time()
             liveness.record_bookmark(time())
             await asyncio.sleep(1000)
         assert time() == pytest.approx(135.0 + RECHECK_DELAY)
@@ -160,7 +160,7 @@ def test_a_process_that_hung_gives_what_came_meanwhile_a_second_to_be_read() -> 
             loop.suspend(200.0)
             loop.call_later(0.05, read.set_result, None)
             await read
-            liveness.data_received(time())
+            liveness.last_data = time()
         return watchdog.expired
 
     with asyncio.Runner(loop_factory=lambda: Suspending(seed=0)) as runner:

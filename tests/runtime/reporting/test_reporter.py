@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from aioinformer import ListRequest, Metrics, NoMetrics, Problem, WatchRequest
-from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import DiscoveryRequest, Verb
+from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
 from aioinformer._runtime.reporting.reporter import InformerReporter
-from aioinformer.errors import ConnectionFailed, ServerRewound
+from aioinformer.errors import ConnectionFailed, FetchError, ServerRewound
 
 REFUSED = ConnectionFailed("https://10.0.0.1:6443: connection refused", phase="list")
 
@@ -60,6 +61,17 @@ class Told:
         return reports
 
 
+def end(
+    reports: InformerReporter,
+    phase: Phase,
+    outcome: Outcome,
+    error: FetchError | None,
+    delay: float,
+) -> None:
+    """Let the request under way end, in this phase of the state machine."""
+    reports.request_ended(RequestEnd(outcome, error), TRANSITIONS[phase][outcome], delay)
+
+
 def test_a_failure_reaches_health_log_metrics_and_the_hook(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -68,7 +80,7 @@ def test_a_failure_reaches_health_log_metrics_and_the_hook(
     reports.request_started(ListRequest())
     told.now += 2.0
 
-    reports.request_ended(Outcome.UNREACHABLE, REFUSED, 0.75)
+    end(reports, Phase.LIST, Outcome.UNREACHABLE, REFUSED, 0.75)
 
     assert reports.status.error is REFUSED
     assert (reports.status.state, reports.status.retry_in) == ("waiting", 0.75)
@@ -102,7 +114,7 @@ def test_a_server_without_watch_lists_is_no_warning_and_is_told_everywhere(
     reports.request_started(WatchRequest("", 300, initial=True))
 
     with caplog.at_level(logging.INFO):
-        reports.request_ended(outcome, REFUSED, 0.0)
+        end(reports, Phase.WATCHLIST, outcome, REFUSED, 0.0)
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         (
@@ -128,7 +140,7 @@ def test_any_other_end_of_a_watch_list_is_a_warning(
     if complete:
         reports.watch_opened()
 
-    reports.request_ended(outcome, REFUSED, 0.0)
+    end(reports, Phase.WATCH if complete else Phase.WATCHLIST, outcome, REFUSED, 0.0)
 
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
@@ -142,7 +154,7 @@ def test_what_ends_well_is_counted_and_told_to_nobody_else(
     reports.request_started(WatchRequest("10", 300))
     reports.received(1000, 3)
 
-    reports.request_ended(Outcome.ENDED, None, 0.0)
+    end(reports, Phase.WATCH, Outcome.ENDED, None, 0.0)
 
     assert reports.status.error is None
     assert told.problems == []
@@ -190,7 +202,7 @@ def test_a_hook_that_raises_is_logged_and_has_no_effect(caplog: pytest.LogCaptur
 
     reports = InformerReporter("pods", on_error=hook)
     reports.request_started(ListRequest())
-    reports.request_ended(Outcome.UNREACHABLE, REFUSED, 0.8)
+    end(reports, Phase.LIST, Outcome.UNREACHABLE, REFUSED, 0.8)
 
     assert "the error hook raised" in caplog.text
     assert "no room for unreachable" in caplog.text
@@ -262,14 +274,14 @@ def test_absence_is_shown_while_it_lasts() -> None:
     reports = Told().reports()
     reports.request_started(DiscoveryRequest())
     reports.resource_absent(confirmed=False)
-    reports.request_ended(Outcome.NOT_SERVED, None, 3.0)
+    end(reports, Phase.DISCOVERY, Outcome.NOT_SERVED, None, 3.0)
     states = [reports.status.state]
 
     reports.request_started(DiscoveryRequest())
-    reports.request_ended(Outcome.APPEARED, None, 0.0)
+    end(reports, Phase.DISCOVERY, Outcome.APPEARED, None, 0.0)
     reports.request_started(ListRequest())
     states.append(reports.status.state)
-    reports.request_ended(Outcome.UNREACHABLE, REFUSED, 3.0)
+    end(reports, Phase.LIST, Outcome.UNREACHABLE, REFUSED, 3.0)
     states.append(reports.status.state)
 
     assert states == ["absent", "listing", "waiting"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from aioinformer import NoMetrics, Updated, WorkQueue
+from aioinformer import Updated, WorkQueue
 from aioinformer._core.controllers.queue_items import ReadQueue
 from aioinformer._core.instrumentation import Metrics, ReadLevels
 from aioinformer._core.listwatch.requests import Verb
@@ -16,14 +18,14 @@ from tests.runtime.informers import cluster_with_pods, label_pod, running_inform
 from tests.runtime.scripted_source import PODS, wait_until
 
 
-class Broken:
-    """Raises at everything."""
+class BrokenMetrics(Metrics):
+    """Raises from every method."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.called: list[str] = []
 
     def _fail(self, method: str) -> None:
-        self.told.append(method)
+        self.called.append(method)
         raise ValueError(f"no {method}")
 
     def request_started(self, informer: str, verb: Verb) -> None:
@@ -69,7 +71,7 @@ class Broken:
 async def test_an_informer_goes_on_though_its_metrics_raise(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster, metrics, seen = cluster_with_pods("a"), Broken(), list[object]()
+    cluster, metrics, seen = cluster_with_pods("a"), BrokenMetrics(), list[object]()
 
     def handler(event: object) -> None:
         seen.append(event)
@@ -83,14 +85,16 @@ async def test_an_informer_goes_on_though_its_metrics_raise(
         await wait_until(lambda: any(isinstance(event, Updated) for event in seen))
         assert pods.health.state == "watching"
 
-    assert {"informer_started", "received", "handled", "handler_failed"} <= set(metrics.told)
-    assert metrics.told[-1] == "informer_ended"
-    said = [each.getMessage() for each in caplog.records if each.name == "aioinformer.metrics"]
-    assert said == ["Broken raised; numbers are missing from now on, and no more is said"]
+    assert {"informer_started", "received", "handled", "handler_failed"} <= set(metrics.called)
+    assert metrics.called[-1] == "informer_ended"
+    messages = [each.getMessage() for each in caplog.records if each.name == "aioinformer.metrics"]
+    assert messages == [
+        "BrokenMetrics raised: metrics are incomplete; further errors from it are not logged"
+    ]
 
 
 def test_each_method_is_passed_on_and_does_no_harm() -> None:
-    broken = Broken()
+    broken = BrokenMetrics()
     metrics: Metrics = wrap_metrics(broken)
 
     metrics.request_started("pods", "list")
@@ -99,20 +103,37 @@ def test_each_method_is_passed_on_and_does_no_harm() -> None:
     metrics.failed("pods", "list", "ValueError")
     metrics.reconciled("pods", "success", 0.1)
 
-    assert broken.told == ["request_started", "request_ended", "received", "failed", "reconciled"]
+    assert broken.called == ["request_started", "request_ended", "received", "failed", "reconciled"]
     assert repr(metrics) == f"<SafeMetrics {broken!r}>"
 
 
 async def test_a_queue_goes_on_though_its_metrics_raise() -> None:
-    broken = Broken()
+    broken = BrokenMetrics()
     queue = WorkQueue[str](name="pods", metrics=broken)
     queue.add("a")
     async with queue.work() as key:
         assert key == "a"
     assert await queue.drain(0)
-    assert broken.told == ["queue_started", "worked", "queue_ended"]
+    assert broken.called == ["queue_started", "worked", "queue_ended"]
 
 
-def test_where_nobody_measures_nothing_is_guarded() -> None:
-    assert isinstance(wrap_metrics(None), NoMetrics)
-    assert isinstance(InformerReporter("pods", metrics=Broken()).metrics, SafeMetrics)
+def test_without_metrics_nothing_is_wrapped() -> None:
+    assert type(wrap_metrics(None)) is Metrics
+    assert isinstance(InformerReporter("pods", metrics=BrokenMetrics()).metrics, SafeMetrics)
+
+
+def test_a_method_that_metrics_lack_does_nothing() -> None:
+    """As where metrics were written for an older version, without the base class."""
+
+    class OneMethod:
+        def __init__(self) -> None:
+            self.called: list[str] = []
+
+        def failed(self, informer: str, phase: str, error: str) -> None:
+            self.called.append(f"{informer} {phase} {error}")
+
+    old: Any = OneMethod()
+    metrics = wrap_metrics(old)
+    metrics.failed("pods", "list", "ValueError")
+    metrics.leadership("web/lease", True)
+    assert old.called == ["pods list ValueError"]

@@ -1,4 +1,4 @@
-"""The objects of a cluster: what a write stores, counts, refuses and tells."""
+"""Tests of writes to a cluster: the stored objects, versions, errors and events."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def test_two_clusters_with_one_seed_make_the_same_objects() -> None:
     assert Cluster(seed=1).create("pods", body) != Cluster(seed=2).create("pods", body)
 
 
-def test_time_is_what_the_clock_says() -> None:
+def test_the_clock_stamps_objects() -> None:
     moment = dt.datetime(2030, 1, 2, 3, 4, 5, tzinfo=dt.timezone(dt.timedelta(hours=1)))
     created = Cluster(clock=lambda: moment).create("pods", pod())
     assert created["metadata"]["creationTimestamp"] == "2030-01-02T02:04:05Z"
 
 
-def test_a_generated_name_begins_as_asked(cluster: Cluster) -> None:
+def test_a_generated_name_has_its_prefix(cluster: Cluster) -> None:
     names = {
         cluster.create("pods", {"metadata": {"generateName": "web-"}})["metadata"]["name"]
         for _ in range(20)
@@ -110,7 +110,7 @@ def test_the_same_name_exists_in_each_namespace(cluster: Cluster) -> None:
         ({"metadata": {"name": "a", "resourceVersion": "1"}}, ServerFailure, "should not be set"),
     ],
 )
-def test_a_body_that_is_no_new_pod_is_refused(
+def test_a_body_that_is_no_new_pod_is_an_error(
     cluster: Cluster, body: dict[str, Any], error: type[ServerError], message: str
 ) -> None:
     before = cluster.resource_version
@@ -144,7 +144,7 @@ def test_a_recorded_object_is_stored_as_the_server_stored_it(cluster: Cluster) -
 # -- delete ------------------------------------------------------------------------------------
 
 
-def test_a_deleted_object_is_gone_and_shows_the_version_at_which_it_went(cluster: Cluster) -> None:
+def test_a_deletion_removes_the_object_and_has_a_version(cluster: Cluster) -> None:
     cluster.create("pods", pod())
     last = cluster.delete("pods", "web-0")
     assert last["metadata"]["resourceVersion"] == str(cluster.resource_version)
@@ -181,14 +181,14 @@ def test_a_deletion_can_be_bound_to_a_uid_and_a_version(cluster: Cluster) -> Non
 # -- resources ---------------------------------------------------------------------------------
 
 
-def test_a_resource_is_known_by_any_of_its_names(cluster: Cluster) -> None:
+def test_a_resource_is_found_by_each_of_its_names(cluster: Cluster) -> None:
     cluster.create("deploy", {"metadata": {"name": "shop"}})
     cluster.create("widget", {"metadata": {"name": "w"}})
     assert cluster.get("Deployment", "shop") == cluster.get("deployments.apps", "shop")
     assert cluster.get("widgets.example.com", "w") == cluster.get(WIDGETS, "w")
 
 
-def test_a_name_that_nothing_has_is_a_mistake_of_the_program(cluster: Cluster) -> None:
+def test_an_unknown_name_is_a_usage_error(cluster: Cluster) -> None:
     with pytest.raises(UnknownResource):
         cluster.create("gadgets", {"metadata": {"name": "g"}})
 
@@ -241,13 +241,13 @@ def test_a_window_is_a_number_of_changes() -> None:
         Cluster(window=-1)
 
 
-def test_its_repr_counts(cluster: Cluster) -> None:
+def test_the_repr_counts_objects_and_watches(cluster: Cluster) -> None:
     cluster.create("pods", pod())
     cluster.watch("pods", now=0)
     assert repr(cluster) == "<Cluster rv=2 1 objects 1 watches>"
 
 
-# -- all of it, against a dict ------------------------------------------------------------------
+# -- all of it, against a dict -----------------------------------------------------------------
 
 _STEPS = st.lists(
     st.tuples(
@@ -284,7 +284,7 @@ def test_lists_and_watches_agree_with_a_dict_after_any_writes(
 
 
 def _step(cluster: Cluster, model: dict[str, int], verb: str, name: str, size: int) -> bool:
-    """One step on both; whether it is a change."""
+    """Take one step on both; return True if the step changed something."""
     if verb == "compact":
         cluster.compact()
         return False

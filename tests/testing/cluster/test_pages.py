@@ -1,4 +1,4 @@
-"""Lists: which state a page shows, where it ends, and which questions are refused."""
+"""Tests of lists: the state of a page, its end, and the errors for bad options."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ def test_every_page_shows_the_state_of_the_first(cluster: Cluster) -> None:
     assert len(versions) == 1
 
 
-def test_a_page_says_how_many_objects_remain(cluster: Cluster) -> None:
+def test_a_page_has_the_remaining_count(cluster: Cluster) -> None:
     assert read(cluster.list("pods", limit=3))["metadata"]["remainingItemCount"] == 5
     whole = read(cluster.list("pods", limit=8))["metadata"]
     assert "remainingItemCount" not in whole
     assert "continue" not in whole
 
 
-def test_a_page_of_a_selection_does_not_say_how_many_remain(cluster: Cluster) -> None:
+def test_a_page_of_a_selection_has_no_remaining_count(cluster: Cluster) -> None:
     page = read(cluster.list("pods", limit=2, labels="app=app-1"))
     assert page["metadata"]["continue"]
     assert "remainingItemCount" not in page["metadata"]
@@ -132,7 +132,7 @@ def test_a_list_from_zero_ignores_the_limit(cluster: Cluster) -> None:
     st.integers(0, 19),
     st.integers(1, 4),
 )
-def test_a_past_state_is_what_a_list_then_showed(
+def test_a_past_state_is_that_of_a_list_at_that_time(
     writes: list[tuple[str, bool]], moment: int, limit: int
 ) -> None:
     cluster = Cluster()
@@ -142,7 +142,7 @@ def test_a_past_state_is_what_a_list_then_showed(
         if number == moment:
             past, version = cluster.list("pods"), cluster.resource_version
     if version == 1:
-        return  # exactly version 1 is asked for like any other; nothing was written by then
+        return  # version 1 is the empty cluster, before any write
     items: list[Any] = []
     page = cluster.list("pods", resource_version=str(version), match="Exact", limit=limit)
     items += read(page)["items"]
@@ -229,14 +229,14 @@ def test_a_version_from_the_future_is_too_large(cluster: Cluster) -> None:
     assert status.details["causes"][0]["reason"] == "ResourceVersionTooLarge"
 
 
-def test_a_version_is_a_lower_bound_unless_exactly_it_is_asked_for(cluster: Cluster) -> None:
+def test_a_version_is_a_lower_bound_without_an_exact_match(cluster: Cluster) -> None:
     assert len(names(cluster.list("pods", resource_version="4"))) == 8
     assert len(names(cluster.list("pods", resource_version="4", match="NotOlderThan"))) == 8
     assert len(names(cluster.list("pods", resource_version="4", match="Exact"))) == 3
 
 
 def test_a_version_with_a_limit_is_exact(cluster: Cluster) -> None:
-    """The API concepts page: what a bare version meant before resourceVersionMatch."""
+    """The API concepts page: the meaning of a bare version without resourceVersionMatch."""
     assert len(names(cluster.list("pods", resource_version="4", limit=5))) == 3
 
 
@@ -255,7 +255,7 @@ def test_the_window_decides_how_far_back_a_list_can_go() -> None:
         cluster.list("pods", resource_version="2", match="Exact")
 
 
-def test_an_expired_token_comes_with_one_for_the_inconsistent_rest(cluster: Cluster) -> None:
+def test_the_error_for_an_expired_token_has_a_token_for_the_rest(cluster: Cluster) -> None:
     """Recording 62."""
     token = token_of(cluster.list("pods", namespace="default", limit=3))
     cluster.delete("pods", "web-4")
@@ -278,7 +278,7 @@ def test_an_expired_token_comes_with_one_for_the_inconsistent_rest(cluster: Clus
     ],
 )
 def test_a_token_that_is_none_is_a_bad_request(cluster: Cluster, token: str, why: str) -> None:
-    """Recording 23 has the first one."""
+    """Recording 23 has the first of these tokens."""
     with pytest.raises(BadRequest) as caught:
         cluster.list("pods", continue_token=token)
     assert caught.value.status.message.startswith("invalid continue token: continue key is not")
@@ -296,7 +296,7 @@ def test_a_token_that_is_none_is_a_bad_request(cluster: Cluster, token: str, why
         ("x", "", "", BadRequest),
     ],
 )
-def test_options_that_exclude_each_other_are_refused(
+def test_options_that_exclude_each_other_are_an_error(
     cluster: Cluster, version: str, match: str, token: str, error: type[ServerError]
 ) -> None:
     """Source: ValidateListOptions of apimachinery."""

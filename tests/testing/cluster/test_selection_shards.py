@@ -1,4 +1,4 @@
-"""Shard selectors: what they mean, and how they are refused."""
+"""Tests of shard selectors: their meaning, and the errors for malformed ones."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def test_the_halves_are_the_whole(cluster: Cluster) -> None:
     assert sorted(lower + upper) == names(cluster, f"{LOWER} || {UPPER}") == names(cluster, "")
 
 
-def test_a_watch_tells_of_its_shard_alone(cluster: Cluster) -> None:
+def test_a_watch_shows_its_shard_alone(cluster: Cluster) -> None:
     watch = cluster.watch("pods", now=0, resource_version="1", shard=LOWER)
-    told = [msgspec.json.decode(line)["object"]["metadata"]["name"] for line in watch.take(0)]
-    assert told == names(cluster, LOWER)
+    shown = [msgspec.json.decode(line)["object"]["metadata"]["name"] for line in watch.take(0)]
+    assert shown == names(cluster, LOWER)
 
 
-def test_a_page_of_a_shard_does_not_say_how_many_remain(cluster: Cluster) -> None:
+def test_a_page_of_a_shard_has_no_remaining_count(cluster: Cluster) -> None:
     metadata = msgspec.json.decode(cluster.list("pods", shard=LOWER, limit=1))["metadata"]
     assert list(metadata) == ["resourceVersion", "continue", "shardInfo"]
 
@@ -60,12 +60,12 @@ def test_the_hash_is_fnv_1a() -> None:
 
 
 @pytest.mark.parametrize("text", [LOWER, UPPER, f"{LOWER} || {UPPER}"])
-def test_a_selector_is_written_as_it_was_read(text: str) -> None:
+def test_the_text_of_a_selector_is_its_source(text: str) -> None:
     assert str(ShardSelector.parse(text.replace(" || ", "||"))) == text
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         (LOWER.replace("uid", "name"), "unsupported field path"),
         (LOWER.replace("0x8", "8"), "must have '0x' prefix"),
@@ -81,9 +81,9 @@ def test_a_selector_is_written_as_it_was_read(text: str) -> None:
     ],
 )
 def test_a_selector_that_does_not_parse_is_a_failure_of_the_server(
-    cluster: Cluster, text: str, why: str
+    cluster: Cluster, text: str, reason: str
 ) -> None:
     """Recording 66."""
     with pytest.raises(ServerFailure, match="invalid shard selector") as caught:
         cluster.list("pods", shard=text)
-    assert why in caught.value.status.message
+    assert reason in caught.value.status.message

@@ -1,4 +1,4 @@
-"""How watches start, and the bytes that they send."""
+"""Tests of the start of watches, and of the bytes that they send."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cluster() -> Cluster:
 
 
 def test_the_events_of_a_pod_are_written_as_a_real_server_writes_them() -> None:
-    """Recording 30, up to the graceful deletion, which is the kubelet's and not modelled."""
+    """Recording 30, up to the graceful deletion, which a kubelet does and the model doesn't."""
     expected = recorded_lines("30-watch-from-rv")
     objects = [msgspec.json.decode(line)["object"] for line in expected[:3]]
     cluster = Cluster()
@@ -79,7 +79,7 @@ def test_a_removed_resource_ends_its_watches_as_a_real_server_does() -> None:
         cluster.watch(WIDGETS, now=0)
 
 
-def test_a_watch_list_of_nothing_is_its_end_alone() -> None:
+def test_a_watch_list_without_objects_is_its_end_bookmark() -> None:
     """Recording 42."""
     watch = Cluster().watch(
         "pods",
@@ -94,7 +94,7 @@ def test_a_watch_list_of_nothing_is_its_end_alone() -> None:
 
 
 def test_a_watch_from_a_forgotten_version_is_one_error() -> None:
-    """Recordings 61 and 64: the head says 200, the first event 410."""
+    """Recordings 61 and 64: the status is 200, the first event is 410."""
     cluster = Cluster()
     create(cluster, "a")
     cluster.compact()
@@ -106,7 +106,7 @@ def test_a_watch_from_a_forgotten_version_is_one_error() -> None:
 # -- how a watch starts ------------------------------------------------------------------------
 
 
-def test_a_watch_from_a_version_tells_what_came_after_it(cluster: Cluster) -> None:
+def test_a_watch_from_a_version_sends_the_later_changes(cluster: Cluster) -> None:
     """Recording 38."""
     set_labels(cluster, "a", x="y")
     cluster.delete("pods", "a")
@@ -116,7 +116,7 @@ def test_a_watch_from_a_version_tells_what_came_after_it(cluster: Cluster) -> No
 
 @pytest.mark.parametrize("version", ["", "0"])
 def test_a_watch_from_nowhere_starts_with_all_there_is(cluster: Cluster, version: str) -> None:
-    """Recordings 35 and 36: in key order, not in the order of writes, and with no end mark."""
+    """Recordings 35 and 36: key order, not the order of writes, and no end bookmark."""
     watch = cluster.watch("pods", now=0, resource_version=version)
     assert take_events(watch) == [("ADDED", "a"), ("ADDED", "b")]
 
@@ -147,14 +147,14 @@ def test_initial_events_show_the_state_at_the_start_however_late_they_are_read(
     assert take_events(watch) == [("ADDED", "a"), ("ADDED", "b"), ("DELETED", "a")]
 
 
-def test_a_watch_that_declines_initial_events_starts_with_nothing(cluster: Cluster) -> None:
+def test_a_watch_without_initial_events_starts_empty(cluster: Cluster) -> None:
     watch = cluster.watch("pods", now=0, match="NotOlderThan", send_initial_events=False)
     assert take_events(watch) == []
     create(cluster, "c")
     assert take_events(watch) == [("ADDED", "c")]
 
 
-def test_a_watch_from_the_future_is_silent_until_then(cluster: Cluster) -> None:
+def test_a_watch_from_a_future_version_sends_nothing_until_it_is_passed(cluster: Cluster) -> None:
     """Recording 37."""
     watch = cluster.watch("pods", now=0, resource_version="5", bookmarks=True, timeout=100)
     create(cluster, "c")
@@ -208,7 +208,7 @@ def test_a_malformed_version_is_a_failure_of_the_server(cluster: Cluster) -> Non
         cluster.watch("pods", now=0, resource_version="abc")
 
 
-def test_a_bad_selector_is_refused_before_the_watch(cluster: Cluster) -> None:
+def test_a_bad_selector_is_an_error_before_the_watch(cluster: Cluster) -> None:
     with pytest.raises(BadRequest):
         cluster.watch("pods", now=0, fields="spec.nope=1")
 

@@ -1,4 +1,4 @@
-"""Watches: how they start, what they tell, when they end."""
+"""Tests of watches: their events, bookmarks and end."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def cluster() -> Cluster:
     return cluster
 
 
-# -- what it tells -----------------------------------------------------------------------------
+# -- events ------------------------------------------------------------------------------------
 
 
-def test_entering_and_leaving_a_selection_look_like_coming_and_going(cluster: Cluster) -> None:
+def test_entering_and_leaving_a_selection_are_added_and_deleted(cluster: Cluster) -> None:
     watch = cluster.watch("pods", now=0, resource_version=newest_version(cluster), labels="on=yes")
     create(cluster, "c", on="yes")
     set_labels(cluster, "a", on="yes")
@@ -54,7 +54,7 @@ def test_a_watch_from_the_past_sees_its_selection_as_it_was_then(cluster: Cluste
     assert take_events(watch) == [("ADDED", "a"), ("DELETED", "a")]
 
 
-def test_a_watch_tells_of_its_resource_and_namespace_alone(cluster: Cluster) -> None:
+def test_a_watch_shows_its_resource_and_namespace_alone(cluster: Cluster) -> None:
     watch = cluster.watch("pods", now=0, namespace="web", resource_version=newest_version(cluster))
     create(cluster, "c")
     cluster.create("services", {"metadata": {"name": "d"}}, namespace="web")
@@ -84,7 +84,7 @@ def test_bookmarks_come_every_minute_and_two_seconds_before_the_end(cluster: Clu
     assert due == [(160.0, 1), (220.0, 1), (248.0, 1), (249.0, 1), (250.0, 0)]
 
 
-def test_no_bookmark_comes_where_nothing_is_new(cluster: Cluster) -> None:
+def test_no_bookmark_is_sent_while_nothing_is_new(cluster: Cluster) -> None:
     """Recording 42."""
     watch = cluster.watch("pods", now=0, resource_version="3", bookmarks=True)
     assert watch.take(60.0) == []
@@ -106,13 +106,13 @@ def test_a_bookmark_carries_the_newest_version_and_nothing_else(cluster: Cluster
     }
 
 
-def test_no_bookmarks_come_unasked(cluster: Cluster) -> None:
+def test_no_bookmarks_are_sent_unless_requested(cluster: Cluster) -> None:
     watch = cluster.watch("pods", now=0, resource_version="3", timeout=100)
     assert watch.next_deadline == 100.0
     assert watch.take(99.0) == []
 
 
-def test_a_watch_ends_at_its_deadline_after_all_that_waits_was_taken(cluster: Cluster) -> None:
+def test_a_watch_ends_at_its_deadline_after_all_waiting_lines_were_taken(cluster: Cluster) -> None:
     watch = cluster.watch("pods", now=0, resource_version="3", timeout=10)
     for number in range(MAX_BATCH_LINES):
         create(cluster, f"web-{number}")
@@ -132,7 +132,7 @@ def test_a_long_initial_state_is_taken_in_batches(cluster: Cluster) -> None:
     assert [len(watch.take(0)) for _ in range(3)] == [MAX_BATCH_LINES, 2, 0]
 
 
-def test_it_calls_when_lines_come_where_there_were_none(cluster: Cluster) -> None:
+def test_on_ready_is_called_when_lines_come_after_none(cluster: Cluster) -> None:
     watch = cluster.watch("pods", now=0, resource_version="3")
     calls: list[int] = []
     watch.on_ready = lambda: calls.append(watch.waiting)
@@ -144,7 +144,7 @@ def test_it_calls_when_lines_come_where_there_were_none(cluster: Cluster) -> Non
     assert calls == [1, 1]
 
 
-def test_it_calls_when_it_ends(cluster: Cluster) -> None:
+def test_on_ready_is_called_at_the_end(cluster: Cluster) -> None:
     cluster.add_resource(WIDGETS)
     watch = cluster.watch(WIDGETS, now=0)
     calls: list[bool] = []
@@ -156,7 +156,7 @@ def test_it_calls_when_it_ends(cluster: Cluster) -> None:
     assert watch.ended
 
 
-def test_a_watch_that_nobody_reads_is_dropped() -> None:
+def test_a_watch_without_a_reader_is_dropped() -> None:
     cluster = Cluster(watch_buffer=3)
     watch = cluster.watch("pods", now=0, resource_version="1")
     for name in "abcd":
@@ -176,7 +176,7 @@ def test_the_initial_state_does_not_count_against_the_buffer() -> None:
     assert len(take_events(watch)) == 5
 
 
-def test_a_closed_watch_tells_nothing_more(cluster: Cluster) -> None:
+def test_a_closed_watch_sends_nothing_more(cluster: Cluster) -> None:
     watch = cluster.watch("pods", now=0)
     create(cluster, "c")
     watch.close()
@@ -186,7 +186,7 @@ def test_a_closed_watch_tells_nothing_more(cluster: Cluster) -> None:
     assert "0 watches" in repr(cluster)
 
 
-def test_its_repr_shows_where_it_is(cluster: Cluster) -> None:
+def test_the_repr_shows_the_state(cluster: Cluster) -> None:
     watch = cluster.watch("pods", now=0, resource_version="3")
     create(cluster, "c")
     assert repr(watch) == "<Watch pods after rv=3 open 1 waiting>"

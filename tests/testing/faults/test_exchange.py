@@ -1,4 +1,4 @@
-"""What becomes of one request, decision by decision; nothing waits and nothing is sent here."""
+"""Tests of the actions for one request under faults, without waiting or sending."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_bytes_are_counted_from_when_a_fault_concerns_an_answer() -> None:
     assert other.body_action(b"abcdef", 0) == SendBytes(b"abcd")
 
 
-def test_of_a_silence_and_a_reset_at_one_place_the_reset_is_seen() -> None:
+def test_a_reset_wins_over_a_stall_at_the_same_byte() -> None:
     faults = Faults()
     one = exchange(faults)
     faults.stall()
@@ -56,7 +56,7 @@ def test_of_a_silence_and_a_reset_at_one_place_the_reset_is_seen() -> None:
     assert one.body_action(b"a", 0) == BreakConnection()
 
 
-def test_an_answer_goes_on_where_it_stalled() -> None:
+def test_an_answer_continues_after_a_stall() -> None:
     faults = Faults()
     one = exchange(faults)
     with faults.stall(after=1):
@@ -66,7 +66,7 @@ def test_an_answer_goes_on_where_it_stalled() -> None:
     assert one.body_action(b"bc", 0) == SendBytes(b"bc")
 
 
-def test_a_fault_for_so_many_requests_stays_with_those_and_takes_no_more() -> None:
+def test_a_fault_with_times_keeps_its_requests_and_takes_no_others() -> None:
     faults = Faults()
     fault = faults.stall(times=1)
     one, other = exchange(faults), exchange(faults)
@@ -76,7 +76,7 @@ def test_a_fault_for_so_many_requests_stays_with_those_and_takes_no_more() -> No
     assert (fault.hits, fault.active) == (1, False)
 
 
-def test_drops_fall_one_after_the_other() -> None:
+def test_a_drip_waits_between_its_pieces() -> None:
     faults = Faults()
     faults.drip(size=2, every=0.5)
     one = exchange(faults)
@@ -158,7 +158,7 @@ def test_bookmarks_are_as_late_as_all_delays_together() -> None:
         assert one.bookmark_delay() == NEVER
 
 
-def test_a_change_is_told_until_it_is_closed() -> None:
+def test_a_request_reports_changes_until_it_is_closed() -> None:
     faults, calls = Faults(), list[str]()
     with exchange(faults) as one:
         one.on_change = lambda: calls.append("changed")
@@ -173,10 +173,10 @@ def test_a_change_is_told_until_it_is_closed() -> None:
     st.integers(0, 30),
     st.integers(0, 30),
 )
-def test_whatever_is_wrong_what_is_sent_is_what_was_said(
+def test_sent_bytes_are_those_of_the_body_under_any_faults(
     pieces: list[bytes], size: int, place: int, end: int
 ) -> None:
-    """Up to the cut, and but for the byte that is overwritten."""
+    """The sent bytes end at the cut, and differ in the overwritten byte alone."""
     faults, now, got = Faults(), 0.0, b""
     faults.drip(size=size, every=1.0)
     faults.corrupt(after=place, put=b"\xff")
@@ -193,13 +193,13 @@ def test_whatever_is_wrong_what_is_sent_is_what_was_said(
                 break
             got += action.data
             rest = rest[len(action.data) :]
-    said = b"".join(pieces)[:end]
-    if place < len(said):
-        said = said[:place] + b"\xff" + said[place + 1 :]
-    assert got == said
+    expected = b"".join(pieces)[:end]
+    if place < len(expected):
+        expected = expected[:place] + b"\xff" + expected[place + 1 :]
+    assert got == expected
 
 
-def test_its_repr_shows_how_far_it_is() -> None:
+def test_the_repr_shows_the_bytes_sent() -> None:
     one = exchange(Faults())
     one.body_action(b"abc", 0)
     assert repr(one) == "<FaultedRequest watch pods 3 bytes []>"

@@ -1,4 +1,4 @@
-"""The switches over HTTP, seen by a plain client."""
+"""Tests of the switches over HTTP, with a plain client."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ async def fetch(http: aiohttp.ClientSession, path: str = PODS) -> bytes:
         return await response.read()
 
 
-async def silence(reading: asyncio.Task[bytes]) -> None:
-    """Nothing comes, though everything has its turn."""
+async def assert_no_bytes(reading: asyncio.Task[bytes]) -> None:
+    """Assert that no bytes come, though all tasks have run."""
     await asyncio.wait([reading], timeout=0.02)
     assert not reading.done()
 
@@ -60,7 +60,7 @@ async def event(response: aiohttp.ClientResponse) -> dict[str, Any]:
 # -- connections -------------------------------------------------------------------------------
 
 
-async def test_connections_are_refused_until_they_are_not(
+async def test_connections_are_refused_until_the_fault_ends(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     async with http.get(FROM_NOW) as watching:
@@ -70,11 +70,11 @@ async def test_connections_are_refused_until_they_are_not(
                     await other.get(PODS)
             assert caught.value.os_error.errno == errno.ECONNREFUSED
             label(server, "a")
-            assert (await event(watching))["type"] == "MODIFIED"  # what is open goes on
+            assert (await event(watching))["type"] == "MODIFIED"  # an open watch goes on
         assert b"web-0" in await fetch(http)
 
 
-async def test_a_refused_request_over_a_connection_that_idled_is_broken_off(
+async def test_a_refused_request_over_an_idle_connection_breaks(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     await fetch(http)
@@ -125,37 +125,35 @@ async def test_an_idle_watch_is_reset_at_once(
     assert "0 watches" in repr(server)
 
 
-async def test_a_stalled_server_accepts_and_says_nothing(
+async def test_a_stalled_server_accepts_and_sends_nothing(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     fault = server.faults.stall()
     reading = asyncio.create_task(fetch(http))
-    await silence(reading)
+    await assert_no_bytes(reading)
     fault.end()
     assert b"web-0" in await reading
 
 
-async def test_a_list_falls_silent_in_the_middle(
-    server: ApiServer, http: aiohttp.ClientSession
-) -> None:
+async def test_a_list_stalls_in_the_middle(server: ApiServer, http: aiohttp.ClientSession) -> None:
     whole = await fetch(http)
     fault = server.faults.stall(after=20, verb="list")
     async with http.get(PODS) as response:
         assert await response.content.readexactly(20) == whole[:20]
         reading = asyncio.create_task(response.content.read())
-        await silence(reading)
+        await assert_no_bytes(reading)
         fault.end()
         assert await reading == whole[20:]
 
 
-async def test_an_open_watch_falls_silent_and_a_new_one_does_not(
+async def test_an_open_watch_stalls_and_a_new_one_does_not(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     async with http.get(FROM_NOW) as silent:
         server.faults.stall(verb="watch", times=1)
         label(server, "a")
         reading = asyncio.create_task(silent.content.readany())
-        await silence(reading)
+        await assert_no_bytes(reading)
         async with http.get(FROM_NOW) as other:
             assert (await event(other))["type"] == "MODIFIED"
         reading.cancel()
@@ -189,16 +187,16 @@ async def test_an_answer_begins_late() -> None:
         server.faults.latency(2.0, verb="list")
         reading = asyncio.create_task(fetch(http))
         async with asyncio.timeout(5):
-            while not clock.waiting:  # noqa: ASYNC110 - what is waited for is behind a socket
+            while not clock.waiting:  # noqa: ASYNC110 - the server waits behind a socket
                 await asyncio.sleep(0)
         clock.advance(1.9)
-        await silence(reading)
+        await assert_no_bytes(reading)
         clock.advance(0.1)
         await reading
 
 
 @pytest.mark.parametrize("retry_after", [None, 7])
-async def test_a_status_is_answered_to_the_requests_that_it_is_for(
+async def test_a_status_answers_the_chosen_requests(
     server: ApiServer, http: aiohttp.ClientSession, retry_after: int | None
 ) -> None:
     with server.faults.status(503, verb="list", resource="po", retry_after=retry_after) as fault:
@@ -225,7 +223,7 @@ async def test_a_status_for_everything_is_for_writes_and_discovery_too(
     await fetch(http, f"{PODS}/web-0")
 
 
-async def test_who_is_forbidden_something_is_told_what(
+async def test_a_forbidden_request_is_named_in_the_answer(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     with server.faults.forbid(verb="get"):
@@ -243,8 +241,8 @@ async def test_who_is_forbidden_something_is_told_what(
 
 
 @pytest_asyncio.fixture
-async def slow() -> AsyncIterator[tuple[ApiServer, ManualClock, aiohttp.ClientSession]]:
-    """A server whose time stands still."""
+async def manual() -> AsyncIterator[tuple[ApiServer, ManualClock, aiohttp.ClientSession]]:
+    """Run a server with a clock that stands still."""
     clock = ManualClock()
     async with ApiServer(clock=clock) as server, aiohttp.ClientSession(server.url) as http:
         server.cluster.create("pods", {"metadata": {"name": "web-0"}})
@@ -252,32 +250,32 @@ async def slow() -> AsyncIterator[tuple[ApiServer, ManualClock, aiohttp.ClientSe
 
 
 async def test_bookmarks_are_dropped(
-    slow: tuple[ApiServer, ManualClock, aiohttp.ClientSession],
+    manual: tuple[ApiServer, ManualClock, aiohttp.ClientSession],
 ) -> None:
-    server, clock, http = slow
+    server, clock, http = manual
     fault = server.faults.drop_bookmarks()
     async with http.get(FROM_NOW) as watching:
         label(server, "a")
         assert (await event(watching))["type"] == "MODIFIED"
         clock.advance(60)
         reading = asyncio.create_task(watching.content.readline())
-        await silence(reading)
+        await assert_no_bytes(reading)
         fault.end()
         clock.advance(60)
         assert b"BOOKMARK" in await reading
 
 
-async def test_bookmarks_come_late_and_say_the_version_of_then(
-    slow: tuple[ApiServer, ManualClock, aiohttp.ClientSession],
+async def test_late_bookmarks_have_the_version_of_the_later_time(
+    manual: tuple[ApiServer, ManualClock, aiohttp.ClientSession],
 ) -> None:
-    server, clock, http = slow
+    server, clock, http = manual
     server.faults.delay_bookmarks(20)
     async with http.get(FROM_NOW) as watching:
         label(server, "a")
         assert (await event(watching))["type"] == "MODIFIED"
         clock.advance(60)
         reading = asyncio.create_task(watching.content.readline())
-        await silence(reading)
+        await assert_no_bytes(reading)
         server.cluster.create("services", {"metadata": {"name": "s"}})
         clock.advance(20)
         bookmark = msgspec.json.decode(await reading)
@@ -286,9 +284,9 @@ async def test_bookmarks_come_late_and_say_the_version_of_then(
 
 
 async def test_a_watch_list_never_ends(
-    slow: tuple[ApiServer, ManualClock, aiohttp.ClientSession],
+    manual: tuple[ApiServer, ManualClock, aiohttp.ClientSession],
 ) -> None:
-    server, _, http = slow
+    server, _, http = manual
     with server.faults.endless_watch_list():
         async with http.get(WATCH_LIST) as watching:
             assert (await event(watching))["type"] == "ADDED"
@@ -302,9 +300,9 @@ async def test_a_watch_list_never_ends(
 
 
 async def test_bookmarks_are_repeated(
-    slow: tuple[ApiServer, ManualClock, aiohttp.ClientSession],
+    manual: tuple[ApiServer, ManualClock, aiohttp.ClientSession],
 ) -> None:
-    server, clock, http = slow
+    server, clock, http = manual
     async with http.get(FROM_NOW) as watching:
         label(server, "a")
         assert (await event(watching))["type"] == "MODIFIED"
@@ -344,7 +342,7 @@ def test_a_fault_is_on_until_it_ends() -> None:
         assert faults.refusing
     assert not faults.on
     assert (one.ended, one.active) == (True, False)
-    one.end()  # again, which is nothing
+    one.end()  # a second end has no effect
     faults.reset()
     faults.status(500)
     faults.clear()
@@ -352,16 +350,16 @@ def test_a_fault_is_on_until_it_ends() -> None:
 
 
 def test_observers_hear_of_each_switch_until_they_leave() -> None:
-    faults, heard = Faults(), list[int]()
-    leave = faults.observe(lambda: heard.append(len(faults.on)))
+    faults, switched = Faults(), list[int]()
+    leave = faults.observe(lambda: switched.append(len(faults.on)))
     with faults.stall():
         pass
     leave()
     faults.stall()
-    assert heard == [1, 0]
+    assert switched == [1, 0]
 
 
-def test_what_makes_no_sense_is_a_value_error() -> None:
+def test_invalid_arguments_are_a_value_error() -> None:
     faults = Faults()
     nonsense: list[Callable[[], Fault]] = [
         lambda: faults.reset(after=-1),
@@ -375,7 +373,7 @@ def test_what_makes_no_sense_is_a_value_error() -> None:
     assert not faults.on
 
 
-def test_their_repr_says_what_is_wrong_and_for_whom() -> None:
+def test_the_repr_shows_effect_and_requests() -> None:
     faults = Faults()
     fault = faults.status(503, verb="list", resource="pods", times=2)
     assert "503" in repr(faults)

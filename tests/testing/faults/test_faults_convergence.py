@@ -1,7 +1,7 @@
-"""Each switch with an informer at the other end: over HTTP with a real client, and in memory.
+"""Tests of each switch with an informer: over HTTP with a real client, and in memory.
 
-A switch is turned while the informer watches and others write. When it is turned off, the cache
-and what a listener was told must come to agree with the server.
+A fault begins while the informer watches and other clients write. After the fault has ended, the
+cache and the events of a listener must converge to the state of the server.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ SWITCHES: dict[str, Callable[[Faults], Fault]] = {
     "error event 500": lambda faults: faults.error_event(500),
 }
 UNSEEN = ("drop bookmarks", "delay bookmarks", "endless WatchList", "repeat bookmarks")
-"""These show after a minute, or to those who ask for a WatchList."""
+"""The switches without an effect here: they show after a minute, or in a WatchList."""
 
 
 @dataclass(slots=True)
 class Scene:
-    """Writers, an informer of what they write, and a listener."""
+    """A workload of writes, an informer of the written pods, and a listener."""
 
     cluster: Cluster
     faults: Faults
-    churn: PodWorkload
+    workload: PodWorkload
     pods: SharedInformer
     recorder: RecordingHandler
 
     async def converge(self) -> None:
-        """Wait until cache and listener agree with the server."""
-        await wait_until(lambda: states(self.pods.lister) == self.churn.current_state)
+        """Wait until the cache and the listener agree with the server."""
+        await wait_until(lambda: states(self.pods.lister) == self.workload.current_state)
         await wait_until(
-            lambda: check_event_order(self.recorder.events) == self.churn.current_state
+            lambda: check_event_order(self.recorder.events) == self.workload.current_state
         )
 
 
@@ -69,87 +69,87 @@ class Scene:
 async def scene(
     cluster: Cluster, faults: Faults, source: Client | ClusterSource
 ) -> AsyncGenerator[Scene]:
-    churn = PodWorkload(cluster, seed=1)
-    churn.apply_changes(30)
+    workload = PodWorkload(cluster, seed=1)
+    workload.apply_changes(30)
     async with SharedInformerFactory(source, backoff=QUICK) as informers:
         pods = informers.informer("pods")
         recorder = RecordingHandler(pods)
         pods.add_handler(recorder)
         await informers.wait_synced(10)
-        yield Scene(cluster, faults, churn, pods, recorder)
+        yield Scene(cluster, faults, workload, pods, recorder)
 
 
 @asynccontextmanager
-async def served() -> AsyncGenerator[tuple[ApiServer, Scene]]:
-    """The scene over HTTP."""
+async def running_over_http() -> AsyncGenerator[tuple[ApiServer, Scene]]:
+    """Run the scene over HTTP."""
     async with (
         ApiServer() as server,
         Client(server.url) as client,
-        scene(server.cluster, server.faults, client) as played,
+        scene(server.cluster, server.faults, client) as running,
     ):
-        yield server, played
+        yield server, running
 
 
-async def suffer(scene: Scene, name: str) -> None:
-    """Have everything asked for again while something is wrong, then put it right."""
+async def converge_after(scene: Scene, name: str) -> None:
+    """Make the informer list and watch again under a fault, end the fault, wait for convergence."""
     fault = SWITCHES[name](scene.faults)
-    scene.churn.apply_changes(20)
-    scene.cluster.compact()  # a watch from before is answered with 410, so there is a list, too
+    scene.workload.apply_changes(20)
+    scene.cluster.compact()  # the next watch is answered with 410, so the informer lists
     scene.faults.reset(verb="watch", times=1)
     if name not in UNSEEN:
         await wait_until(lambda: fault.hits > 1 or scene.pods.health.error is not None)
-    scene.churn.apply_changes(20)
+    scene.workload.apply_changes(20)
     fault.end()
-    scene.churn.apply_changes(20)
+    scene.workload.apply_changes(20)
     await scene.converge()
 
 
 @pytest.mark.parametrize("name", SWITCHES)
 async def test_a_client_s_informer_converges_after(name: str) -> None:
-    async with served() as (_, played):
-        await suffer(played, name)
+    async with running_over_http() as (_, running):
+        await converge_after(running, name)
 
 
 @pytest.mark.parametrize("name", SWITCHES)
 async def test_an_informer_in_memory_converges_after(name: str) -> None:
     cluster, faults = Cluster(), Faults()
-    async with scene(cluster, faults, ClusterSource(cluster, faults)) as played:
-        await suffer(played, name)
+    async with scene(cluster, faults, ClusterSource(cluster, faults)) as running:
+        await converge_after(running, name)
 
 
 async def test_an_informer_converges_after_a_compaction() -> None:
-    async with served() as (server, played):
-        played.churn.apply_changes(20)
+    async with running_over_http() as (server, running):
+        running.workload.apply_changes(20)
         server.cluster.compact()
         server.drop_connections()
-        played.churn.apply_changes(20)
-        await played.converge()
+        running.workload.apply_changes(20)
+        await running.converge()
 
 
 async def test_an_informer_converges_after_restarts() -> None:
-    async with served() as (server, played):
+    async with running_over_http() as (server, running):
         for _ in range(3):
-            played.churn.apply_changes(20)
+            running.workload.apply_changes(20)
             await server.restart()
-            played.churn.apply_changes(20)
-        await played.converge()
+            running.workload.apply_changes(20)
+        await running.converge()
 
 
 async def test_an_informer_converges_after_a_rewind_once_it_lists_again() -> None:
-    """A watch from what is now the future is silent, so only a list can tell that time went back.
+    """A watch from a future version sends nothing, so only a list shows that time went back.
 
-    Here the server outruns the version that the informer waits for, and has compacted it away.
+    Here the server passes the version that the informer waits for, and compacts it away.
     """
-    async with served() as (server, played):
-        past, then = server.cluster.snapshot(), dict(played.churn.current_state)
-        played.churn.apply_changes(20)
-        await played.converge()
+    async with running_over_http() as (server, running):
+        past, then = server.cluster.snapshot(), dict(running.workload.current_state)
+        running.workload.apply_changes(20)
+        await running.converge()
         rewound = server.cluster.resource_version
         await server.restart(state=past)
-        played.churn.current_state.clear()
-        played.churn.current_state.update(then)
+        running.workload.current_state.clear()
+        running.workload.current_state.update(then)
         while server.cluster.resource_version <= rewound:
-            played.churn.apply_changes()
+            running.workload.apply_changes()
         server.cluster.compact()
         server.drop_connections()
-        await wait_until(lambda: states(played.pods.lister) == played.churn.current_state)
+        await wait_until(lambda: states(running.pods.lister) == running.workload.current_state)

@@ -1,4 +1,4 @@
-"""Time that passes when a test says so, and time that passes by itself."""
+"""Tests of the clock that a test advances, and of the event loop's clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from aioinformer.testing import LoopClock, ManualClock
 
 
-async def test_who_waits_goes_on_when_the_time_has_come() -> None:
+async def test_a_wait_ends_at_its_deadline() -> None:
     clock, ready = ManualClock(10.0), asyncio.Event()
     waiting = asyncio.create_task(clock.until(ready, 15.0))
     await asyncio.sleep(0)
@@ -22,7 +22,7 @@ async def test_who_waits_goes_on_when_the_time_has_come() -> None:
     assert (clock.now, clock.waiting) == (15.0, 0)
 
 
-async def test_who_waits_goes_on_when_the_event_comes_first() -> None:
+async def test_a_wait_ends_when_the_event_is_set_first() -> None:
     for clock in (ManualClock(), LoopClock()):
         ready = asyncio.Event()
         waiting = asyncio.create_task(clock.until(ready, clock.now + 1000.0))

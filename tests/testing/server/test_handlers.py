@@ -1,4 +1,4 @@
-"""Requests and answers over HTTP, by a plain HTTP client, against what a real server says."""
+"""Tests of requests over HTTP with a plain client, compared with the answers of a real server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PODS = "/api/v1/namespaces/default/pods"
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 
-# -- refusals ----------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------
 
 
 async def test_a_wrong_or_missing_token_is_unauthorized() -> None:
@@ -57,7 +57,7 @@ async def test_a_wrong_or_missing_token_is_unauthorized() -> None:
         ("GET", "/nowhere", {}, b"", 404),
     ],
 )
-async def test_a_request_that_can_not_be_served_is_refused_with_a_status(
+async def test_a_bad_request_is_answered_with_a_status(
     http: aiohttp.ClientSession,
     method: str,
     path: str,
@@ -71,7 +71,7 @@ async def test_a_request_that_can_not_be_served_is_refused_with_a_status(
             assert (await response.json())["code"] == status
 
 
-async def test_a_body_that_is_too_long_is_refused(http: aiohttp.ClientSession) -> None:
+async def test_a_body_that_is_too_long_is_an_error(http: aiohttp.ClientSession) -> None:
     headers = {"Content-Type": "application/json"}
     body = io.BytesIO(b" " * (3 * 1024 * 1024 + 1))
     async with http.post(PODS, headers=headers, data=body) as response:
@@ -82,7 +82,7 @@ async def test_a_body_that_is_too_long_is_refused(http: aiohttp.ClientSession) -
 # -- objects -----------------------------------------------------------------------------------
 
 
-async def test_an_object_lives_from_post_to_delete(
+async def test_an_object_is_created_changed_and_deleted(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     async with http.post(PODS, json=POD) as response:
@@ -113,7 +113,7 @@ async def test_a_deletion_that_waits_for_finalizers_is_answered_with_the_object(
         assert (await response.json())["metadata"]["deletionTimestamp"]
 
 
-async def test_a_deletion_heeds_its_preconditions(
+async def test_a_deletion_checks_its_preconditions(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     server.cluster.create("pods", POD)
@@ -129,7 +129,9 @@ async def test_a_namespace_is_an_object_too(server: ApiServer, http: aiohttp.Cli
     assert (await get(http, "/api/v1/namespaces/web/pods"))["kind"] == "PodList"
 
 
-async def test_custom_resources_come_and_go(server: ApiServer, http: aiohttp.ClientSession) -> None:
+async def test_custom_resources_are_added_and_removed(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
     server.cluster.add_resource(WIDGETS)
     server.cluster.create(WIDGETS, {"metadata": {"name": "w"}})
     path = "/apis/example.com/v1/widgets"
@@ -140,11 +142,11 @@ async def test_custom_resources_come_and_go(server: ApiServer, http: aiohttp.Cli
         assert await response.text() == "404 page not found\n"
 
 
-async def test_a_long_list_is_chunked_and_compressed_for_those_who_accept_it(
+async def test_a_long_list_is_chunked_and_compressed_if_accepted(
     server: ApiServer,
 ) -> None:
     """Recordings 55 and 56."""
-    noise = Random(0).randbytes(70_000).hex()  # so that it is long when it is compressed, too
+    noise = Random(0).randbytes(70_000).hex()  # long also after compression
     server.cluster.create("configmaps", {"metadata": {"name": "c"}, "data": {"x": noise}})
     expected = server.cluster.list("configmaps")
     async with aiohttp.ClientSession(server.url, auto_decompress=False) as http:
@@ -164,7 +166,7 @@ async def test_a_watch_sends_each_event_as_one_chunk_when_it_happens(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     async with http.get("/api/v1/pods?watch=1&resourceVersion=1") as response:
-        assert response.status == 200  # the head is there before any event
+        assert response.status == 200  # the head is sent before any event
         assert response.headers["Transfer-Encoding"] == "chunked"
         for number in range(3):
             server.cluster.create("pods", {"metadata": {"name": f"web-{number}"}})
@@ -185,7 +187,7 @@ async def test_a_watch_ends_cleanly_after_its_timeout() -> None:
         assert await response.read() == b""
 
 
-async def test_a_client_that_goes_ends_its_watch(
+async def test_a_watch_ends_when_its_client_disconnects(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     async with http.get("/api/v1/pods?watch=1&resourceVersion=1"):
@@ -198,16 +200,16 @@ async def test_a_client_that_goes_ends_its_watch(
 
 
 async def test_a_compressed_watch_list_has_a_member_for_each_event() -> None:
-    """Aiohttp reads them all since 3.14 (aio-libs/aiohttp#12674)."""
+    """Aiohttp reads all members since 3.14 (aio-libs/aiohttp#12674)."""
     cluster = Cluster(features=Features(minor=37))
-    asked = ("watch=1", "sendInitialEvents=true", "resourceVersionMatch=NotOlderThan")
-    query = f"{PODS}?{'&'.join(asked)}&allowWatchBookmarks=true"
+    options = ("watch=1", "sendInitialEvents=true", "resourceVersionMatch=NotOlderThan")
+    query = f"{PODS}?{'&'.join(options)}&allowWatchBookmarks=true"
     cluster.create("pods", {"metadata": {"name": "web-0"}})
     async with ApiServer(cluster) as server, aiohttp.ClientSession(server.url) as http:
         async with http.get(query, headers={"Accept-Encoding": "gzip"}) as watching:
             assert watching.headers["Content-Encoding"] == "gzip"
-            for what in (b"ADDED", b"BOOKMARK"):
-                assert what in await watching.content.readline()
+            for event_type in (b"ADDED", b"BOOKMARK"):
+                assert event_type in await watching.content.readline()
             cluster.delete("pods", "web-0")
             assert b"DELETED" in await watching.content.readline()
         async with http.get(query, headers={"Accept-Encoding": "identity"}) as watching:

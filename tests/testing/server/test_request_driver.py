@@ -1,4 +1,4 @@
-"""Waiting for what isn't there yet, and faults where there are no sockets."""
+"""Tests of waits for a version that is not reached yet, and of faults without sockets."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ async def test_a_list_is_served_as_soon_as_the_version_is_there(
     assert clock.now == 0.0
 
 
-async def test_a_watch_from_the_future_waits_for_nothing(pods: ClusterListerWatcher) -> None:
+async def test_a_watch_from_a_future_version_starts_at_once(pods: ClusterListerWatcher) -> None:
     async with pods.watch(WatchRequest("9", 60)):
         pass
 
 
-async def test_what_breaks_a_connection_is_a_transport_error(
+async def test_a_broken_connection_is_a_transport_error(
     pods: ClusterListerWatcher, faults: Faults
 ) -> None:
     expected: list[tuple[type[FetchError], Callable[[], Fault]]] = [
@@ -116,7 +116,7 @@ async def _next(lines: AsyncIterator[bytes]) -> bytes:
     return await anext(lines)
 
 
-async def test_a_stalled_watch_says_nothing_not_even_that_it_ends(
+async def test_a_stalled_watch_sends_nothing_and_does_not_end(
     cluster: Cluster, pods: ClusterListerWatcher, faults: Faults, clock: ManualClock
 ) -> None:
     async with pods.watch(WatchRequest("2", 60)) as lines:
@@ -143,7 +143,7 @@ async def test_drops_and_delays_take_the_clock_s_time(
     assert await listing == whole
 
 
-async def test_a_restored_cluster_ends_its_watches_and_gives_versions_again(
+async def test_a_restored_cluster_ends_its_watches_and_reuses_versions(
     cluster: Cluster, pods: ClusterListerWatcher
 ) -> None:
     past, before = cluster.snapshot(), await listed(pods)

@@ -1,4 +1,4 @@
-"""The server as a process: restarts, broken connections, ports, certificates."""
+"""Tests of the server as a process: restarts, broken connections, ports, certificates."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def change(server: ApiServer, value: str) -> None:
     server.cluster.merge_patch("pods", "web-0", {"metadata": {"labels": {"v": value}}})
 
 
-async def test_objects_of_a_server_that_made_its_cluster_are_as_old_as_they_are() -> None:
-    """A cluster that the test makes is the same each time: its first second is in 2026."""
+async def test_a_server_without_a_given_cluster_stamps_objects_with_the_real_time() -> None:
+    """A cluster that the test makes is the same in each run: its time begins in 2026."""
     before = dt.datetime.now(dt.UTC).replace(microsecond=0)
     made = ApiServer().cluster.create("pods", POD)["metadata"]["creationTimestamp"]
     same = Cluster().create("pods", POD)["metadata"]["creationTimestamp"]
@@ -53,7 +53,7 @@ async def test_a_server_that_restarts_breaks_its_watches_and_keeps_its_objects(
     assert len((await get(http, PODS))["items"]) == 1
 
 
-async def test_a_restarted_server_has_its_data_and_forgot_its_watches_past(
+async def test_a_restarted_server_keeps_its_data_and_forgets_the_past_of_watches(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     server.cluster.create("pods", POD)
@@ -93,7 +93,7 @@ async def test_a_restarted_server_may_be_back_in_the_past(
     await server.restart(state=past)
     assert await get(http, PODS) == before
     change(server, "b")
-    assert server.cluster.resource_version == 3  # given a second time
+    assert server.cluster.resource_version == 3  # this version is used a second time
 
 
 async def test_dropped_connections_do_not_stop_the_server(
@@ -107,13 +107,13 @@ async def test_dropped_connections_do_not_stop_the_server(
 
 
 @pytest.mark.parametrize("size", [1, 4 * 1024 * 1024], ids=["short", "long"])
-async def test_a_connection_that_has_gone_ends_its_watch_and_is_nothing_to_log(
+async def test_a_broken_connection_ends_its_watch_and_is_not_logged(
     size: int, server: ApiServer, http: aiohttp.ClientSession, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Aiohttp logs an error for what comes out of a handler, with a traceback."""
+    """Aiohttp would log an exception of a handler, with a traceback."""
     async with http.get("/api/v1/pods?watch=1&resourceVersion=1") as response:
         server.cluster.create("pods", POD | {"spec": {"x": "x" * size}})
-        server.drop_connections()  # before the watch has had a chance to write it
+        server.drop_connections()  # before the watch can write the event
         with pytest.raises(aiohttp.ClientPayloadError):
             await response.content.read()
     assert len((await get(http, PODS))["items"]) == 1
@@ -160,7 +160,9 @@ def test_a_server_without_a_port_has_no_url() -> None:
     assert "no port yet stopped" in repr(ApiServer())
 
 
-async def test_the_kubeconfig_leads_to_the_server_and_is_its_owners_alone(tmp_path: Path) -> None:
+async def test_the_kubeconfig_names_the_server_and_only_its_owner_can_read_it(
+    tmp_path: Path,
+) -> None:
     async with ApiServer(token="sesame") as server:
         path = server.kubeconfig(tmp_path / "config")
         config = msgspec.yaml.decode(path.read_bytes())
@@ -170,15 +172,15 @@ async def test_the_kubeconfig_leads_to_the_server_and_is_its_owners_alone(tmp_pa
         assert "sesame" not in repr(server)
 
 
-async def test_it_serves_https_with_a_context_of_ones_own(tmp_path: Path) -> None:
+async def test_a_server_with_a_tls_context_serves_https(tmp_path: Path) -> None:
     authority = trustme.CA()
-    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server_tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     with authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.tempfile() as chain:
-        serving.load_cert_chain(chain)
-    asking = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
-    async with ApiServer(tls=serving) as server, aiohttp.ClientSession(server.url) as http:
+        server_tls.load_cert_chain(chain)
+    client_tls = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
+    async with ApiServer(tls=server_tls) as server, aiohttp.ClientSession(server.url) as http:
         assert server.url.startswith("https://")
-        async with http.get("/api/v1/pods?watch=1", ssl=asking) as response:
+        async with http.get("/api/v1/pods?watch=1", ssl=client_tls) as response:
             assert response.status == 200
             server.drop_connections()
             with pytest.raises(aiohttp.ClientPayloadError):

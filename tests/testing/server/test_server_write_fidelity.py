@@ -1,6 +1,6 @@
-"""The embedded server's answers to writes beside those of the real one, as they were recorded.
+"""Fidelity of writes: the embedded server's answers are the recorded ones of the real server.
 
-One test a series: the writes of one go to the same objects, one after the other.
+Each test sends one series, since the writes of a series depend on each other.
 """
 
 from __future__ import annotations
@@ -24,19 +24,21 @@ from tests.testing.recorded_writes import RecordedWrite, read_recorded_writes
 SERIES: Mapping[str, list[RecordedWrite]] = read_recorded_writes()
 
 
-def asked(cluster: Cluster, write: RecordedWrite, version: str) -> tuple[int, str]:
-    """The status and the body that the embedded server answers."""
+def send(cluster: Cluster, write: RecordedWrite, version: str) -> tuple[int, str]:
+    """Send a write to the embedded server, and return the status and the body of the answer."""
     url = urlsplit(write.path)
     query = dict(parse_qsl(url.query))
     body = write.body.replace("{version}", version).encode()
     try:
-        target = ResourcePath.parse(url.path, cluster.resources, cluster.with_status)
-        done = handle_request(cluster, ObjectRequest(write.method, target, query, write.kind, body))
+        path = ResourcePath.parse(url.path, cluster.resources, cluster.with_status)
+        response = handle_request(
+            cluster, ObjectRequest(write.method, path, query, write.kind, body)
+        )
     except ServerError as error:
         if not error.status.reason and error.status.code == 404:
             return 404, f"{error.status.message}\n"
         return error.status.code, encode_document(status_document(error.status)).decode()
-    return done.status, done.raw.decode()
+    return response.status, response.raw.decode()
 
 
 @pytest.mark.parametrize("what", SERIES)
@@ -45,11 +47,11 @@ def test_writes_are_answered_as_by_the_real_server(what: str) -> None:
     cluster.add_resource(Resource("example.com", "v1", "widgets", "Widget"))
     cluster.add_resource(Resource("example.com", "v1", "gizmos", "Gizmo"), status=True)
     for write in SERIES[what]:
-        status, text = asked(cluster, write, version)
+        status, text = send(cluster, write, version)
         if found := re.search(r'"resourceVersion":"([0-9]+)"', text):
             version = found[1]
-        shown = normalize_line(text, managers=what == "an apply")
-        assert (status, shown) == (write.status, write.answer), write
+        answer = normalize_line(text, managers=what == "an apply")
+        assert (status, answer) == (write.status, write.answer), write
 
 
 def test_every_kind_of_write_was_recorded() -> None:

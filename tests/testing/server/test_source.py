@@ -1,4 +1,4 @@
-"""A cluster in the place of a client: bytes in the shape that a reflector reads."""
+"""Tests of a cluster in the place of a client: the bytes that a reflector reads."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_a_page_is_what_the_cluster_lists(cluster: Cluster) -> None:
     assert [item["metadata"]["name"] for item in msgspec.json.decode(body)["items"]] == ["b"]
 
 
-async def test_a_long_list_comes_in_pieces_and_leaves_the_loop_to_others() -> None:
+async def test_a_long_list_is_sent_in_pieces_and_yields_to_the_loop() -> None:
     cluster = Cluster()
     cluster.create("configmaps", {"metadata": {"name": "a"}, "data": {"x": "y" * 200_000}})
     source = ClusterSource(cluster).lister_watcher(find_built_in("configmaps"))
@@ -70,7 +70,7 @@ async def test_a_long_list_comes_in_pieces_and_leaves_the_loop_to_others() -> No
     assert others >= 3
 
 
-async def test_a_watch_tells_what_happens_while_it_is_read(cluster: Cluster) -> None:
+async def test_a_watch_sends_the_changes_while_it_is_read(cluster: Cluster) -> None:
     source = ClusterSource(cluster).lister_watcher(PODS, fields="metadata.name!=b")
     async with source.watch(WatchRequest(str(cluster.resource_version), 60)) as lines:
         first = asyncio.ensure_future(anext(lines))
@@ -82,7 +82,7 @@ async def test_a_watch_tells_what_happens_while_it_is_read(cluster: Cluster) -> 
         assert read(await anext(lines)) == ("DELETED", "a")
 
 
-async def test_a_watch_ends_when_its_time_is_up(cluster: Cluster) -> None:
+async def test_a_watch_ends_at_its_timeout(cluster: Cluster) -> None:
     clock = ManualClock()
     source = ClusterSource(cluster, clock=clock).lister_watcher(PODS)
     async with source.watch(WatchRequest(str(cluster.resource_version), 600)) as lines:
@@ -119,7 +119,7 @@ async def test_a_cancelled_reader_loses_no_event(cluster: Cluster) -> None:
     assert "0 watches" in repr(cluster)
 
 
-async def test_a_refusal_is_raised_on_entering_with_its_phase(cluster: Cluster) -> None:
+async def test_an_error_is_raised_on_entering_with_its_phase(cluster: Cluster) -> None:
     source = ClusterSource(cluster)
     with pytest.raises(NotFound) as missing:
         async with source.lister_watcher(WIDGETS).list(ListRequest()):
@@ -144,7 +144,7 @@ async def test_an_expired_token_is_raised_with_the_fresh_one(cluster: Cluster) -
     assert caught.value.status.continue_token
 
 
-# -- whether it is served ----------------------------------------------------------------------
+# -- discovery ---------------------------------------------------------------------------------
 
 
 async def test_a_resource_is_served_until_it_is_removed(cluster: Cluster) -> None:
@@ -167,7 +167,7 @@ async def test_a_resource_that_changed_its_version_is_served_in_the_preferred_on
     assert await source.discover() == WIDGETS
 
 
-async def test_whether_a_resource_is_served_is_subject_to_faults(cluster: Cluster) -> None:
+async def test_faults_concern_discovery(cluster: Cluster) -> None:
     source = ClusterSource(cluster)
     reader = source.lister_watcher(WIDGETS)
     with source.faults.status(503, verb="get"), pytest.raises(ServerFailure) as caught:
@@ -181,8 +181,8 @@ async def test_whether_a_resource_is_served_is_subject_to_faults(cluster: Cluste
         assert await reader.discover() is None
 
 
-async def test_a_client_says_the_same_of_the_same_cluster(cluster: Cluster) -> None:
-    """Over HTTP the answer comes from documents, here from what they are made of."""
+async def test_a_client_discovers_the_same_over_http(cluster: Cluster) -> None:
+    """A client reads discovery documents; the source reads the resources of the cluster."""
     source = ClusterSource(cluster).lister_watcher(WIDGETS)
     states: list[Resource | None] = []
     async with ApiServer(cluster) as server:
@@ -190,7 +190,9 @@ async def test_a_client_says_the_same_of_the_same_cluster(cluster: Cluster) -> N
             for version in versions:
                 cluster.add_resource(replace(WIDGETS, version=version))
             states.append(await source.discover())
-            async with Client(server.url) as client:  # which keeps the answer for a moment
+            async with Client(
+                server.url
+            ) as client:  # a new client, since a client caches the answer
                 assert await client.lister_watcher(WIDGETS).discover() == states[-1]
             for version in versions:
                 cluster.remove_resource(replace(WIDGETS, version=version))

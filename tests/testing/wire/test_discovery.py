@@ -1,4 +1,4 @@
-"""Discovery in both forms, against what a real server says."""
+"""Tests of discovery in both forms, compared with a real server."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def get(
 
 
 def comparable(entry: dict[str, Any]) -> dict[str, Any]:
-    """An entry without what this server doesn't have."""
+    """Return an entry without the keys that this server lacks."""
     missing = ("verbs", "categories", "storageVersionHash", "subresources")
     return {key: value for key, value in entry.items() if key not in missing}
 
@@ -53,7 +53,7 @@ def comparable(entry: dict[str, Any]) -> dict[str, Any]:
 async def test_a_group_version_lists_its_resources_as_a_real_server_does(
     http: aiohttp.ClientSession, name: str
 ) -> None:
-    """Recordings 01 and 03; what can't be listed is left out."""
+    """Recordings 01 and 03, without the resources that can't be listed."""
     expected = msgspec.json.decode(read_recording(name).body)
     document = await get(http, recorded_target(name))
     assert list(document) == list(expected)
@@ -64,7 +64,7 @@ async def test_a_group_version_lists_its_resources_as_a_real_server_does(
 
 
 @pytest.mark.parametrize("name", ["01-core-v1-resources", "03-group-version-resources"])
-async def test_the_status_of_what_has_one_is_listed_behind_it(
+async def test_a_status_subresource_is_listed_after_its_resource(
     http: aiohttp.ClientSession, name: str
 ) -> None:
     expected = msgspec.json.decode(read_recording(name).body)["resources"]
@@ -80,7 +80,7 @@ async def test_the_status_of_what_has_one_is_listed_behind_it(
 async def test_the_aggregated_form_has_the_status_within_the_resource(
     http: aiohttp.ClientSession, server: ApiServer
 ) -> None:
-    """Recording 02; and of a custom resource, which says its group and version again."""
+    """Recording 02; a custom resource repeats its group and version."""
     server.cluster.add_resource(WIDGETS, status=True)
     expected = msgspec.json.decode(read_recording("02-aggregated-discovery").body)
     document = await get(http, "/apis", AGGREGATED)
@@ -161,7 +161,7 @@ async def test_health_and_version_are_there(http: aiohttp.ClientSession) -> None
 # -- resources that come, go and change --------------------------------------------------------
 
 
-async def test_a_resource_that_goes_is_gone_from_every_document(
+async def test_a_removed_resource_is_in_no_document(
     http: aiohttp.ClientSession, server: ApiServer
 ) -> None:
     server.cluster.remove_resource(WIDGETS)
@@ -178,7 +178,7 @@ async def test_a_resource_that_goes_is_gone_from_every_document(
 async def test_the_preferred_version_is_the_most_stable_and_then_the_newest(
     http: aiohttp.ClientSession, server: ApiServer
 ) -> None:
-    """As apimachinery's ``CompareKubeAwareVersionStrings``, whatever came first."""
+    """The order of apimachinery's ``CompareKubeAwareVersionStrings``, not that of registration."""
     for version in ("foo", "v1alpha1", "v2beta1", "v2", "v10"):
         server.cluster.add_resource(replace(WIDGETS, version=version))
     ordered = ["v10", "v2", "v1", "v2beta1", "v1alpha1", "foo"]

@@ -1,4 +1,4 @@
-"""What a request wants to be answered with."""
+"""Tests of content negotiation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
         ("application/json;as=Table;g=meta.k8s.io;v=v2, application/json", "whole"),
     ],
 )
-def test_a_list_comes_in_the_first_form_that_there_is(accept: str, form: str) -> None:
+def test_a_list_has_the_first_supported_form(accept: str, form: str) -> None:
     assert negotiate_list_form(accept, PODS) == form
 
 
@@ -55,7 +55,7 @@ def test_so_does_an_object(accept: str, form: str) -> None:
         (PARTIAL, 406, r"the requested object is a list \(\*v1.PodList\)"),
     ],
 )
-def test_a_list_in_no_form_is_refused(accept: str, code: int, message: str) -> None:
+def test_a_list_without_a_supported_form_is_an_error(accept: str, code: int, message: str) -> None:
     with pytest.raises(ServerError, match=message) as caught:
         negotiate_list_form(accept, PODS)
     assert caught.value.status.code == code
@@ -71,16 +71,16 @@ def test_an_object_is_no_list() -> None:
     ("accept", "form"),
     [("", "whole"), (PARTIAL, "metadata"), (f"{TABLE},application/json", "table")],
 )
-def test_a_watch_has_the_form_that_is_asked_for_first(accept: str, form: str) -> None:
+def test_a_watch_has_the_first_supported_form(accept: str, form: str) -> None:
     assert negotiate_watch_form(accept) == form
 
 
-def test_a_watch_in_no_form_is_refused() -> None:
+def test_a_watch_without_a_supported_form_is_an_error() -> None:
     with pytest.raises(ServerError, match="only the following media types"):
         negotiate_watch_form("text/html")
 
 
-def test_a_status_is_sent_as_it_is_to_who_takes_plain_json() -> None:
+def test_a_status_is_sent_unchanged_if_plain_json_is_accepted() -> None:
     assert accepts_plain(f"{TABLE},application/json")
     assert not accepts_plain(TABLE)
 
@@ -93,13 +93,13 @@ def test_the_aggregated_form_of_discovery_has_to_come_before_the_plain_one() -> 
     assert not wants_aggregated("")
 
 
-def test_gzip_is_taken_by_its_name_alone() -> None:
+def test_gzip_is_accepted_without_a_quality_only() -> None:
     assert accepts_gzip({"Accept-Encoding": "deflate, gzip"})
     assert not accepts_gzip({"Accept-Encoding": "gzip;q=1.0"})
     assert not accepts_gzip({})
 
 
-def test_what_is_for_eyes_is_indented_unless_asked_otherwise() -> None:
+def test_browsers_get_indented_json_unless_the_query_says_otherwise() -> None:
     for agent in ("curl/8", "Wget/1", "Mozilla/5.0 (X11)"):
         assert wants_pretty({"User-Agent": agent}, {})
         assert not wants_pretty({"User-Agent": agent}, {"pretty": "false"})

@@ -1,4 +1,4 @@
-"""Tables for people: ages, pods in other states than the recorded one, everything else."""
+"""Tests of tables: ages, pods in other states than the recorded ones, other resources."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def cells(status: dict[str, Any], **more: Any) -> list[str]:
     return found
 
 
-def test_a_running_pod_shows_what_its_containers_do() -> None:
+def test_a_running_pod_shows_the_state_of_its_containers() -> None:
     containers = [{"ready": True, "restartCount": 2}, {"restartCount": 1}]
     status = {"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": containers}
     assert cells(status)[:4] == ["web-0", "1/2", "Running", "3"]
@@ -68,7 +68,7 @@ def test_readiness_gates_are_counted() -> None:
     assert cells({"conditions": conditions}, readinessGates=gates)[-1] == "1/2"
 
 
-def test_a_pod_that_goes_is_terminating() -> None:
+def test_a_pod_that_is_being_deleted_is_terminating() -> None:
     cluster = Cluster()
     cluster.create("pods", {"metadata": {"name": "web-0", "finalizers": ["a.b/c"]}})
     cluster.delete("pods", "web-0")
@@ -99,7 +99,7 @@ def watched(cluster: Cluster, *, include: Include = "Metadata") -> Watch:
     )
 
 
-def test_only_the_first_event_of_a_watch_says_which_columns_there_are() -> None:
+def test_only_the_first_event_of_a_watch_has_the_columns() -> None:
     cluster = Cluster()
     create(cluster, "a")
     watch = watched(cluster)
@@ -114,7 +114,7 @@ def test_only_the_first_event_of_a_watch_says_which_columns_there_are() -> None:
     assert tables[2]["metadata"] == {"resourceVersion": newest_version(cluster)}
 
 
-def test_a_bookmark_is_a_row_of_nothing_with_its_mark() -> None:
+def test_a_bookmark_is_a_row_with_empty_cells_and_its_annotation() -> None:
     (event,) = decode_events(take_lines(watched(Cluster())))
     (row,) = event["object"]["rows"]
 
@@ -127,7 +127,9 @@ def test_a_bookmark_is_a_row_of_nothing_with_its_mark() -> None:
     ("include", "shown"),
     [("Metadata", ["kind", "apiVersion", "metadata"]), ("None", None)],
 )
-def test_what_stands_beside_the_cells_is_chosen(include: Include, shown: list[str] | None) -> None:
+def test_the_object_beside_the_cells_can_be_chosen(
+    include: Include, shown: list[str] | None
+) -> None:
     cluster = Cluster()
     create(cluster, "a")
 
@@ -137,7 +139,7 @@ def test_what_stands_beside_the_cells_is_chosen(include: Include, shown: list[st
     assert (None if obj is None else list(obj)) == shown
 
 
-def test_a_whole_object_stands_there_as_any_watch_has_it() -> None:
+def test_a_whole_object_in_a_table_is_that_of_any_watch() -> None:
     cluster = Cluster()
     create(cluster, "a", app="<shop>")
 

@@ -1,4 +1,4 @@
-"""JSON patch, as the API server reads it. Its answers to all of it are in ``recordings/writes``."""
+"""Tests of JSON patch as the API server reads it; ``recordings/writes`` has the real answers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_an_operation_that_fails_undoes_all(operation: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[1]", b"[", b"\xff"])
-def test_what_is_no_list_of_operations_is_refused(body: bytes) -> None:
+def test_a_body_that_is_no_list_of_operations_is_an_error(body: bytes) -> None:
     with pytest.raises(BadRequest):
         JsonPatch.decode(body)
 
@@ -75,7 +75,7 @@ documents = st.dictionaries(
 
 
 @given(documents, keys, st.integers())
-def test_what_was_added_is_found_and_removed_again(
+def test_an_added_value_can_be_tested_and_removed(
     body: dict[str, Any], key: str, value: int
 ) -> None:
     path = "/" + key.replace("~", "~0").replace("/", "~1")

@@ -1,4 +1,4 @@
-"""Strategic merge patches: which lists are merged by what, and the directives."""
+"""Tests of strategic merge patches: the keys of lists, and the directives."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ def test_a_patch_is_merged(body: Json, patch: Json, result: Json) -> None:
     assert repr(body) == before, "the old one is left as it was"
 
 
-def test_what_does_not_say_which_item_it_means_is_refused() -> None:
+def test_an_item_without_a_merge_key_is_an_error() -> None:
     with pytest.raises(BadRequest, match="does not contain declared merge key: name"):
         merged({}, {"containers": [{"image": "1"}]})
 
 
-def test_an_unknown_directive_is_refused() -> None:
+def test_an_unknown_directive_is_an_error() -> None:
     with pytest.raises(BadRequest, match="unknown patch type: mince"):
         merged({}, {"a": {"$patch": "mince"}})
 

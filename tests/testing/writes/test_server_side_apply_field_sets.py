@@ -1,4 +1,4 @@
-"""Which fields an object has, and how managedFields write them."""
+"""Tests of the fields of an object, and of their form in managedFields."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ POD: dict[str, Any] = {
 }
 
 
-def test_fields_are_told_apart_as_far_as_their_lists_have_keys() -> None:
+def test_items_of_keyed_lists_have_their_own_paths() -> None:
     found = collect_fields(POD, custom=False)
     web = ("f:spec", "f:containers", 'k:{"name":"web"}')
     assert found[web] is CONTAINER
@@ -43,7 +43,7 @@ def test_fields_are_told_apart_as_far_as_their_lists_have_keys() -> None:
     assert not any(path[:3] == owner and len(path) > 3 for path in found)
 
 
-def test_nobody_owns_what_an_object_is_called() -> None:
+def test_the_identity_of_an_object_has_no_owner() -> None:
     named = {path for path in collect_fields(POD, custom=False) if path[0] == "f:metadata"}
     assert {path[1] for path in named} == {"f:labels", "f:finalizers", "f:ownerReferences"}
     assert ("f:kind",) not in collect_fields(POD, custom=False)
@@ -77,5 +77,5 @@ paths: st.SearchStrategy[FieldPath] = st.lists(
 
 
 @given(st.frozensets(paths, max_size=8))
-def test_what_is_written_is_read_again(fields: frozenset[FieldPath]) -> None:
+def test_encoded_fields_are_decoded_again(fields: frozenset[FieldPath]) -> None:
     assert decode_fields_v1(encode_fields_v1(fields)) == fields

@@ -1,4 +1,4 @@
-"""Writes: what an update or a patch may change, and what it must not."""
+"""Tests of the changes that an update or a patch can make, and of those that it can't."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_an_update_of_a_custom_resource_needs_a_resource_version(cluster: Cluste
 
 
 def test_a_custom_resource_of_another_kind_is_invalid(cluster: Cluster) -> None:
-    """A built-in type is refused with 400, and so is another apiVersion."""
+    """A built-in type is answered with 400, and so is another apiVersion."""
     with pytest.raises(Invalid) as caught:
         cluster.create(WIDGETS, {"kind": "Gadget", "metadata": {"name": "w"}})
     [cause] = caught.value.status.details["causes"]
@@ -101,7 +101,7 @@ def test_the_generation_counts_changes_of_the_spec_alone(cluster: Cluster) -> No
     assert generations == [1, 1, 2]
 
 
-def test_what_the_server_gave_an_object_can_not_be_changed(cluster: Cluster) -> None:
+def test_the_metadata_of_the_server_can_not_be_changed(cluster: Cluster) -> None:
     created = cluster.create("pods", pod())
     forged = {
         "creationTimestamp": "2000-01-01T00:00:00Z",

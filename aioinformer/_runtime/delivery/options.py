@@ -1,0 +1,53 @@
+"""Options of one listener, checked where the program gives them.
+
+``SharedInformer.add_handler`` and ``events`` build these from their keyword arguments, which their
+documentation explains. Everything below takes the one object.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from aioinformer._core.delivery.mailbox import LIMIT, Overflow, OverflowName
+from aioinformer._core.selectors.event_filter import Filter
+
+__all__ = ["HandlerOptions", "ListenerOptions", "check_int"]
+
+
+def check_int(name: str, value: object) -> None:
+    """Raise TypeError unless the argument of this name is an integer."""
+    if not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+
+
+class ListenerOptions(Struct, frozen=True, kw_only=True):
+    """Options of a handler or a stream: the events that it receives, and how many may wait."""
+
+    limit: int = LIMIT
+    overflow: Overflow | OverflowName = Overflow.COALESCE
+    resync: float | None = None
+    filter: Filter[Any] | None = None
+
+    def __post_init__(self) -> None:
+        check_int("limit", self.limit)
+
+
+class HandlerOptions(ListenerOptions, frozen=True, kw_only=True):
+    """Options of a handler: in addition, how it is called."""
+
+    name: str | None = None
+    concurrency: int = 1
+    timeout: float | None = None
+    run_in_thread: bool = False
+    drain: bool = False
+    fail_fast: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_int("concurrency", self.concurrency)
+        if self.concurrency < 1:
+            raise ValueError(f"concurrency must be at least 1, not {self.concurrency}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout must be seconds, or None for no limit, not {self.timeout:g}")

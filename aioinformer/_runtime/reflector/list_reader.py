@@ -1,0 +1,56 @@
+"""The reading of one page of a list, object by object, as its bytes arrive."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+
+from aioinformer._core.codec.list_decoder import ListDecoder, ListEnvelope
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._runtime.tasks.event_loop import TimeSlice
+
+__all__ = ["read_page"]
+
+
+def _ignore(size: int, objects: int) -> None:
+    pass
+
+
+async def read_page(
+    chunks: AsyncIterator[bytes],
+    decoder: ListDecoder,
+    take: Callable[[Iterable[KubeObject]], object],
+    *,
+    singly: bool,
+    received: Callable[[int, int], None] = _ignore,
+) -> ListEnvelope:
+    """Read a page to its end, and yield to the loop meanwhile.
+
+    Args:
+        chunks: the body of the response.
+        decoder: decodes the body.
+        take: is called with the objects, in their order.
+        singly: True if ``take`` may be slow, because it runs a program's code. It then gets one
+            object per call, and the loop gets its turn in between.
+        received: is called with the number of bytes and of objects in each chunk.
+
+    Returns:
+        The list without its items.
+
+    Raises:
+        FetchError: the connection broke, or the body is no list.
+    """
+    pace = TimeSlice()
+    async for chunk in chunks:
+        objects = decoder.feed(chunk)
+        if singly:
+            for obj in objects:
+                take((obj,))
+                await pace.maybe_yield()
+        else:
+            take(objects)
+        received(len(chunk), len(objects))
+        await pace.maybe_yield()
+    rest, envelope = decoder.close()
+    take(rest)
+    received(0, len(rest))
+    return envelope

@@ -1,0 +1,57 @@
+"""Calls of the program's instrumentation that can't break the informer.
+
+Metrics and tracing are the program's code, called in the middle of the informer's work. An
+exception from them must not end an informer or a handler's call. The first exception is logged
+with its traceback; a repetition would say nothing new, and is dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+__all__ = ["SafeCall"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class SafeCall:
+    """Calls functions; logs the first exception, and drops all of them."""
+
+    def __init__(self, log: logging.Logger, message: str, name: str) -> None:
+        """Call without a failure so far.
+
+        Args:
+            log: receives the first exception.
+            message: the log record's format, with one ``%s`` for ``name``.
+            name: the name of the instrumentation, or of what it observes.
+        """
+        self._log = log
+        self._message = message
+        self._name = name
+        self._logged = False
+
+    def __call__(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
+        """Return what ``function`` returns; ``None`` if it raises."""
+        try:
+            return function(*args, **kwargs)
+        except Exception:  # noqa: BLE001 - the program's code; logged below
+            if not self._logged:
+                self._logged = True
+                self._log.exception(self._message, self._name)
+            return None
+
+    def wrap(self, target: object, interface: type, wrapper: object) -> None:
+        """Set safe versions of ``target``'s methods on ``wrapper``: each public method of
+        ``interface``. A method that ``target`` lacks is left as it is on ``wrapper``.
+        """
+        for name in vars(interface):
+            method = getattr(target, name, None)
+            if not name.startswith("_") and method is not None:
+                setattr(wrapper, name, partial(self, method))
+
+    def __repr__(self) -> str:
+        return f"<SafeCall {self._name}>"

@@ -1,0 +1,88 @@
+"""The options of an informer: where they are given, and what a mistake in them says."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields
+from typing import Any
+
+import pytest
+
+from aioinformer import BackoffPolicy, Metrics, Problem, SharedInformer, SharedInformerFactory
+from aioinformer._runtime.informer.options import (
+    InformerKeywords,
+    InformerOptions,
+    InformerRequest,
+    InformerScope,
+    chosen_options,
+)
+from tests.runtime.scripted_source import scripted_lister_watcher, scripted_source
+
+
+def test_each_option_is_a_keyword() -> None:
+    assert set(InformerKeywords.__annotations__) == {each.name for each in fields(InformerOptions)}
+    assert not set(InformerKeywords.__annotations__) & set(InformerScope.__annotations__)
+    assert set(InformerRequest.__annotations__) == set(
+        InformerKeywords.__annotations__ | InformerScope.__annotations__
+    )
+
+
+def test_keywords_replace_options_and_none_keeps_them() -> None:
+    options = InformerOptions(resync=30.0, page_size=500)
+    merged = options.merge({"page_size": 50, "backoff": None})
+    assert merged == InformerOptions(resync=30.0, page_size=50)
+    assert type(merged) is InformerOptions
+    assert options.merge({}) is options
+    with pytest.raises(FrozenInstanceError):
+        options.resync = 1.0  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_the_options_of_a_request_are_what_is_no_part_of_its_scope() -> None:
+    request: InformerRequest = {
+        "namespace": "web",
+        "labels": "app=shop",
+        "resync": 30.0,
+        "metrics": None,
+    }
+    assert chosen_options(request) == {"resync": 30.0}
+
+
+def report(problem: Problem) -> None: ...
+
+
+async def report_later(problem: Problem) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"pagesize": 5}, "there is no option 'pagesize'; did you mean 'page_size'"),
+        ({"colour": 5}, "there is no option 'colour'"),
+        ({"metrics": Metrics}, r"metrics is an object: pass Metrics\(\), not the class"),
+        ({"on_error": report_later}, "must not be async"),
+    ],
+)
+def test_a_mistake_is_an_error_wherever_options_are_given(
+    keywords: dict[str, Any], message: str
+) -> None:
+    informers = SharedInformerFactory(scripted_source())
+    with pytest.raises(TypeError, match=message):
+        SharedInformerFactory(scripted_source(), **keywords)
+    with pytest.raises(TypeError, match=message):
+        SharedInformer(scripted_lister_watcher(), **keywords)
+    with pytest.raises(TypeError, match=message):
+        informers.informer("pods", **keywords)
+    assert not list(informers)
+
+
+@pytest.mark.parametrize("keywords", [{"resync": -1.0}, {"verify_every": float("nan")}])
+def test_a_number_out_of_range_is_an_error_where_it_is_given(keywords: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be seconds, or 0 for never"):
+        SharedInformerFactory(scripted_source(), **keywords)
+
+
+def test_an_informer_takes_options_as_an_object_and_as_keywords() -> None:
+    options = InformerOptions(resync=30.0, on_error=report)
+    informer = SharedInformer(
+        scripted_lister_watcher(), options=options, backoff=BackoffPolicy(initial=2)
+    )
+    assert informer.name == "pods"

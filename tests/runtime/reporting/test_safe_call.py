@@ -1,0 +1,42 @@
+"""Calls of the program's instrumentation that may raise."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from aioinformer._runtime.reporting.safe_call import SafeCall
+
+log = logging.getLogger("tests.safe_call")
+
+
+class Clock:
+    """An interface of two methods."""
+
+    def start(self) -> str:
+        return "idle"
+
+    def stop(self) -> str:
+        return "idle"
+
+
+class HalfAClock:
+    def start(self, at: int = 0) -> str:
+        return f"started at {at}"
+
+
+def test_the_result_passes_and_an_exception_becomes_none(caplog: pytest.LogCaptureFixture) -> None:
+    safe_call = SafeCall(log, "%s raised", "the clock")
+    assert safe_call(int, "7") == 7
+    assert safe_call(int, "x") is None
+    assert safe_call(int, "y") is None
+    assert caplog.messages == ["the clock raised"], "the first exception alone"
+    assert repr(safe_call) == "<SafeCall the clock>"
+
+
+def test_the_methods_of_an_interface_are_wrapped_as_far_as_they_exist() -> None:
+    wrapper = Clock()
+    SafeCall(log, "%s raised", "the clock").wrap(HalfAClock(), Clock, wrapper)
+    assert wrapper.start() == "started at 0"
+    assert wrapper.stop() == "idle"
