@@ -321,6 +321,22 @@ class MissesRewinds(ObservedState):
         return self.phase is Phase.FRESHNESS_CHECK and super()._goes_back(resource_version)
 
 
+class NeverTimesOutIdleWatch(ObservedState):
+    """Has no idle timeout."""
+
+    def __init__(self, spec: InformerSpec, history: History) -> None:
+        super().__init__(spec, history, liveness=LivenessPolicy(idle_factor=0))
+
+
+class NeverTimesOutWatchList(ObservedState):
+    """Waits for the end bookmark of a WatchList without a limit."""
+
+    def __init__(self, spec: InformerSpec, history: History) -> None:
+        super().__init__(
+            spec, history, liveness=LivenessPolicy(initial_silence=1e6, initial_total=1e6)
+        )
+
+
 # -- reading -----------------------------------------------------------------------------------
 
 
@@ -339,36 +355,6 @@ def with_reflector(reflector: type[ObservedReflector]) -> type[ObservedInformer]
             )
 
     return WithReflector
-
-
-class NeverTimesOutIdleWatch(ObservedInformer):
-    """Has no idle timeout."""
-
-    def make_reflector(self, source: ListerWatcher, state: ObservedState) -> Reflector:
-        return ObservedReflector(
-            source,
-            self._queue,
-            state,
-            known=self._indexer.deduplicate,
-            reports=self._reporter,
-            keep=self._converter,
-            liveness=LivenessPolicy(idle_factor=0),
-        )
-
-
-class NeverTimesOutWatchList(ObservedInformer):
-    """Waits for the end bookmark of a WatchList without a limit."""
-
-    def make_reflector(self, source: ListerWatcher, state: ObservedState) -> Reflector:
-        return ObservedReflector(
-            source,
-            self._queue,
-            state,
-            known=self._indexer.deduplicate,
-            reports=self._reporter,
-            keep=self._converter,
-            liveness=LivenessPolicy(initial_silence=1e6, initial_total=1e6),
-        )
 
 
 class ComparesByVersion(ObservedReflector):

@@ -43,11 +43,20 @@ class ObservedState(ListWatchState):
     """A state machine that records each transition."""
 
     def __init__(
-        self, spec: InformerSpec, history: History, *, backoff: Backoff | None = None
+        self,
+        spec: InformerSpec,
+        history: History,
+        *,
+        backoff: Backoff | None = None,
+        liveness: LivenessPolicy | None = None,
     ) -> None:
         """Create the state machine of an informer of ``spec``."""
         super().__init__(
-            backoff=backoff, page_size=spec.page_size, watch_list=spec.watch_list, discovery=True
+            backoff=backoff,
+            page_size=spec.page_size,
+            watch_list=spec.watch_list,
+            discovery=True,
+            liveness=liveness,
         )
         self._name = spec.name
         self._history = history
@@ -81,11 +90,10 @@ class ObservedReflector(Reflector):
         *,
         known: Callable[[KubeObject], KubeObject],
         reports: InformerReporter,
-        liveness: LivenessPolicy | None = None,
         keep: Converter | None = None,
     ) -> None:
         """Create a reflector whose requests ``state`` decides."""
-        super().__init__(source, queue, known=known, reports=reports, liveness=liveness, keep=keep)
+        super().__init__(source, queue, known=known, reports=reports, keep=keep)
         self._state = state
 
 

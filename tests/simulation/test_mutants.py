@@ -162,7 +162,9 @@ BUGS = [
         id="versions are compared after a rewind",
     ),
     pytest.param(
-        Parts(informer=mutants.NeverTimesOutIdleWatch), {1, 9}, id="an idle timer never fires"
+        Parts(informer=with_state_machine(mutants.NeverTimesOutIdleWatch)),
+        {1, 9},
+        id="an idle timer never fires",
     ),
     pytest.param(
         Parts(informer=with_reflector(mutants.KeepsPartialInitialList)),
@@ -218,7 +220,7 @@ def test_an_end_mark_that_is_waited_for_is_noticed() -> None:
         ),
     )
     assert examine(plan) is None
-    violation = examine(plan, Parts(informer=mutants.NeverTimesOutWatchList))
+    violation = examine(plan, Parts(informer=with_state_machine(mutants.NeverTimesOutWatchList)))
     assert violation is not None
     assert violation.promise == 9
 
