@@ -1,4 +1,4 @@
-"""Print what happens to the pods of a namespace, until Ctrl-C.
+"""Print the pods of a namespace, then their changes, until Ctrl-C.
 
 python examples/01_print_pods.py [NAMESPACE]
 """

@@ -1,4 +1,4 @@
-"""Show which pods run on which node, from the cache: the server is asked once, not once a node.
+"""Show the pods of each node from an index of the cache, with one list request for all nodes.
 
 python examples/02_index_by_node.py [NODE]
 """
@@ -14,16 +14,16 @@ async def main(*nodes: str) -> None:
         Client.connect() as client,
         SharedInformerFactory(client) as informers,
     ):
-        # What an index function gives is what a pod is found by. ``field`` makes one that reads a
-        # single path and decodes nothing else; your own may be any function of a pod.
+        # An index function returns the value under which a pod is found. ``field`` returns an index
+        # function that reads one path and decodes nothing else. Any function of a pod works too.
         pods = informers.informer("pods", indexers={"node": field("spec.nodeName")}).lister
         await informers.wait_synced(timeout=30)
 
         for node in nodes or sorted(pods.index_values("node")):
             names = sorted(str(pod.key) for pod in pods.by_index("node", node))
             print(f"{node}: {len(names)} pods: {', '.join(names)}")
-        waiting = len(pods) - sum(pods.index_counts("node").values())
-        print(f"{waiting} pods are on no node yet")
+        unassigned = len(pods) - sum(pods.index_counts("node").values())
+        print(f"{unassigned} pods are on no node yet")
 
 
 asyncio.run(main(*sys.argv[1:2]))

@@ -1,4 +1,4 @@
-"""Show which images run on which node, with a model of one's own: typed, and all that is kept.
+"""Show the images on each node with your own typed model; the cache keeps its fields only.
 
 python examples/03_typed_model.py [NODE]
 """
@@ -11,31 +11,31 @@ from msgspec import Struct
 from aioinformer import Client, SharedInformerFactory
 
 
-# What isn't declared is neither built nor kept. Frozen, since all who read get the same object,
-# and with gc=False, so that Python's garbage collector needn't visit each of them: right for
-# whatever holds strings, numbers and other such structs, in tuples.
+# Fields that aren't declared are neither built nor kept. The structs are frozen, since all readers
+# share the same object. With gc=False, Python's garbage collector does not visit them, which is
+# right for structs of strings, numbers and other such structs, in tuples.
 class Metadata(Struct, frozen=True, gc=False):
-    """What a pod is called."""
+    """The name of a pod."""
 
     name: str
     namespace: str
 
 
 class Container(Struct, frozen=True, gc=False):
-    """What a pod runs."""
+    """A container of a pod."""
 
     image: str
 
 
 class Spec(Struct, frozen=True, gc=False):
-    """What a pod is to be."""
+    """The specification of a pod."""
 
     containers: tuple[Container, ...] = ()
     nodeName: str = "(no node yet)"  # noqa: N815 - the key in the JSON
 
 
 class Pod(Struct, frozen=True, gc=False):
-    """A pod, as far as this program is interested."""
+    """The parts of a pod that this program reads."""
 
     metadata: Metadata
     spec: Spec
@@ -43,7 +43,7 @@ class Pod(Struct, frozen=True, gc=False):
 
 async def main(*nodes: str) -> None:
     async with Client.connect() as client, SharedInformerFactory(client) as informers:
-        # A SharedInformer[Pod]: its handlers, streams, filters and index functions get a Pod too.
+        # A SharedInformer[Pod]: its handlers, streams, filters and index functions have a Pod too.
         pods = informers.informer("pods", model=Pod)
         await pods.add_index("node", lambda pod: pod.spec.nodeName)
         await informers.wait_synced(timeout=30)
@@ -52,8 +52,8 @@ async def main(*nodes: str) -> None:
             found = pods.lister.by_index("node", node)
             images = {container.image for pod in found for container in pod.spec.containers}
             print(f"{node}: {', '.join(sorted(images)) or 'nothing'}")
-        for key in pods.health.rejected:  # what doesn't fit is left out, and listed, until it does
-            print(f"{key} is not as expected")
+        for key in pods.health.rejected:  # pods that don't fit the model
+            print(f"{key} does not fit the model")
 
 
 asyncio.run(main(*sys.argv[1:2]))

@@ -2,8 +2,9 @@
 
 python examples/05_wait_for_own_write.py [NAMESPACE]
 
-A cache is always a little behind: who writes and reads at once may see what was before, and do
-things twice. Waiting for one's own write takes a few milliseconds, and makes that impossible.
+A cache is always a little behind the server. A program that reads directly after a write may read
+the old state, and repeat its work. Waiting for its own write takes a few milliseconds and prevents
+that.
 """
 
 import asyncio
@@ -24,15 +25,17 @@ async def main(namespace: str = "default") -> None:
         written = await maps.create(
             {"metadata": {"generateName": "example-"}, "data": {"visits": "1"}}
         )
-        await informer.wait_for(written, timeout=5)  # or ``CacheWaitTimeout``, which says why
+        await informer.wait_for(
+            written, timeout=5
+        )  # or ``CacheWaitTimeout``, which names the reason
         print("created:", informer.lister[written.key]["data"]["visits"], "visit")
 
-        changed = await maps.patch(written.key, {"data": {"visits": "2"}})
-        await informer.wait_for(changed, timeout=5)
+        patched = await maps.patch(written.key, {"data": {"visits": "2"}})
+        await informer.wait_for(patched, timeout=5)
         print("changed:", informer.lister[written.key]["data"]["visits"], "visits")
 
         await maps.delete(written.key)
-        await informer.wait_until(written.key, lambda found: found is None, timeout=5)
+        await informer.wait_until(written.key, lambda obj: obj is None, timeout=5)
         print("deleted:", informer.lister.get(written.key) is None)
 
 

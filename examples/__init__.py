@@ -1,1 +1,1 @@
-"""Whole programs that use the library, to read, run and copy."""
+"""Complete programs that use the library, to read, run and copy."""

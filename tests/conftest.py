@@ -1,8 +1,8 @@
-"""What every test is watched for: tasks left behind, a blocked event loop, errors only logged.
+"""Checks of every test: tasks left behind, a blocked event loop, errors that were only logged.
 
-An asynchronous test fails if a task that it started outlives it, if one step held the loop for
-1.5 s (a guard against blocking calls, generous since machines are busy; asyncio's debug mode
-measures it), or if asyncio logged an exception that nobody retrieved.
+An asynchronous test fails if a task that it started outlives the test, or if one step blocked the
+loop for 1.5 s (a guard against blocking calls; the limit is generous because machines are busy, and
+asyncio's debug mode measures the time), or if asyncio logged an exception that was not retrieved.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ settings.load_profile("quick")  # the option --hypothesis-profile=thorough comes
 
 
 def pytest_collection_finish() -> None:
-    """What was collected is there to stay: thousands of tests, and all that they import. The
-    garbage collector would walk them again and again, a third of a second each time.
+    """Exempt the collected tests and their imports from garbage collection.
+
+    They live until the end, and the garbage collector would visit these thousands of objects again
+    and again, in a third of a second each time.
     """
     gc.collect()
     gc.freeze()

@@ -21,7 +21,7 @@ class CompletedScript:
     status: int
     output: str
     stderr: str
-    """What it wrote to stderr."""
+    """The text that the script wrote to stderr."""
 
 
 class RunningScript:
@@ -33,7 +33,7 @@ class RunningScript:
         self._output = process.stdout
         self._signalled = False
         self.stderr = ""
-        """What it wrote to stderr; known when it has ended."""
+        """The text that the script wrote to stderr, after its end."""
 
     async def read_line(self) -> bytes:
         """Its next line on stdout."""
@@ -41,7 +41,7 @@ class RunningScript:
 
     @property
     def status(self) -> int | None:
-        """How it has ended, if it has."""
+        """The exit status, or ``None`` while the script runs."""
         return self._process.returncode
 
     def send_signal(self, number: signal.Signals = signal.SIGINT) -> None:
@@ -59,7 +59,7 @@ async def running_script(
     *arguments: str,
     end: signal.Signals = signal.SIGINT,
 ) -> AsyncGenerator[RunningScript]:
-    """A script that runs against the server until the block ends, by Ctrl-C."""
+    """Run a script against the server until the block ends, then end it by Ctrl-C."""
     process = await _start(script, server.kubeconfig(tmp_path / "config"), arguments)
     run = RunningScript(process)
     try:

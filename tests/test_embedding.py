@@ -1,4 +1,4 @@
-"""Where a factory lives: fixtures, lifespans and exit stacks, which leave as they please."""
+"""Factories in fixtures, lifespans and exit stacks, which another task may leave."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ async def test_03_shows_what_fits_its_model(server: ApiServer, tmp_path: Path) -
     assert run.output.splitlines() == [
         "node-1: web:1, web:2",
         "node-2: nothing",
-        "other/tool is not as expected",
+        "other/tool does not fit the model",
     ]
     assert run.status == 0
     assert "it doesn't fit the model Pod: ValidationError: Object missing required field" in (

@@ -1,4 +1,4 @@
-"""The README, the pages behind it and the examples do what they say."""
+"""The programs and facts of the README, the guides and the examples."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ async def test_the_controller_of_the_readme_keeps_what_it_is_for() -> None:
 
 
 async def until(cluster: Cluster, team: str) -> Any:
-    """The ConfigMap of that team, as soon as it is there."""
+    """Wait for the ConfigMap of a team, and return it."""
     async with asyncio.timeout(10):
         while True:
             with suppress(NotFound):

@@ -1,8 +1,8 @@
-"""Whether a program's function can be called as it will be.
+"""Checks of functions that a program passes to the library.
 
 Handlers, filters and reconcilers are called when something happens, which may be days after they
-were handed over: a deletion, say. So what can be seen from outside is looked at right then. What a
-function does with its arguments is its own business, and its author's type checker's.
+were registered, a deletion for example. So their signatures are checked at registration. The types
+of the arguments are not checked.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ __all__ = ["check_not_async", "check_signature"]
 def check_signature(function: object, name: str, *positional: str, **keywords: object) -> None:
     """Raise unless ``function`` takes these arguments.
 
-    What can't be known passes: a function of an extension module, and one that its decorator
-    describes in other words (``__signature__``). What ``functools.wraps`` copied is not believed:
-    the wrapper may add arguments of its own.
+    A function whose signature can't be known passes: one of an extension module, or one with a
+    ``__signature__`` by its decorator. The signature that ``functools.wraps`` copied is ignored,
+    since the wrapper may add arguments.
 
     Args:
-        function: what is to be called.
-        name: what to call it in the error.
-        positional: what the arguments by position are called in the error.
+        function: the function to be called.
+        name: its name in the error.
+        positional: the names, in the error, of the arguments by position.
         keywords: the arguments by name; their values mean nothing.
 
     Raises:
-        TypeError: it doesn't; it says how it is called, and what it takes.
+        TypeError: the function takes other arguments. The text has both signatures.
     """
     found = _signature(function)
     if found is None:
@@ -39,7 +39,7 @@ def check_signature(function: object, name: str, *positional: str, **keywords: o
 
 
 def _signature(function: object) -> Signature | None:
-    """What it takes, if that can be known."""
+    """Return the signature, if it can be known."""
     if not callable(function) or hasattr(function, "__signature__"):
         return None
     try:
@@ -49,10 +49,10 @@ def _signature(function: object) -> Signature | None:
 
 
 def check_not_async(function: object, what: str) -> None:
-    """Raise if ``function`` is async, where nobody would await it.
+    """Raise if ``function`` is async, where the library calls it without awaiting.
 
     Raises:
-        TypeError: it is; ``what`` says what it is for.
+        TypeError: the function is async; ``what`` names its purpose.
     """
     if iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__):
         raise TypeError(f"{what} is async; it must answer at once")

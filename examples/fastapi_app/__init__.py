@@ -1,19 +1,19 @@
-"""A FastAPI service that lives with informers, and a page that shows a cluster as it changes.
+"""A FastAPI service with informers, and a page that shows a cluster live.
 
     python -m examples.fastapi_app
 
-See README.md beside this file for what it serves and how to point it at a cluster. Start to read
-at ``app``; what one would copy first is ``dependencies`` and ``reads``.
+README.md beside this file describes the routes and the ways to choose a cluster. Start to read at
+``app``. Most services copy ``dependencies`` and ``reads`` first.
 
-    settings       what it shows, of which cluster
+    settings       the cluster and the resources to show
     app            the application: lifespan, routes, errors
-    dependencies   what endpoints ask for: listers
-    reads          REST: from the cache, async or in threads
-    live           what runs as long as the application does
-    rows           what the page shows of an object
-    news           what the page is told of the informers themselves
-    history        the last minute in numbers
-    embedded       a cluster of its own, that never rests
-    serving        the server, which lets clients of event streams go
-    static         the page: no build step, no other host
+    dependencies   dependencies of endpoints: listers
+    reads          REST endpoints that read the cache, async or in threads
+    live           the parts that run as long as the application
+    rows           the row of an object on the page
+    status         the status of the informers, for the page
+    history        the numbers of the last minute
+    embedded       an embedded cluster with changing pods
+    serving        the server, which closes event streams at its end
+    static         the page: no build step, nothing from another host
 """

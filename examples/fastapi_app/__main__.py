@@ -1,4 +1,4 @@
-"""One command: ``python -m examples.fastapi_app``."""
+"""The command ``python -m examples.fastapi_app``."""
 
 from __future__ import annotations
 
@@ -22,12 +22,16 @@ def main() -> None:
         description="Shows a cluster live: an embedded one, or that of $KUBECONFIG.",
     )
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--embedded", action="store_true", help="an embedded cluster in any case")
-    which.add_argument("--cluster", action="store_true", help="the cluster that kubectl speaks to")
-    which.add_argument("--kubeconfig", metavar="FILE", help="the cluster that this file names")
+    which.add_argument(
+        "--embedded", action="store_true", help="an embedded cluster, also with $KUBECONFIG"
+    )
+    which.add_argument("--cluster", action="store_true", help="kubectl's current cluster")
+    which.add_argument("--kubeconfig", metavar="FILE", help="the cluster of this file")
     parser.add_argument("-n", "--namespace", help="the only namespace to show")
-    parser.add_argument("--resources", help="what to show, such as pods,nodes,secrets")
-    parser.add_argument("--host", default="127.0.0.1", help="where to listen: there is no login")
+    parser.add_argument("--resources", help="resources to show, such as pods,nodes,secrets")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on; there is no login"
+    )
     parser.add_argument("--port", type=int, default=PORT)
     parser.add_argument("--objects", type=int, default=settings.objects, help="embedded pods")
     parser.add_argument("--rate", type=float, default=settings.rate, help="embedded writes/s")

@@ -1,4 +1,4 @@
-"""The application: what it is made of, and how it answers when something is wrong."""
+"""The application: its lifespan, its routes, and its responses to errors."""
 
 from __future__ import annotations
 
@@ -31,21 +31,22 @@ __all__ = ["app", "create_app"]
 STATIC = Path(__file__).parent / "static"
 
 INTERVAL = 0.1
-"""Seconds between two sends to one page: eyes see no more, and a busy object is sent once."""
+"""Seconds between two sends to one page. Users see no shorter interval, and several changes of one
+object in that time are sent as one."""
 PULSE = 1.0
-"""Seconds between two times that pages are told of the informers themselves."""
+"""Seconds between two reports of the informers' status to a page."""
 OUTAGE = 5.0
-"""Seconds that the embedded API server is gone when somebody asks for it."""
+"""Seconds for which the button stops the embedded API server."""
 
 HEADERS = (
-    # Scripts and styles from here alone; nothing inline, nothing from another host, no frames.
+    # Scripts and styles of this service only: nothing inline, nothing from another host, no frames.
     b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     b"img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The application, for one lifespan."""
+    """Create the application, for one lifespan."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
@@ -58,15 +59,14 @@ def create_app(settings: Settings) -> FastAPI:
         return running.informers.values()
 
     registry = CollectorRegistry()
-    app = FastAPI(
-        title="aioinformer", lifespan=lifespan, docs_url=None, redoc_url=None
-    )  # those pages come from another host
+    # FastAPI's documentation pages load scripts from another host, so they are off.
+    app = FastAPI(title="aioinformer", lifespan=lifespan, docs_url=None, redoc_url=None)
     feed = EventFeed(
         informers,
         encode=row,
         interval=INTERVAL,
         heartbeat=PULSE,
-        pulse=lambda: app.state.live.news.frame(),
+        pulse=lambda: app.state.live.status.frame(),
     )
     app.state.feed = feed
     app.state.registry = registry
@@ -82,28 +82,28 @@ def create_app(settings: Settings) -> FastAPI:
     for error, status in ((InvalidSelector, 400), (InvalidPath, 400), (NotSynced, 503)):
         app.add_exception_handler(error, partial(_explain, status))
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(settings.hosts))
-    app.add_middleware(Sealed)
+    app.add_middleware(SecurityHeaders)
     return app
 
 
 async def _explain(status: int, request: Request, error: Exception) -> JSONResponse:
-    """The library's own words: they name what was wrong, and no secret."""
+    """Respond with the text of the library's error, which names the mistake and no secret."""
     del request
     headers = {"Retry-After": "1"} if status == 503 else None
     return JSONResponse({"detail": str(error)}, status_code=status, headers=headers)
 
 
-class Sealed:
-    """Middleware: browsers take nothing from elsewhere, and guess no types."""
+class SecurityHeaders:
+    """Middleware that adds headers: browsers load nothing from other hosts and guess no types."""
 
     def __init__(self, inner: ASGIApp) -> None:
-        """Serve with ``inner``."""
+        """Wrap ``inner``."""
         self._inner = inner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
 
-        async def sealed(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [
                     *message.get("headers", []),
@@ -113,7 +113,7 @@ class Sealed:
                 ]
             await send(message)
 
-        await self._inner(scope, receive, sealed)
+        await self._inner(scope, receive, send_with_headers)
 
 
 router = APIRouter()
@@ -121,28 +121,28 @@ router = APIRouter()
 
 @router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
 async def page() -> FileResponse:
-    """The page."""
+    """Serve the page."""
     return FileResponse(STATIC / "page.html", headers={"Cache-Control": "no-cache"})
 
 
 @router.get("/metrics", include_in_schema=False)
 def metrics(request: Request) -> Response:
-    """For Prometheus; in a thread, since its library may take its time."""
+    """Serve the metrics to Prometheus, in a thread because the library may need some time."""
     return Response(generate_latest(request.app.state.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/history", include_in_schema=False)
 async def history(live: Running) -> Response:
-    """The last minute, for the charts of a page that is opened."""
+    """Serve the numbers of the last minute, for the charts of a new page."""
     body = msgspec.json.encode(list(live.history.samples))
     return Response(body, media_type="application/json")
 
 
 @router.post("/embedded/outage", status_code=202)
 async def outage(live: Running, request: Request) -> Response:
-    """Stop the embedded API server for a while, to see what happens. Never a cluster's.
+    """Stop the embedded API server for a while. The server of a real cluster is never stopped.
 
-    The header keeps other web sites out: their pages can't send it here.
+    The required header rejects requests from pages of other web sites, which can't send the header.
     """
     if live.embedded is None or request.headers.get("x-requested-with") != "page":
         return Response(status_code=403)

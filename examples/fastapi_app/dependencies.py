@@ -1,8 +1,8 @@
-"""What endpoints ask for, by type: ``async def endpoint(pods: Pods) -> ...``.
+"""Dependencies of endpoints, declared by type: ``async def endpoint(pods: Pods) -> ...``.
 
-They are ``async`` for one reason: FastAPI would call them in threads otherwise, and they only look
-something up. A lister that is read before its first full state raises ``NotSynced``; the
-application answers 503 to that, so that no endpoint has to think of it.
+The dependencies are ``async`` because FastAPI would call other functions in threads, and these
+functions only look something up. Reading a lister before the initial list is complete raises
+``NotSynced``. The application responds with 503 to that error, so no endpoint has to handle it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Contents", "Informer", "Pods", "Running", "contents"]
 
 
 async def running(request: Request) -> Live:
-    """What the lifespan made."""
+    """Return the parts that the lifespan started."""
     return cast("Live", request.app.state.live)
 
 
@@ -28,11 +28,13 @@ Running = Annotated[Live, Depends(running)]
 async def informer(
     live: Running, resource: Annotated[str, Path(description="a plural name, such as pods")]
 ) -> SharedInformer:
-    """The informer of the resource that the path names."""
+    """Return the informer of the resource that the path names."""
     found = live.informers.get(resource)
     if found is None:
         known = ", ".join(live.informers)
-        raise HTTPException(404, detail=f"{resource!r} is not watched here; there are {known}")
+        raise HTTPException(
+            404, detail=f"{resource!r} is not watched here; the watched resources are {known}"
+        )
     return found
 
 
@@ -40,14 +42,14 @@ Informer = Annotated[SharedInformer, Depends(informer)]
 
 
 def contents(informer: SharedInformer) -> LiveLister:
-    """Its lister, for who shows or searches what is in objects: of Secrets, nobody may see that."""
+    """Return the lister for an endpoint that shows or searches contents; Secrets are rejected."""
     if informer.resource.kind == "Secret" and not informer.resource.group:
-        raise HTTPException(403, detail="what is in a Secret is not shown here")
+        raise HTTPException(403, detail="the content of a Secret is not shown here")
     return informer.lister
 
 
 async def reader(informer: Informer) -> LiveLister:
-    """The lister of the resource that the path names."""
+    """Return the lister of the resource that the path names."""
     return contents(informer)
 
 
@@ -55,7 +57,7 @@ Contents = Annotated[LiveLister, Depends(reader)]
 
 
 async def pods(live: Running) -> LiveLister:
-    """The lister of pods, by name: what most services would inject."""
+    """Return the lister of pods: the form that most services need."""
     return (await informer(live, "pods")).lister
 
 

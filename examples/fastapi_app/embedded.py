@@ -1,7 +1,7 @@
-"""A cluster of the application's own, that never rests: pods come, live and go.
+"""The application's embedded cluster, whose pods change all the time.
 
-It is the embedded API server, and its pods are those of ``aioinformer demo``. Who runs the
-application against a real cluster needs nothing of this.
+The cluster is an embedded API server with the pods of ``aioinformer demo``. A service for a real
+cluster needs nothing of this module.
 """
 
 from __future__ import annotations
@@ -20,58 +20,58 @@ from aioinformer._cli.demo.pods import APPS, NODES
 from aioinformer._cli.demo.workload import PodWorkload
 from aioinformer.testing import ApiServer, Cluster
 
-__all__ = ["IMPATIENT", "Embedded", "embedded"]
+__all__ = ["SHORT_BACKOFF", "Embedded", "embedded"]
 
-IMPATIENT = BackoffPolicy(initial=0.5, maximum=1.0, jitter=0.5, reset_after=5.0)
-"""Waits after failures: somebody stopped the server on purpose, and looks at what happens."""
+SHORT_BACKOFF = BackoffPolicy(initial=0.5, maximum=1.0, jitter=0.5, reset_after=5.0)
+"""Short waits after failures, since a user stops the server on purpose and watches the recovery."""
 
 TICK = 0.1
 """Seconds between two rounds of writes."""
 BATCH = 250
-"""Pods created at first between two looks at the loop."""
-RECKONING = 1.0
-"""Seconds between two times that deployments are brought up to date."""
+"""Pods created at the start before the function yields to the loop."""
+STATUS_INTERVAL = 1.0
+"""Seconds between two updates of the deployments' status."""
 
 _Phases = msgspec.json.Decoder(dict[str, Any])
 
 
 class Embedded:
-    """An API server, and what happens in its cluster."""
+    """An API server with a workload in its cluster."""
 
     def __init__(self, *, objects: int, rate: float) -> None:
-        """Prepare a cluster of about so many pods, with so many writes a second."""
+        """Prepare a cluster of about ``objects`` pods, with ``rate`` writes a second."""
         cluster = Cluster(clock=lambda: datetime.now(UTC))
         self.server = ApiServer(cluster)
-        self._churn = PodWorkload(cluster, objects=objects, seed=1)
+        self._workload = PodWorkload(cluster, objects=objects, seed=1)
         self._objects = objects
         self._rate = rate
-        self._away: asyncio.Task[None] | None = None
+        self._outage: asyncio.Task[None] | None = None
 
     async def fill(self) -> None:
-        """Create what is there at first."""
-        _furnish(self.server.cluster, self._objects)
-        filled = False
-        while not filled:
-            filled = self._churn.populate(BATCH)
+        """Create the initial objects."""
+        _create_resources(self.server.cluster, self._objects)
+        populated = False
+        while not populated:
+            populated = self._workload.populate(BATCH)
             await asyncio.sleep(0)
-        self._reckon()
+        self._update_deployments()
 
     async def live(self) -> None:
         """Write until cancelled."""
         clock = asyncio.get_running_loop().time
-        start, written, reckoned = clock(), 0, clock()
+        start, written, updated = clock(), 0, clock()
         while True:
             await asyncio.sleep(TICK)
             due = int((clock() - start) * self._rate)
             for _ in range(min(due - written, BATCH)):
-                self._churn.step()
+                self._workload.step()
             written = due
-            if clock() - reckoned >= RECKONING:
-                self._reckon()
-                reckoned = clock()
+            if clock() - updated >= STATUS_INTERVAL:
+                self._update_deployments()
+                updated = clock()
 
-    def _reckon(self) -> None:
-        """Have the deployments say how many of their pods are running."""
+    def _update_deployments(self) -> None:
+        """Write the number of running pods to the status of each deployment."""
         cluster = self.server.cluster
         pods = _Phases.decode(cluster.list("pods", fields="status.phase=Running"))["items"]
         running = Counter(pod["metadata"]["labels"]["app.kubernetes.io/name"] for pod in pods)
@@ -82,9 +82,9 @@ class Embedded:
             )
 
     def stop_for(self, seconds: float) -> None:
-        """Have the server be gone for a while, as in a crash; nothing if it is gone already."""
-        if self._away is None or self._away.done():
-            self._away = asyncio.create_task(self._stop(seconds), name="outage")
+        """Stop the server for a while, as in a crash; do nothing if it is stopped already."""
+        if self._outage is None or self._outage.done():
+            self._outage = asyncio.create_task(self._stop(seconds), name="outage")
 
     async def _stop(self, seconds: float) -> None:
         await self.server.stop()
@@ -92,26 +92,26 @@ class Embedded:
         await self.server.restart()
 
     async def aclose(self) -> None:
-        """End an outage that goes on."""
-        if self._away is not None:
-            await _cancel(self._away)
+        """End a running outage."""
+        if self._outage is not None:
+            await _cancel(self._outage)
 
     def __repr__(self) -> str:
-        return f"<Embedded {self.server!r} {self._churn!r}>"
+        return f"<Embedded {self.server!r} {self._workload!r}>"
 
 
 @asynccontextmanager
 async def embedded(*, objects: int, rate: float) -> AsyncGenerator[Embedded]:
-    """An embedded cluster that lives for as long as the block does."""
+    """Run an embedded cluster for the length of a block."""
     cluster = Embedded(objects=objects, rate=rate)
     await cluster.fill()
     async with cluster.server:
-        life = asyncio.create_task(cluster.live(), name="life of the embedded cluster")
+        task = asyncio.create_task(cluster.live(), name="workload of the embedded cluster")
         try:
             yield cluster
         finally:
             await cluster.aclose()
-            await _cancel(life)
+            await _cancel(task)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:
@@ -120,8 +120,8 @@ async def _cancel(task: asyncio.Task[None]) -> None:
         await task
 
 
-def _furnish(cluster: Cluster, objects: int) -> None:
-    """Nodes, deployments and services for about so many pods."""
+def _create_resources(cluster: Cluster, objects: int) -> None:
+    """Create nodes, deployments and services for about ``objects`` pods."""
     weights = sum(app.weight for app in APPS)
     for name in NODES:
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}

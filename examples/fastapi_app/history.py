@@ -1,6 +1,6 @@
-"""The last minute in numbers, so that a page that is opened has charts at once.
+"""The numbers of the last minute, so that a new page has charts at once.
 
-Pages go on by themselves with what they are told each second.
+An open page continues the charts from the status that it receives each second.
 """
 
 from __future__ import annotations
@@ -13,65 +13,65 @@ from contextlib import asynccontextmanager, suppress
 import msgspec
 
 from aioinformer import SharedInformer
-from examples.fastapi_app.news import Tally
+from examples.fastapi_app.status import ChangeCounter
 
 __all__ = ["History", "Sample"]
 
 MINUTE = 60
-"""Samples that are kept, one a second."""
+"""The number of samples to keep, one for each second."""
 
 
 class Sample(msgspec.Struct, gc=False):
-    """One second."""
+    """The numbers of one second."""
 
     objects: int
-    """Cached at its end."""
+    """Cached objects at the end of the second."""
     added: int
     updated: int
     deleted: int
 
 
 class History:
-    """Samples of what the informers hold and tell."""
+    """Samples of the informers' objects and changes, one for each second."""
 
     def __init__(
-        self, informers: Mapping[str, SharedInformer], tallies: Mapping[str, Tally]
+        self, informers: Mapping[str, SharedInformer], counters: Mapping[str, ChangeCounter]
     ) -> None:
-        """Nothing was sampled yet."""
+        """Start without samples."""
         self.samples: deque[Sample] = deque(maxlen=MINUTE)
         self._informers = informers
-        self._tallies = tallies
+        self._counters = counters
         self._before = (0, 0, 0)
 
     def sample(self) -> None:
-        """A second has passed."""
-        tallies = self._tallies.values()
+        """Add the sample of the second that has passed."""
+        counters = self._counters.values()
         now = (
-            sum(each.added for each in tallies),
-            sum(each.updated for each in tallies),
-            sum(each.deleted for each in tallies),
+            sum(each.added for each in counters),
+            sum(each.updated for each in counters),
+            sum(each.deleted for each in counters),
         )
         added, updated, deleted = (
             late - early for early, late in zip(self._before, now, strict=True)
         )
         self._before = now
         if not all(each.synced for each in self._informers.values()):
-            return  # what grows then is the cache, not the cluster
+            return  # the cache is still growing, not the cluster
         objects = sum(each.health.objects for each in self._informers.values())
         self.samples.append(Sample(objects, added, updated, deleted))
 
     @asynccontextmanager
-    async def kept(self) -> AsyncGenerator[None]:
-        """Sample each second, until the block ends."""
-        keeping = asyncio.create_task(self._keep(), name="history")
+    async def running(self) -> AsyncGenerator[None]:
+        """Add a sample each second until the block ends."""
+        task = asyncio.create_task(self._run(), name="history")
         try:
             yield
         finally:
-            keeping.cancel()
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await keeping
+                await task
 
-    async def _keep(self) -> None:
+    async def _run(self) -> None:
         while True:
             await asyncio.sleep(1)
             self.sample()

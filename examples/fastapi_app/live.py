@@ -1,4 +1,4 @@
-"""What runs as long as the application does: a client, informers, and who counts what they tell."""
+"""The parts that run as long as the application: a client, informers, counters and the history."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from aioinformer import Client, Metrics, SharedInformer, SharedInformerFactory, field
 from aioinformer.adapters.asgi import EventFeed
 from aioinformer.errors import UnknownResource
-from examples.fastapi_app.embedded import IMPATIENT, Embedded, embedded
+from examples.fastapi_app.embedded import SHORT_BACKOFF, Embedded, embedded
 from examples.fastapi_app.history import History
-from examples.fastapi_app.news import News, Problems, Tally
 from examples.fastapi_app.settings import Settings
+from examples.fastapi_app.status import ChangeCounter, Problems, StatusReport
 
 __all__ = ["Live", "live"]
 
@@ -25,16 +25,16 @@ class Live:
     """The running parts, for endpoints."""
 
     informers: Mapping[str, SharedInformer]
-    """By the resource's plural name, which URLs have."""
-    news: News
+    """The informers by the plural name of the resource, as in URLs."""
+    status: StatusReport
     history: History
     embedded: Embedded | None
-    """The cluster that is shown, if it is the application's own."""
+    """The embedded cluster, or ``None`` if the application shows a real one."""
 
 
 @asynccontextmanager
 async def live(settings: Settings, metrics: Metrics, feed: EventFeed) -> AsyncGenerator[Live]:
-    """Everything that the settings ask for; ready or not: probes say which."""
+    """Run everything that the settings ask for. Probes report when it is ready."""
     clock = asyncio.get_running_loop().time
     problems = Problems(clock)
     async with (
@@ -42,26 +42,26 @@ async def live(settings: Settings, metrics: Metrics, feed: EventFeed) -> AsyncGe
         SharedInformerFactory(
             client,
             namespace=settings.namespace,
-            backoff=settings.backoff or (IMPATIENT if own else None),
+            backoff=settings.backoff or (SHORT_BACKOFF if own else None),
             metrics=metrics,
-            on_error=problems.note,
+            on_error=problems.add,
         ) as factory,
     ):
         informers: dict[str, SharedInformer] = {}
         for name in settings.resources:
             informer = await _informer(factory, client, name)
             informers[informer.resource.plural] = informer
-        tallies = {plural: Tally() for plural in informers}
+        counters = {plural: ChangeCounter() for plural in informers}
         for plural, informer in informers.items():
-            informer.add_handler(tallies[plural], name="tally")
-        history = History(informers, tallies)
-        async with history.kept():
+            informer.add_handler(counters[plural], name="counter")
+        history = History(informers, counters)
+        async with history.running():
             yield Live(
                 informers=informers,
                 history=history,
-                news=News(
+                status=StatusReport(
                     informers=informers,
-                    tallies=tallies,
+                    counters=counters,
                     problems=problems,
                     server=client.server,
                     embedded=own is not None,
@@ -74,7 +74,7 @@ async def live(settings: Settings, metrics: Metrics, feed: EventFeed) -> AsyncGe
 
 @asynccontextmanager
 async def _cluster(settings: Settings) -> AsyncGenerator[tuple[Client, Embedded | None]]:
-    """A client of the cluster that is to be shown, and that cluster if it is our own."""
+    """Open a client of the cluster to show, and start the cluster if it is embedded."""
     if settings.cluster:
         async with Client.connect(kubeconfig=settings.kubeconfig) as client:
             yield client, None
@@ -87,7 +87,7 @@ async def _cluster(settings: Settings) -> AsyncGenerator[tuple[Client, Embedded 
 
 
 async def _informer(factory: SharedInformerFactory, client: Client, name: str) -> SharedInformer:
-    """The informer of a resource, built in or found on the server."""
+    """Return the informer of a resource, built in or found by discovery."""
     try:
         informer = factory.informer(name)
     except UnknownResource:

@@ -1,7 +1,7 @@
-"""REST from the cache: no request to the API server, and the server's own bytes.
+"""REST endpoints that read the cache: no request to the API server, and the server's own bytes.
 
-``async def`` endpoints run in the event loop and use ``scan``, which gives way every few
-milliseconds; ``def`` endpoints run in FastAPI's threads, where a lister may be read as well.
+``async def`` endpoints run in the event loop and use ``scan``, which yields to the loop every few
+milliseconds. ``def`` endpoints run in FastAPI's threads, where listers can be read as well.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ __all__ = ["router"]
 
 router = APIRouter(prefix="/api")
 
-MOST = 1000
-"""Objects in one answer: 3 MB of typical pods."""
+MAX_LIMIT = 1000
+"""The most objects in one response: 3 MB of typical pods."""
 
 Labels = Annotated[str | None, Query(description="a label selector, such as app in (shop, cart)")]
 Fields = Annotated[str | None, Query(description="a field selector, such as status.phase=Running")]
-Limit = Annotated[int, Query(ge=0, le=MOST)]
+Limit = Annotated[int, Query(ge=0, le=MAX_LIMIT)]
 
 
 @router.get("/counts/{resource}")
 def count(
     informer: Informer, labels: Labels = None, fields: Fields = None, namespace: str | None = None
 ) -> dict[str, int]:
-    """How many objects there are; in a thread, since it looks at all of them.
+    """Count objects, in a thread because a selector visits all of them.
 
-    A field selector reads what is in objects: with one, Secrets can't be counted either, or their
-    contents could be guessed.
+    A field selector reads the content of objects. Secrets can't be counted by a field selector,
+    since counting would allow a client to guess their content.
     """
     lister = contents(informer) if fields else informer.lister
     return {"count": lister.count(labels=labels, fields=fields, namespace=namespace)}
@@ -41,7 +41,7 @@ def count(
 
 @router.get("/on-node/{node}")
 async def on_node(node: str, pods: Pods) -> list[str]:
-    """The pods of a node, by an index: no search, so that the event loop may do it."""
+    """Return the pods of a node from an index, which is quick enough for the event loop."""
     return [str(key) for key in pods.index_keys("node", node)]
 
 
@@ -53,7 +53,7 @@ async def several(
     namespace: str | None = None,
     limit: Limit = 100,
 ) -> Response:
-    """Objects that selectors choose, each as the server sent it."""
+    """Return the objects that match the selectors, in the server's JSON."""
     version, found = lister.resource_version, list[KubeObject]()
     async for obj in lister.scan(labels=labels, fields=fields, namespace=namespace):
         if len(found) == limit:
@@ -67,16 +67,16 @@ async def several(
 
 @router.get("/{resource}/{name}")
 def cluster_scoped(informer: Informer, lister: Contents, name: str) -> Response:
-    """One object without a namespace: the server's own bytes."""
+    """Return one cluster-scoped object in the server's JSON."""
     if informer.resource.namespaced:
         path = f"/api/{informer.resource.plural}/NAMESPACE/{name}"
-        raise HTTPException(404, detail=f"it has a namespace, which the path must name: {path}")
+        raise HTTPException(404, detail=f"the object has a namespace; request {path}")
     return _one(lister, name, None)
 
 
 @router.get("/{resource}/{namespace}/{name}")
 def namespaced(lister: Contents, namespace: str, name: str) -> Response:
-    """One object in a namespace: the server's own bytes."""
+    """Return one namespaced object in the server's JSON."""
     return _one(lister, name, namespace)
 
 

@@ -1,7 +1,7 @@
-"""What the page shows of an object: a row, as JSON.
+"""The row of an object on the page, as JSON.
 
-Names, labels and one or two facts that people look for; never what is in a Secret or a ConfigMap.
-What is read of the object is compiled once (``fields``); the rest of its bytes is skipped.
+A row has names, labels and one or two facts, and never the content of a Secret or a ConfigMap.
+``fields`` compiles the paths once, and skips the rest of an object's bytes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from aioinformer import EventSource, KubeObject, fields
 __all__ = ["row"]
 
 Tone: TypeAlias = Literal["", "good", "wait", "bad", "done"]
-"""How well that is, for a colour."""
+"""The tone of a status, which gives its colour."""
 
 
 class Look(NamedTuple):
-    """What is said of an object beyond its metadata."""
+    """The status of an object, with a tone and a detail."""
 
     status: str = ""
     tone: Tone = ""
@@ -28,7 +28,7 @@ class Look(NamedTuple):
 
 
 class Row(msgspec.Struct, gc=False):
-    """One line of the table. What is in it comes from users: the page shows it as text only."""
+    """One row of the table. The values come from users, so the page shows them as text only."""
 
     of: str
     uid: str
@@ -47,11 +47,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 def row(informer: EventSource, obj: KubeObject) -> bytes:
-    """The row of an object."""
+    """Return the row of an object."""
     del informer
-    created, leaving = _META(obj)
+    created, deleted = _META(obj)
     look = _LOOKS.get(str(obj.resource), _nothing)(obj)
-    if leaving:
+    if deleted:
         look = look._replace(status="Terminating", tone="wait")
     return _encode(
         Row(
@@ -79,7 +79,7 @@ _PHASES: Mapping[str, Tone] = {
     "Failed": "bad",
 }
 _NONE: Mapping[str, Any] = {}
-_PATIENT = frozenset({"ContainerCreating", "PodInitializing"})
+_STARTING = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 def _pod(obj: KubeObject) -> Look:
@@ -92,7 +92,7 @@ def _pod(obj: KubeObject) -> Look:
         state: Mapping[str, Mapping[str, Any]] = each.get("state") or _NONE
         why: str | None = state.get("waiting", _NONE).get("reason")
         if why:
-            return Look(why, "wait" if why in _PATIENT else "bad", detail)
+            return Look(why, "wait" if why in _STARTING else "bad", detail)
     if phase == "Running" and not _is_ready(obj):
         return Look("Not ready", "wait", detail)
     status = reason or phase or "Unknown"

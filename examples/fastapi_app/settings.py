@@ -1,4 +1,4 @@
-"""What the application shows, and of which cluster."""
+"""The settings of the application: the cluster, the resources to show, and limits."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One way to run the application."""
+    """The settings of one run of the application."""
 
     cluster: bool = False
-    """Whether to show the cluster that kubectl would speak to, rather than an embedded one."""
+    """True to show kubectl's current cluster, False for an embedded one."""
     kubeconfig: str | None = None
-    """The file that names the cluster; by default what ``$KUBECONFIG`` says, and so on."""
+    """The kubeconfig file; by default found as in kubectl."""
     namespace: str | None = None
-    """The only one to show; ``None`` for all of them."""
+    """The only namespace to show; ``None`` for all."""
     resources: tuple[str, ...] = RESOURCES
-    """Names as kubectl takes them. Of a Secret, nothing but its metadata is ever served."""
+    """Names of resources, as in kubectl. Only the metadata of a Secret is ever served."""
     hosts: tuple[str, ...] = LOCAL
-    """Names that the application answers to. Others are refused: a web site could resolve its
-    own name to this machine, and read what no login protects."""
+    """Host names that the application accepts. Others are rejected, because a web site could
+    resolve its own name to this machine and read the data, which no login protects."""
     fresh_within: float | None = FRESH
-    """Seconds without proof of freshness after which it isn't ready; see ``ready``."""
+    """Seconds without proof of freshness after which ``/readyz`` fails; see ``ready``."""
     backoff: BackoffPolicy | None = None
-    """Waits after failures; the library's own for a cluster, short ones for an embedded one."""
+    """Waits after failures. By default the library's own, or short ones for an embedded cluster."""
     objects: int = 250
-    """About how many pods the embedded cluster has."""
+    """The approximate number of pods in the embedded cluster."""
     rate: float = 12.0
     """Writes a second in the embedded cluster."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """The settings of ``uvicorn examples.fastapi_app.app:app``.
+        """Return the settings of ``uvicorn examples.fastapi_app.app:app``.
 
-        With ``KUBECONFIG``, or inside a cluster, it shows that cluster. ``APP_NAMESPACE`` is the
-        only namespace, ``APP_RESOURCES`` what to show, ``APP_HOSTS`` more names to answer to; the
-        latter two with commas.
+        With ``KUBECONFIG``, or inside a cluster, the application shows that cluster.
+        ``APP_NAMESPACE`` is the only namespace, ``APP_RESOURCES`` the resources to show, and
+        ``APP_HOSTS`` further host names; the latter two are separated by commas.
         """
         kubeconfig = environment.get("KUBECONFIG") or None
         return cls(

@@ -1,1 +1,1 @@
-"""Informers in programs of every kind: a screen each, to copy."""
+"""Informers in programs of several kinds: one screen each, to copy."""

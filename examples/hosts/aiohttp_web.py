@@ -20,27 +20,27 @@ STREAMS = web.AppKey("streams", set[EventStream])
 
 
 async def informers(app: web.Application) -> AsyncGenerator[None]:
-    """From start to end of the application. It may be left in another task than entered it."""
+    """Run the informers with the application. One task may enter, and another one leave."""
     async with Client.connect() as client, SharedInformerFactory(client) as informers:
         app[PODS] = informers.informer("pods")
         app[STREAMS] = set[EventStream]()
-        yield  # it serves before the cache is synced: that is what /readyz is for
+        yield  # the application serves before the cache is synced; /readyz reports it
 
 
 async def pods(request: web.Request) -> web.Response:
-    """The pods of a namespace. No await, no request to the API server."""
+    """Respond with the pods of a namespace, without an await or a request to the API server."""
     found = request.app[PODS].lister.list(namespace=request.match_info["namespace"])
     return web.json_response(sorted(pod.name for pod in found))
 
 
 async def readyz(request: web.Request) -> web.Response:
-    """Whether the cache may be read, and why not."""
-    wrong = ready([request.app[PODS]])
-    return web.json_response({"wrong": wrong}, status=503 if wrong else 200)
+    """Respond with 503 and the reasons while the cache can't be read."""
+    reasons = ready([request.app[PODS]])
+    return web.json_response({"wrong": reasons}, status=503 if reasons else 200)
 
 
 async def events(request: web.Request) -> web.StreamResponse:
-    """What changes, as it does. Who reads slowly gets fewer events, never the wrong last one."""
+    """Stream the changes. A slow client receives merged events, and never misses the last state."""
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
     streams = request.app[STREAMS]
@@ -56,13 +56,13 @@ async def events(request: web.Request) -> web.StreamResponse:
 
 
 async def end_streams(app: web.Application) -> None:
-    """Before the informers end, aiohttp waits for what it serves: streams would take a minute."""
+    """Close the streams first; otherwise aiohttp's shutdown waits a minute for their responses."""
     for stream in app[STREAMS].copy():
         await stream.aclose()
 
 
 def create_app() -> web.Application:
-    """The application; nothing is asked for before it is run."""
+    """Create the application, which sends no request before it runs."""
     app = web.Application()
     app.cleanup_ctx.append(informers)
     app.on_shutdown.append(end_streams)

@@ -1,4 +1,4 @@
-"""A service on Litestar: a lifespan, listers by dependency injection, probes and events mounted.
+"""A service on Litestar: lifespan, listers by dependency injection, mounted probes and events.
 
 pip install litestar uvicorn
 python examples/hosts/litestar_app.py [PORT]
@@ -28,20 +28,20 @@ from aioinformer.errors import NotSynced
 
 @asynccontextmanager
 async def lifespan(app: Litestar) -> AsyncGenerator[None]:
-    """The informers live as long as the application."""
+    """Run the informers as long as the application."""
     async with Client.connect() as client, SharedInformerFactory(client) as informers:
         app.state.pods = informers.informer("pods")
         yield
 
 
 async def provide_pods(state: State) -> SharedInformer:
-    """For handlers that have a parameter ``pods``."""
+    """Provide the informer to handlers with a parameter ``pods``."""
     pods: SharedInformer = state.pods
     return pods
 
 
 def watched() -> Iterable[SharedInformer]:
-    """What probes and events are about; asked for each request, since the lifespan makes them."""
+    """Return the informers for probes and events, at each request: the lifespan creates them."""
     return [app.state.pods]
 
 
@@ -50,13 +50,13 @@ Pods = NamedDependency[SharedInformer]
 
 @get("/pods/{namespace:str}")
 async def names(pods: Pods, namespace: FromPath[str]) -> list[str]:
-    """The pods of a namespace, in the event loop."""
+    """Return the pods of a namespace, in the event loop."""
     return sorted(pod.name for pod in pods.lister.list(namespace=namespace))
 
 
 @get("/pods/{namespace:str}/{name:str}", media_type="application/json", sync_to_thread=True)
 def one(pods: Pods, namespace: FromPath[str], name: FromPath[str]) -> bytes:
-    """One pod as the server sent it. In a thread, where listers may be read as well."""
+    """Return one pod in the server's JSON, in a thread, where listers can be read as well."""
     pod = pods.lister.get(f"{namespace}/{name}")
     if pod is None:
         raise NotFoundException(f"there is no pod {namespace}/{name}")
@@ -64,7 +64,7 @@ def one(pods: Pods, namespace: FromPath[str], name: FromPath[str]) -> bytes:
 
 
 def unsynced(_: object, error: NotSynced) -> Response[str]:
-    """A read before the first full state; the error says how far it is."""
+    """Respond to a read before the initial list is complete; the error reports the progress."""
     return Response(str(error), status_code=503, headers={"Retry-After": "1"})
 
 
@@ -79,15 +79,15 @@ app = Litestar(
     lifespan=[lifespan],
     dependencies={"pods": Provide(provide_pods)},
     exception_handlers={NotSynced: unsynced},
-    logging_config=None,  # Litestar's own would set up the program's whole logging
+    logging_config=None,  # Litestar's own would configure the logging of the whole program
 )
 
 
 class Server(uvicorn.Server):
-    """uvicorn, which waits for open responses before it ends the lifespan: streams go first."""
+    """uvicorn that closes the streams first, since it waits for open responses at its end."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End what would not end by itself, then the rest."""
+        """Close the event streams, which don't end by themselves, then shut down."""
         feed.close()
         await super().shutdown(sockets)
 

@@ -1,8 +1,8 @@
-"""A plain script: prints how many pods are in which phase whenever that changes.
+"""Print the number of pods in each phase whenever a number changes, as a plain script.
 
 python examples/hosts/plain_script.py [NAMESPACE]
 
-Ends with Ctrl-C or SIGTERM, as a container does; with one line and status 1 if it can't begin.
+The script ends at Ctrl-C or SIGTERM, and with one line and status 1 if it can't start.
 """
 
 import asyncio
@@ -17,7 +17,8 @@ from aioinformer.errors import ConfigurationError, SyncTimeout
 
 
 async def main(namespace: str | None = None) -> None:
-    # Ctrl-C ends it in good order by itself; what stops a container is to do the same.
+    # asyncio leaves every "async with" at Ctrl-C. SIGTERM, which stops a container, shall do the
+    # same.
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
 
@@ -26,20 +27,20 @@ async def main(namespace: str | None = None) -> None:
         SharedInformerFactory(client, namespace=namespace) as informers,
     ):
         pods = informers.informer("pods", indexers={"phase": field("status.phase")})
-        await informers.wait_synced(timeout=30)  # or SyncTimeout, which says why
-        told: Mapping[str, int] = {}
+        await informers.wait_synced(timeout=30)  # or SyncTimeout, which names the reason
+        printed: Mapping[str, int] = {}
         async with pods.events() as events:
             async for _ in events:
-                # What there is now, from the cache: never mind how many events led there.
+                # The counts come from the cache, so merged events do no harm.
                 counts = pods.lister.index_counts("phase")
-                if counts != told:
-                    told = counts
-                    shown = (f"{count} {phase}" for phase, count in sorted(counts.items()))
-                    print(f"{len(pods.lister)} pods: {', '.join(shown)}")
+                if counts != printed:
+                    printed = counts
+                    parts = (f"{count} {phase}" for phase, count in sorted(counts.items()))
+                    print(f"{len(pods.lister)} pods: {', '.join(parts)}")
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.WARNING)  # what the informer says when something is wrong
+    logging.basicConfig(level=logging.WARNING)  # the informer's warnings
     try:
         with suppress(KeyboardInterrupt):
             asyncio.run(main(*sys.argv[1:2]))

@@ -1,13 +1,13 @@
-"""A program without asyncio, as Django, Flask and plain threads are: a WSGI service.
+"""A WSGI service: informers in a program without asyncio, such as Django, Flask or plain threads.
 
 python examples/hosts/sync_program.py [PORT]
 
     curl localhost:8080/default                 # the ConfigMaps of a namespace
-    curl -X POST localhost:8080/default/visits  # counts, and answers by the cache
+    curl -X POST localhost:8080/default/visits  # counts, and responds from the cache
 
-One thread has the event loop in which the informers live; the portal leads into it. Listers are
-read from any thread, with no portal and no lock. All else goes through the portal: waiting,
-writing, adding handlers. A process that forks (gunicorn, uwsgi) enters this after the fork.
+One thread runs the event loop of the informers. Other threads call into the loop through the
+portal: to wait, to write, to add handlers. Any thread reads listers without the portal and without
+a lock. A process that forks (gunicorn, uwsgi) must enter this after the fork.
 """
 
 import sys
@@ -32,33 +32,32 @@ from aioinformer import (
 from aioinformer.errors import AlreadyExists, NotFound
 
 ATTEMPTS = 50
-"""Enough for as many requests at once for the same ConfigMap: in each round one gets through."""
+"""Attempts of one write. With so many concurrent requests for one ConfigMap, each round lets one
+succeed."""
 
 
 @dataclass
 class Maps:
-    """ConfigMaps for the program's threads. In Django or Flask this is a global, or on the app."""
+    """ConfigMaps for the program's threads; in Django or Flask a global, or a part of the app."""
 
     informer: SharedInformer
     writer: ResourceWriter
     portal: BlockingPortal
 
     def names(self, namespace: str) -> list[str]:
-        """From the cache, in this very thread."""
+        """Return the names in a namespace from the cache, in the calling thread."""
         return sorted(each.name for each in self.informer.lister.list(namespace=namespace))
 
     def count(self, key: str) -> str:
-        """Write in the event loop's thread, and wait there until the cache shows it."""
-        counted = partial(retry_on_conflict, partial(self._visit, key), attempts=ATTEMPTS)
-        written = self.portal.call(counted)
+        """Write in the event loop's thread, and wait there until the cache has the write."""
+        write = partial(retry_on_conflict, partial(self._visit, key), attempts=ATTEMPTS)
+        written = self.portal.call(write)
         self.portal.call(partial(self.informer.wait_for, written, timeout=5))
-        visited: str = written["data"]["visits"]
-        return visited
+        visits: str = written["data"]["visits"]
+        return visits
 
     async def _visit(self, key: str) -> KubeObject:
-        """Add one. Other threads and programs do so too: the version that was read must be the
-        newest still, or it is a Conflict and begins again.
-        """
+        """Add one visit. Raises Conflict if another thread or program has written meanwhile."""
         try:
             found = (await self.writer.get(key)).to_dict()
         except NotFound:
@@ -67,14 +66,14 @@ class Maps:
             try:
                 found = (await self.writer.create(body)).to_dict()
             except AlreadyExists:
-                return await self._visit(key)  # another one was quicker
+                return await self._visit(key)  # another writer has created it
         found["data"]["visits"] = str(int(found["data"]["visits"]) + 1)
         return await self.writer.update(found)
 
 
 @contextmanager
 def config_maps() -> Generator[Maps]:
-    """The whole life of the informers, for a synchronous program."""
+    """Run the informers for the length of a block of a synchronous program."""
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(Client.connect()) as client,
@@ -86,22 +85,22 @@ def config_maps() -> Generator[Maps]:
 
 
 def application(maps: Maps) -> Callable[..., Iterable[bytes]]:
-    """A WSGI application, whose requests run in threads."""
+    """Return a WSGI application, whose requests run in threads."""
 
     def serve(environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
         path = environ["PATH_INFO"].strip("/")
         if environ["REQUEST_METHOD"] == "POST":
-            answer = maps.count(path)
+            body = maps.count(path)
         else:
-            answer = " ".join(maps.names(path))
+            body = " ".join(maps.names(path))
         start_response("200 OK", [("Content-Type", "text/plain")])
-        return [answer.encode()]
+        return [body.encode()]
 
     return serve
 
 
 class Server(ThreadingMixIn, WSGIServer):
-    """A thread for each request."""
+    """A WSGI server with a thread for each request."""
 
 
 if __name__ == "__main__":

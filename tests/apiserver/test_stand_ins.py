@@ -53,7 +53,7 @@ async def test_events_are_recorded_and_counted(api_server: ApiServerProcess) -> 
             for _ in range(3):
                 recorder.record(widget, "Warning", "Failed", "it broke", related=widget)
                 await asyncio.sleep(0.2)
-        statistics = recorder.statistics
+        statistics = recorder.statistics()
         assert (statistics.failed, statistics.dropped, statistics.queued) == (0, 0, 0)
         async with SharedInformerFactory(client, namespace="default") as informers:
             informer = informers.informer(EVENTS)

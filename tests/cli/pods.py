@@ -21,7 +21,7 @@ def pod(
     resource: Resource = PODS,
     **body: Any,
 ) -> KubeObject:
-    """A pod, or whatever ``resource`` is, with ``body`` beside its metadata."""
+    """Return a pod, or an object of ``resource``, with ``body`` beside its metadata."""
     stamps = {"creationTimestamp": created, "deletionTimestamp": deleted}
     metadata: dict[str, Any] = {"name": name, "uid": name, "resourceVersion": version}
     metadata |= {"namespace": namespace} if namespace else {}

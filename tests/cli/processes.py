@@ -27,7 +27,7 @@ WAIT_TIMEOUT = 15.0
 
 
 def environment(home: Path) -> dict[str, str]:
-    """What a process needs, and nothing that names a cluster."""
+    """Return the environment of a process, without variables that name a cluster."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -151,13 +151,13 @@ async def started_in_terminal(
 
 
 def _controlling_terminal_command() -> tuple[str, ...]:
-    """What makes the terminal the process's own, so that Ctrl-C is a signal to it."""
+    """Make the terminal the process's controlling one, so that Ctrl-C sends a signal."""
     take = "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
     return sys.executable, "-c", f"{take}os.execv(sys.argv[1], sys.argv[1:])"
 
 
 def imported_modules(module: str) -> set[str]:
-    """The names of the modules that importing ``module`` loads."""
+    """Return the names of the modules that importing ``module`` loads."""
     code = f"import sys, {module}; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True

@@ -1,7 +1,7 @@
-"""What the command line says of a beginner's mistakes: one line, never a traceback.
+"""Messages of the command line for common mistakes: one line, never a traceback.
 
-The servers run in a thread, since the command has the main thread's event loop to itself. The
-texts are those of the library.
+The servers run in a thread, because the command runs an event loop in the main thread. The texts
+are the library's own.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tests.client.user_errors import USER_ERRORS, UserError
 
 __all__ = ["certificates"]  # a fixture, for pytest to find
 
-PATIENCE = 15.0
+LINE_TIMEOUT = 15.0
 """Seconds for a line to come: the machine may be busy."""
 
 
 @contextmanager
 def made(mistake: UserError, stage: FailureSetup) -> Generator[FailureContext]:
-    """A mistake that was made, in another thread."""
+    """Run the servers of a mistake in another thread."""
     ready, situations = threading.Event(), list[FailureContext]()
     over = asyncio.Event()
 
@@ -44,7 +44,7 @@ def made(mistake: UserError, stage: FailureSetup) -> Generator[FailureContext]:
     loops: list[asyncio.AbstractEventLoop] = []
     thread = threading.Thread(target=lambda: asyncio.run(run()), name="servers")
     thread.start()
-    assert ready.wait(PATIENCE)
+    assert ready.wait(LINE_TIMEOUT)
     try:
         yield situations[0]
     finally:

@@ -90,7 +90,7 @@ while read line; echo (complete -C "$line" | cut -f1); end
 
 
 def completed(shell: str, script: str, lines: list[str], folder: Path, config: Path) -> list[str]:
-    """What a shell makes of lines that end with a Tab."""
+    """Return a shell's completions of lines that end with a Tab."""
     program = folder / "aioinformer"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m aioinformer "$@"\n')
     program.chmod(0o755)

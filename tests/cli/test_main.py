@@ -1,4 +1,4 @@
-"""What the command line does before any command runs."""
+"""The command line before any command runs."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ __all__ = [
 
 
 def make_settings(server: ApiServer, folder: Path, *resources: str) -> Settings:
-    """The settings that show this API server."""
+    """Return the settings that show an API server."""
     return Settings(
         cluster=True,
         kubeconfig=str(server.kubeconfig(folder / "kubeconfig")),
@@ -53,13 +53,13 @@ class Service:
 
     @property
     def live(self) -> Live:
-        """What its lifespan made."""
+        """The parts that the lifespan started."""
         live: Live = self.app.state.live
         return live
 
     @property
     def clients(self) -> int:
-        """How many listen to its event stream."""
+        """The number of clients of the event stream."""
         clients: int = self.app.state.feed.clients
         return clients
 
@@ -70,7 +70,7 @@ class Service:
 
 @asynccontextmanager
 async def running_service(settings: Settings, *, port: int = 0) -> AsyncGenerator[Service]:
-    """The application on a port, a free one by default, until the block ends."""
+    """Serve the application on a port, a free one by default, until the block ends."""
     app = create_app(settings)
     server = Server(app, host="127.0.0.1", port=0, log_level="warning")
     running = asyncio.create_task(server.serve([make_listening_socket(port)]), name="uvicorn")
@@ -83,8 +83,9 @@ async def running_service(settings: Settings, *, port: int = 0) -> AsyncGenerato
 
 
 def make_listening_socket(number: int) -> socket.socket:
-    """A port whose connections take little before they take no more: a kernel gives them megabytes
-    otherwise, which it would take long to fill.
+    """Return a socket whose connections have small send buffers.
+
+    The kernel's default are megabytes, which a test would need long to fill.
     """
     port = socket.socket()
     port.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16 * 1024)
@@ -94,13 +95,13 @@ def make_listening_socket(number: int) -> socket.socket:
 
 
 class EventStreamReader:
-    """What somebody is told who reads an event stream as a page does."""
+    """The messages of an event stream, read like a page reads them."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, Any]] = []
 
     def object_names(self, event: str) -> list[str]:
-        """The names of objects in the messages of that kind."""
+        """Return the names of objects in the messages of a kind."""
         return [data["name"] for name, data in self.events if name == event]
 
     async def read(self, lines: AsyncIterator[str]) -> None:
@@ -114,7 +115,7 @@ class EventStreamReader:
 
 @asynccontextmanager
 async def reading_events(service: Service) -> AsyncGenerator[EventStreamReader]:
-    """A page that was told what there is, and listens until the block ends."""
+    """Read the event stream like a page, from ``synced`` until the block ends."""
     page = EventStreamReader()
     async with (
         httpx.AsyncClient(base_url=service.url, timeout=10) as http,
@@ -132,7 +133,7 @@ async def reading_events(service: Service) -> AsyncGenerator[EventStreamReader]:
 
 @asynccontextmanager
 async def stalled_client(service: Service) -> AsyncGenerator[None]:
-    """A client that asks for the events and reads none, until the block ends."""
+    """Open the event stream and read nothing until the block ends."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.setblocking(False)

@@ -1,6 +1,6 @@
-"""What happens to Foos while the sample controller runs, against any server that a client reaches.
+"""The life of Foos under the sample controller, against any server that a client can reach.
 
-What is done from outside is done here as a user would, and as whoever runs Workloads would.
+The module acts as the user of the Foos, and as the controller of the Workloads.
 """
 
 from __future__ import annotations
@@ -47,25 +47,25 @@ class Foos:
         await self.foos.patch(name, {"spec": {"replicas": replicas}})
 
     async def report_available(self, workload: str, available: int) -> None:
-        """What the Deployment controller does for Deployments."""
+        """Set the status like the Deployment controller does for Deployments."""
         status = {"status": {"availableReplicas": available}}
         await self.workloads.patch(workload, status, subresource="status")
 
     async def workload(self, name: str) -> dict[str, Any]:
-        """A Workload; ``{}`` if there is none."""
+        """Return a Workload, ``{}`` if there is none."""
         try:
             return (await self.workloads.get(name)).to_dict()
         except NotFound:
             return {}
 
     async def replicas(self, workload: str) -> int | None:
-        """How many a Workload is to have, if it is there."""
+        """Return the desired replicas of a Workload, ``None`` if there is no Workload."""
         found = await self.workload(workload)
         wanted: int | None = found["spec"]["replicas"] if found else None
         return wanted
 
     async def available(self, name: str) -> int | None:
-        """What the status of a Foo says."""
+        """Return the available replicas in the status of a Foo."""
         status = (await self.foos.get(name)).to_dict().get("status", {})
         found: int | None = status.get("availableReplicas")
         return found
@@ -81,9 +81,10 @@ class Foos:
 
 
 async def check_sample_controller(foos: Foos) -> None:
-    """A Foo gets a Workload, which follows it, is reported on, and comes back when it is deleted.
+    """Check that a Foo gets a Workload, which follows the Foo and is created again after its
+    deletion.
 
-    A Workload that isn't its own is left alone.
+    The status reports the Workload. A Workload that the Foo doesn't own is left unchanged.
     """
     foo = await foos.create("example", "web", 1)
     await eventually(lambda: equals(foos.replicas("web"), 1))

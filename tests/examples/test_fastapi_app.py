@@ -40,7 +40,7 @@ def pod(server: ApiServer, name: str, *, app: str = "shop", padding: str = "") -
 
 @asynccontextmanager
 async def entered(settings: Settings) -> AsyncGenerator[tuple[FastAPI, httpx.AsyncClient]]:
-    """The application in its lifespan, and a client of it, with no server in between."""
+    """Run the application in its lifespan, with a client and no server in between."""
     app = create_app(settings)
     transport = httpx.ASGITransport(app)
     async with (
@@ -141,7 +141,7 @@ async def test_the_last_minute_is_remembered_for_pages_that_are_opened(tmp_path:
             live = await synced(app)
             live.history.sample()
             pod(server, "web-1")
-            await wait_until(lambda: live.news.tallies["pods"].added == 1)
+            await wait_until(lambda: live.status.counters["pods"].added == 1)
             live.history.sample()
             samples = (await http.get("/history")).json()
             assert [each["objects"] for each in samples] == [1, 2]
@@ -212,7 +212,7 @@ async def test_without_a_cluster_it_shows_one_that_lives_and_can_be_interrupted(
         answer = await http.post("/embedded/outage", headers={"X-Requested-With": "page"})
         assert answer.status_code == 202
         await wait_until(lambda: live.informers["pods"].health.error is not None)
-        assert live.news.facts()["problem"]["said"]
+        assert live.status.facts()["problem"]["message"]
 
 
 def test_the_environment_says_which_cluster() -> None:
@@ -255,7 +255,7 @@ async def test_a_page_that_is_closed_frees_its_streams(tmp_path: Path) -> None:
         async with reading_events(service):
             assert service.clients == 1
         await wait_until(lambda: service.clients == 0)
-        await wait_until(lambda: "listeners=1" in repr(service.live.informers["pods"]))  # the tally
+        await wait_until(lambda: "listeners=1" in repr(service.live.informers["pods"]))  # a counter
 
 
 async def test_a_client_that_stalls_holds_up_no_other_and_no_cache(tmp_path: Path) -> None:

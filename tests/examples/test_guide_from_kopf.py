@@ -35,13 +35,13 @@ class Operated:
                 assert said, f"it ended without saying {line!r}"
 
     def items(self, resource: str) -> list[dict[str, Any]]:
-        """What the server has of it."""
+        """Return the object's data on the server."""
         items: list[dict[str, Any]] = json.loads(self.server.cluster.list(resource))["items"]
         return items
 
     @property
     def mottos(self) -> dict[str, str]:
-        """What is in the ConfigMaps."""
+        """The data of the ConfigMaps."""
         return {
             each["metadata"]["name"]: each["data"]["motto"] for each in self.items("configmaps")
         }

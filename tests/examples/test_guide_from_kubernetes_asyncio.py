@@ -57,7 +57,7 @@ async def test_both_tell_what_changed_over_a_restart_that_forgot_the_version(
 async def both(
     server: ApiServer, folder: Path
 ) -> AsyncGenerator[tuple[RunningScript, RunningScript]]:
-    """What the guide has before and after, at work side by side on two pods."""
+    """Run the guide's programs before and after side by side, on two pods."""
     for name in ("web-0", "web-1"):
         pod(server, name)
     async with (

@@ -38,7 +38,7 @@ async def a_server_with_two_pods() -> AsyncGenerator[ApiServer]:
 async def service(
     script: str, server: ApiServer, folder: Path
 ) -> AsyncGenerator[tuple[RunningScript, httpx.AsyncClient]]:
-    """A program that serves on a port until Ctrl-C, and a client of it."""
+    """Run a program that serves on a port until Ctrl-C, with a client."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -50,7 +50,7 @@ async def service(
 
 
 async def probe(http: httpx.AsyncClient) -> httpx.Response | None:
-    """What it says of itself; ``None`` while it is about to begin."""
+    """Return the response of the readiness probe, ``None`` before the server listens."""
     try:
         return await http.get("/readyz")
     except httpx.ConnectError:
@@ -58,7 +58,7 @@ async def probe(http: httpx.AsyncClient) -> httpx.Response | None:
 
 
 async def ready(http: httpx.AsyncClient) -> bool:
-    """Whether its cache may be read."""
+    """Return True if the program's cache can be read."""
     answer = await probe(http)
     return answer is not None and answer.status_code == 200
 
@@ -116,7 +116,7 @@ async def test_a_service_on_litestar_says_what_it_waits_for_serves_and_ends_with
 async def _serves_until_interrupted(
     server: ApiServer, run: RunningScript, http: httpx.AsyncClient
 ) -> None:
-    """Reads, probes and events; the end comes at once, though somebody listens."""
+    """Check reads, probes and events, and that a listening client does not delay the end."""
     await eventually(lambda: ready(http))
     assert (await http.get("/pods/default")).json() == ["web-0", "web-1"]
     async with http.stream("GET", "/events") as events:

@@ -50,7 +50,7 @@ needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool isn't ins
 
 
 def targets() -> Iterator[tuple[str, dict[str, Any]]]:
-    """The panels' queries, with the panels' titles."""
+    """Return the panels' queries with the panels' titles."""
     for panel in DASHBOARD["panels"]:
         for target in panel.get("targets", ()):
             yield panel["title"], target
@@ -66,7 +66,7 @@ QUERIES = [
 
 
 async def exposed() -> dict[str, set[str]]:
-    """What a program that has seen a bit of everything exposes: labels by name."""
+    """Return the metrics of a program that reports each of them: labels by name."""
     registry = CollectorRegistry()
     metrics = PrometheusMetrics(registry)
     leases = ClusterSource(Cluster()).api("leases")

@@ -1,4 +1,4 @@
-"""What the live page shows of an object: a status, how well that is, and a detail or two."""
+"""The row of an object on the live page: a status, its tone, and details."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from examples.fastapi_app.rows import row
 
 
 async def shown(resource: str, body: dict[str, Any], *, delete: bool = False) -> dict[str, Any]:
-    """The row of such an object, which may be about to go."""
+    """Return the row of an object, which may be marked for deletion."""
     cluster = Cluster()
     finalizers = {"finalizers": ["example.com/wait"]} if delete else {}
     metadata = {"name": "x", "labels": {"app": "shop"}} | finalizers

@@ -39,7 +39,7 @@ def replica(client: Client, identity: str) -> Replica:
 
 @asynccontextmanager
 async def running(it: Replica) -> AsyncGenerator[asyncio.Task[None]]:
-    """A replica that runs until the block is over."""
+    """Run a replica until the block ends."""
     task = asyncio.create_task(it.run())
     try:
         yield task

@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 __all__ = ["Colour", "Output"]
 
 Colour: TypeAlias = Literal["auto", "always", "never"]
-"""When to use colours. ``auto`` means in a terminal, unless ``NO_COLOR`` is set."""
+"""The use of colours; ``auto`` means colours in a terminal, unless ``NO_COLOR`` is set."""
 
 WRITE_SIZE = 4096
 """Bytes written at a time. A pipe that ``poll`` reports as writable has room for one page

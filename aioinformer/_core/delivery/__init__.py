@@ -1,9 +1,9 @@
-"""Events to one listener: queueing, merging, replay.
+"""The pending events of one listener: queueing, merging, replay.
 
 events ──▶ mailbox ──▶ next event
              ├── batch_queue    live events, in batches that all listeners share
              ├── coalescing     live events beyond the limit, merged by object
              └── replay         the cached state, for a listener that joins, and for a resync
 
-key_concurrency   the events that may be handled at once: one per object
+key_concurrency   the events that are being handled: one per object at once
 """

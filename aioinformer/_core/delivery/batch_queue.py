@@ -1,8 +1,8 @@
-"""What came lately for one listener: batches that all mailboxes share, and a place in them.
+"""The recent events of one listener: batches that all mailboxes share, and a position in them.
 
-Live events and the diffs of relists are kept as they came, in their order. Nothing is copied: a
-batch is opened when the one before is at its end, and a consumer may take events from the open
-one without asking anybody. What else is pending, and when which is too much, is ``mailbox``'s.
+Live events and the diffs of relists are queued in order of arrival. Nothing is copied: the queue
+holds the same batches as the queues of other listeners. A batch is opened when the previous one is
+at its end, and a consumer may take events from the open batch with no call into this module.
 """
 
 from __future__ import annotations
@@ -18,46 +18,51 @@ from aioinformer._core.objects.kube_object import Event
 __all__ = ["FILTER_BATCH", "SYNC_MARK", "Batch", "BatchQueue"]
 
 FILTER_BATCH = 32
-"""Events given to a filter in one go, but live ones: it may have to open the body of each."""
+"""Events of a relist that a filter sees in one step: it may have to decode the body of each."""
 
 Batch: TypeAlias = tuple[Sequence[Event], float, int]
-"""Events, when they came, and how many of them count against the limit."""
+"""Events, the loop's time at which they came, and how many of them count against the limit."""
 
 SYNC_MARK: list[Event] = []
-"""Instead of events: here ends the state that the listener found."""
+"""A batch that marks the end of the initial state of a listener that joined before it."""
 
 
 class BatchQueue:
-    """Batches that are queued, and the rest of the one that is open."""
+    """The batches that are queued, and the rest of the open batch."""
 
     def __init__(self, event_map: EventMap | None = None) -> None:
-        """Nothing came; ``event_map``: a filter, for what is not live, as it is opened."""
+        """Make an empty queue.
+
+        Args:
+            event_map: the filter. Applied to the batches of a relist as they are opened; live
+                events are filtered before ``add``.
+        """
         self.rest: Iterator[Event] = iter(())
-        """The rest of the open batch. To take from it is to take the event out of here."""
+        """The rest of the open batch. Advancing this iterator takes an event."""
         self.at = 0.0
-        """When that batch came."""
+        """The time at which the open batch came."""
         self.borrowed = False
-        """Whether somebody may hold ``rest``, who takes events without asking."""
+        """True if a consumer may hold ``rest``."""
         self.queue: deque[Batch] = deque()
-        """To be read only. Looked at for every batch, so it is no property."""
+        """The batches. To be read only. An attribute because it is read for every batch."""
         self.uncounted = 0
-        """Batches queued that don't count against the limit."""
+        """The number of queued batches that don't count against the limit."""
         self.dropped = 0
-        """Events of open batches that were taken, but not handed to the listener."""
+        """The number of events that were taken from open batches, but not delivered."""
         self._event_map = event_map
         self._open_is_live = False
         self._queued_live = 0  # live events
         self._opened_events = 0  # events of batches that were opened
 
     def add(self, events: Sequence[Event], at: float) -> int:
-        """Queue live events; returns ``live``."""
+        """Queue live events. Returns ``live``."""
         count = len(events)
         self.queue.append((events, at, count))
         self._queued_live = live = self._queued_live + count
         return live + length_hint(self.rest) if self._open_is_live else live
 
     def add_uncounted(self, batches: Sequence[Sequence[Event]], at: float, *, marked: bool) -> None:
-        """Queue the diff of a relist; ``marked``: and behind it, the mark."""
+        """Queue the diff of a relist, with ``SYNC_MARK`` behind it if ``marked``."""
         self.queue.extend((batch, at, 0) for batch in batches)
         self.uncounted += len(batches)
         if marked:
@@ -65,7 +70,7 @@ class BatchQueue:
             self.uncounted += 1
 
     def open(self) -> Sequence[Event] | None:
-        """Begin with the next batch, and return it; ``None`` if there is none."""
+        """Open the next batch and return it, or ``None`` if there is none."""
         if not self.queue:
             return None
         events, self.at, count = self.queue.popleft()
@@ -79,7 +84,7 @@ class BatchQueue:
         return events
 
     def _filter_batch(self, events: Sequence[Event]) -> Sequence[Event]:
-        """What of a relist's batch goes through the filter now; the rest stays queued."""
+        """Return the filtered begin of a relist's batch, and queue the rest again."""
         self.uncounted -= 1
         if self._event_map is None or events is SYNC_MARK:
             return events
@@ -88,44 +93,45 @@ class BatchQueue:
             self.uncounted += 1
         queue = self.queue
         passing = map_events(events[:FILTER_BATCH], self._event_map)
-        return passing if self.queue is queue else ()  # the filter has dropped everything
+        return passing if self.queue is queue else ()  # the filter has closed its own listener
 
     def split_open_batch(self) -> None:
-        """Something goes before the rest of the open batch now: who is in the middle of it has to
-        ask for more, and finds the iterator that they hold at its end.
+        """End the iterator that a consumer holds, because other events now come before the rest.
+
+        The consumer then asks for more. The rest of the open batch stays pending.
         """
         if self.borrowed:
             self.borrowed = False
             self.rest = iter(tuple(self.rest))
 
     def clear(self) -> deque[Batch]:
-        """Drop everything; returns the batches that were queued, to be let go of in steps."""
+        """Discard everything. Returns the queued batches, for the caller to free in steps."""
         self.dropped += length_hint(self.rest)
-        deque(self.rest, maxlen=0)  # somebody may be in the middle of it
+        deque(self.rest, maxlen=0)  # a consumer may hold this iterator
         queue, self.queue = self.queue, deque()
         self._queued_live = self.uncounted = 0
         return queue
 
     @property
     def live(self) -> int:
-        """Events that count against the limit. May be read from any thread."""
+        """The number of events that count against the limit. May be read from any thread."""
         return (
             self._queued_live + length_hint(self.rest) if self._open_is_live else self._queued_live
         )
 
     @property
     def relist_pending(self) -> bool:
-        """Whether some of a relist's diff is here."""
+        """True if part of a relist's diff is pending."""
         return self.uncounted > 0 or (not self._open_is_live and length_hint(self.rest) > 0)
 
     @property
     def delivered(self) -> int:
-        """Events that were handed to the listener."""
+        """The number of events that were delivered."""
         return self._opened_events - self.dropped - length_hint(self.rest)
 
     @property
     def oldest(self) -> float | None:
-        """When the oldest event came. May be read from any thread."""
+        """The time at which the oldest pending event came. May be read from any thread."""
         if length_hint(self.rest):
             return self.at
         try:
@@ -137,4 +143,4 @@ class BatchQueue:
         return len(self.queue) > 0 or length_hint(self.rest) > 0
 
     def __repr__(self) -> str:
-        return f"<BatchQueue live={self.live} told={self.uncounted}>"
+        return f"<BatchQueue live={self.live} uncounted={self.uncounted}>"

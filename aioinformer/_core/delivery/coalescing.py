@@ -1,13 +1,16 @@
-"""Pending changes by key: what a listener that is behind has yet to hear of each object.
+"""Pending events merged by object, for a listener with more pending events than its limit.
 
-Of everything that happened to one object only two things matter to somebody who didn't look
-meanwhile: what they hold, and the newest state. So an update after an addition is an addition of
-the newer state, updates are one update from the first old state to the last new one, a deletion
-takes the updates before it along, and an object that came and went was never there. Objects of
-different uids are never merged into one update: they stay a deletion and an addition.
+A listener that was not called meanwhile needs two states of an object: the one that the listener
+holds, and the newest one. So events of one object are merged:
 
-Each operation takes constant time, and a key keeps the place of its oldest pending change, so that
-a busy object neither overtakes nor starves the others. When to merge is ``mailbox``'s to decide.
+    added, then updated       added with the newer state
+    updated, then updated     updated from the first old state to the last new state
+    updated, then deleted     deleted
+    added, then deleted       nothing
+    deleted, then added       both, since the uids may differ: they are never merged into one update
+
+Each operation takes constant time. A key keeps the place of its oldest pending event, so that a
+frequently changing object neither overtakes the others nor delays them.
 """
 
 from __future__ import annotations
@@ -29,51 +32,51 @@ __all__ = ["CoalescedEvents", "PendingChange"]
 
 
 class PendingChange(Struct, gc=False):
-    """What is pending for one key: a deletion, something new, or one after the other."""
+    """The pending events of one key: a deletion, an addition or update, or one after the other."""
 
     at: float
-    """When the oldest part of it came."""
+    """The time at which the oldest of the merged events came."""
     deletion: Deleted | None = None
     latest: Added | Updated | None = None
 
     @property
     def size(self) -> int:
-        """Events that it is told as."""
+        """The number of events that will be delivered."""
         return (self.deletion is not None) + (self.latest is not None)
 
     def merge(self, event: Event) -> None:
-        """Take in what happened next to the same key."""
-        then = self.latest
+        """Merge the next event of the same key."""
+        latest = self.latest
         if isinstance(event, Deleted):
             first = self.deletion
-            if not isinstance(then, Added) or (first and first.obj.uid == event.obj.uid):
-                self.deletion = (
-                    event  # the later one: it left a filter, came back, and went for good
-                )
+            if not isinstance(latest, Added) or (first and first.obj.uid == event.obj.uid):
+                # The later deletion replaces the first: an object that stopped passing the filter,
+                # passed again and was deleted then has the reason of that deletion.
+                self.deletion = event
             self.latest = None
-        elif isinstance(event, Added) or then is None:
+        elif isinstance(event, Added) or latest is None:
             self.latest = event
-        elif isinstance(then, Added):
-            self.latest = Added(event.new, then.initial)
+        elif isinstance(latest, Added):
+            self.latest = Added(event.new, latest.initial)
         else:
-            self.latest = Updated(then.old, event.new, then.resync and event.resync)
+            self.latest = Updated(latest.old, event.new, latest.resync and event.resync)
 
 
 class CoalescedEvents:
-    """Changes in the order in which their keys were first touched."""
+    """Merged events, in the order of the oldest pending event of each key."""
 
     def __init__(self, *, merged: int = 0) -> None:
-        """Nothing is pending; ``merged``: where to begin counting."""
+        """Make an empty collection; ``merged`` is the number to count on from."""
         self.count = 0
-        """Events that are pending: one a key, or two if an object was re-created."""
+        """The number of pending events: one a key, or two if an object was re-created."""
         self.merged = merged
-        """Events that others took in, so that they will never be told by themselves."""
-        # A plain dict would be slow to pop from the front of: it skips what was deleted there.
+        """The number of events that were merged into others, and so not delivered by themselves."""
+        # No plain dict: popping its first key is slow, since it skips all keys deleted before.
         self.changes: OrderedDict[ObjectKey | None, PendingChange] = OrderedDict()
-        """To be read only. Looked at for every batch, so it is no property."""
+        """The changes by key. To be read only. An attribute because it is read for every batch."""
 
     def add(self, event: Event, at: float) -> None:
-        """Merge in what happened at ``at``."""
+        """Merge an event that came ``at`` this time."""
         key = event.obj.key
         change = self.changes.get(key)
         before = 0
@@ -92,14 +95,12 @@ class CoalescedEvents:
             del self.changes[key]
 
     def mark(self) -> None:
-        """Remember this place in the order; ``pop`` returns ``None`` there. There is one mark."""
+        """Mark this place in the order, where ``pop`` will return ``None``. There is one mark."""
         self.changes.pop(None, None)
         self.changes[None] = PendingChange(0.0)
 
     def pop(self) -> Event | None:
-        """The next event, of the key that was touched first; ``None`` at the mark, and if nothing
-        is pending.
-        """
+        """Return the next event, or ``None`` at the mark and if nothing is pending."""
         change = next(iter(self.changes.values()), None)
         if change is None:
             return None
@@ -114,34 +115,38 @@ class CoalescedEvents:
         return event
 
     def discard(self, obj: KubeObject) -> bool:
-        """Drop what is pending for ``obj``, since nobody was told of it; what comes after its
-        deletion stays. Whether that deletion was among it.
+        """Discard the pending events of ``obj``, which this listener never received.
+
+        Events after its deletion are kept, since they are of another object.
+
+        Returns:
+            True if the deletion of ``obj`` was pending here.
         """
         change = self.changes.get(obj.key)
         if change is None:
             return False
         before = change.size
-        over = change.deletion is not None and change.deletion.obj.uid == obj.uid
-        if over:
+        deleted = change.deletion is not None and change.deletion.obj.uid == obj.uid
+        if deleted:
             change.deletion = None
         elif isinstance(change.latest, Updated) and change.latest.old.uid == obj.uid:
             change.latest = None
         self._update_count(obj.key, change, before)
-        return over
+        return deleted
 
     def drop(self, count: int) -> None:
-        """Drop the changes of up to ``count`` keys. 100,000 at once would take 40 ms."""
+        """Discard the changes of up to ``count`` keys. To discard 100,000 at once takes 40 ms."""
         for _ in range(min(count, len(self.changes))):
             self.count -= self.changes.popitem(last=False)[1].size
 
     @property
     def oldest(self) -> float | None:
-        """When the oldest pending change came. May be read from any thread."""
+        """The time at which the oldest pending event came. May be read from any thread."""
         while True:
             try:
                 changes = self.changes.items()
                 return next((change.at for key, change in changes if key is not None), None)
-            except RuntimeError:  # it was changed while another thread looked: look once more
+            except RuntimeError:  # changed by another thread during the iteration: try again
                 continue
 
     def __bool__(self) -> bool:

@@ -1,10 +1,10 @@
-"""Which keys are being dealt with, where several are at once.
+"""The keys whose events are being handled, for a handler with ``concurrency=N``.
 
-A handler with ``concurrency=N`` is called for N keys at a time, never for one key twice, and for
-each key in order. What comes for a key that is busy waits here, in a window of a few events: the
-mailbox stays the place where events wait, and are merged, so nothing is taken out of it while
-every lane is busy or the window is full. A key that changes all the time can fill the window, and
-then the others wait until one of its calls is over.
+Such a handler is called for up to N keys at once, never twice at once for one key, and for each
+key in order. An event of a busy key waits here, in a window of a few events. No more events are
+taken from the mailbox while N keys are busy or the window is full, since only events in the
+mailbox can be merged. A key that changes all the time can fill the window; then the other keys
+wait until one of its calls is over.
 """
 
 from __future__ import annotations
@@ -16,43 +16,47 @@ from aioinformer._core.objects.kube_object import Event, ObjectKey
 __all__ = ["KeyConcurrency"]
 
 LOOKAHEAD = 4
-"""Events that may wait beside each lane: enough to look past a key that changes often."""
+"""Events that may wait for each of the N keys: enough to look past a key that changes often."""
 
 
 class KeyConcurrency:
-    """At most so many keys at once, each with its events in order."""
+    """At most N busy keys, each with its waiting events in order."""
 
     def __init__(self, count: int) -> None:
-        """``count`` free lanes.
+        """Allow ``count`` keys at once.
 
         Raises:
-            ValueError: there must be at least one.
+            ValueError: ``count`` is below 1.
         """
         if count < 1:
             raise ValueError(f"concurrency must be at least 1, not {count}")
         self.count = count
         self.waiting = 0
-        """Events that wait for an earlier one of their key."""
+        """The number of events that wait for an earlier event of their key."""
         self._busy: dict[ObjectKey, deque[Event]] = {}
         self._marked: dict[ObjectKey, int] = {}
-        """How many events each key has yet to leave until it has passed the mark."""
+        """By key, the number of events to finish until the key has passed the mark."""
 
     @property
     def full(self) -> bool:
-        """Whether another event must not be taken yet."""
+        """True if no further event may be taken yet."""
         return len(self._busy) >= self.count or self.waiting >= self.count * LOOKAHEAD
 
     @property
     def marked(self) -> bool:
-        """Whether something that was here at the last ``mark`` still is."""
+        """True if an event that was here at the last ``mark`` is not finished."""
         return bool(self._marked)
 
     def mark(self) -> None:
-        """Remember what is here now."""
+        """Mark all events that are here now."""
         self._marked = {key: len(waiting) + 1 for key, waiting in self._busy.items()}
 
     def start(self, event: Event) -> bool:
-        """Take an event in; whether it can be dealt with at once."""
+        """Add an event.
+
+        Returns:
+            True if the event can be handled at once, False if it waits.
+        """
         key = event.obj.key
         waiting = self._busy.get(key)
         if waiting is None:
@@ -63,7 +67,11 @@ class KeyConcurrency:
         return False
 
     def finish(self, event: Event) -> Event | None:
-        """An event was dealt with. What is to follow in its lane; ``None`` if the lane is free."""
+        """Remove an event that was handled.
+
+        Returns:
+            The next event of its key, or ``None`` if the key is no longer busy.
+        """
         key = event.obj.key
         if key in self._marked:
             self._marked[key] -= 1
@@ -77,7 +85,7 @@ class KeyConcurrency:
         return waiting.popleft()
 
     def clear(self) -> None:
-        """Drop what waits. What is being dealt with still has to leave."""
+        """Discard the waiting events. Those that are being handled must still be finished."""
         for waiting in self._busy.values():
             waiting.clear()
         self._marked = dict.fromkeys(self._marked, 1)

@@ -1,19 +1,20 @@
-"""What one listener has yet to hear.
+"""The mailbox: the pending events of one listener.
 
-Every listener has a mailbox of its own. What came lately is kept as it came: batches that all
-mailboxes share, and a place in them. Live events count against a limit. What is bounded by the
-number of cached objects anyway (the state that a listener finds when it joins, the diff of a
-relist, a resync) doesn't, and is not copied for each listener either.
+A mailbox has four parts, which are delivered in this order:
 
-A full mailbox follows its rule. ``coalesce``: the oldest events are merged by key, as many as it
-takes; see ``coalescing``. ``block``: nothing is taken from the queue in front of the cache until
-there is room, so that in the end the socket isn't read. ``error``: it ends, empty. The bound is
-max(limit, 2 x keys) events. Waiting belongs to the runtime.
+    1. the initial state   objects that were cached when the listener joined
+    2. merged events       live events beyond the limit, merged by object
+    3. recent events       batches of live events and of relists, shared with other mailboxes
+    4. a resync            the cached state again
 
-The order is: the state that was found, what was merged, what came lately, a resync. A resync goes
-last, and only what nothing else was told of is told again: real and resync are real.
+A resync is delivered last, and only for objects whose cached state has not changed since. Merging
+a resync with a real update gives a real update.
 
-How much a mailbox holds, and what happens beyond that.
+Live events count against a limit. A full mailbox follows its ``Overflow`` rule. The other events
+don't count, since their number is bounded by the number of cached objects, and they are not copied
+for each listener. So a mailbox holds at most max(limit, 2 x keys) events of its own.
+
+This module is synchronous: waiting for events and for room belongs to the runtime.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ __all__ = ["LIMIT", "Mailbox", "Overflow", "OverflowName"]
 
 
 LIMIT = 1024
-"""Live events a mailbox holds by default; client-go's buffer begins at this and has no end."""
+"""Live events that a mailbox holds by default. client-go's buffer begins at this size and grows
+without bound."""
 
 OverflowName: TypeAlias = Literal["coalesce", "block", "error"]
 """The names of the rules, as programs pass them."""
@@ -86,18 +88,18 @@ class Overflow(StrEnum):
 
 
 MAX_SKIPPED = 256
-"""Events passed over in one go: a listener may wake up after 100,000 objects went."""
+"""Events skipped in one step: a listener may wake up after 100,000 objects were deleted."""
 
 MAX_MERGED = 64
-"""Events merged as others come: 0.1 ms, and many listeners may have to. What is left to be merged
-then is told by ``needs_merge``."""
+"""Events merged in one ``put``. They take 0.1 ms, and many listeners may have to merge. If more are
+left to be merged, ``needs_merge`` is set."""
 
 UNLIMITED = 1 << 30
-"""The room of a mailbox that never keeps anybody waiting."""
+"""The room of a mailbox that doesn't make the pump wait."""
 
 
 class Mailbox:
-    """One listener's pending events. There is one consumer."""
+    """The pending events of one listener. There is one consumer."""
 
     def __init__(
         self,
@@ -110,27 +112,31 @@ class Mailbox:
         """Make an empty mailbox.
 
         Args:
-            limit: live events that it holds; at least 1.
-            overflow: what happens beyond that.
-            holds: whether the cache still has an object, by uid.
-            event_map: a filter, through which every event goes; ``None`` for none.
+            limit: live events that the mailbox holds; at least 1.
+            overflow: the rule for more events than ``limit``.
+            holds: returns True if the cache still has an object, by uid.
+            event_map: the filter, to which every event is passed; ``None`` for none.
+
+        Raises:
+            ValueError: the limit is below 1, or there is no such rule.
         """
         if limit < 1:
             raise ValueError(f"limit must be at least 1, not {limit}")
         self.limit = limit
         self.overflow = Overflow(overflow)
         self.synced = False
-        """Whether the consumer has come back for more after all of the state that it found."""
+        """True once the consumer has asked for the event after the initial state."""
         self.max_pending = 0
-        """The most live events that were ever pending, after those too many were merged."""
+        """The most live events that were ever pending, counted after merging."""
         self.overflowed = False
-        """Whether it was full and its rule is ``error``: ``clear`` it, and fill it no more."""
+        """True if the mailbox was full and its rule ``ends`` the listener. The owner must then
+        ``clear`` the mailbox and put nothing more into it."""
         self.needs_merge = False
-        """Whether to ``merge_oldest``, until it is no longer so, before it is given anything more."""
+        """True if the owner must call ``merge_oldest`` until this is False, before the next put."""
         self.closed = False
-        """Whether what is put into it is dropped. Who closes it says so; perhaps its own filter."""
+        """True if events that are put are discarded. Set by the owner, perhaps from the filter."""
         self.should_yield = False
-        """Whether the last look ended early, since so much is told no more: give way first."""
+        """True if ``pop`` skipped so many events that the consumer must yield to the loop first."""
         self._holds = holds
         self._event_map = event_map
         self._initial: Replay | None = None
@@ -138,13 +144,21 @@ class Mailbox:
         self._live = BatchQueue(event_map)
         self._resync: Replay | None = None
         self._unseen = UnseenDeletions()
-        self._delivered_singly = 0  # events that were handed out from elsewhere
+        self._delivered_singly = 0  # events that did not come from ``_live``
 
     # -- filling -------------------------------------------------------------------------------
 
     def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
-        """Queue live events, which are kept and not copied; whether any is for this listener. Who
-        fills a mailbox that blocks looks at ``free`` first; nothing is refused.
+        """Queue live events. The sequence is kept and not copied.
+
+        Every event is accepted. If the rule ``blocks``, the owner checks ``free`` first.
+
+        Args:
+            events: the events.
+            at: the time at which they came.
+
+        Returns:
+            True if any of the events passed the filter.
         """
         if self._event_map is not None and not self.closed:
             events = map_events(events, self._event_map)
@@ -161,39 +175,60 @@ class Mailbox:
         return True
 
     def replay(self, objects: Iterable[KubeObject], at: float = 0.0, *, full: bool = True) -> None:
-        """Have the ``objects`` told that the listener finds when it joins, before anything else.
-        ``full``: whether they are a full state; ``synced`` waits for one.
+        """Deliver the ``objects`` before anything else, since the listener has just joined.
+
+        Args:
+            objects: the cached objects. They are read as they are delivered.
+            at: the time of this call.
+            full: True if they are a full state; ``synced`` waits for one.
         """
         source = iter(objects)
-        told = initial_events(
+        events = initial_events(
             addition_events(source), self._event_map, self._holds, self._skip_deleted
         )
-        self._initial = Replay(told, source, at, full)
+        self._initial = Replay(events, source, at, full)
 
     def put_relist(
         self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
     ) -> None:
-        """Queue the diff of a relist, or the cache's first state, which is what a listener finds
-        that joined before. It doesn't count against the limit. One diff at a time: look at
-        ``relist_pending`` first, and ``merge_oldest`` or wait until it is over.
+        """Queue the diff of a relist, which doesn't count against the limit.
+
+        There may be one diff at a time. While ``relist_pending``, the owner must first call
+        ``merge_oldest``, or wait.
+
+        Args:
+            batches: the events, in batches that all mailboxes share.
+            at: the time of this call.
+            initial: True for the first state of the cache, which is the initial state of a listener
+                that joined before.
         """
         if self.closed:
             return
-        late = self._live
-        behind = self._initial or self._coalesced.changes or late.queue or length_hint(late.rest)
+        live = self._live
+        behind = self._initial or self._coalesced.changes or live.queue or length_hint(live.rest)
         if self.relist_pending and self.overflow.ends:
             self.overflowed = True
-        elif initial and not behind:  # a resync is told last, whenever it was asked for
+        elif initial and not behind:  # a pending resync doesn't count: it is delivered last
             source = drain_batches(batches)
-            told = initial_events(source, self._event_map, self._holds, self._skip_deleted)
-            self._initial = Replay(told, source, at)
+            # Replay lazily, so that objects that are deleted meanwhile are skipped.
+            events = initial_events(source, self._event_map, self._holds, self._skip_deleted)
+            self._initial = Replay(events, source, at)
         else:
-            late.add_uncounted(batches, at, marked=initial)
+            live.add_uncounted(batches, at, marked=initial)
 
     def resync(self, objects: Iterable[KubeObject], current: Callable[[KubeObject], bool]) -> bool:
-        """Have ``objects`` told again, when nothing else is pending, those of which the cache still
-        has this very state. Not while some of an earlier resync is still to be told: a listener
-        that doesn't come back would hold another state a period. Whether it will be told.
+        """Deliver ``objects`` again, once nothing else is pending.
+
+        Nothing is done while an earlier resync is pending: a listener that takes nothing would
+        otherwise hold one more state after each period.
+
+        Args:
+            objects: the cached objects.
+            current: returns True if the cache still has this very state of an object. Others are
+                skipped.
+
+        Returns:
+            True if the objects will be delivered.
         """
         if self._resync is not None or self.closed:
             return False
@@ -201,63 +236,66 @@ class Mailbox:
         return True
 
     def merge_oldest(self, count: int) -> None:
-        """Merge up to ``count`` of the oldest events that are queued. For ``coalesce`` only."""
+        """Merge up to ``count`` of the oldest queued events, if the rule ``merges``."""
         self._merge(count)
         self._live.split_open_batch()
 
     def _merge_excess(self) -> None:
-        """Merge the oldest events until the limit is kept, as many as may be in one go."""
+        """Merge the oldest events until the limit is kept, up to ``MAX_MERGED``."""
         self.needs_merge = True
-        budget = (
-            0 if self._live.uncounted and self._event_map is not None else MAX_MERGED
-        )  # a filter takes long
+        # The batches of a relist are filtered when they are opened, which takes long.
+        filtering = self._live.uncounted and self._event_map is not None
+        budget = 0 if filtering else MAX_MERGED
         while self.needs_merge and budget > 0:
             excess = self.pending - self.limit
-            count = min((excess + 1) // 2, budget)  # one that is merged takes away two at most
+            count = min((excess + 1) // 2, budget)  # a merged event removes two events at most
             self._merge(count)
             budget -= count
         self._live.split_open_batch()
 
     def _merge(self, count: int) -> None:
-        late = self._live
-        if not length_hint(late.rest):
+        live = self._live
+        if not length_hint(live.rest):
             self._open_batch(by_consumer=False)
-        for event in islice(late.rest, count):
-            late.dropped += 1
+        for event in islice(live.rest, count):
+            live.dropped += 1
             if not (self._unseen.objects and self._unseen.discard_event(event)):
-                self._coalesced.add(event, late.at)
+                self._coalesced.add(event, live.at)
         pending = self.pending
-        self.needs_merge = bool(late) and pending > self.limit
+        self.needs_merge = bool(live) and pending > self.limit
         if not self.needs_merge and pending > self.max_pending:
             self.max_pending = pending
 
     def drop_resync(self) -> Iterator[None]:
-        """Drop what is left of a resync, as ``clear``: nothing of it is news."""
-        rest = free_in_steps(CoalescedEvents(), deque[object](), self._resync)
+        """Discard the rest of a resync, which holds no change. Returns the same as ``clear``."""
+        steps = free_in_steps(CoalescedEvents(), deque[object](), self._resync)
         self._resync = None
-        return rest
+        return steps
 
     def clear(self) -> Iterator[None]:
-        """Drop everything that is pending; what is returned lets go of it, in steps."""
-        rest = free_in_steps(self._coalesced, self._live.clear(), self._initial, self._resync)
+        """Discard everything that is pending. Advancing the returned iterator frees it in steps."""
+        steps = free_in_steps(self._coalesced, self._live.clear(), self._initial, self._resync)
         self._coalesced = CoalescedEvents(merged=self._coalesced.merged)
         self._unseen = UnseenDeletions()
         self._initial = self._resync = None
         self.needs_merge = False
-        return rest
+        return steps
 
     def _skip_deleted(self, obj: KubeObject) -> None:
-        """``obj`` went before it was told of."""
+        """Discard the events of ``obj``, which was deleted before its replay."""
         if not self._coalesced.discard(obj):
             self._unseen.add(obj)
 
     # -- draining ------------------------------------------------------------------------------
 
     def pop(self) -> Event | None:
-        """The next event; ``None`` if there is none, or if so many were skipped that it is time
-        to give way: ``should_yield`` tells which.
+        """Return the next event.
 
-        Asking says that the event before was dealt with: that is how ``synced`` is known.
+        This acknowledges the previous event: ``synced`` becomes True when the event after the
+        initial state is requested.
+
+        Returns:
+            ``None`` if nothing is pending, or if ``should_yield`` because many events were skipped.
         """
         self.should_yield = False
         for _ in range(MAX_SKIPPED if self._event_map is None else FILTER_BATCH):
@@ -273,7 +311,7 @@ class Mailbox:
             elif self._live.queue:
                 self._open_batch(by_consumer=True)
                 if self._event_map is not None and not length_hint(self._live.rest):
-                    break  # the filter took its time for nothing
+                    break  # the filter took its time, and no event passed
                 continue
             elif self._resync is not None:
                 event = self._next_resync(self._resync)
@@ -286,28 +324,31 @@ class Mailbox:
         return None
 
     def borrow_batch(self) -> Iterator[Event] | None:
-        """The rest of a batch, if nothing else comes before it; else ``pop`` is needed. To take
-        from it is to pop. It may end early: what is dropped or merged doesn't come.
+        """Return the rest of the open batch, or the next batch.
+
+        Advancing the iterator pops an event. The iterator ends early if its events are discarded or
+        merged meanwhile.
+
+        Returns:
+            ``None`` if nothing is pending, or if other events come first and need ``pop``.
         """
-        late = self._live
+        live = self._live
         if self._initial is not None or self._coalesced.changes or self._unseen.objects:
             return None
-        if (
-            late.uncounted and self._event_map is not None
-        ):  # a filter for all of them at once takes long
-            return None
+        if live.uncounted and self._event_map is not None:
+            return None  # to filter a whole batch takes long: ``pop`` pauses in between
         self.should_yield = False
-        while not length_hint(late.rest):
-            events = late.open()
+        while not length_hint(live.rest):
+            events = live.open()
             if events is None:
                 return None
             if events is SYNC_MARK:
                 self.synced = True
-        late.borrowed = True
-        return late.rest
+        live.borrowed = True
+        return live.rest
 
     def _open_batch(self, *, by_consumer: bool) -> bool:
-        """Begin with the next batch; whether there is one. ``by_consumer``: the consumer wants it."""
+        """Open the next batch, for the consumer or for merging. Returns False if there is none."""
         events = self._live.open()
         if events is SYNC_MARK and by_consumer:
             self.synced = True
@@ -318,7 +359,7 @@ class Mailbox:
     def _next_initial(self, initial: Replay) -> Event | None:
         event = initial.next()
         if self._initial is not initial:
-            return None  # its filter has dropped everything
+            return None  # the filter has closed its own listener
         if initial.finished:
             self._initial = None
             self.synced = self.synced or initial.full
@@ -326,7 +367,7 @@ class Mailbox:
 
     def _next_coalesced(self) -> Event | None:
         event = self._coalesced.pop()
-        self.synced = self.synced or event is None  # the mark
+        self.synced = self.synced or event is None  # at the mark
         return event
 
     def _next_resync(self, resync: Replay) -> Event | None:
@@ -336,66 +377,66 @@ class Mailbox:
         self._resync = None if resync.finished else resync
         return event
 
-    # -- looking -------------------------------------------------------------------------------
+    # -- inspecting ----------------------------------------------------------------------------
 
     @property
     def pending(self) -> int:
-        """Live events that it holds, and what others were merged into."""
+        """The number of pending live events, merged ones included."""
         return self._live.live + self._coalesced.count
 
     @property
     def state_pending(self) -> bool:
-        """Whether some of a state is pending: found, of a relist, or of a resync."""
+        """True if part of a whole state is pending: initial, of a relist, or of a resync."""
         return self._initial is not None or self._live.relist_pending or self._resync is not None
 
     @property
     def has_filter(self) -> bool:
-        """Whether events go through a filter."""
+        """True if events are filtered."""
         return self._event_map is not None
 
     @property
     def free(self) -> int:
-        """Live events that may still be queued."""
+        """The number of live events that may still be put."""
         return self.limit - self.pending if self.overflow.blocks else UNLIMITED
 
     @property
     def relist_pending(self) -> bool:
-        """Whether some of a relist's diff is still queued."""
+        """True if part of a relist's diff is pending."""
         return self._live.relist_pending
 
     @property
     def half_empty(self) -> bool:
-        """Whether there is so much room that filling it up again is worth a wake-up."""
+        """True if there is enough room to make waking the pump worthwhile."""
         return self.pending * 2 <= self.limit and not self.relist_pending
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is pending, live or not."""
-        late = self._live  # asked for every batch: no further property
-        if self._initial is not None or self._coalesced.changes or late.queue:
+        """True if nothing is pending, live or not."""
+        live = self._live  # read for every batch: so no call of its properties
+        if self._initial is not None or self._coalesced.changes or live.queue:
             return False
-        return self._resync is None and not length_hint(late.rest)
+        return self._resync is None and not length_hint(live.rest)
 
     @property
     def more_batches(self) -> bool:
-        """Whether there may be another batch behind the one that ``borrow_batch`` gave."""
+        """True if there may be another batch behind the borrowed one."""
         return len(self._live.queue) > 0
 
     @property
     def delivered(self) -> int:
-        """Events popped so far."""
+        """The number of events that were popped."""
         return self._live.delivered + self._delivered_singly
 
     @property
     def merged(self) -> int:
-        """Events that were not told by themselves, since later ones took them in."""
+        """The number of events that were merged into later events."""
         return self._coalesced.merged
 
     @property
     def oldest(self) -> float | None:
-        """When the oldest pending event came, resyncs left out; ``None`` if there is none."""
-        if (found := self._initial) is not None:
-            return found.queued_at
+        """The time at which the oldest pending event came, or ``None``. Resyncs don't count."""
+        if (initial := self._initial) is not None:
+            return initial.queued_at
         merged = self._coalesced.oldest
         return self._live.oldest if merged is None else merged
 

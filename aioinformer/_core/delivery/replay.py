@@ -1,9 +1,9 @@
-"""Telling a state that is there: to a listener that joins, or once more in a resync.
+"""Replay of the cached state, to a listener that joins, and again in a resync.
 
-What is told of is read as the listener gets to it, from a sequence that all listeners share; so
-it costs nothing to be told of 100,000 objects, and what has changed meanwhile is known. An object
-that went before a late listener got to it isn't told of, and neither is what happened to it: the
-events in between are still pending, and are dropped when their turn comes.
+Objects are read lazily from one sequence that all listeners share, so replaying 100,000 objects
+copies nothing. Each object is compared with the cache when its turn comes. An object that was
+deleted before is skipped, and so are its events: they are still pending, and are discarded when
+their turn comes.
 """
 
 from __future__ import annotations
@@ -40,32 +40,32 @@ __all__ = [
 T = TypeVar("T")
 
 FREE_STEP = 256
-"""Objects that are let go of in one step: a tenth of a millisecond."""
+"""Objects that are freed in one step: a tenth of a millisecond."""
 
 EventMap: TypeAlias = Callable[[Event], Event | None]
-"""What a listener is told instead of an event; ``None`` for nothing. It must not raise, and keep no
-state: when it is asked depends on how fast the listener is."""
+"""A filter: returns the event to deliver instead of an event, or ``None`` for none. It must neither
+raise nor keep state, since the time at which it is called depends on how fast the listener is."""
 
 
 class UnseenDeletions:
-    """Objects that a listener was never told of, and whose deletion is still pending."""
+    """Objects that a listener never received, and whose deletion is still pending."""
 
     def __init__(self) -> None:
-        """None yet."""
+        """Make an empty set."""
         self.objects: set[tuple[ObjectKey, str]] = set()
-        """By key and uid; to be read only. Looked at for every batch, so it is no property."""
+        """Keys and uids. To be read only. An attribute because it is read for every batch."""
 
     def add(self, obj: KubeObject) -> None:
-        """``obj`` went before the listener got to it."""
+        """Add an object that was deleted before its replay."""
         self.objects.add((obj.key, obj.uid))
 
     def discard_event(self, event: Event) -> bool:
-        """Whether ``event`` is not to be told; with its deletion an object is forgotten."""
-        told = (event.obj.key, event.obj.uid)
-        if told not in self.objects:
+        """Return True if ``event`` is of such an object. The deletion removes the object."""
+        identity = (event.obj.key, event.obj.uid)
+        if identity not in self.objects:
             return False
         if isinstance(event, Deleted):
-            self.objects.remove(told)
+            self.objects.remove(identity)
         return True
 
     def __bool__(self) -> bool:
@@ -76,21 +76,21 @@ class UnseenDeletions:
 
 
 class Replay(Struct, eq=False):
-    """A state that is being told."""
+    """A state that is being delivered."""
 
     events: Iterator[Event | None]
-    """``None`` for each object that is not told of."""
+    """The events, with ``None`` for each object that is skipped."""
     source: Iterator[object]
-    """Where they are made from; what is left of it keeps objects alive."""
+    """The objects that are left. They are kept alive by this."""
     queued_at: float = 0.0
-    """When it was asked for."""
+    """The time at which the replay was requested."""
     full: bool = True
-    """Whether it is all that there is."""
+    """True if this is a full state."""
     finished: bool = False
-    """Whether all of it was told."""
+    """True once every event was taken."""
 
     def next(self) -> Event | None:
-        """The next event, if there is one and this is it."""
+        """Take one step. Returns an event, or ``None`` if an object was skipped or none is left."""
         for event in self.events:
             return event
         self.finished = True
@@ -103,9 +103,14 @@ def initial_events(
     is_cached: Callable[[KubeObject], bool],
     skip: Callable[[KubeObject], None],
 ) -> Iterator[Event | None]:
-    """What a listener finds; ``None`` for each object that it isn't told of, as those that the
-    cache no longer ``is_cached``, which are given to ``skip``. A first list that came behind changes
-    may have updates and deletions in it; those are told.
+    """Return the initial events of a listener, with ``None`` for each object that is skipped.
+
+    Args:
+        events: additions. The first list may have updates and deletions in it, if changes came
+            before; these are delivered.
+        event_map: the filter.
+        is_cached: returns True if the cache still has the object. Others are skipped.
+        skip: called with each skipped object.
     """
     for event in _map_events(events, event_map):
         if not isinstance(event, Added) or is_cached(event.obj):
@@ -120,31 +125,34 @@ def resync_events(
     event_map: EventMap | None,
     current: Callable[[KubeObject], bool],
 ) -> Replay:
-    """A resync: all but what is no longer ``current``."""
-    told = (Updated(obj, obj, resync=True) if current(obj) else None for obj in objects)
-    return Replay(_map_events(told, event_map), objects)
+    """Return a resync of the objects whose state is still ``current``."""
+    events = (Updated(obj, obj, resync=True) if current(obj) else None for obj in objects)
+    return Replay(_map_events(events, event_map), objects)
 
 
 def addition_events(objects: Iterable[KubeObject]) -> Iterator[Added]:
-    """Objects as those that a listener finds."""
+    """Return an initial addition for each object."""
     return (Added(obj, initial=True) for obj in objects)
 
 
 def drain_batches(batches: Sequence[Sequence[T]]) -> Iterator[T]:
-    """What is in ``batches``, each of which is let go of when it was read. Many share them: behind
-    the last reader they fall away one by one, not 100,000 objects in one step.
+    """Return an iterator over the items of ``batches`` that releases each batch once it was read.
+
+    Many listeners share the batches. Behind the last reader the batches are freed one by one, and
+    not 100,000 objects in one step.
     """
-    left = deque(batches)
+    remaining = deque(batches)
     del batches
-    while left:
-        yield from left.popleft()
+    while remaining:
+        yield from remaining.popleft()
 
 
 def free_in_steps(
     merged: CoalescedEvents, queue: deque[T], *states: Replay | None
 ) -> Iterator[None]:
-    """Empty all of these, in steps: behind the last who holds 100,000 objects, freeing them takes
-    tens of milliseconds.
+    """Empty all of these, one step at each ``next``.
+
+    To free 100,000 objects in one step takes tens of milliseconds.
     """
     while merged:
         merged.drop(FREE_STEP)
@@ -160,14 +168,14 @@ def free_in_steps(
 def _map_events(
     events: Iterable[Event | None], event_map: EventMap | None
 ) -> Iterator[Event | None]:
-    """What is told instead of each event."""
+    """Return an iterator that applies the filter to each event."""
     if event_map is None:
         return iter(events)
     return (event and event_map(event) for event in events)
 
 
 def map_events(events: Sequence[Event], event_map: EventMap | None) -> Sequence[Event]:
-    """What is told instead of all of them."""
+    """Return the events that the filter lets through."""
     if event_map is None:
         return events
-    return tuple(told for event in events if (told := event_map(event)) is not None)
+    return tuple(passed for event in events if (passed := event_map(event)) is not None)

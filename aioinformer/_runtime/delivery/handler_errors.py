@@ -1,8 +1,8 @@
-"""What goes wrong in a handler, told once to everybody: the log, the count, the program's hook.
+"""Reports of failed handler calls: to the log, the statistics and the program's error hook.
 
-An exception is one line under the handler's name, with a traceback once a second at most: a
-handler with a wrong signature raises at each of 100,000 objects. Whether anything ends because of
-it is for ``registration`` to say.
+An exception is one log line with the handler's name. A traceback is logged once a second at most,
+since a handler with a mistake raises at each of 100,000 objects. A report ends nothing: the caller
+of the handler decides that.
 """
 
 from __future__ import annotations
@@ -25,29 +25,35 @@ SLOW_WARNING_INTERVAL = 10.0
 may be, for the same reason."""
 
 OnHandlerError: TypeAlias = Callable[[str, Exception], None]
-"""Is told the name of a listener and what went wrong in it."""
+"""Called with the name of a listener and the error of its handler or filter."""
 
 
 class HandlerErrors:
-    """Tells of one listener's failures."""
+    """The failures of one listener."""
 
     def __init__(self, name: str, on_error: OnHandlerError | None = None) -> None:
-        """Nothing has failed yet.
+        """Make a report with no failure.
 
         Args:
-            name: the listener's.
-            on_error: is told of each failure. What it raises is logged.
+            name: the name of the listener.
+            on_error: called with each failure. An exception of this function is logged.
         """
         self.count = 0
-        """Failures that are the handler's."""
+        """The number of failures of the handler or its filter."""
         self._name = name
         self._on_error = on_error
         self._traceback_throttle = LogThrottle()
         self._slow_throttle = LogThrottle(SLOW_WARNING_INTERVAL)
 
     def report_exception(self, event: Event, error: BaseException) -> Exception:
-        """The handler raised ``error``; what to call that where only an Exception will do."""
-        if isinstance(error, ObjectDecodeError | ModelMismatch):  # not the handler's doing
+        """Report an exception of the handler.
+
+        Returns:
+            The error itself; a ``HandlerCancelled`` in place of a BaseException.
+        """
+        if isinstance(
+            error, ObjectDecodeError | ModelMismatch
+        ):  # not the handler's fault: not counted
             log.error("handler %s: %s", self._name, describe_error(error))
             self._call_hook(error)
             return error
@@ -55,14 +61,14 @@ class HandlerErrors:
         return self._call_hook(error)
 
     def report_self_cancel(self) -> Exception:
-        """The handler has cancelled the task that it runs in, and returned."""
+        """Report that the handler has cancelled its own task and returned."""
         error = HandlerCancelled(f"{self._name} cancelled the task that it runs in; it goes on")
         self.count += 1
         log.error("handler %s", error)
         return self._call_hook(error)
 
     def report_timeout(self, event: Event, seconds: float, *, consequence: str) -> HandlerTimeout:
-        """A call took longer than ``seconds``; ``consequence`` says what becomes of it."""
+        """Report a call that took longer than ``seconds``; ``consequence`` says what follows."""
         error = HandlerTimeout(
             f"{self._name} took longer than {seconds:g} s at {type(event).__name__} of "
             f"{event.obj!r}; {consequence}"
@@ -73,7 +79,7 @@ class HandlerErrors:
         return error
 
     def report_filter_exception(self, obj: KubeObject, error: BaseException) -> None:
-        """The listener's filter raised at ``obj``, which is taken to pass."""
+        """Report that the filter raised at ``obj``, which counts as passing."""
         self.count += not isinstance(error, ModelMismatch)
         in_full = self._traceback_throttle.allows()
         log.error(
@@ -86,13 +92,13 @@ class HandlerErrors:
         self._call_hook(error)
 
     def report_end(self, error: Exception) -> None:
-        """The registration has come to an end that nobody asked for."""
+        """Report an error that has closed the registration."""
         self.count += 1
         log.error("handler %s: %s", self._name, error)
         self._call_hook(error)
 
     def report_slow_call(self, event: Event, what: str) -> None:
-        """A call takes long: ``what`` says how long, and what may be done."""
+        """Warn of a slow call; ``what`` says how long it takes, and what to do."""
         if self._slow_throttle.allows():
             of = f"{type(event).__name__} of {event.obj!r}"
             log.warning("handler %s %s, at %s", self._name, what, of)

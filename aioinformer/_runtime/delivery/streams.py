@@ -1,15 +1,13 @@
 """Event streams: ``async with informer.events() as events: async for event in events``.
 
-A stream is a listener whose consumer is the program's own loop. It registers when it is entered
-and frees its mailbox when it is left; it is an object rather than an async generator, whose
-clean-up would run whenever the garbage collector sees fit. A program that forgets to leave one is
-warned when it is collected, and its mailbox is freed then. Several at once are ``merging``'s.
+A stream is a listener whose consumer is a loop of the program. The listener joins when the stream
+is entered, and its mailbox is freed when the stream is left. A stream is an object and not an async
+generator, since the clean-up of a generator runs at an unknown time in the garbage collector. A
+stream that a program doesn't leave is freed when it is collected, with a ResourceWarning.
 
-Several streams as one: ``async with merge(pods.events(), nodes.events()) as events``.
-
-One task reads them all, and no task is started for it: whichever stream has something next sets
-one future. What is taken is taken in turn, one event of each that has one, so that a busy stream
-doesn't starve the others. Between streams there is no order: their informers don't have one.
+``merge(pods.events(), nodes.events())`` reads several streams as one, in one task: each stream sets
+the same future when it has an event. The streams take turns, one event each, so that a busy stream
+doesn't delay the others. There is no order between streams, as there is none between informers.
 """
 
 from __future__ import annotations
@@ -38,20 +36,21 @@ T_co = TypeVar("T_co", covariant=True, default=KubeObject)
 
 
 class EventSource(Protocol):
-    """What has events: an informer."""
+    """A source of events: an informer."""
 
     @property
     def name(self) -> str:
-        """What it is called in logs and errors."""
+        """The name of the informer in logs and errors."""
         ...
 
 
 class EventStream(Generic[T_co]):
-    """The events of one informer, for one consumer. ``SharedInformer.events`` makes them.
+    """The events of one informer, for one consumer. ``SharedInformer.events`` makes streams.
 
-    It begins with an ``Added(initial=True)`` for each cached object and ends when the informer
-    does, after what was pending. A cancellation while it waits loses no event: who asks next gets
-    it. It leaves the event loop to others every few milliseconds, however much is pending.
+    A stream begins with an ``Added(initial=True)`` for each cached object. It ends when the
+    informer does, after the pending events. A cancellation while the stream waits loses no event: the next
+    call returns the event. The stream yields to the loop every few milliseconds, however many
+    events are pending.
     """
 
     def __init__(
@@ -60,13 +59,17 @@ class EventStream(Generic[T_co]):
         join: Callable[[], Listener],
         view: ObjectView[T_co] | None = None,
     ) -> None:
-        """A stream of ``source`` that registers with ``join`` when it is entered, and shows what
-        its objects look like in ``view``.
+        """Make a stream.
+
+        Args:
+            source: the informer.
+            join: returns the listener, joined to the informer. Called when the stream is entered.
+            view: converts the objects; ``None`` for the stored objects.
         """
         self._listener: Listener | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.source = source
-        """The informer whose events these are."""
+        """The informer."""
         self._name = f"stream of {source.name}"
         self._join = join
         self._view = view
@@ -76,7 +79,7 @@ class EventStream(Generic[T_co]):
 
     async def __aenter__(self) -> Self:
         if self._listener is not None:
-            raise UsageError(f"the {self._name} was entered already; ask for another one")
+            raise UsageError(f"the {self._name} was entered already; call informer.events() again")
         self._time_slice = TimeSlice()
         self._loop = asyncio.get_running_loop()
         self._listener = self._join()
@@ -92,21 +95,21 @@ class EventStream(Generic[T_co]):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Hear no more, and drop what is pending."""
+        """Close the stream and discard the pending events."""
         self._open_listener.close(drop=True)
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Event[T_co]:
-        """The next event.
+        """Wait for the next event and return it.
 
         Raises:
             StopAsyncIteration: the stream was left, or its informer has ended.
-            ListenerOverflow: it has ``overflow="error"`` and was too slow.
-            ModelMismatch: ``convert=`` raised at the object of the next event, which is passed
-                over; the stream can be read on.
-            UsageError: another task is waiting for the next one.
+            ListenerOverflow: the stream has ``overflow="error"``, and its reader was too slow.
+            ModelMismatch: ``convert=`` raised at the object of the next event. That event is
+                skipped; the stream can be read on.
+            UsageError: another task is waiting for the next event.
         """
         if self._waiting:
             raise UsageError(f"two tasks read the {self._name}; open one for each")
@@ -130,11 +133,11 @@ class EventStream(Generic[T_co]):
         return shown
 
     def next_nowait(self) -> Event[T_co] | None:
-        """The next event if there is one; asking says that the one before was dealt with.
+        """Return the next event if there is one. This acknowledges the previous event.
 
         Raises:
             NotRunning: the stream was not entered.
-            ListenerOverflow: it has ``overflow="error"`` and was too slow.
+            ListenerOverflow: the stream has ``overflow="error"``, and its reader was too slow.
         """
         listener = self._open_listener
         self._record_consumer(listener)
@@ -146,17 +149,17 @@ class EventStream(Generic[T_co]):
         return shown if self._view is None or event is None else self._view.convert_event(event)
 
     def wake(self, waiter: asyncio.Future[None]) -> None:
-        """Set ``waiter`` once something comes, or the stream ends; for who reads several."""
+        """Set ``waiter`` once an event comes or the stream ends, to wait for several streams."""
         self._open_listener.wake(waiter)
 
     def _record_consumer(self, listener: Listener) -> None:
-        """Whose waiting for its own informer could last for ever."""
+        """Note the reading task, which must not wait for its own informer while the pump waits."""
         if self._blocks and (task := asyncio.current_task()) is not None:
             listener.consumer = ref(task)
 
     @property
     def ended(self) -> bool:
-        """Whether it brings nothing more."""
+        """True if no further event will come."""
         return self._open_listener.ended
 
     @property
@@ -169,11 +172,13 @@ class EventStream(Generic[T_co]):
 
     @property
     def synced(self) -> bool:
-        """Whether the next event was asked for after all that was cached at the start."""
+        """True if every object that was cached at the start was delivered, and another event was
+        requested since.
+        """
         return self._open_listener.synced
 
     def statistics(self) -> Statistics:
-        """Its numbers now."""
+        """Return the numbers of this moment."""
         return self._open_listener.statistics()
 
     def __del__(self) -> None:
@@ -181,7 +186,7 @@ class EventStream(Generic[T_co]):
         if listener is None or loop is None or listener.closed:
             return
         warnings.warn(
-            f"the {self._name} was dropped without being left; its mailbox is freed now; "
+            f"the {self._name} was garbage-collected before it was left; its mailbox is freed now; "
             "write `async with informer.events() as ...`",
             ResourceWarning,
             stacklevel=1,
@@ -207,12 +212,12 @@ D = TypeVar("D")
 
 
 class Sourced(NamedTuple, Generic[T]):
-    """An event, and the informer that it is of."""
+    """An event and its informer."""
 
     source: EventSource
-    """The informer itself: ``if source is pods``."""
+    """The informer itself, to be compared: ``if source is pods``."""
     event: Event[T]
-    """What it told."""
+    """The event."""
 
 
 @overload
@@ -233,37 +238,37 @@ def merge(*streams: EventStream[Any]) -> MergedStream[Any]:
     """Read several streams as one.
 
     Args:
-        streams: not entered yet; at least one. Each keeps its own limit and overflow rule.
+        streams: at least one, none of them entered. Each keeps its own limit and overflow rule.
 
     Raises:
-        UsageError: there is no stream, or one twice.
+        UsageError: there is no stream, or the same one twice.
     """
     if not streams:
-        raise UsageError("there is nothing to merge: give one stream at least")
+        raise UsageError("there is nothing to merge: pass at least one stream")
     if len(set(map(id, streams))) < len(streams):
-        raise UsageError("a stream can't be merged with itself; ask for another one")
+        raise UsageError("a stream can't be merged with itself; call informer.events() for each")
     return MergedStream(streams)
 
 
 class MergedStream(Generic[T_co]):
-    """The events of several streams, for one consumer. ``merge`` makes them.
+    """The events of several streams, for one consumer. ``merge`` makes merged streams.
 
-    Entering it enters all of them, leaving it leaves them. It ends when all have ended. A
-    cancellation while it waits loses no event.
+    Entering a merged stream enters all of its streams, leaving it leaves them. It ends when all of
+    them have ended. A cancellation while it waits loses no event.
     """
 
     def __init__(self, streams: tuple[EventStream[T_co], ...]) -> None:
-        """Merge ``streams`` when it is entered."""
+        """Make a merged stream, which enters ``streams`` when it is entered."""
         self._streams = streams
         self._open: deque[EventStream[T_co]] = deque()
-        """Those that may bring something more; whose turn it is comes first."""
+        """The streams that may have further events. The first one has the next turn."""
         self._stack: AsyncExitStack | None = None
         self._time_slice: TimeSlice | None = None
         self._waiting = False
 
     async def __aenter__(self) -> Self:
         if self._stack is not None:
-            raise UsageError("these streams were merged and entered already; ask for others")
+            raise UsageError("these streams were entered already; merge new ones")
         async with AsyncExitStack() as stack:
             for stream in self._streams:
                 await stack.enter_async_context(stream)
@@ -281,7 +286,7 @@ class MergedStream(Generic[T_co]):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Leave all of the streams, and drop what is pending."""
+        """Leave all streams and discard their pending events."""
         if self._stack is not None:
             await self._stack.aclose()
 
@@ -289,18 +294,18 @@ class MergedStream(Generic[T_co]):
         return self
 
     async def __anext__(self) -> Sourced[T_co]:
-        """The next event of any of the streams.
+        """Wait for the next event of any of the streams and return it.
 
         Raises:
-            StopAsyncIteration: all of them have ended.
-            ListenerOverflow: one of them was too slow for its ``overflow="error"``. The others
-                can be read on.
-            UsageError: another task is waiting for the next one.
+            StopAsyncIteration: all streams have ended.
+            ListenerOverflow: the reader was too slow for a stream with ``overflow="error"``. The
+                others can be read on.
+            UsageError: another task is waiting for the next event.
         """
         if self._time_slice is None:
             raise NotRunning("the streams are not open; write `async with merge(...) as ...`")
         if self._waiting:
-            raise UsageError("two tasks read the same merged streams; merge others for each")
+            raise UsageError("two tasks read the same merged stream; merge new streams for each")
         self._waiting = True
         try:
             return await self._next(self._time_slice)
@@ -318,7 +323,7 @@ class MergedStream(Generic[T_co]):
         return sourced
 
     def _next_nowait(self) -> Sourced[T_co] | None:
-        """Give each stream a turn, from the one on whose turn it is."""
+        """Return the event of the first stream that has one, and move that stream to the end."""
         for _ in range(len(self._open)):
             stream = self._open.popleft()
             if not stream.ended:
@@ -329,11 +334,11 @@ class MergedStream(Generic[T_co]):
         return None
 
     async def _wait_any(self) -> None:
-        """Wait until one of the streams may have something."""
+        """Wait until one of the streams may have an event."""
         waiter = asyncio.get_running_loop().create_future()
         for stream in self._open:
             stream.wake(waiter)
-        if waiter.done():  # there was so much to pass over that it is time to give way
+        if waiter.done():  # a stream has skipped many events: yield to the loop
             await asyncio.sleep(0)
         await waiter
 

@@ -1,11 +1,12 @@
-"""Handlers that block run in threads of their own.
+"""Threads for one handler with ``run_in_thread=True``, which may block.
 
-Each such listener has its own few threads, as many as keys may be dealt with at once. The loop's
-default executor is everybody's: one slow handler could fill it, and with it each ``to_thread`` of
-the program. A thread can't be stopped, so nobody here pretends to: a call is over when it returns.
+Each such handler has threads of its own, ``concurrency`` many. The loop's default executor is
+shared by the whole program: one slow handler could occupy all of its threads, and so block every
+``to_thread`` of the program.
 
-Nor can it be waited for if it never returns. So when the time for that is over, who waits gives
-up: hence these are daemon threads, and no executor's, for which the interpreter's exit waits.
+A thread can't be stopped: a call is over when it returns, also after its timeout. When the time of
+a shutdown is over, the informer stops waiting for such calls. So these are daemon threads and not
+an executor's, since the interpreter waits for an executor's threads when it exits.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ _Job: TypeAlias = Callable[[], None]
 
 
 class HandlerThreads:
-    """Calls a function of events in threads."""
+    """Daemon threads that call one function with events."""
 
     def __init__(self, call: Callable[[Event], Any], *, max_threads: int, name: str) -> None:
-        """No thread runs before the first call.
+        """Make a pool. The first thread starts with the first call.
 
         Args:
-            call: what to call.
-            max_threads: calls that may come at once; there are as many threads at most.
-            name: what they are called.
+            call: the function to call.
+            max_threads: the number of calls that may be made at once, and of threads.
+            name: the prefix of the threads' names.
         """
         self._call = call
         self._max_threads = max_threads
@@ -45,13 +46,14 @@ class HandlerThreads:
         self._in_flight: set[asyncio.Future[Any]] = set()
 
     def __call__(self, event: Event) -> Awaitable[None]:
-        """Call it in a thread."""
+        """Call the function in a thread."""
         return self._run(event)
 
     async def _run(self, event: Event) -> None:
-        """Wait until the call returns, also when cancelled meanwhile: it goes on in its thread.
+        """Wait until the call returns.
 
-        Who cancelled finds it in ``task.cancelling()``, as behind a handler that swallows it.
+        A cancellation doesn't end this wait, since the call goes on in its thread. The caller finds
+        the cancellation in ``task.cancelling()``, as after a handler that swallows it.
         """
         work = self._start(event)
         while not work.done():
@@ -61,10 +63,10 @@ class HandlerThreads:
                 continue
         self._in_flight.discard(work)
         if work.cancelled():
-            return  # given up; its name was told of as what is left
+            return  # ``give_up`` was called; the shutdown error names the handler
         result: object = work.result()
         if iscoroutine(result):
-            result.close()  # nobody will await it
+            result.close()  # or Python warns that it was never awaited
         if isawaitable(result):
             raise TypeError("with run_in_thread=True the handler must not be async")
 
@@ -74,7 +76,7 @@ class HandlerThreads:
 
         def job() -> None:
             outcome = context.run(self._execute, work, event)
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(outcome)
 
         self._in_flight.add(work)
@@ -86,25 +88,25 @@ class HandlerThreads:
         return work
 
     def _execute(self, work: asyncio.Future[Any], event: Event) -> _Job:
-        """Make the call; what is to be done with its outcome, in the loop."""
+        """Make the call. Returns the function that passes its outcome to the loop."""
         try:
             result = self._call(event)
-        except StopIteration as stop:  # no future takes it, and nobody would ever hear of the end
+        except StopIteration as stop:  # a future rejects this exception, and would never be done
             error: BaseException = RuntimeError("the handler raised StopIteration")
             error.__cause__ = stop
-        except BaseException as raised:  # noqa: BLE001 - it is raised again in the loop
+        except BaseException as raised:  # noqa: BLE001 - raised again in the loop
             error = raised
         else:
             return lambda: None if work.done() else work.set_result(result)
         return lambda: None if work.done() else work.set_exception(error)
 
     def give_up(self) -> None:
-        """Wait no more for the calls in flight. They go on; what becomes of them isn't told."""
+        """Stop waiting for the calls in flight. They go on, and their outcome is ignored."""
         for work in self._in_flight:
             work.cancel()
 
     def close(self) -> None:
-        """Let the threads end; what they do now goes on."""
+        """End each thread after its call in flight."""
         for _ in range(self._thread_count):
             self._jobs.put(None)
         self._thread_count = 0
@@ -114,7 +116,7 @@ class HandlerThreads:
 
 
 def _run_jobs(jobs: SimpleQueue[_Job | None]) -> None:
-    """What a thread does: one job after the other, until there is none."""
+    """Run jobs until ``None`` comes."""
     while (job := jobs.get()) is not None:
         job()
-        del job  # it would keep its event until the next one comes
+        del job  # or it keeps its event alive until the next job comes

@@ -1,4 +1,4 @@
-// Charts of the last minute, as SVG paths: sixty samples, one a second.
+// Charts of the last minute as SVG paths: sixty samples, one for each second.
 
 const SAMPLES = 60;
 const HEIGHT = 24;
@@ -14,13 +14,13 @@ export class Series {
     if (this.samples.length > SAMPLES) this.samples.shift();
   }
 
-  /** What somebody knows who has seen all of it. */
+  /** Replace the samples by the service's history. */
   replace(samples) {
     this.samples = samples.slice(-SAMPLES);
   }
 }
 
-/** A line with an area below it. The axis doesn't begin at zero: what counts is the movement. */
+/** Draw a line with an area below. The axis doesn't begin at zero, so that changes are visible. */
 export function line(svg, values) {
   if (!values.length) return;
   const low = Math.min(...values);
@@ -36,7 +36,7 @@ export function line(svg, values) {
   svg.querySelector(".area").setAttribute("d", last ? `${path}L60 ${HEIGHT}L${start} ${HEIGHT}Z` : "");
 }
 
-/** Stacked bars; each sample is an object with a number for each name. */
+/** Draw stacked bars; each sample is an object with a number for each name. */
 export function bars(svg, samples, names) {
   const sums = samples.map((sample) => names.reduce((sum, name) => sum + sample[name], 0));
   const top = Math.max(5, ...sums);

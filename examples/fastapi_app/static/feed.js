@@ -1,17 +1,17 @@
-// The connection: an event stream that is opened again for as long as somebody looks at the page.
+// The connection: an event stream that is reopened while the page is visible.
 //
-// A browser has six connections to a host, HTTP/1.1 being what it is, and each open page takes one
-// for its stream. Pages that nobody looks at let theirs go: the seventh tab would stay white.
+// With HTTP/1.1, a browser opens at most six connections to a host, and each open page takes one for
+// its stream. Hidden pages close their streams; otherwise a seventh tab could not load.
 
-/** Milliseconds without a word after which the connection counts as lost; there is a pulse a second. */
+/** Milliseconds without data after which the connection counts as lost; the server sends every second. */
 const SILENCE = 6000;
 const FIRST = 500;
 const LONGEST = 5000;
-/** Milliseconds for which a page that was hidden keeps its stream: people look at another tab, and come back. */
+/** Milliseconds for which a hidden page keeps its stream, since users often return from another tab at once. */
 const LINGER = 3000;
 
 export class Feed {
-  /** `on` has a function for each event, and `lost(since)`, `open()`. */
+  /** `on` has a function for each event, and the functions `lost(since)` and `open()`. */
   constructor(url, on) {
     this.url = url;
     this.on = on;
@@ -32,7 +32,7 @@ export class Feed {
     this.resume();
   }
 
-  /** Have a connection now, unless nobody looks. */
+  /** Open the connection if the page is visible. */
   resume() {
     clearTimeout(this.leaving);
     if (this.source || document.hidden) return;
@@ -40,7 +40,7 @@ export class Feed {
     this.connect();
   }
 
-  /** Let the connection go, until somebody looks. */
+  /** Close the connection until the page is visible again. */
   rest() {
     clearTimeout(this.again);
     this.source?.close();

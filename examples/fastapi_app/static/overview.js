@@ -1,4 +1,4 @@
-// The cards, the state in the corner and the notice: what is known of the informers themselves.
+// The cards, the state in the corner and the notice: the status of the informers.
 
 import { Series, bars, line } from "./charts.js";
 import { ago, brief, duration, measure, put } from "./text.js";
@@ -7,7 +7,7 @@ const KINDS = ["updated", "added", "deleted"];
 /** Seconds: bookmarks come about once a minute. */
 const OLD = 75;
 const STALE = 180;
-/** Seconds without news that one sample can't stand for. */
+/** Seconds without an event that one sample can't represent. */
 const GAP = 5;
 
 const $ = (id) => document.getElementById(id);
@@ -15,14 +15,14 @@ const $ = (id) => document.getElementById(id);
 export class Overview {
   constructor() {
     this.health = null;
-    this.at = 0; // when health came
-    this.lostAt = null; // since when there is no connection to the service
+    this.at = 0; // the time of the latest status
+    this.lostAt = null; // the time since which the service is not connected
     this.objects = new Series();
     this.rates = new Series();
     this.items = new Map();
   }
 
-  /** What the service says of itself; once a second. */
+  /** Show the status of the service, which arrives once a second. */
   hear(health, now) {
     if (this.health) this.sample(this.health, health, (now - this.at) / 1000);
     this.health = health;
@@ -37,7 +37,7 @@ export class Overview {
     this.show(now);
   }
 
-  /** The last minute as the service remembers it. One that has just begun remembers nothing. */
+  /** Show the last minute from the service's history, which is empty after its start. */
   recall(samples) {
     if (!samples.length) return;
     this.rates.replace(samples);
@@ -51,11 +51,11 @@ export class Overview {
   }
 
   sample(before, after, seconds) {
-    if (seconds < 0.2 || seconds > GAP) return; // a stream that has just begun again
-    const told = new Map(before.informers.map((each) => [each.of, each.told]));
+    if (seconds < 0.2 || seconds > GAP) return; // the stream has just reconnected
+    const counts = new Map(before.informers.map((each) => [each.of, each.changes]));
     const rate = { added: 0, updated: 0, deleted: 0 };
-    for (const { of, told: now } of after.informers) {
-      const then = told.get(of) ?? now;
+    for (const { of, changes: now } of after.informers) {
+      const then = counts.get(of) ?? now;
       for (const kind of KINDS) rate[kind] += Math.max(0, now[kind] - then[kind]) / seconds;
     }
     this.rates.push(rate);
@@ -66,7 +66,7 @@ export class Overview {
     measure($("rate"), mean < 10 ? mean.toFixed(1) : Math.round(mean).toLocaleString("en"));
   }
 
-  /** Bring what depends on time up to date. */
+  /** Update the texts that depend on time. */
   show(now) {
     const { health } = this;
     const since = health ? (now - this.at) / 1000 : 0;
@@ -117,10 +117,10 @@ export class Overview {
     if (!problem) return;
     const times = problems === 1 ? "once" : `${problems} times`;
     put($("said-when"), `${problem.phase} of ${problem.informer}, ${ago(problem.ago + since)}`);
-    put($("said"), `${problem.said} (something went wrong ${times} so far)`);
+    put($("said"), `${problem.message} (something went wrong ${times} so far)`);
   }
 
-  /** How it all is: a tone, a word, and a sentence if something is wrong. */
+  /** Return the overall state: a tone, a word, and a sentence if something is wrong. */
   verdict(health, since) {
     if (this.lostAt !== null) {
       const age = duration(since);

@@ -1,5 +1,5 @@
-// The page: what comes from the stream goes to the store at once, and to the screen at most once
-// a frame. Nothing here makes HTML of text.
+// The page: events of the stream go to the store at once, and to the screen at most once for each
+// frame. No code here converts text to HTML.
 
 import { Feed } from "./feed.js";
 import { Overview } from "./overview.js";
@@ -7,9 +7,9 @@ import { Store } from "./store.js";
 import { Table } from "./table.js";
 import { put } from "./text.js";
 
-/** Milliseconds between two times that thousands of rows are filtered and sorted. */
+/** Milliseconds between two passes that filter and sort thousands of rows. */
 const ARRANGING = 200;
-/** Milliseconds between two times that ages are written. */
+/** Milliseconds between two updates of ages. */
 const TICK = 500;
 const TONES = ["good", "wait", "bad", "done", ""];
 
@@ -24,7 +24,7 @@ const chips = new Map();
 let arranged = { changes: -1, at: -Infinity, filter: "" };
 let due = false;
 
-// -- what comes ---------------------------------------------------------------------------------
+// -- events of the stream -----------------------------------------------------------------------
 
 new Feed("events", {
   open() {
@@ -54,7 +54,7 @@ new Feed("events", {
   failed: (what) => console.warn("an object could not be shown", what.namespace, what.name, what.error),
 });
 
-/** The minute before: the page has just been opened, or nobody has looked at it for a while. */
+/** Load the last minute, for a new page or one that was hidden for a while. */
 async function remember() {
   try {
     const answer = await fetch("history");
@@ -69,7 +69,7 @@ function changed(row) {
   schedule();
 }
 
-// -- what is seen -------------------------------------------------------------------------------
+// -- drawing ------------------------------------------------------------------------------------
 
 function schedule() {
   if (!due) {
@@ -146,7 +146,7 @@ function addChip(status) {
   return chip;
 }
 
-// -- what is asked for --------------------------------------------------------------------------
+// -- controls -----------------------------------------------------------------------------------
 
 function choose(change) {
   Object.assign(filter, change);
@@ -188,7 +188,7 @@ $("tabs").addEventListener("keydown", (event) => {
 });
 
 $("order").addEventListener("change", (event) => table.sortBy(event.target.value, false));
-$("table").addEventListener("click", () => ($("order").value = table.sort)); // its headers sort too
+$("table").addEventListener("click", () => ($("order").value = table.sort)); // the headers sort too
 
 search.addEventListener("input", () => {
   choose({ terms: search.value.toLowerCase().split(/\s+/).filter(Boolean) });
@@ -223,7 +223,7 @@ async function inspect(row) {
 
 $("dialog-close").addEventListener("click", () => $("dialog").close());
 $("dialog").addEventListener("click", (event) => {
-  if (event.target === $("dialog")) $("dialog").close(); // beside it
+  if (event.target === $("dialog")) $("dialog").close(); // a click beside the dialog
 });
 
 $("outage").addEventListener("click", async (event) => {

@@ -1,19 +1,19 @@
-// What the page knows: objects by resource, and what changed when. No DOM here.
+// The data of the page: objects by resource, and the time of each change. No DOM here.
 //
-// A stream begins with `reset`, everything that is cached, and `synced`; after a break it does so
-// again. Rows stay meanwhile: what wasn't told again has gone, what is told in the version that
-// is known hasn't changed.
+// A stream begins with `reset`, all cached objects, and `synced`, also after a reconnect. The rows
+// stay meanwhile. At `synced`, a row that was not sent again is removed. A row that was sent in the
+// known version has not changed.
 
-/** How long a change is shown, in milliseconds. */
+/** Milliseconds for which a change is highlighted. */
 export const SHOWN = 1500;
 
-/** Labels that say least come last. */
+/** Labels with the least information come last. */
 const DULL = /(managed-by|-hash)$/;
 
 export class Store {
   constructor() {
     this.tables = new Map(); // resource -> key -> row
-    this.round = 0; // of `reset`s
+    this.round = 0; // the number of `reset`s
     this.synced = false;
     this.first = true;
     this.changes = 0; // grows with each change, so that views know whether to look again
@@ -48,7 +48,7 @@ export class Store {
     row.text = `${row.name} ${row.namespace} ${row.status} ${row.detail} ${row.labelText}`.toLowerCase();
     row.gone = false;
     const again = known && known.uid === row.uid && !known.gone;
-    const quiet = this.first; // what is there when the page opens is no news
+    const quiet = this.first; // the objects of a new page are no changes
     row.change = quiet ? "" : again ? "updated" : "added";
     row.at = quiet ? -Infinity : now;
     row.beat = known ? 1 - known.beat : 0;
@@ -77,7 +77,7 @@ export class Store {
     }
   }
 
-  /** Forget what has been shown as gone for long enough. */
+  /** Remove rows that were shown as deleted for long enough. */
   sweep(now) {
     for (const table of this.tables.values()) {
       for (const row of table.values()) {

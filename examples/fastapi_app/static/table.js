@@ -1,11 +1,11 @@
-// The table: of thousands of rows, those that can be seen have elements.
+// The table: only the visible ones of thousands of rows have elements.
 //
-// Names and labels come from users. They reach the page as text nodes and nothing else.
+// Names and labels come from users, so they become text nodes and nothing else.
 
 import { SHOWN } from "./store.js";
 import { ago, duration, put } from "./text.js";
 
-/** Rows above and below the window that have elements too. */
+/** Rows above and below the visible part that have elements too. */
 const MARGIN = 8;
 
 const ORDER = {
@@ -20,7 +20,7 @@ const ORDER = {
 const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
 export class Table {
-  /** `open(row)` is called when somebody wants to see all of an object. */
+  /** `open(row)` is called when the user selects a row. */
   constructor(root, open) {
     this.root = root;
     this.rows = root.querySelector(".rows");
@@ -28,8 +28,8 @@ export class Table {
     this.open = open;
     this.sort = "name";
     this.down = false;
-    this.shown = []; // what passes the filters, in order
-    this.elements = new Map(); // key -> element, of what can be seen
+    this.shown = []; // the rows that match the filters, in order
+    this.elements = new Map(); // key -> element of a visible row
     this.spare = [];
     for (const header of this.head) header.addEventListener("click", () => this.sortBy(header.dataset.sort));
     this.rows.addEventListener("click", (event) => {
@@ -44,7 +44,7 @@ export class Table {
     this.rows.style.height = `${this.shown.length * this.height}px`;
   }
 
-  /** Sort by a column; the other way round if it is the one already, unless that is said. */
+  /** Sort by a column; a second call for the same column reverses the order, unless it is given. */
   sortBy(name, down = this.sort === name && !this.down) {
     this.down = down;
     this.sort = name;
@@ -57,7 +57,7 @@ export class Table {
     this.paint(performance.now());
   }
 
-  /** These rows are to be shown. */
+  /** Set the rows to show. */
   arrange(rows) {
     const order = ORDER[this.sort];
     const sign = this.down ? -1 : 1;
@@ -67,7 +67,7 @@ export class Table {
     this.root.setAttribute("aria-rowcount", rows.length + 1);
   }
 
-  /** Bring the elements of what can be seen up to date. */
+  /** Update the elements of the visible rows. */
   paint(now) {
     const top = -this.rows.getBoundingClientRect().top;
     const first = Math.max(0, Math.floor(top / this.height) - MARGIN);
@@ -98,7 +98,7 @@ export class Table {
     this.spare.length = Math.min(this.spare.length, 40);
   }
 
-  /** Have the elements in the order that is seen: it is the Tab key's, and what is read aloud. */
+  /** Put the elements into the visible order, which the Tab key and screen readers follow. */
   order(first, last) {
     let next = this.rows.firstElementChild;
     for (let i = first; i < last; i++) {
@@ -151,7 +151,7 @@ export class Table {
     flash(element, row, now);
   }
 
-  /** Give every element its place and text again: the height of rows has changed. */
+  /** Set the place and text of every element again after the height of rows has changed. */
   renew() {
     this.resized();
     for (const element of this.elements.values()) element.record = element.index = null;

@@ -1,6 +1,6 @@
-// Text for people.
+// Formatted texts.
 
-/** Seconds as one would say them. */
+/** Format seconds as words. */
 export function duration(seconds) {
   if (seconds < 1) return "0 s";
   if (seconds < 100) return `${Math.floor(seconds)} s`;
@@ -9,17 +9,17 @@ export function duration(seconds) {
   return `${Math.floor(seconds / 86400)} d`;
 }
 
-/** How long ago that was. */
+/** Format the time since a moment. */
 export function ago(seconds) {
   return seconds < 1 ? "just now" : `${duration(seconds)} ago`;
 }
 
-/** The same where there is little room. */
+/** Format the time since a moment in short form. */
 export function brief(seconds) {
   return seconds < 1 ? "now" : duration(seconds);
 }
 
-/** Set an element's text, if it is another one. */
+/** Set an element's text if it differs. */
 export function put(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

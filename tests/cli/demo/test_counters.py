@@ -1,4 +1,4 @@
-"""What the demo's listeners keep."""
+"""Counts, rates and recent events of the demo's listeners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done to the demo's server, and how recovery is told."""
+"""Interruptions of the demo's server, and the description of the recovery."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from aioinformer._cli.terminal.output import Output
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:
-    """A reading and a writing end; the reading one may be closed by the test."""
+    """Provide the two ends of a pipe; the test may close the reading end."""
     reading, writing = os.pipe()
     yield reading, writing
     os.close(writing)

@@ -72,7 +72,7 @@ def test_a_bug_keeps_its_traceback() -> None:
 
 @pytest.fixture
 def _signals() -> Iterator[None]:
-    """Puts the handlers back that a process which is about to end doesn't need."""
+    """Restore the signal handlers, which ``run_command`` leaves changed at its end."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
     for number, handler in before.items():

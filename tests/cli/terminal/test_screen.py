@@ -18,7 +18,7 @@ FIRST, SECOND = (StyledText("pods", "bold"),), (StyledText("a line too long"),)
 
 @pytest.fixture
 def terminal() -> Iterator[tuple[int, int]]:
-    """Where a terminal's picture can be read, and where it is painted."""
+    """Provide the two ends of a terminal: to read its output, and to draw on."""
     master, slave = pty.openpty()
     yield master, slave
     os.close(master)
@@ -26,7 +26,7 @@ def terminal() -> Iterator[tuple[int, int]]:
 
 
 def seen(master: int, end: str = "\x1b[J") -> str:
-    """What was painted, up to ``end``; a terminal hands it on in pieces."""
+    """Read the output up to ``end``, which a terminal delivers in pieces."""
     text = ""
     while not text.endswith(end):
         text += os.read(master, 65_536).decode().replace("\r\n", "\n")

@@ -1,4 +1,4 @@
-"""What is shown of an object: the server's cells, chosen fields, ages and statuses."""
+"""Columns: the server's cells, chosen fields, ages and statuses."""
 
 from __future__ import annotations
 

@@ -282,7 +282,7 @@ FORBIDDEN = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "p
 
 
 async def _forbid(request: web.Request) -> web.Response:
-    """A server that says what it has and lets nobody list it."""
+    """Run a server whose discovery works and that rejects every list."""
     if request.path in DOCUMENTS:
         return web.json_response(DOCUMENTS[request.path])
     missing = not request.path.endswith("/pods")
@@ -371,7 +371,7 @@ async def test_verbose_logs_everything(server: ApiServer, config: str, env: dict
 
 
 async def _refusal(*argv: str, env: dict[str, str]) -> tuple[int, str]:
-    """The exit code, and the one line that it said."""
+    """Return the exit code and the one line on stderr."""
     async with started_cli("watch", *argv, env=env) as run:
         code, out, err = await run.wait()
     assert out == ""

@@ -30,7 +30,7 @@ def line(event: str, obj: Any) -> bytes:
 
 
 class Reading:
-    """What was said on the way."""
+    """The columns that the translator reported."""
 
     def __init__(self) -> None:
         self.columns: list[Columns] = []

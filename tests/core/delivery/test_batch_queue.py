@@ -78,4 +78,4 @@ def test_what_is_dropped_counts_as_taken_by_nobody() -> None:
 
     assert (list(queue), list(run)) == ([((C,), 2.0, 1)], [])
     assert (late.delivered, late.live, bool(late)) == (1, 0, False)
-    assert repr(late) == "<BatchQueue live=0 told=0>"
+    assert repr(late) == "<BatchQueue live=0 uncounted=0>"

@@ -173,7 +173,7 @@ def _is_not_a_request(problem: ProblemReported) -> bool:
 def _judge_rejected(history: History, spec: InformerSpec, problems: list[ProblemReported]) -> None:
     """Check that each rejected object is logged and passed to the error hook."""
     reported = sum(each.phase == "object" for each in problems)
-    of, stays = f"{spec.name}: ", "; what was cached of it stays"
+    of, stays = f"{spec.name}: ", "; the previous version stays cached"
     logged = sum(
         each.message.startswith(of) and each.message.endswith(stays) for each in history.of(Logged)
     )

@@ -1,6 +1,6 @@
-"""What the page is told of the informers themselves: health, numbers, what went wrong last.
+"""The status of the informers for the page: health, numbers, the latest problem.
 
-It goes to every client once a second, and is written once for all of them.
+Every client receives the status once a second. The text is encoded once for all clients.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import msgspec
 from aioinformer import KubeObject, Problem, SharedInformer
 from aioinformer.errors import ServerError
 
-__all__ = ["News", "Problems", "Tally"]
+__all__ = ["ChangeCounter", "Problems", "StatusReport"]
 
-AGAIN = 0.5
-"""Seconds for which what was written is good enough."""
+REUSE_SECONDS = 0.5
+"""Seconds for which an encoded status is sent again."""
 
 
-class Tally:
-    """A handler that counts what changes. What was there at first doesn't count."""
+class ChangeCounter:
+    """A handler that counts changes, without the initial list and resyncs."""
 
     def __init__(self) -> None:
-        """Nothing heard yet."""
+        """Start with all counts at 0."""
         self.added = self.updated = self.deleted = 0
 
     def on_add(self, obj: KubeObject, /, *, initial: bool) -> None:
@@ -32,7 +32,7 @@ class Tally:
         self.added += not initial
 
     def on_update(self, old: KubeObject, new: KubeObject, /, *, resync: bool) -> None:
-        """Count a change."""
+        """Count an update."""
         self.updated += not resync
 
     def on_delete(self, obj: KubeObject, /, *, reason: str) -> None:
@@ -40,25 +40,25 @@ class Tally:
         self.deleted += 1
 
     def __repr__(self) -> str:
-        return f"<Tally {self.added} added {self.updated} updated {self.deleted} deleted>"
+        return f"<ChangeCounter {self.added} added {self.updated} updated {self.deleted} deleted>"
 
 
 class Problems:
-    """The error hook: what went wrong last, which health forgets once it works again."""
+    """The error hook: keeps the latest problem, also after the informer has recovered."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Nothing went wrong yet; ``clock`` gives monotonic seconds."""
+        """Start without a problem; ``clock`` returns monotonic seconds."""
         self.count = 0
         self._clock = clock
         self._last: tuple[Problem, float] | None = None
 
-    def note(self, problem: Problem) -> None:
-        """Remember it; for ``on_error=``."""
+    def add(self, problem: Problem) -> None:
+        """Keep ``problem`` as the latest; for ``on_error=``."""
         self.count += 1
         self._last = problem, self._clock()
 
     def last(self) -> dict[str, Any] | None:
-        """The last one, and how many seconds ago that was."""
+        """Return the latest problem, with the seconds since then."""
         if self._last is None:
             return None
         problem, at = self._last
@@ -66,35 +66,35 @@ class Problems:
             "informer": problem.informer,
             "phase": problem.phase,
             "cause": problem.cause,
-            "said": str(problem.error),
+            "message": str(problem.error),
             "ago": round(self._clock() - at, 1),
         }
 
 
 @dataclass(slots=True, kw_only=True)
-class News:
-    """What there is to tell."""
+class StatusReport:
+    """The status of the service and its informers."""
 
     informers: Mapping[str, SharedInformer]
-    tallies: Mapping[str, Tally]
+    counters: Mapping[str, ChangeCounter]
     problems: Problems
     server: str
     embedded: bool
     clients: Callable[[], int]
     clock: Callable[[], float]
     _frame: bytes = b""
-    _written: float = float("-inf")
+    _encoded_at: float = float("-inf")
 
     def frame(self) -> bytes:
-        """All of it, as a frame of an event stream."""
+        """Return the status as a frame of an event stream."""
         now = self.clock()
-        if now - self._written >= AGAIN:
-            self._written = now
+        if now - self._encoded_at >= REUSE_SECONDS:
+            self._encoded_at = now
             self._frame = b"event: health\ndata: " + msgspec.json.encode(self.facts()) + b"\n\n"
         return self._frame
 
     def facts(self) -> dict[str, Any]:
-        """All of it."""
+        """Return the status as a dict."""
         return {
             "server": self.server,
             "embedded": self.embedded,
@@ -105,7 +105,7 @@ class News:
         }
 
     def _informer(self, name: str) -> dict[str, Any]:
-        informer, tally = self.informers[name], self.tallies[name]
+        informer, counter = self.informers[name], self.counters[name]
         health = informer.health
         return {
             "of": name,
@@ -120,5 +120,9 @@ class News:
             "error": None if health.error is None else str(health.error),
             "answered": isinstance(health.error, ServerError),
             "retry_in": None if health.retry_in is None else round(health.retry_in, 1),
-            "told": {"added": tally.added, "updated": tally.updated, "deleted": tally.deleted},
+            "changes": {
+                "added": counter.added,
+                "updated": counter.updated,
+                "deleted": counter.deleted,
+            },
         }
