@@ -1,11 +1,9 @@
-"""The pump: from the queue into the cache, and from there into every mailbox.
+"""The pump: deltas from the queue to the cache, and their events to every mailbox.
 
-This is where the order of things is made. An entry is popped, applied and handed to the
-listeners in one step without an await: so the cache leads, a listener that joins between two
-steps misses nothing and hears nothing twice, and client-go's locks have no twin here. A whole
-new state is staged in small steps beside the live one; only its swap is one step.
-
-What the entries mean is decided by ``Indexer``, what a listener has yet to hear by ``Mailbox``.
+The pump pops an entry, applies it and distributes its events in one step, without an ``await``. So
+the cache is never behind an event that a listener receives, a listener that joins between two steps
+misses no event and gets none twice, and no locks are needed, unlike in client-go. A whole new state
+is staged in small steps beside the live state; only its installation is one step.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 
 from aioinformer._core.cache.indexer import Indexer, StagedReplacement, without_traceback
 from aioinformer._core.delivery.replay import drain_batches
-from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced, Resync
+from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer._runtime.informer.waiters import CacheWaiters
@@ -32,37 +30,37 @@ log = logging.getLogger("aioinformer.pump")
 T = TypeVar("T")
 
 BATCH_SIZE = 256
-"""Changes applied between two hand-overs to the mailboxes: about a millisecond."""
+"""Changes applied between two distributions to the mailboxes: about a millisecond."""
 FILTERED_BATCH_SIZE = 16
-"""The same to begin with if there are filters: each looks at every change, and may open its body.
-It doubles as long as that is quick."""
+"""The first batch size if listeners have filters: each filter reads every change, and may decode
+the body. The size doubles as long as distributions are quick."""
 MAX_DISTRIBUTE_SECONDS = 0.002
-"""Seconds that a hand-over may take: after one that took longer the next has half as much."""
+"""Seconds that a distribution may take. After a longer one the batch size is halved."""
 BLOCKED_WARNING_DELAY = 10.0
-"""Seconds after which a listener that keeps the watch from being read is warned of."""
+"""Seconds for which a full mailbox may stop the reading of the watch before a warning is logged."""
 CLOCK_CHECK_INTERVAL = 16
-"""Changes applied between two looks at the clock: an index function may open every body."""
+"""Changes applied between two readings of the clock: an index function may decode every body."""
 
 
 class Pump:
-    """Drains one queue into one cache, and tells its audience."""
+    """Drains one queue into one cache, and distributes the events to the listeners."""
 
     def __init__(self, name: str, queue: DeltaQueue, indexer: Indexer) -> None:
         """Make a pump; ``run`` starts it.
 
         Args:
             name: the informer's, for logs.
-            queue: what to drain.
-            indexer: what to write to.
+            queue: the queue to drain.
+            indexer: holds the cache, and applies the entries.
         """
         self.synced = asyncio.Event()
-        """Set when the first full state has been applied, or will never be."""
+        """Set when the initial list was applied, or when the pump has ended."""
         self.gate = BackpressureGate()
-        """What a listener opens when its mailbox has room again."""
+        """Opened by a listener whose mailbox has room again."""
         self.waiters = CacheWaiters(indexer, name)
-        """Those who wait for the cache to show something."""
+        """The tasks that wait for a state of the cache."""
         self.on_rejected: Callable[[Exception], None] | None = None
-        """Is told why an object was rejected; once if many were in one go."""
+        """Called with the error of a rejected object; once if a batch has many."""
         self._name = name
         self._queue = queue
         self._indexer = indexer
@@ -70,17 +68,17 @@ class Pump:
         self._listeners: list[Listener] = []
         """The listeners of the last ``_refresh``, in order of joining."""
         self._blocking: list[Listener] = []
-        """Those of them for which the pump waits while their mailbox is full."""
+        """The listeners for which the pump waits while their mailbox is full."""
         self._listeners_changed = False
         self._batch_size = BATCH_SIZE
-        """Changes to apply until the next hand-over."""
+        """Changes to apply until the next distribution."""
         self._full_listeners: list[Listener] = []
         self._needs_merge: list[Listener] = []
         self._cached_batches: tuple[Sequence[KubeObject], ...] | None = None
-        """What is cached, as long as nothing has changed since somebody asked."""
+        """The cached objects for replays and resyncs; ``None`` once the cache has changed."""
 
     def join(self, listener: Listener, *, replay: bool = True) -> None:
-        """Tell ``listener`` of everything from now on; with ``replay`` of what is cached, first."""
+        """Deliver all further events to ``listener``; with ``replay``, the cached objects first."""
         state = self._indexer.state
         if state.synced or state.objects:
             at = asyncio.get_running_loop().time()
@@ -109,7 +107,7 @@ class Pump:
         self._batch_size = FILTERED_BATCH_SIZE if filtered else BATCH_SIZE
 
     def _iter_cached(self) -> Iterator[KubeObject]:
-        """What is cached, in batches that all who are told of it share."""
+        """Return the cached objects, from batches that all replays and resyncs share."""
         if self._cached_batches is None:
             objects = list(self._indexer.state.objects.values())
             self._cached_batches = tuple(_split_batches(objects))
@@ -117,15 +115,17 @@ class Pump:
 
     @property
     def blocked_by(self) -> tuple[str, ...]:
-        """The names of the listeners for whose mailbox the pump waits: it was full, and isn't
-        drained yet. May be read from any thread.
+        """The names of the listeners whose full mailbox the pump waits for.
+
+        May be read from any thread.
         """
         return tuple(each.name for each in self._full_listeners if not each.closed)
 
     def listener_read_by(self, task: asyncio.Task[Any] | None) -> Listener | None:
-        """Whom ``task`` reads of those that the pump may be waiting for."""
+        """Return the listener that ``task`` reads, if the pump may wait for that listener."""
         for listener in self.listeners:
-            if listener.mailbox.overflow.blocks and listener.consumer is not None and listener.consumer() is task:
+            consumer = listener.consumer
+            if listener.mailbox.overflow.blocks and consumer is not None and consumer() is task:
                 return listener
         return None
 
@@ -135,7 +135,7 @@ class Pump:
         return sum(each.mailbox.pending for each in tuple(self._joined))
 
     def end(self) -> None:
-        """Nothing more will come. What is pending can still be taken."""
+        """End all listeners and waiters. Listeners can still take their pending events."""
         self.synced.set()
         self.waiters.end()
         for listener in self.listeners:
@@ -143,24 +143,24 @@ class Pump:
 
     async def run(self) -> NoReturn:
         """Drain the queue until cancelled."""
-        pace = TimeSlice()
+        time_slice = TimeSlice()
         while True:
             if not self._queue.fifo:
                 await self._queue.ready()
-                pace.reset()
+                time_slice.reset()
             if self._listeners_changed:
                 self._refresh()
-            free = await self._wait_for_mailboxes(pace) if self._blocking else self._batch_size
-            entry = self._apply_changes(pace, free)
+            free = (
+                await self._wait_for_mailboxes(time_slice) if self._blocking else self._batch_size
+            )
+            replaced = self._apply_changes(time_slice, free)
             if self._needs_merge:
-                await self._merge_pending(pace)
-            if isinstance(entry, Replaced):
-                replacement = self._indexer.replace(entry)
-                del entry  # so that only the replacement holds what it is to free in steps
-                await self._apply_replacement(replacement, pace)
-            elif isinstance(entry, Resync):
-                self.resync(self.listeners)
-            await pace.maybe_yield()
+                await self._merge_pending(time_slice)
+            if replaced is not None:
+                replacement = self._indexer.replace(replaced)
+                del replaced  # only the replacement may hold the objects, to free them in steps
+                await self._apply_replacement(replacement, time_slice)
+            await time_slice.maybe_yield()
 
     async def _wait_for_mailboxes(self, time_slice: TimeSlice) -> int:
         """Wait until no mailbox that blocks is full. Return the number of events that all take."""
@@ -174,7 +174,7 @@ class Pump:
         return self._blocking if self.listeners else []
 
     async def _wait_for_room(self, full: list[Listener], time_slice: TimeSlice) -> None:
-        """Wait until one of them has taken what is pending, or has left."""
+        """Wait until one of the listeners has room again, or has left."""
         self._full_listeners = full
         warning = asyncio.get_running_loop().call_later(BLOCKED_WARNING_DELAY, self._warn_blocked)
         try:
@@ -184,49 +184,58 @@ class Pump:
         time_slice.reset()
 
     def _warn_blocked(self) -> None:
-        """It is what ``overflow="block"`` asks for, but not what anybody wants for so long."""
+        """Log the listeners with ``overflow="block"`` that stop the reading of the watch."""
         names = ", ".join(self.blocked_by)
         log.warning(
-            "%s has not read its watch for %g s: %s", self._name, BLOCKED_WARNING_DELAY, names
+            "%s: the watch was not read for %g s, because of overflow='block' and the full mailbox "
+            "of %s",
+            self._name,
+            BLOCKED_WARNING_DELAY,
+            names,
         )
 
-    def _apply_changes(self, time_slice: TimeSlice, limit: int) -> Replaced | Resync | None:
-        """Apply changes and hand over what they mean, up to the first entry of another kind.
+    def _apply_changes(self, time_slice: TimeSlice, limit: int) -> Replaced | None:
+        """Apply a batch of changes and distribute their events.
 
-        A re-created object is two events, so that a mailbox may go over its limit by one.
+        A re-created object makes two events, so that a mailbox may exceed its limit by one.
+
+        Returns:
+            The whole new state that ended the batch, if there was one.
         """
         events: list[Event] = []
         rejected: dict[ObjectKey, Exception] = {}
-        special: Replaced | Resync | None = None
+        replaced: Replaced | None = None
+        pop = self._queue.fifo.pop
         for count in range(self._batch_size):
             if len(events) >= limit or (
                 count % CLOCK_CHECK_INTERVAL == CLOCK_CHECK_INTERVAL - 1 and time_slice.expired
             ):
                 break
-            if (entry := self._queue.pop()) is None:
+            if (entry := pop()) is None:
                 break
             if isinstance(entry, Delta):
                 if error := self._indexer.apply(entry, events):
                     rejected[entry.obj.key] = without_traceback(error) if rejected else error
             elif isinstance(entry, Bookmark):
                 self._indexer.bookmark(entry)
-            else:
-                special = entry
+            elif isinstance(entry, Replaced):
+                replaced = entry
                 break
+        self._queue.wake_producer()
         if events:
             self._distribute(tuple(events))
         if self.waiters.waiting:
             self.waiters.notify(events)
         if rejected:
             self._report_rejected(rejected)
-        return special
+        return replaced
 
     def _distribute(self, events: tuple[Event, ...]) -> None:
-        """All mailboxes get the same batch."""
+        """Put one shared batch into all mailboxes, and adapt the size of the next batch."""
         self._cached_batches = None
         clock = asyncio.get_running_loop().time
         at = clock()
-        if self._listeners_changed:  # by an index function that was called just now
+        if self._listeners_changed:  # an index function may just have added or removed one
             self._refresh()
         self._needs_merge = [each for each in self._listeners if each.put(events, at)]
         if (took := clock() - at) > MAX_DISTRIBUTE_SECONDS:
@@ -235,8 +244,9 @@ class Pump:
             self._batch_size = min(self._batch_size * 2, BATCH_SIZE)
 
     async def _merge_pending(self, time_slice: TimeSlice) -> None:
-        """Have those merge what is pending who hold more than they may. Seldom needed: few merges
-        are too many for one step.
+        """Merge pending events of the listeners that are over their limit, in steps.
+
+        This is rarely needed: few mailboxes have too many events to merge for one step.
         """
         for listener in self._needs_merge:
             while listener.mailbox.needs_merge:
@@ -247,7 +257,7 @@ class Pump:
     async def _apply_replacement(
         self, replacement: StagedReplacement, time_slice: TimeSlice
     ) -> None:
-        """Stage a new state in steps, then swap it in and tell of it, at once."""
+        """Stage a new state in steps, then install and distribute it in one step."""
         while not replacement.step(ITEMS_PER_STEP):
             await time_slice.maybe_yield(STAGING_SLICE_SECONDS)
         await self._drain_previous_relist(time_slice)
@@ -256,7 +266,7 @@ class Pump:
         at = asyncio.get_running_loop().time()
         for listener in self.listeners:
             listener.put_relist(batches, at, initial=replacement.initial)
-        del batches  # behind the last listener each batch falls away: not all of it at once
+        del batches  # each batch is freed when the last listener has passed it, not all at once
         self.synced.set()
         self.waiters.notify_all()
         self._report_rejected(replacement.rejected)
@@ -267,8 +277,9 @@ class Pump:
             await time_slice.maybe_yield()
 
     async def _drain_previous_relist(self, time_slice: TimeSlice) -> None:
-        """See to it that nobody has the changes of another list pending. Of a listener that never
-        comes back they would pile up: lists times objects.
+        """Wait or merge until no listener has events of the previous relist pending.
+
+        Otherwise a listener that takes no events would hold as many as lists times objects.
         """
         for listener in self.listeners:
             mailbox = listener.mailbox
@@ -280,7 +291,7 @@ class Pump:
         self._full_listeners = []
 
     def resync(self, listeners: Sequence[Listener]) -> None:
-        """Tell some listeners once more what is cached. Nothing before the first full state."""
+        """Deliver the cached state to ``listeners`` again, once the initial list is complete."""
         if self._indexer.state.synced:
             for listener in listeners:
                 listener.resync(self._iter_cached(), self._is_current)
@@ -289,16 +300,16 @@ class Pump:
         return self._indexer.state.objects.get(obj.key) is obj
 
     def _report_rejected(self, rejected: Mapping[ObjectKey, Exception]) -> None:
-        """One line for all of them: a wrong model or index function rejects every object."""
+        """Report all of them once: a wrong model or index function rejects every object."""
         for key, error in rejected.items():
             others = f" and {len(rejected) - 1} others" if len(rejected) > 1 else ""
             misfit = isinstance(error, ModelMismatch | TransformFailed)
             what = error if misfit else f"an index function raised at {key}"
-            stays = "what was cached of it stays"
-            log.error("%s: %s%s; %s", self._name, what, others, stays, exc_info=error)
+            message = "%s: %s%s; the previous version stays cached"
+            log.error(message, self._name, what, others, exc_info=error)
             if self.on_rejected is not None:
                 self.on_rejected(error)
-            without_traceback(error)  # its frames would keep alive what the cache let go
+            without_traceback(error)  # its frames would keep removed objects alive
             break
 
     def __repr__(self) -> str:

@@ -43,17 +43,19 @@ class DeltaQueue:
         self.fifo.replace(objects, resource_version, rewound=rewound, reason=reason)
         self._filled.set()
 
-    def resync(self) -> None:
-        """Have the cached state told again."""
-        self.fifo.resync()
-        self._filled.set()
-
     def pop(self) -> QueueEntry | None:
-        """The oldest entry, or ``None``."""
+        """Remove and return the oldest entry; ``None`` if the queue is empty."""
         entry = self.fifo.pop()
+        self.wake_producer()
+        return entry
+
+    def wake_producer(self) -> None:
+        """Wake the producer if it waits and the queue has room again.
+
+        The pump pops a batch of entries from ``fifo`` itself, and calls this once.
+        """
         if self._producer_waiting and not self.fifo.full:
             self._drained.set()
-        return entry
 
     async def room(self) -> None:
         """Wait until the queue is below its high mark."""

@@ -158,7 +158,7 @@ async def test_two_tasks_may_not_read_it() -> None:
     stream, _ = fed(closed=False)
     async with merge(stream) as events, running_in_background(_only(events)):
         await yield_to_loop()
-        with pytest.raises(UsageError, match="two tasks read the same merged streams"):
+        with pytest.raises(UsageError, match="two tasks read the same merged stream;"):
             await anext(events)
 
 
@@ -171,7 +171,7 @@ async def test_it_is_entered_once_and_before_it_is_read() -> None:
     await events.aclose()
     async with events:
         assert repr(events) == "<MergedStream of 1 open=1>"
-        with pytest.raises(UsageError, match="merged and entered already"):
+        with pytest.raises(UsageError, match="these streams were entered already"):
             await events.__aenter__()
 
 

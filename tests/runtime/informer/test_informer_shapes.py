@@ -203,7 +203,7 @@ async def test_a_misfit_keeps_the_last_good_object_and_is_told_everywhere(
     assert any(
         "pods: pods default/a at resourceVersion" in text
         and "it doesn't fit the model Pod: ValidationError: Expected `int`, got `str`" in text
-        and text.endswith("; what was cached of it stays")
+        and text.endswith("; the previous version stays cached")
         for text in said
     )
 

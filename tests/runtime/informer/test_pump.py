@@ -349,8 +349,8 @@ async def test_a_resync_tells_the_cached_state_again() -> None:
 
     async with works.pumping():
         works.queue.replace([obj], "10")
-        works.queue.resync()
         await works.drained()
+        works.pump.resync(works.pump.listeners)
 
     assert taken(listener) == [Added(obj, initial=True), Updated(obj, obj, resync=True)]
 
@@ -821,7 +821,7 @@ async def test_a_change_that_an_index_function_refuses_is_logged_and_the_next_on
     assert taken(listener) == [Added(pod("a", 2)), Added(pod("b", 4))]
     (record,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
     assert record.getMessage() == (
-        "pods: an index function raised at web/a; what was cached of it stays"
+        "pods: an index function raised at web/a; the previous version stays cached"
     )
     assert record.exc_info is not None
 

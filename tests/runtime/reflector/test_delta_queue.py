@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from aioinformer import Bookmark, Delta, DeltaQueue, KubeObject, ObjectKey, Replaced, Resync
+from aioinformer import Bookmark, Delta, DeltaQueue, KubeObject, ObjectKey, Replaced
 from aioinformer._core.cache.delta_fifo import HIGH_BYTES, HIGH_MARK
 from tests.runtime.scripted_source import PODS, pod, yield_to_loop
 
@@ -18,14 +18,8 @@ async def test_what_is_fed_comes_out_in_order() -> None:
 
     queue.feed(entries)
     queue.replace([pod("web-7", 10)], "10")
-    queue.resync()
 
-    assert [queue.pop() for _ in range(6)] == [
-        *entries,
-        Replaced([pod("web-7", 10)], "10"),
-        Resync(),
-        None,
-    ]
+    assert [queue.pop() for _ in range(5)] == [*entries, Replaced([pod("web-7", 10)], "10"), None]
 
 
 async def test_a_deletion_of_something_unknown_is_dropped() -> None:
@@ -47,17 +41,11 @@ async def test_the_consumer_sleeps_until_something_is_fed() -> None:
     await waiting
 
 
-async def test_a_whole_state_and_a_resync_wake_the_consumer_too() -> None:
+async def test_a_whole_state_wakes_the_consumer_too() -> None:
     queue = DeltaQueue()
     waiting = asyncio.create_task(queue.ready())
     await yield_to_loop()
     queue.replace([], "10")
-    await waiting
-    queue.pop()
-
-    waiting = asyncio.create_task(queue.ready())
-    await yield_to_loop()
-    queue.resync()
     await waiting
 
 
